@@ -1,8 +1,8 @@
-//! A client of a store under trial: does by chance whatever the interface permits, and checks every
-//! answer against the history.
+//! A client of a store under test: performs random operations of the interface and checks every
+//! result against the history.
 //!
-//! It promises: only its own keys are changed by it, one change after another; it reads those of
-//! everybody.
+//! Guarantees: a client changes only its own keys, one change at a time; it reads the keys of all
+//! clients.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -21,23 +21,23 @@ use super::content::{State, Sweep, any_len, key};
 use super::oracle::History;
 use super::recording_device::RecordingDevice;
 
-/// The store under trial.
+/// The store under test, on a simulated device.
 pub type TestedStore = Store<RecordingDevice, Handle>;
 type Found = Entry<RecordingDevice, Handle>;
 
-/// What a lookup found, verified byte by byte.
+/// The result of a lookup, verified byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupResult {
-    /// Nothing.
+    /// No object was found.
     Nothing,
-    /// The whole object.
+    /// The whole object was read.
     Whole(State),
-    /// Its head and a part of its body; then an error.
+    /// The head and a part of the body were read, then an error followed.
     Cut(State),
 }
 
 impl LookupResult {
-    /// The state that was seen, whole or in part.
+    /// Returns the state that was seen, in whole or in part.
     pub fn state(self) -> Option<State> {
         match self {
             LookupResult::Nothing => None,
@@ -46,31 +46,31 @@ impl LookupResult {
     }
 }
 
-/// See the module.
+/// A client of the store under test.
 pub struct Client {
-    /// The store.
+    /// The store under test.
     pub store: TestedStore,
-    /// What was asked of it.
+    /// The operations on the store, shared by all clients.
     pub history: Rc<RefCell<History>>,
-    /// The time.
+    /// The clock of the simulation.
     pub clock: Handle,
-    /// Its choices.
+    /// The source of the client's random choices.
     pub random: Rng,
-    /// The keys that it changes.
+    /// Keys that only this client changes.
     pub own: Vec<u32>,
-    /// The keys that anybody changes.
+    /// Number of keys in use, over all clients.
     pub all: u32,
 }
 
 impl Client {
-    /// Does so many things, with a check of the account after each fourth.
+    /// Runs `steps` random operations and checks the store's accounts after every fourth.
     ///
     /// # Errors
-    /// What the store did wrong.
+    /// A description of the store's error.
     pub async fn work(mut self, steps: u32) -> Result<(), String> {
         for step in 0..steps {
             self.step().await?;
-            // It reads all tables of the store, and takes longer than the step.
+            // The check reads all tables of the store and takes longer than the step.
             if step % 4 == 0 {
                 self.store.account().into_iter().try_for_each(|account| account.map(|_| ()))?;
             }
@@ -82,7 +82,8 @@ impl Client {
         let number = self.own[self.random.usize(..self.own.len())];
         match self.random.u8(..36) {
             0..11 => {
-                // Of a copy, so that histories stay the same but for this.
+                // Draws from a copy of the generator, so that the other choices of a seed stay the
+                // same.
                 if self.random.clone().u8(..4) == 0 {
                     self.give_up(number);
                 }
@@ -93,7 +94,7 @@ impl Client {
             12 | 13 => {
                 let sweeps = self.random.clone().u8(..4) == 0;
                 if let (true, Some(state)) = (sweeps, self.refresh(number).await?) {
-                    // Before the new metadata are on the device.
+                    // Sweeps before the new metadata are on the device.
                     _ = self.sweep_by(Sweep::Meta(state.meta % 3), Mode::Hard).await;
                 }
             }
@@ -119,7 +120,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits longer than anything takes to reach the device and to become durable.
+    /// Waits longer than any write takes to reach the device and to become durable.
     pub async fn rest(&mut self) {
         let deadline = self.clock.now() + 20_000_000_000;
         self.clock.sleep_until(deadline).await;
@@ -133,14 +134,14 @@ impl Client {
     /// Stores a new body of `len` bytes.
     ///
     /// # Errors
-    /// The store refused.
+    /// The store refused it.
     pub async fn insert(&mut self, number: u32, len: u64) -> Result<State, Refusal> {
         let state = self.history.borrow_mut().next_state(number, len);
         let token = self.store.begin_fetch(&key(number));
         self.insert_with(&token, state).await.map(|()| state)
     }
 
-    /// Stores `state` with a token that may be older.
+    /// Stores `state` with a token that may be older than the state.
     pub async fn insert_with(&mut self, token: &FetchToken, state: State) -> Result<(), Refusal> {
         let begun = self.history.borrow_mut().store(state);
         let result = self.try_insert(token, state).await;
@@ -168,11 +169,11 @@ impl Client {
         writer.commit().await
     }
 
-    /// A fetch that began before a removal or purge must not be stored, whether or not it removes
-    /// the key itself: before that, while it runs, or after it.
+    /// Checks that a fetch is not stored if it began before a removal or purge. This holds whether
+    /// the fetch itself removes the key before that, during it, after it, or not at all.
     async fn insert_overtaken(&mut self, number: u32) -> Result<(), String> {
         let mut token = self.store.begin_fetch(&key(number));
-        // Of a copy, so that histories stay the same but for this.
+        // Draws from a copy of the generator, so that the other choices of a seed stay the same.
         let own = self.random.clone().u8(..4);
         if own == 1 {
             self.remove_for_fetch(&mut token, number).await;
@@ -197,7 +198,6 @@ impl Client {
         }
     }
 
-    /// Removes or purges the key.
     async fn overtake(&mut self, number: u32) {
         if self.random.bool() {
             self.remove(number).await;
@@ -213,7 +213,7 @@ impl Client {
         self.history.borrow_mut().returned(begun);
     }
 
-    /// Begins to store a body, and gives up half-way.
+    /// Begins to store a body and gives up half-way.
     pub async fn abort(&mut self, number: u32) {
         let len = any_len(&mut self.random);
         let state = self.history.borrow_mut().next_state(number, len);
@@ -225,7 +225,7 @@ impl Client {
         }
     }
 
-    /// Stores a body while somebody reads it.
+    /// Stores a body and reads it at the same time.
     async fn read_beside(&mut self, number: u32) -> Result<(), String> {
         let len = self.random.u64(50_000..300_000);
         let state = self.history.borrow_mut().next_state(number, len);
@@ -260,10 +260,10 @@ impl Client {
         Ok(())
     }
 
-    /// Replaces the metadata of what is under the key, if anything is.
+    /// Replaces the metadata of the object under the key, if there is one.
     ///
     /// # Errors
-    /// What was found is wrong.
+    /// The object that was found is wrong.
     pub async fn refresh(&mut self, number: u32) -> Result<Option<State>, String> {
         let token = self.store.begin_fetch(&key(number));
         let Some((entry, old)) = self.find(number).await? else { return Ok(None) };
@@ -278,8 +278,8 @@ impl Client {
         Ok(result.is_ok().then_some(state))
     }
 
-    /// Metadata that a purge overtook, of what they bear or of what was there before, must not be
-    /// taken: they were made before it.
+    /// Checks that metadata made before a purge are not accepted after it, whether the purge
+    /// concerns the new metadata or the old.
     async fn refresh_swept(&mut self, number: u32) -> Result<(), String> {
         let token = self.store.begin_fetch(&key(number));
         let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
@@ -294,10 +294,10 @@ impl Client {
         }
     }
 
-    /// Metadata of a version that was superseded, removed or purged must not be replaced.
+    /// Checks that metadata of a superseded, removed or purged version cannot be replaced.
     ///
     /// # Errors
-    /// They were, or what was found is wrong.
+    /// They were replaced, or the object that was found is wrong.
     pub async fn refresh_superseded(&mut self, number: u32) -> Result<(), String> {
         let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
         if self.random.clone().u8(..3) == 0 {
@@ -321,7 +321,7 @@ impl Client {
         }
     }
 
-    /// Removes the key.
+    /// Removes the key; returns the store's result.
     pub async fn remove(&mut self, number: u32) -> bool {
         let begun = self.history.borrow_mut().remove(number);
         let removed = self.store.remove(&key(number)).await;
@@ -329,8 +329,7 @@ impl Client {
         removed
     }
 
-    /// Gives the key up, as for want of room: whether it is found afterwards is open, until it is
-    /// stored again.
+    /// Evicts the key. It may or may not be found afterwards, until it is stored again.
     pub fn give_up(&self, number: u32) {
         _ = self.history.borrow_mut().purge(number);
         self.store.evict(&key(number));
@@ -343,14 +342,14 @@ impl Client {
     pub async fn purge(&mut self, number: u32) -> Result<bool, Refusal> {
         let begun = self.history.borrow_mut().purge(number);
         let result = self.store.purge(&key(number)).await;
-        // A purge that failed has removed the object from memory; it may come back, or not.
+        // A purge that failed has removed the object from memory; it may or may not come back.
         if result.is_ok() {
             self.history.borrow_mut().returned(begun);
         }
         result
     }
 
-    /// Purges whatever has something in common, for good or softly.
+    /// Purges a random set of objects, for good or softly.
     async fn sweep(&mut self, mode: Mode) -> Result<(), Refusal> {
         let (key, version) = (self.random.u32(..self.all), self.random.u32(..5));
         let like = State { key, version, meta: self.random.u32(..3), len: 0 };
@@ -358,7 +357,7 @@ impl Client {
         self.sweep_by(sweep, mode).await
     }
 
-    /// Purges what `sweep` concerns.
+    /// Purges the objects that `sweep` concerns.
     ///
     /// # Errors
     /// The store could not make it durable.
@@ -366,14 +365,14 @@ impl Client {
         let begun = self.history.borrow_mut().sweep(sweep, mode);
         let name = sweep.name();
         let result = self.store.purge_all(&[sweep.target(&name)], mode).await;
-        // One that failed is in force until the end of this session, and perhaps after it.
+        // A purge that failed is in force until the end of this session, and perhaps after it.
         if result.is_ok() {
             self.history.borrow_mut().all_returned(begun);
         }
         result
     }
 
-    /// A fetch that began before a purge that concerns its answer must not be stored.
+    /// Checks that a fetch is not stored if a purge that concerns its response began after it.
     async fn insert_swept(&mut self, number: u32) -> Result<(), String> {
         let token = self.store.begin_fetch(&key(number));
         let len = any_len(&mut self.random);
@@ -387,7 +386,7 @@ impl Client {
         }
     }
 
-    /// Begins a lookup and goes away before it ends.
+    /// Begins a lookup and drops it before it ends.
     async fn drop_lookup(&mut self) {
         let wanted = key(self.random.u32(..self.all));
         let store = self.store.clone();
@@ -401,7 +400,7 @@ impl Client {
         sim::until(&self.clock, deadline, lookup).await;
     }
 
-    /// What is under the key, its metadata verified.
+    /// Looks the key up and verifies the metadata.
     async fn find(&mut self, number: u32) -> Result<Option<(Found, State)>, String> {
         let from = self.history.borrow_mut().stamp();
         let Lookup::Hit(entry) = self.store.lookup(&key(number)).await else { return Ok(None) };
@@ -427,10 +426,10 @@ impl Client {
         Ok(Some((entry, state)))
     }
 
-    /// What is under the key, every byte verified.
+    /// Looks the key up and verifies every byte.
     ///
     /// # Errors
-    /// It is not what may be there now.
+    /// The object is not one that may be there now.
     pub async fn look(&mut self, number: u32) -> Result<LookupResult, String> {
         let Some((entry, state)) = self.find(number).await? else {
             return Ok(LookupResult::Nothing);
@@ -447,7 +446,7 @@ impl Client {
     }
 }
 
-/// Runs `first` until it waits, then both until they have ended.
+/// Runs `first` until it first waits, then both until they have ended.
 async fn beside<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut first_ended, mut second_ended) = (false, false);
@@ -459,7 +458,7 @@ async fn beside<A, B>(first: impl Future<Output = A>, second: impl Future<Output
     .await;
 }
 
-/// Reads a range of an entry and verifies it; false when it was cut short.
+/// Reads a range of an entry and verifies it. Returns false if the body was cut short.
 async fn read(entry: &Found, state: State, range: Range<u64>) -> Result<bool, String> {
     let expected = state.body().slice(range.start as usize..range.end as usize);
     let mut body = entry.body(range);

@@ -1,24 +1,24 @@
-//! What trials store: bytes that follow from key, version and length alone, so that whatever comes
-//! back can be checked without having been kept.
+//! The contents that tests store: bytes derived from key, version and length alone, so that
+//! anything read back can be verified without a copy of it.
 
 use bytes::Bytes;
 use fastrand::Rng;
 use store::{Key, Label, Labels, Locality, Target};
 
-/// One state of a key: which body, and which metadata beside it.
+/// One state of a key: a body and its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
     /// Number of the key.
     pub key: u32,
-    /// Unique among all bodies of a trial.
+    /// The version; unique among all bodies of a trial.
     pub version: u32,
-    /// Counts the metadata of one version.
+    /// Number of the metadata within one version.
     pub meta: u32,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub len: u64,
 }
 
-/// The key with this number. Eight neighbours share a directory, 64 a site.
+/// Returns the key with this number. Eight neighbours share a directory, 64 share a site.
 pub fn key(number: u32) -> Key {
     let name = format!("http://site{}/dir{}/object{number}", number / 64, number / 8);
     let locality =
@@ -27,8 +27,8 @@ pub fn key(number: u32) -> Key {
 }
 
 impl State {
-    /// The metadata: they name the state, and are up to 700 bytes long, unless the body's length
-    /// is a round number: then records of one length have one size.
+    /// Returns the metadata, which name the state. They have up to 700 bytes, unless the body's
+    /// length is a round number: then all records of one length have the same size.
     pub fn meta_bytes(self) -> Bytes {
         let State { key, version, meta, len } = self;
         let name = format!("{key} {version} {meta} {len} ");
@@ -39,7 +39,8 @@ impl State {
         Bytes::from(name + &"m".repeat(padding))
     }
 
-    /// The state that metadata name; `None` when they are not, byte for byte, those of any state.
+    /// Returns the state that the metadata name; `None` if they are not, byte for byte, the
+    /// metadata of a state.
     pub fn from_meta(bytes: &Bytes) -> Option<State> {
         let text = std::str::from_utf8(bytes).ok()?;
         let mut numbers = text.split(' ').map(str::parse::<u64>);
@@ -49,7 +50,7 @@ impl State {
         (*bytes == state.meta_bytes()).then_some(state)
     }
 
-    /// The body.
+    /// Returns the bytes of the body.
     pub fn body(self) -> Bytes {
         let mut bytes = vec![0; self.len as usize];
         let seed = u64::from(self.key) << 32 | u64::from(self.version);
@@ -58,25 +59,26 @@ impl State {
     }
 }
 
-/// What a purge of many objects is by.
+/// The criterion of a purge of many objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// Nothing: it is of all.
+    /// All objects.
     Everything,
-    /// A label that all objects of a directory bear.
+    /// The label that all objects of a directory bear.
     Directory(u32),
-    /// The begin of the names of those in a directory.
+    /// The prefix of the names of all objects in a directory.
     Prefix(u32),
     /// A label that one body in five bears.
     Body(u32),
-    /// A label that metadata bear, one in three: other ones may take it away, or bring it.
+    /// A label that one metadata version in three bears; replacing metadata may remove or add it.
     Meta(u32),
-    /// Of exactly this state; not a purge, but what is left of one when a session has ended.
+    /// Exactly this state. Not a purge itself: it records what remains of a purge after a session
+    /// has ended.
     Only(State),
 }
 
 impl Sweep {
-    /// One by chance that concerns `state`.
+    /// Returns a random sweep that concerns `state`.
     pub fn of(state: State, random: &mut Rng) -> Sweep {
         match random.u8(..16) {
             0 => Sweep::Everything,
@@ -87,7 +89,7 @@ impl Sweep {
         }
     }
 
-    /// Whether it concerns `state`.
+    /// Returns whether the sweep concerns `state`.
     pub fn concerns(self, state: State) -> bool {
         match self {
             Sweep::Everything => true,
@@ -98,7 +100,7 @@ impl Sweep {
         }
     }
 
-    /// It as the store is told, in bytes that outlive the call.
+    /// Returns the name that `target` borrows.
     pub fn name(self) -> Vec<u8> {
         let text = match self {
             Sweep::Everything | Sweep::Only(_) => String::new(),
@@ -110,7 +112,7 @@ impl Sweep {
         text.into_bytes()
     }
 
-    /// What the store is told, with the name.
+    /// Returns the target of the purge, made from the bytes that `name` returns.
     pub fn target(self, name: &[u8]) -> Target<'_> {
         match self {
             Sweep::Everything | Sweep::Only(_) => Target::Everything,
@@ -122,10 +124,10 @@ impl Sweep {
     }
 }
 
-/// The kind of all labels of trials.
+/// The kind of all labels in tests.
 const LABEL: u8 = b'x';
 
-/// The labels of what trials store.
+/// The labels of the objects that tests store.
 pub struct TrialLabels;
 
 impl Labels for TrialLabels {
@@ -148,7 +150,8 @@ impl Labels for TrialLabels {
     }
 }
 
-/// A body length as the web has them: mostly small, some empty, a few longer than a cluster.
+/// Returns a random body length as on the web: mostly small, some empty, a few longer than a
+/// cluster.
 pub fn any_len(random: &mut Rng) -> u64 {
     match random.u8(..20) {
         0 => 0,

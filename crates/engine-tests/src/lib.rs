@@ -1,14 +1,15 @@
 //! Tests of the engine on simulated devices.
 //!
-//! The library runs trials: histories by chance on a simulated disk that fails by chance, through
-//! orderly stops, kills, power losses and reopenings, each answer checked against what was asked.
+//! The library runs trials: random histories on a simulated disk with random faults, through
+//! orderly stops, kills, power losses and reopenings. Each result is checked against the history of
+//! operations.
 //!
 //! A trial is a number of *sessions* of one cache. In a session the store is opened, several
-//! clients work on it at once, and it ends in one of the ways in which programs end. What the next
-//! session finds must be what the history permits.
+//! clients use it concurrently, and it ends in one of the ways in which programs end. The next
+//! session may find only what the history permits.
 //!
-//! It promises: a seed repeats bit for bit ([`Report::history`] tells); whatever goes wrong comes
-//! back as a [`Finding`], panics of the engine included.
+//! Guarantees: a seed repeats bit for bit (compare [`Report::history`]); every error is returned as
+//! a [`Finding`], panics of the engine included.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -34,18 +35,18 @@ pub use run::{Session, SessionEnd, TestSetup};
 pub use scenario::Scenario;
 pub use variant::{Variant, names, variant, variants};
 
-/// What happened in a trial.
+/// The figures of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Sessions of the cache.
+    /// Number of sessions of the cache.
     pub sessions: u32,
-    /// Operations on the device.
+    /// Number of operations on the device.
     pub operations: u64,
-    /// Operations of the device that failed.
+    /// Number of device operations that failed.
     pub errors: u64,
-    /// States that had to be found at a reopening, and were.
+    /// Number of states that had to be found at a reopening and were found.
     pub kept: u64,
-    /// A digest of everything that happened, in its order.
+    /// Digest of all events in order.
     pub history: u64,
 }
 
@@ -60,16 +61,16 @@ impl Report {
     }
 }
 
-/// A promise that was not kept.
+/// A guarantee that the store broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The variant's name.
+    /// Name of the variant.
     pub variant: &'static str,
-    /// The seed that shows it.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// What was found.
+    /// Description of the error.
     pub what: String,
-    /// The sessions up to then, a line each.
+    /// The sessions so far, one line each.
     pub sessions: Vec<String>,
 }
 
@@ -87,7 +88,7 @@ impl std::error::Error for Finding {}
 /// Runs the trial of this seed.
 ///
 /// # Errors
-/// The first promise that was not kept.
+/// The first guarantee that was broken.
 pub fn run(variant: Variant, seed: u64) -> Result<Report, Finding> {
     let mut sessions = Vec::new();
     let trial = AssertUnwindSafe(|| course(variant, seed, &mut sessions));
@@ -99,7 +100,7 @@ pub fn run(variant: Variant, seed: u64) -> Result<Report, Finding> {
     result.map_err(|what| Finding { variant: variant.name, seed, what, sessions })
 }
 
-/// One trial: a set-up, and sessions on it.
+/// Runs one trial: draws a set-up and runs sessions on it.
 fn course(variant: Variant, seed: u64, sessions: &mut Vec<String>) -> Result<Report, String> {
     let mut random = Rng::with_seed(seed);
     let setup = TestSetup::draw(variant, &mut random);
@@ -115,7 +116,7 @@ fn course(variant: Variant, seed: u64, sessions: &mut Vec<String>) -> Result<Rep
             len = (len + (random.u64(1..8) << 20)).min(setup.room);
         }
     }
-    // The last word has a store that nothing happens to.
+    // The last session runs without faults.
     let mut last = Session::quiet(&setup, len, seed);
     let _: (Contents, History) = last.live(contents, history, &mut report, sessions)?;
     Ok(report)

@@ -1,4 +1,4 @@
-//! What was asked of a store, and what it may therefore answer: now, after a kill, after a power
+//! The operations on a store and the results that they permit: now, after a kill, after a power
 //! loss. This is the specification that trials check against.
 //!
 //! The changes of one key are made one after another; reads may run beside them.
@@ -10,17 +10,17 @@ use store::Mode;
 
 use super::content::{State, Sweep};
 
-/// A moment: later ones are larger.
+/// A moment in logical time; later moments are larger.
 pub type Stamp = u64;
 
 /// How a session of a store ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Power was lost: what was not flushed may be lost, wholly or in part. Otherwise the process
-    /// was killed, or stopped in good order: what the device has taken stays.
+    /// Power was lost: data that were not flushed may be lost, wholly or in part. Otherwise the
+    /// process was killed or stopped in order, and all writes that the device accepted remain.
     pub power: bool,
-    /// The store had given its device up: what was refused may be found, and what the device could
-    /// not be told since its first error may come back. Purges that were answered hold.
+    /// The store had given up its device: refused changes may be found, and changes that could not
+    /// be written since its first error may be undone. Acknowledged purges still hold.
     pub given_up: bool,
 }
 
@@ -32,15 +32,15 @@ impl End {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// A new body, in place of everything before.
+    /// A new body replaced everything before.
     Stored(State),
-    /// Other metadata beside the body that is there.
+    /// New metadata for the stored body.
     Refreshed(State),
     /// Removed; a power loss may undo it.
     Removed,
     /// Purged; nothing may undo it.
     Purged,
-    /// Purged, if it is concerned; nothing may undo that either.
+    /// Purged if the sweep concerns it; nothing may undo that.
     Swept(Sweep, Mode),
 }
 
@@ -68,44 +68,45 @@ struct Event {
     refused: bool,
 }
 
-/// The name of an event that has begun.
+/// Identifies an event that is recorded in the history.
 #[derive(Clone, Copy)]
 pub struct Begun {
     key: u32,
     number: usize,
 }
 
-/// Everything that was asked, by key.
+/// All operations on a store, by key.
 #[derive(Clone, Default)]
 pub struct History {
     events: BTreeMap<u32, Vec<Event>>,
-    /// Moments at which everything that returned within had reached the device: after, up to.
+    /// Intervals (after, up to): everything that returned within one had reached the device at its
+    /// end.
     settled: Vec<(Stamp, Stamp)>,
-    /// Flushes that succeeded: begin and end.
+    /// Begin and end of the flushes that succeeded.
     flushes: Vec<(Stamp, Stamp)>,
-    /// The first error of the device, and the last.
+    /// The first and the last error of the device.
     trouble: Option<(Stamp, Stamp)>,
-    /// When its session began.
+    /// When the session began.
     start: Stamp,
-    /// When a write went astray that the device acknowledged.
+    /// When the device first acknowledged a write that went astray.
     astray: Option<Stamp>,
-    /// What was done before need not be found any more.
+    /// States from before this moment need not be found any more.
     floor: Stamp,
-    /// The weakest promise of all plans so far: damage stays on a device.
+    /// The weakest guarantee of all fault plans so far: damage remains on a device.
     guarantee: Option<SurvivalGuarantee>,
-    /// The last version given to a body.
+    /// The last version assigned to a body.
     version: u32,
     now: Stamp,
 }
 
 impl History {
-    /// A new moment.
+    /// Returns a new moment.
     pub fn stamp(&mut self) -> Stamp {
         self.now += 1;
         self.now
     }
 
-    /// The state that the next insertion under `key` makes.
+    /// Returns the state that the next insertion under `key` makes.
     pub fn next_state(&mut self, key: u32, len: u64) -> State {
         self.version += 1;
         State { key, version: self.version, meta: 0, len }
@@ -118,32 +119,32 @@ impl History {
         Begun { key, number: events.len() - 1 }
     }
 
-    /// A body is about to be stored.
+    /// Records that a body is about to be stored.
     pub fn store(&mut self, state: State) -> Begun {
         self.begin(state.key, Change::Stored(state))
     }
 
-    /// Metadata are about to be replaced.
+    /// Records that metadata are about to be replaced.
     pub fn refresh(&mut self, state: State) -> Begun {
         self.begin(state.key, Change::Refreshed(state))
     }
 
-    /// The key is about to be removed.
+    /// Records that the key is about to be removed.
     pub fn remove(&mut self, key: u32) -> Begun {
         self.begin(key, Change::Removed)
     }
 
-    /// The key is about to be purged.
+    /// Records that the key is about to be purged.
     pub fn purge(&mut self, key: u32) -> Begun {
         self.begin(key, Change::Purged)
     }
 
-    /// Everything that `sweep` concerns is about to be purged.
+    /// Records that everything that `sweep` concerns is about to be purged.
     pub fn sweep(&mut self, sweep: Sweep, mode: Mode) -> Vec<Begun> {
         self.keys().into_iter().map(|key| self.begin(key, Change::Swept(sweep, mode))).collect()
     }
 
-    /// The store said that a sweep was done.
+    /// Records that the store acknowledged a sweep.
     pub fn all_returned(&mut self, begun: Vec<Begun>) {
         let now = self.stamp();
         for begun in begun {
@@ -156,33 +157,34 @@ impl History {
         &mut events[begun.number]
     }
 
-    /// The store said that it was done.
+    /// Records that the store acknowledged the event.
     pub fn returned(&mut self, begun: Begun) {
         let now = self.stamp();
         self.event(begun).returned = Some(now);
     }
 
-    /// The store refused: it never was.
+    /// Records that the store refused the event, which therefore has no effect.
     pub fn refused(&mut self, begun: Begun) {
         self.event(begun).refused = true;
     }
 
-    /// An operation of the device failed.
+    /// Records that an operation of the device failed.
     pub fn failed(&mut self) {
         let now = self.stamp();
         self.trouble = Some((self.trouble.map_or(now, |(first, _)| first), now));
     }
 
-    /// A write goes astray. When it is the last of the journal before a crash, no later block of
-    /// it tells that one is missing: what was said since may be forgotten, purges too.
+    /// Records that a write went astray. If it is the last write of the journal before a crash, no
+    /// later block shows that one is missing. Everything acknowledged since then may be lost,
+    /// purges included.
     pub fn goes_astray(&mut self) {
         let now = self.stamp();
         self.astray = self.astray.or(Some(now));
     }
 
-    /// Damage hit the journal. When it hit the last block before a crash, that block is taken for
-    /// one that was never written whole: what was said in this session may be forgotten, purges
-    /// too.
+    /// Records that damage hit the journal. If it hit the last block before a crash, recovery takes
+    /// that block for one that was never fully written. Everything acknowledged in this session may
+    /// be lost, purges included.
     pub fn journal_damaged(&mut self) {
         self.astray = Some(self.start);
     }
@@ -191,46 +193,47 @@ impl History {
         self.astray.is_none_or(|astray| at < astray)
     }
 
-    /// Everything that returned since the last error has reached the device.
+    /// Records that everything that returned since the last error has reached the device.
     pub fn settle(&mut self) {
         let now = self.stamp();
         self.settled.push((self.trouble.map_or(0, |(_, last)| last), now));
     }
 
-    /// A flush that began at `begin` succeeded.
+    /// Records that a flush that began at `begin` succeeded.
     pub fn flushed(&mut self, begin: Stamp) {
         let end = self.stamp();
         self.flushes.push((begin, end));
     }
 
-    /// Anything may have been given up for want of room, or lost with an error: nothing that was
-    /// done so far must be found any more.
+    /// Records that any object may have been evicted or lost with an error: no state from before
+    /// has to be found any more.
     pub fn forget_requirements(&mut self) {
         self.floor = self.stamp();
     }
 
-    /// Things go wrong on the device from now on, for which this promise is given.
+    /// Records that faults occur on the device from now on, under which this guarantee holds.
     pub fn weaken(&mut self, guarantee: SurvivalGuarantee) {
         self.guarantee = self.guarantee.max(Some(guarantee));
     }
 
-    /// The promise that is given for all that went wrong so far.
+    /// Returns the guarantee under all faults so far.
     pub fn guarantee(&self) -> SurvivalGuarantee {
         self.guarantee.unwrap_or(SurvivalGuarantee::Durable)
     }
 
-    /// All keys that anything was asked of.
+    /// Returns all keys that any operation was about.
     pub fn keys(&self) -> Vec<u32> {
         self.events.keys().copied().collect()
     }
 
-    /// What the store must answer now, unless it has evicted it. Nothing may be under way.
+    /// Returns the state that a lookup must return now, unless it was evicted. No operation may be
+    /// running.
     pub fn current(&self, key: u32) -> Option<State> {
         let mut events = self.events.get(&key)?.iter();
         events.rfind(|event| !event.refused && event.change.sweep().is_none())?.change.state()
     }
 
-    /// What a read that began at `from` may find now, besides nothing.
+    /// Returns the states that a read that began at `from` may find now; it may also find nothing.
     pub fn during(&self, key: u32, from: Stamp) -> BTreeSet<State> {
         let Some(events) = self.events.get(&key) else { return BTreeSet::new() };
         let alive = || {
@@ -253,8 +256,8 @@ impl History {
             .collect()
     }
 
-    /// Whether `state`, found by a read that began at `from`, must count as outdated, and whether
-    /// it may.
+    /// Returns whether `state`, found by a read that began at `from`, must count as outdated, and
+    /// whether it may.
     pub fn outdated(&self, state: State, from: Stamp) -> (bool, bool) {
         let events = self.events.get(&state.key).map(Vec::as_slice).unwrap_or_default();
         let made = |event: &Event| event.change.state() == Some(state) && !event.refused;
@@ -272,7 +275,7 @@ impl History {
         (must, may)
     }
 
-    /// Whether a purge may have concerned any of `states` of a key, the last of which is
+    /// Returns whether a purge may have concerned any of `states` of a key, the last of which is
     /// `events[number]`.
     fn may_be_swept(&self, events: &[Event], number: usize, states: &[Option<State>]) -> bool {
         let begun = events[number].begun;
@@ -285,29 +288,30 @@ impl History {
         })
     }
 
-    /// Whether `state` may be found where these are permitted. A record of newer metadata that
-    /// cannot be read any more, after damage or errors, leaves those before it.
+    /// Returns whether `state` may be found where `permitted` states may be. After damage or
+    /// errors, a record of newer metadata may be unreadable, so that older metadata are found.
     pub fn tolerates(&self, permitted: &BTreeSet<State>, state: State) -> bool {
         let older = |newer: &State| newer.version == state.version && state.meta < newer.meta;
         let damaged = self.guarantee() > SurvivalGuarantee::Durable;
         permitted.contains(&state) || damaged && permitted.iter().any(older)
     }
 
-    /// Whether `at` outlives this end now, supposing that it had reached the device then.
+    /// Returns whether a change that had reached the device by `at` survives `end`.
     fn outlives(&self, at: Stamp, end: End) -> bool {
         let told = !end.given_up || self.trouble.is_none_or(|(first, _)| at < first);
         told && self.told(at) && (!end.power || self.flushes.iter().any(|(begin, _)| *begin >= at))
     }
 
-    /// The first moment at which what returned at `at` was on the device for sure.
+    /// Returns the first moment at which everything that returned at `at` was certainly on the
+    /// device.
     fn settled_after(&self, at: Stamp) -> Option<Stamp> {
         let settled = self.settled.iter().find(|(after, upto)| *after < at && at <= *upto);
         settled.map(|(_, upto)| *upto)
     }
 
-    /// What a purge that was answered leaves of `permitted`; `latest` was the present state, if
-    /// that is certain. What it had taken the place of does not come back in its place, unless it
-    /// was lost by damage.
+    /// Removes from `permitted` the states that an acknowledged purge removes. `latest` is the
+    /// present state, if it is certain. The states that it replaced do not come back, unless it was
+    /// lost by damage.
     fn sweep_away(
         &self,
         permitted: &mut BTreeSet<State>,
@@ -327,7 +331,7 @@ impl History {
         }
     }
 
-    /// What may be found under `key` after this end, besides nothing.
+    /// Returns the states that may be found under `key` after `end`; there may also be none.
     pub fn permitted(&self, key: u32, end: End) -> BTreeSet<State> {
         let mut permitted = BTreeSet::new();
         let events = self.events.get(&key).map(Vec::as_slice).unwrap_or_default();
@@ -373,7 +377,7 @@ impl History {
         permitted
     }
 
-    /// What must be found under `key` after this end, if nothing was evicted.
+    /// Returns the state that must be found under `key` after `end`, if nothing was evicted.
     pub fn required(&self, key: u32, end: End) -> Option<State> {
         let events = self.events.get(&key)?;
         let (number, event) = events
@@ -381,7 +385,7 @@ impl History {
             .enumerate()
             .rfind(|(_, event)| !event.refused && event.change.sweep().is_none())?;
         let returned = event.returned?;
-        // Metadata go with the body that they are the metadata of.
+        // Metadata are lost with the body that they belong to.
         let body = events[..=number]
             .iter()
             .rfind(|event| !event.refused && matches!(event.change, Change::Stored(_)))?;
@@ -396,7 +400,7 @@ impl History {
         event.change.state().filter(|_| self.outlives(settled, end))
     }
 
-    /// All that is known of a key and of the device, for a finding.
+    /// Describes all that is known of a key and the device, for a finding.
     pub fn explain(&self, key: u32) -> String {
         let events = self.events.get(&key).map(Vec::as_slice).unwrap_or_default();
         let mut text = String::new();
@@ -413,8 +417,8 @@ impl History {
         )
     }
 
-    /// What is known after an end: each key is in one of the states that were permitted, or is not
-    /// there; what was required still is.
+    /// Returns the history with which the next session starts: each key is in one of the permitted
+    /// states or absent; each required state is still there.
     pub fn after(&self, end: End) -> History {
         let mut after = History {
             version: self.version,
@@ -443,7 +447,7 @@ impl History {
         after
     }
 
-    /// What is known of whether `state` is outdated, for the next session.
+    /// Carries over to the next session whether `state` is outdated.
     fn keep_mark(&self, after: &mut History, state: State) {
         let (must, may) = self.outdated(state, Stamp::MAX);
         if may {
@@ -454,7 +458,8 @@ impl History {
         }
     }
 
-    /// After `key` was found to be in this state, or absent, once and for all.
+    /// Records that `key` was found in this state, or absent; earlier states are no longer
+    /// possible.
     pub fn found(&mut self, key: u32, state: Option<State>) {
         let marks = state.map(|state| (state, self.outdated(state, Stamp::MAX)));
         let begun = match state {

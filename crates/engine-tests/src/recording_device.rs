@@ -1,5 +1,5 @@
-//! A simulated disk that writes flushes and errors into the history, in the order in which the
-//! store learns of them.
+//! A simulated disk that records flushes and errors in the history, in the order in which the store
+//! learns of them.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,16 +10,16 @@ use sim::SimDisk;
 
 use super::oracle::History;
 
-/// See the module.
+/// A simulated disk that records its flushes and errors.
 #[derive(Clone)]
 pub struct RecordingDevice {
-    /// The disk.
+    /// The simulated disk.
     pub disk: SimDisk,
     history: Rc<RefCell<History>>,
 }
 
 impl RecordingDevice {
-    /// `disk`, which writes into `history`.
+    /// Wraps `disk`; events are recorded in `history`.
     pub fn new(disk: SimDisk, history: Rc<RefCell<History>>) -> RecordingDevice {
         RecordingDevice { disk, history }
     }

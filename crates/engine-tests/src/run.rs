@@ -1,4 +1,5 @@
-//! One session of a cache: opening, clients at work, an end; and what the next session inherits.
+//! One session of a cache: opening, concurrent clients, and an end; also the state that the next
+//! session inherits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -19,34 +20,34 @@ use super::variant::Variant;
 
 const MIB: u64 = 1 << 20;
 const SECOND: Nanos = 1_000_000_000;
-/// What takes longer than this hangs.
+/// An operation that takes longer than this has hung.
 const PATIENCE: Nanos = 3_600 * SECOND;
-/// When the first session begins, in unix seconds.
+/// Start of the first session, in Unix seconds.
 const START: u64 = 1_700_000_000;
 
-/// What all sessions of a trial have in common.
+/// The set-up that all sessions of a trial share.
 pub struct TestSetup {
-    /// What is under trial.
+    /// The variant under test.
     pub variant: Variant,
-    /// Bytes of the device at first.
+    /// Initial size of the device in bytes.
     pub len: u64,
-    /// Bytes that it may grow to.
+    /// Size in bytes that the device may grow to.
     pub room: u64,
-    /// Bytes of its block.
+    /// Block size of the device in bytes.
     pub block: u32,
-    /// What the cache is created with.
+    /// The options that the cache is created with.
     pub format: FormatOptions,
-    /// Keys in use.
+    /// Number of keys in use.
     pub keys: u32,
-    /// What was known when the last session ended, for findings.
+    /// The history at the end of the last session, for findings.
     before: RefCell<Option<History>>,
-    /// Something went wrong on the device, or a session did not end in order: a record may be
-    /// damaged since, for which the store is not to blame.
+    /// A fault occurred on the device, or a session did not end in order. Since then a damaged
+    /// record need not be an error of the store.
     tainted: Cell<bool>,
 }
 
 impl TestSetup {
-    /// A ground by chance: sometimes too small for what is stored, sometimes roomy.
+    /// Draws a random set-up; some devices are too small for the objects stored, some are large.
     pub fn draw(variant: Variant, random: &mut Rng) -> TestSetup {
         let len = [8, 12, 24, 64][random.usize(..4)] * MIB;
         TestSetup {
@@ -61,7 +62,7 @@ impl TestSetup {
         }
     }
 
-    /// A ground of `len` bytes without chance.
+    /// Returns a fixed set-up with a device of `len` bytes.
     pub fn plain(variant: Variant, len: u64) -> TestSetup {
         let format = FormatOptions { cluster_size: Some(32 << 10), ..variant.format() };
         TestSetup {
@@ -87,7 +88,7 @@ impl TestSetup {
         SimDisk::with_contents(executor.handle(), Box::new(drive), options, contents)
     }
 
-    /// Whether damage to a device with these contents hit the journal.
+    /// Returns whether damage to a device with these contents hit the journal.
     fn journal_damaged(&self, len: u64, contents: &Contents, damage: &[Extent]) -> bool {
         if damage.is_empty() {
             return false;
@@ -103,7 +104,7 @@ impl TestSetup {
         })
     }
 
-    /// A device with a new cache on it.
+    /// Returns the contents of a device with a new cache on it.
     ///
     /// # Errors
     /// Why it cannot be created.
@@ -118,47 +119,47 @@ impl TestSetup {
     }
 }
 
-/// How a session comes to its end.
+/// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// In good order.
+    /// An orderly stop.
     Stop,
-    /// The process is killed: between two steps, or after so many nanoseconds of the last phase.
+    /// The process is killed between two steps, or after this many nanoseconds of the last phase.
     Kill(Option<Nanos>),
-    /// Power is lost, likewise.
+    /// Power is lost, at the same moments as for `Kill`.
     Power(Option<Nanos>),
 }
 
-/// One session. Made by chance, or by hand for a test of one case.
+/// One session, drawn at random or made by hand for a test of one case.
 pub struct Session<'a> {
-    /// What it has in common with the others.
+    /// The set-up of its trial.
     pub setup: &'a TestSetup,
-    /// Bytes of the device.
+    /// Size of the device in bytes.
     pub len: u64,
-    /// Of all choices within.
+    /// Seed of all random choices in the session.
     pub seed: u64,
-    /// How the store is opened.
+    /// Options that the store is opened with.
     pub options: Options,
-    /// The drive below it.
+    /// The simulated drive.
     pub drive: Uniform,
-    /// What goes wrong.
+    /// The faults.
     pub plan: FaultPlan,
-    /// It goes wrong from the opening on; otherwise from when the first client works.
+    /// True if faults occur from the opening on; otherwise they begin with the first client.
     pub plan_at_opening: bool,
-    /// All keys are checked before clients work; otherwise they work beside recovery.
+    /// True if all keys are checked before clients start; otherwise clients run beside recovery.
     pub check_first: bool,
-    /// Clients at once.
+    /// Number of concurrent clients.
     pub clients: u32,
-    /// Rounds of work, after each of which everything is at rest.
+    /// Number of phases; clients are idle after each.
     pub phases: u32,
-    /// Most steps of one client in one phase.
+    /// Maximum number of steps of one client in one phase.
     pub steps: u32,
-    /// The end.
+    /// How the session ends.
     pub close: SessionEnd,
 }
 
 impl<'a> Session<'a> {
-    /// A session by chance.
+    /// Draws a random session.
     pub fn draw(setup: &'a TestSetup, random: &mut Rng, len: u64, seed: u64) -> Session<'a> {
         let plan_at_opening = random.u8(..4) == 0;
         let moment = random.bool().then(|| 1 << random.u64(16..33));
@@ -188,7 +189,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A session in which nothing happens but the check.
+    /// Returns a session without faults that only checks all keys.
     pub fn quiet(setup: &'a TestSetup, len: u64, seed: u64) -> Session<'a> {
         Session {
             setup,
@@ -210,11 +211,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sessions it on `contents`, of which `history` is known. Returns what the next session finds;
-    /// says what session it was in `sessions`.
+    /// Runs the session on `contents`, whose `history` is known. Returns the contents and the
+    /// history for the next session; appends a line on this session to `sessions`.
     ///
     /// # Errors
-    /// What the store did wrong.
+    /// A description of the store's error.
     pub fn live(
         &mut self,
         contents: Contents,
@@ -271,8 +272,8 @@ impl<'a> Session<'a> {
         }
         let leaves = !Variant::bounded(&self.options) && !running.stopped;
         if leaves || running.given_up() {
-            // Written on eviction, an object that is read leaves its cluster, which may be used
-            // again at once. A device that was given up starts empty.
+            // With `WritePolicy::OnEvict`, an object that is read leaves its cluster, which may be
+            // reused at once. A device that was given up starts empty.
             before.forget_requirements();
         }
         let history = before.after(end);
@@ -281,22 +282,22 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A session under way.
+/// A running session.
 struct Running {
     executor: Executor,
     disk: RecordingDevice,
     history: Rc<RefCell<History>>,
     random: Rng,
     options: Options,
-    /// What the store told, in words.
+    /// The events that the store reported, as text.
     events: Arc<Mutex<Vec<String>>>,
-    /// The store said that it gave the device up, or started empty.
+    /// True once the store reported that it gave up the device or started empty.
     given_up: Arc<Mutex<bool>>,
-    /// Records that the store says it gave up or lost so far.
+    /// Number of records that the store reported as evicted or lost so far.
     losses: u64,
-    /// Records that it found damaged so far.
+    /// Number of records that the store has found damaged so far.
     damaged: u64,
-    /// It ended in order.
+    /// True once the store stopped in order.
     stopped: bool,
 }
 
@@ -346,7 +347,7 @@ impl Running {
         self.history.borrow().guarantee()
     }
 
-    /// The end that this is, by now.
+    /// Returns the end of the session as known so far.
     fn end(&self, close: SessionEnd) -> End {
         End { power: matches!(close, SessionEnd::Power(_)), given_up: self.given_up() }
     }
@@ -386,7 +387,7 @@ impl Running {
         Ok(self.end(session.close))
     }
 
-    /// Runs `future`; `None` when the plan halts everything.
+    /// Runs `future`; returns `None` if the fault plan halts the simulation.
     fn drive<T>(&self, what: &str, future: impl Future<Output = T>) -> Result<Option<T>, String> {
         match self.executor.try_run(PATIENCE, future) {
             Ok(value) => Ok(Some(value)),
@@ -424,14 +425,14 @@ impl Running {
         }
     }
 
-    /// What the session before knew of a key.
+    /// Returns what the previous session knew of a key.
     fn explain(&self, session: &Session<'_>, key: u32) -> String {
         let before = session.setup.before.borrow();
         before.as_ref().map(|before| before.explain(key)).unwrap_or_default()
     }
 
-    /// Waits for recovery, then looks every key up: what is found is permitted, what is required
-    /// is found; from then on exactly this is known.
+    /// Waits for recovery, then looks up every key. Each state found must be permitted, and each
+    /// required state must be found. From then on the history contains exactly these states.
     fn check_all(
         &mut self,
         session: &Session<'_>,
@@ -454,7 +455,7 @@ impl Running {
             let seen = seen.ok_or("halted without reason")?;
             let seen = seen.map_err(|what| what + &self.explain(session, number))?;
             self.note_losses(store);
-            // What is known by now was written down when the last session ended.
+            // This history was made when the last session ended.
             let required = self.history.borrow().required(number, END_OF_NOTHING);
             if let Some(required) = required {
                 if seen == LookupResult::Whole(required) {
@@ -466,7 +467,8 @@ impl Running {
             }
             let mut history = self.history.borrow_mut();
             match seen {
-                // What went for want of room is current still: with power its end may be lost.
+                // A record evicted meanwhile is still current: if power is lost, the note of its
+                // eviction may be lost too.
                 LookupResult::Nothing if self.losses > 0 => {}
                 LookupResult::Nothing => history.found(number, None),
                 LookupResult::Whole(state) => history.found(number, Some(state)),
@@ -475,13 +477,14 @@ impl Running {
             }
         }
         if self.losses > 0 {
-            // What was found may have been found in memory, where it was read before it was lost.
+            // An object may have been found in memory, where it was read before its record was
+            // lost.
             self.history.borrow_mut().forget_requirements();
         }
         self.rest(store)
     }
 
-    /// Lets clients work at once; false when the session ended meanwhile.
+    /// Runs the clients concurrently; returns false if the session ended meanwhile.
     fn phase(
         &mut self,
         session: &Session<'_>,
@@ -528,7 +531,7 @@ impl Running {
         Ok(true)
     }
 
-    /// Lets everything that was done reach the device; says so in the history if it did.
+    /// Waits until all writes have reached the device; records in the history if they did.
     fn rest(&mut self, store: &TestedStore) -> Result<(), String> {
         let bound = self.options.durability_bound.as_nanos() as Nanos;
         let mut quiet = 0;
@@ -570,7 +573,7 @@ impl Running {
         store.account().into_iter().try_for_each(|account| account.map(|_| ()))
     }
 
-    /// Notes whether anything went for want of room or after an error.
+    /// Notes whether any record was evicted or lost with an error.
     fn note_losses(&mut self, store: &TestedStore) {
         let mut losses = 0;
         self.damaged = 0;
@@ -594,6 +597,6 @@ impl Running {
     }
 }
 
-/// What was required at the end of the last session is in the history of this one as if it had been
-/// stored and flushed at its beginning: no further end is assumed.
+/// The history of a session contains the states required at the end of the last one as if they had
+/// been stored and flushed at its beginning, so no further loss is assumed.
 const END_OF_NOTHING: End = End { power: false, given_up: false };

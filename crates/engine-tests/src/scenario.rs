@@ -1,7 +1,7 @@
-//! A store on a simulated disk under the hands of a test: one case at a time, each answer checked
-//! against the history as in a trial.
+//! A store on a simulated disk, driven by a test case by case. Each result is checked against the
+//! history as in a trial.
 //!
-//! It promises: what the history does not permit is an error at the moment it is seen.
+//! Guarantees: a result that the history does not permit is reported as an error at once.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,30 +20,30 @@ use super::recording_device::RecordingDevice;
 use super::run::TestSetup;
 use super::variant::Variant;
 
-/// Wall time of a scenario's beginning, in unix seconds.
+/// Wall-clock time at the start of a scenario, in Unix seconds.
 const START: u64 = 1_700_000_000;
-/// Numbers of keys that fill the device, above those that tests choose.
+/// First of the key numbers used to fill the device; above all numbers that tests choose.
 const FILLERS: u32 = 1 << 20;
 
-/// See the module.
+/// A store on a simulated disk, driven by a test.
 pub struct Scenario {
     setup: Rc<TestSetup>,
     options: Options,
     executor: Executor,
-    /// The disk.
+    /// The simulated disk.
     pub disk: RecordingDevice,
-    /// The store.
+    /// The store under test.
     pub store: TestedStore,
-    /// What was asked of it.
+    /// The operations on the store.
     pub history: Rc<RefCell<History>>,
     fillers: u32,
 }
 
 impl Scenario {
-    /// A new cache of `len` bytes.
+    /// Creates a new cache of `len` bytes.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why it cannot be created.
     pub fn new(variant: Variant, len: u64) -> Result<Scenario, String> {
         let setup = Rc::new(TestSetup::plain(variant, len));
         let labels = Some(Arc::new(TrialLabels) as Arc<dyn Labels>);
@@ -70,17 +70,17 @@ impl Scenario {
         Ok(Scenario { setup, options, executor, disk, store, history, fillers: FILLERS })
     }
 
-    /// Options of the next openings.
+    /// Sets how long the next openings wait for recovery.
     pub fn set_recovery_wait(&mut self, wait: Duration) {
         self.options.recovery_wait = wait;
     }
 
-    /// When what is stored after the next openings is written.
+    /// Sets the write policy of the next openings.
     pub fn set_write_policy(&mut self, policy: WritePolicy) {
         self.options.write_policy = policy;
     }
 
-    /// A client of this store.
+    /// Returns a client of this store.
     pub fn client(&self) -> Client {
         Client {
             store: self.store.clone(),
@@ -92,17 +92,17 @@ impl Scenario {
         }
     }
 
-    /// Runs what a client does.
+    /// Runs a client.
     pub fn run<T>(&self, does: impl AsyncFnOnce(&mut Client) -> T) -> T {
         let mut client = self.client();
         self.executor.run(does(&mut client))
     }
 
-    /// Runs what a client does until the operation after `operations` more begins on the device;
-    /// `None` when it came to that.
+    /// Runs a client until its next device operation after `operations`; returns `None` if it got
+    /// that far.
     ///
     /// # Errors
-    /// It hangs.
+    /// The client hangs.
     pub fn run_until<T>(
         &self,
         operations: u64,
@@ -119,15 +119,15 @@ impl Scenario {
         }
     }
 
-    /// What is under the key.
+    /// Looks up the key and verifies the object.
     ///
     /// # Errors
-    /// What may not be there.
+    /// The object that was found may not be there.
     pub fn look(&self, number: u32) -> Result<LookupResult, String> {
         self.run(async |client| client.look(number).await)
     }
 
-    /// Lets everything that was done reach the device.
+    /// Waits until all writes have reached the device.
     pub fn settle(&self) {
         self.executor.pass(3 * self.options.durability_bound.as_nanos() as Nanos);
         if Variant::bounded(&self.options) {
@@ -135,23 +135,23 @@ impl Scenario {
         }
     }
 
-    /// Lets everything that was done become durable.
+    /// Waits until all writes are durable.
     pub fn settle_durably(&self) {
         self.settle();
         self.executor.pass(2 * self.options.flush_interval.as_nanos() as Nanos);
     }
 
-    /// Stores other objects until `number` is found no more, and all that was there has been
-    /// replaced.
+    /// Stores other objects until `number` is no longer found and everything else that was there
+    /// has been replaced.
     ///
     /// # Errors
-    /// It does not go, or what may not be there is found.
+    /// `number` stays, or an object that may not be there is found.
     pub fn crowd_out(&mut self, number: u32) -> Result<(), String> {
         for round in 0..400 {
             for _ in 0..8 {
                 let filler = self.fillers;
                 self.fillers += 1;
-                // Asked for once more, so that it outlives what nobody asks for.
+                // Looks it up once more, so that it outlives objects that were never read.
                 _ = self.run(async |client| client.insert(filler, 20_000).await);
                 self.look(filler)?;
             }
@@ -163,10 +163,10 @@ impl Scenario {
         Err(format!("key {number} is still there after {} objects", self.fillers - FILLERS))
     }
 
-    /// Ends in good order and starts again.
+    /// Stops the store in order and opens it again.
     ///
     /// # Errors
-    /// It does not, or something is wrong after it.
+    /// The store does not stop in order or does not open.
     pub fn stop(self) -> Result<Scenario, String> {
         if !self.executor.run(self.store.shutdown()) {
             return Err("it did not stop in order".to_owned());
@@ -180,10 +180,11 @@ impl Scenario {
         self.crash(false, 1)
     }
 
-    /// Kills the process, or takes its power; what is torn follows from `seed`. Starts again.
+    /// Kills the process or cuts its power; `seed` determines which writes are torn. Opens the
+    /// store again.
     ///
     /// # Errors
-    /// It does not start, or something is wrong then.
+    /// The store does not open.
     pub fn crash(self, power: bool, seed: u64) -> Result<Scenario, String> {
         let contents = match power {
             true => self.disk.disk.crash_power(seed),
@@ -197,10 +198,10 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Checks every key; with `all`, what is known for sure must be found.
+    /// Checks every key; with `all`, every required state must be found.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first error found.
     pub fn check(&self, all: bool) -> Result<(), String> {
         for account in self.store.account() {
             account?;

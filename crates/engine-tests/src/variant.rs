@@ -1,4 +1,4 @@
-//! What is under trial: the layouts by name, and the options that chance varies with each.
+//! The variants under test: the layouts by name, and the options that are varied at random.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use store::{
 
 use super::content::TrialLabels;
 
-/// A way to run the store that must keep all promises.
+/// A configuration of the store that must keep all guarantees.
 #[derive(Clone, Copy)]
 pub struct Variant {
-    /// Its name on command lines and in reports.
+    /// Name on command lines and in reports.
     pub name: &'static str,
-    /// How its cache lays objects out.
+    /// Layout of its cache.
     pub layout: LayoutName,
-    /// The options that make it what it is; chance varies the rest.
+    /// The options that define it; the others are varied at random.
     pub options: fn() -> Options,
 }
 
-/// All variants, in the order in which they are tried: every layout, and the preset that writes on
-/// eviction and knows virtual clusters.
+/// Returns all variants in the order in which they are tried: every layout, and the preset `ucfs`,
+/// which writes on eviction and uses virtual clusters.
 pub fn variants() -> Vec<Variant> {
     let layouts = LayoutName::ALL.into_iter();
     let ucfs = Variant { name: "ucfs", layout: LayoutName::Cluster, options: Options::ucfs };
@@ -34,31 +34,31 @@ pub fn variants() -> Vec<Variant> {
         .collect()
 }
 
-/// The variant of this name.
+/// Returns the variant of this name.
 pub fn variant(name: &str) -> Option<Variant> {
     variants().into_iter().find(|variant| variant.name == name)
 }
 
-/// The variants' names, for messages.
+/// Returns the names of all variants, for messages.
 pub fn names() -> String {
     let names: Vec<&str> = variants().iter().map(|variant| variant.name).collect();
     names.join(", ")
 }
 
 impl Variant {
-    /// What a cache is created with.
+    /// Returns the options that a cache is created with.
     pub(super) fn format(&self) -> FormatOptions {
         let index = (self.options)().index;
         FormatOptions { layout: self.layout, index, ..FormatOptions::default() }
     }
 
-    /// What a cache is created with, varied by chance.
+    /// Returns the options that a cache is created with, varied at random.
     pub(super) fn format_by(&self, random: &mut Rng) -> FormatOptions {
         let cluster_size = [None, Some(32 << 10), Some(64 << 10)][random.usize(..3)];
         FormatOptions { cluster_size, ..self.format() }
     }
 
-    /// Options of one session, varied by chance. What makes the variant stays.
+    /// Returns the options of one session, varied at random; options that define the variant stay.
     pub(super) fn options_by(&self, random: &mut Rng) -> Options {
         let mut options = (self.options)();
         options.memory = random.u64(1..5) << 20;
@@ -71,7 +71,7 @@ impl Variant {
             options.read_batch = random.usize(1..8);
             options.read_batch_split = random.usize(..4);
         }
-        // Of a copy, so that sessions stay the same but for this.
+        // Draws from a copy of the generator, so that the other choices of a seed stay the same.
         if random.clone().u8(..4) == 0 {
             options.write_page = 512;
         }
@@ -95,15 +95,15 @@ impl Variant {
             options.recovery_wait = Duration::from_micros(random.u64(..20_000));
         }
         if self.layout != LayoutName::Cluster {
-            // Of a copy, as above, and of its own.
+            // Draws from a copy, as above, with a seed of its own.
             vary_slots(&mut options, &mut Rng::with_seed(!random.clone().u64(..)));
         }
         options
     }
 
-    /// Of a plan, what this variant claims to survive. A write that goes astray leaves what was
-    /// there before; in slots that may be a record that had died, and a checkpoint knows only that
-    /// one sessions there, not which.
+    /// Reduces a plan to the faults that this variant claims to survive. A misdirected write leaves
+    /// the old bytes in place. In slots these may be a record that had died, and a checkpoint says
+    /// only that some record is live there, not which.
     pub(super) fn survivable(&self, mut plan: FaultPlan) -> FaultPlan {
         if self.layout != LayoutName::Cluster {
             plan.faults.retain(|fault| !matches!(fault, Fault::Misdirected { .. }));
@@ -111,17 +111,17 @@ impl Variant {
         plan
     }
 
-    /// Whether what is acknowledged reaches the device within the durability bound.
+    /// Returns whether acknowledged writes reach the device within the durability bound.
     pub(super) fn bounded(options: &Options) -> bool {
         options.write_policy == WritePolicy::OnInsert
     }
 }
 
-/// What matters in slots alone: how soon something is given up for room and who, and in which
-/// pieces, how late and in which company records are written.
+/// Varies the options that matter in slots only: when and which objects are evicted, the size of
+/// the packets, how late records are written, and which ones together.
 fn vary_slots(options: &mut Options, random: &mut Rng) {
     if random.bool() {
-        // So little of the device that what is stored pushes something out again and again.
+        // Uses so little of the device that new objects evict others again and again.
         options.fill_percent = Some(random.u8(2..40));
     }
     if random.u8(..4) == 0 {

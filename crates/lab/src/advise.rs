@@ -1,4 +1,4 @@
-//! What a log says of caches: miss ratios of all sizes and policies, replays on the engine, advice.
+//! Analysis of access logs: miss ratios for all sizes and policies, replays on the engine, advice.
 
 pub mod access_log;
 pub mod advice;

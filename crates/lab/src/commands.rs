@@ -1,7 +1,6 @@
-//! `larder-lab`: what the lab can be asked from the command line.
+//! `larder-lab`: the command line of the lab.
 //!
-//! Every command is a module of its own with its arguments and its run; `COMMANDS` lists them,
-//! so that adding one is a line here.
+//! Each command is a module with its arguments and its `run`. To add one, add a line to `COMMANDS`.
 
 mod advise;
 mod disk;
@@ -29,13 +28,13 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-/// A command of the lab: its arguments, and what it does with them.
+/// A command of the lab: its arguments and the function that runs it.
 struct LabCommand {
     arguments: fn() -> Command,
     run: fn(&ArgMatches) -> Result<(), Failure>,
 }
 
-/// In the order of the help.
+/// The commands, in the order of the help.
 const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: list::command, run: list::run },
     LabCommand { arguments: run::command, run: run::run },
@@ -50,7 +49,7 @@ const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: trace::command, run: trace::run },
 ];
 
-/// The whole command line. It speaks of itself as `larder lab`, which runs it.
+/// Returns the whole command line. It names itself `larder lab`, which runs it.
 fn command() -> Command {
     Command::new("larder-lab")
         .bin_name("larder lab")
@@ -62,7 +61,7 @@ fn command() -> Command {
         .subcommands(COMMANDS.iter().map(|command| (command.arguments)()))
 }
 
-/// Reads the command line and does what it asks for.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     match run(&command().get_matches()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,7 +78,7 @@ fn run(matches: &ArgMatches) -> Result<(), Failure> {
     });
     let outcome = match command {
         Some((command, matches)) => (command.run)(matches),
-        // clap requires a command and knows no other.
+        // Unreachable: clap requires a known subcommand.
         None => Err(Failure::usage("lab: no such command")),
     };
     interrupted.end_if_any();
@@ -88,13 +87,13 @@ fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
 /// The signal that was delivered, if any.
 ///
-/// The handler itself writes it down: the thread that clears up learns of the signal a little
-/// later, and what the same signal did to others (who wrote to our standard input, say) may end
-/// the command in between, with another exit code.
+/// The handler itself records it. The thread that cleans up learns of the signal a little later. In
+/// between, the command may end with another exit code because the same signal ended another
+/// process, such as the one that writes to its standard input.
 struct Interrupted(Arc<AtomicUsize>);
 
 impl Interrupted {
-    /// Ends the process as the signal does when one was delivered.
+    /// If a signal was delivered, ends the process with its exit code.
     fn end_if_any(&self) {
         match self.0.load(Ordering::SeqCst) {
             0 => {}
@@ -103,7 +102,7 @@ impl Interrupted {
     }
 }
 
-/// A signal that ends a command leaves nothing half done behind.
+/// Installs the handlers: a signal that ends a command removes its temporary files.
 fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
     let failed = |error| Failure::runtime(format!("lab: signals cannot be heard: {error}"));
     let delivered = Arc::new(AtomicUsize::new(0));
@@ -121,7 +120,7 @@ fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
     Ok(Interrupted(delivered))
 }
 
-/// Removes what is half done and ends the process as `signal` does.
+/// Removes unfinished files and ends the process with the exit code of `signal`.
 fn end(signal: i32) -> ! {
     cli::cleanup::remove_all();
     process::exit(128 + signal)

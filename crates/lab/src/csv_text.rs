@@ -1,6 +1,6 @@
-//! Rows as CSV text.
+//! Formats rows as CSV text.
 
-/// The rows, a line each; fields are quoted where they have to be.
+/// Returns the rows, one a line; fields are quoted where necessary.
 pub fn csv_text<R>(rows: impl IntoIterator<Item = R>) -> String
 where
     R: IntoIterator<Item: AsRef<[u8]>>,

@@ -1,5 +1,5 @@
-//! Simulated drives by themselves: which one a run is on, streams of block requests, and
-//! comparisons with measurements.
+//! Simulated drives on their own: the choice of a drive, streams of block requests, and comparisons
+//! with measurements.
 
 pub mod choice;
 pub mod compare;

@@ -1,13 +1,13 @@
-//! Experiments: what each figure and table of the papers is here, and how it is run.
+//! Experiments: how each figure and table of the papers is reproduced and run.
 //!
-//! An experiment is one file below [`crate::experiments`]: a constant [`Experiment`] that says what
-//! it reproduces, with which parameters and for how long, and a function that takes a [`Context`]
-//! and gives an [`Outcome`]. The outcome has tables with the paper's numbers beside ours, plots
-//! with the paper's points and ours in one chart, and a paragraph on what differs and why. All
-//! else (progress, files, the report, the check of golden numbers) follows from it.
+//! An experiment is one file below [`crate::experiments`]. It has a constant [`Experiment`], which
+//! names what it reproduces, its parameters and its run time, and a function from a [`Context`] to
+//! an [`Outcome`]. The outcome has tables with the paper's numbers beside ours, plots with the
+//! paper's points and ours in one chart, and a paragraph on what differs and why. Progress, files,
+//! the report and the check of golden numbers need no further code.
 //!
-//! It promises: equal seeds and scales give equal outcomes, however many variants run at a time.
-//! `docs/research/lab.md` shows how one is added.
+//! Guarantees: equal seeds and scales give equal outcomes, however many variants run concurrently.
+//! `docs/research/lab.md` shows how to add an experiment.
 
 mod context;
 mod outcome;
@@ -22,7 +22,7 @@ pub use outcome::{Deviation, Outcome, Row, Stated, TOLERATED, Table};
 pub use plot::{Axis, AxisScale, Kind, Plot, Series, Source};
 pub use record::{Record, RecordError};
 
-/// Whose experiment it is.
+/// The paper that an experiment reproduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
@@ -37,12 +37,12 @@ pub enum Paper {
     /// Request distribution-aware caching in cluster-based web servers.
     #[serde(rename = "olaru-tichy")]
     OlaruTichy,
-    /// No paper: questions of today.
+    /// No paper: present-day questions.
     Beyond,
 }
 
 impl Paper {
-    /// All, in the order of the report.
+    /// All papers, in the order of the report.
     pub const ALL: [Paper; 6] = [
         Paper::Markatos,
         Paper::Ucfs,
@@ -52,7 +52,7 @@ impl Paper {
         Paper::Beyond,
     ];
 
-    /// What the names of its experiments begin with.
+    /// Returns the prefix of the names of its experiments.
     pub fn as_str(self) -> &'static str {
         match self {
             Paper::Markatos => "markatos",
@@ -64,7 +64,7 @@ impl Paper {
         }
     }
 
-    /// What it is called in a heading.
+    /// Returns the heading in the report.
     pub fn heading(self) -> &'static str {
         match self {
             Paper::Markatos => "Space managers for a proxy's disk",
@@ -76,7 +76,7 @@ impl Paper {
         }
     }
 
-    /// Authors, title, where and when; or, of none, what these experiments are.
+    /// Returns authors, title, venue and year; for `Beyond`, a description of these experiments.
     pub fn citation(self) -> &'static str {
         match self {
             Paper::Markatos => {
@@ -107,37 +107,37 @@ impl fmt::Display for Paper {
     }
 }
 
-/// What an experiment is run with.
+/// A parameter of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Such as `memory`.
+    /// The name, such as `memory`.
     pub name: &'static str,
-    /// With its unit; where `--quick` has another one, both.
+    /// The value with its unit; both values if `--quick` has another one.
     pub value: &'static str,
-    /// The paper's section, or why it is so where the paper says nothing.
+    /// The paper's section, or the reason for the value if the paper does not state it.
     pub from: &'static str,
 }
 
-/// A figure, a table, or a statement that is checked.
+/// An experiment: a figure, a table, or a statement that is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// The paper's name, a hyphen, and what it is: `ucfs-fig-8`, `unified-table-3`, `ucfs-disk`.
+    /// The paper's name, a hyphen, and the subject: `ucfs-fig-8`, `unified-table-3`, `ucfs-disk`.
     pub name: &'static str,
-    /// Whose.
+    /// The paper.
     pub paper: Paper,
-    /// Where in the paper: `figure 8`, `table 3`, `section 3.2`.
+    /// The place in the paper: `figure 8`, `table 3`, `section 3.2`.
     pub place: &'static str,
-    /// One line.
+    /// The title in one line.
     pub title: &'static str,
-    /// In the order in which they matter.
+    /// The parameters, most important first.
     pub parameters: &'static [Parameter],
-    /// Seconds that a quick and a full run take on two cores, roughly.
+    /// Approximate seconds of a quick and of a full run on two cores.
     pub seconds: [u32; 2],
-    /// Does it.
+    /// Runs the experiment.
     pub run: fn(&mut Context<'_>) -> Result<Outcome, Failed>,
 }
 
-/// Why an experiment came to no result.
+/// Why an experiment has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed(pub String);
 

@@ -1,4 +1,4 @@
-//! Every experiment, one file each, by paper.
+//! All experiments, one file each, by paper.
 
 pub mod extensions;
 pub mod markatos;
@@ -24,7 +24,7 @@ impl From<SpaceError> for Failed {
     }
 }
 
-/// The experiments of a paper, in the order of the paper.
+/// Returns the experiments of a paper, in the order of the paper.
 pub fn of(paper: Paper) -> &'static [Experiment] {
     match paper {
         Paper::Markatos => markatos::EXPERIMENTS,
@@ -36,12 +36,12 @@ pub fn of(paper: Paper) -> &'static [Experiment] {
     }
 }
 
-/// All experiments, paper by paper.
+/// Returns all experiments, paper by paper.
 pub fn all() -> impl Iterator<Item = &'static Experiment> {
     Paper::ALL.into_iter().flat_map(of)
 }
 
-/// The experiment that is called `name`.
+/// Returns the experiment called `name`.
 pub fn named(name: &str) -> Option<&'static Experiment> {
     all().find(|experiment| experiment.name == name)
 }

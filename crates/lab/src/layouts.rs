@@ -1,8 +1,8 @@
-//! Pictures of the layouts: the same twenty objects with the same history, as the engine puts them
-//! on the device under every layout.
+//! Drawings of the layouts: the same twenty objects with the same history, as the engine places
+//! them on the device under every layout.
 //!
-//! [`example`] runs the engine on a device in memory and asks it where everything lies; [`svg`] and
-//! [`text`] draw that. Nothing is drawn that the engine did not do.
+//! [`example`] runs the engine on a device in memory and asks it where everything is; [`svg`] and
+//! [`text`] draw the result. The drawings show only what the engine did.
 
 pub mod example;
 pub mod svg;
@@ -10,12 +10,12 @@ pub mod svg;
 mod tests;
 pub mod text;
 
-/// The letter of an object.
+/// Returns the letter of an object.
 fn letter(object: usize) -> char {
     char::from(b'A' + (object % 26) as u8)
 }
 
-/// A length in KiB, with a digit behind the point unless it is zero.
+/// Formats a length in KiB, with one decimal unless it is zero.
 fn kib(bytes: u64) -> String {
     let tenths = (bytes * 10 + 512) / 1024;
     match tenths % 10 {

@@ -1,7 +1,7 @@
-//! The lab: the product's engine, and models of everyone else's systems, driven in virtual time.
+//! The lab: the product's engine, and models of other systems, driven in virtual time.
 //!
-//! It exists so that a reader of the papers sees their figures again, and that an operator tries
-//! his own log before he chooses.
+//! Readers of the papers can reproduce their figures, and operators can try their own logs before
+//! they choose settings.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

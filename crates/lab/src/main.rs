@@ -1,4 +1,4 @@
-//! `larder-lab`: the lab as a program of its own, which `larder lab` runs.
+//! `larder-lab`: the lab as a separate program, which `larder lab` runs.
 
 use std::process::ExitCode;
 

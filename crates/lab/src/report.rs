@@ -1,4 +1,4 @@
-//! The report: what has been run, as one page to look at, with plots and every number.
+//! The report: all experiments that have been run, as one page with plots and every number.
 
 mod number;
 mod page;
@@ -15,7 +15,7 @@ pub use number::stated;
 pub use plot::draw;
 pub use plot::number::with_unit;
 
-/// Keeps a record in `folder`: `NAME.json`, `NAME.csv`, and each plot as `NAME.PLOT.svg`.
+/// Writes a record into `folder`: `NAME.json`, `NAME.csv`, and each plot as `NAME.PLOT.svg`.
 pub fn write(record: &Record, folder: &Path) -> Result<(), RecordError> {
     record.write(folder)?;
     for plot in &record.outcome.plots {
@@ -24,7 +24,7 @@ pub fn write(record: &Record, folder: &Path) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// Draws a plot into `stem` + `.svg`.
+/// Draws a plot into the file `stem` + `.svg`.
 pub fn write_plot(plot: &Plot, stem: &Path) -> Result<(), RecordError> {
     let mut path = stem.as_os_str().to_owned();
     path.push(".svg");
@@ -33,8 +33,8 @@ pub fn write_plot(plot: &Plot, stem: &Path) -> Result<(), RecordError> {
     fs::write(&path, picture::standalone(&svg)).map_err(|why| RecordError::new(&path, why))
 }
 
-/// Makes the page `report.html` in `folder` of all records there, and says where it is and of how
-/// many records.
+/// Writes the page `report.html` of all records in `folder`. Returns its path and the number of
+/// records.
 pub fn build(folder: &Path) -> Result<(PathBuf, usize), RecordError> {
     let records = Record::read_all(folder, crate::experiments::all())?;
     let path = folder.join("report.html");

@@ -1,4 +1,4 @@
-//! The drivers: operations on a space manager, and requests on a whole cache.
+//! The drivers: operations on a space manager, and requests to a whole cache.
 
 pub mod replay;
 pub mod space_benchmark;

@@ -1,9 +1,9 @@
-//! Somebody's log, in memory: the requests that a cache may answer, in the order of time, to be
-//! replayed as often as there are caches to compare.
+//! An access log in memory: the cacheable requests in order of time, which can be replayed once for
+//! each cache to compare.
 //!
-//! Several files become one log, merged by time. What is kept takes 48 bytes a request; of a log
-//! with more requests than are to be kept, all requests for a share of the objects stay (SHARDS,
-//! [`Sampling`]), and the share is told. The statistics are of all requests, whatever is kept.
+//! Several files become one log, merged by time. A kept request takes 48 bytes. If a log has more
+//! requests than may be kept, only requests for a share of the objects are kept (SHARDS,
+//! [`Sampling`]), and the share is reported. The statistics always cover all requests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use workload::trace::{
     ReadOptions, Requests, STANDARD_INPUT, SkipReason, Skipped, Trace, TraceError,
 };
 
-/// Requests between two calls of a watcher.
+/// Number of requests between two calls of the progress callback.
 const WATCHED: u64 = 1 << 14;
 
-/// How a log is taken in.
+/// Options for reading a log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
-    /// How its files are read.
+    /// How the files are read.
     pub read: ReadOptions,
-    /// Which objects are kept; of those fewer when there are too many requests.
+    /// Which objects are kept; fewer if there are too many requests.
     pub sampling: Sampling,
-    /// Requests that are kept at most, at least one.
+    /// Maximum number of requests kept; at least one.
     pub most: usize,
 }
 
@@ -34,11 +34,11 @@ pub struct LogOptions {
 pub struct Unreadable {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: TraceError,
 }
 
-/// A log in memory. See the module.
+/// An access log in memory.
 pub struct AccessLog {
     requests: Vec<Request>,
     sampling: Sampling,
@@ -47,8 +47,8 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Reads files, those first that begin first. `watch` is told how many requests were read,
-    /// every now and then.
+    /// Reads the files, in the order of their first requests. Calls `watch` from time to time with
+    /// the number of requests read.
     ///
     /// # Errors
     /// The first file that cannot be read to its end.
@@ -74,49 +74,49 @@ impl AccessLog {
             }
         }
         let skipped = source.finish().map_err(|(path, why)| Unreadable { path, why })?;
-        // Servers log a request when it is done, and files may cover the same time. Equal times
-        // stay as they are.
+        // Servers log a request when it has completed, and files may overlap in time. The sort is
+        // stable: requests with equal times keep their order.
         requests.sort_by_key(|request| request.time_ms);
         Ok(AccessLog { requests, sampling, summary: statistics.summary(), skipped })
     }
 
-    /// What was kept.
+    /// Returns the requests that were kept.
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }
 
-    /// Which objects were kept.
+    /// Returns the sampling, which tells which objects were kept.
     pub fn sampling(&self) -> Sampling {
         self.sampling
     }
 
-    /// The statistics of all requests.
+    /// Returns the statistics of all requests.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// What was passed over, file by file.
+    /// Returns the skipped lines and requests of each file.
     pub fn skipped(&self) -> &[(PathBuf, Skipped)] {
         &self.skipped
     }
 
-    /// Requests that were passed over for this reason.
+    /// Returns the number of requests that were skipped for this reason.
     pub fn skip_reason(&self, why: SkipReason) -> u64 {
         self.skipped.iter().map(|(_, skipped)| skipped.skip_reason(why)).sum()
     }
 
-    /// Lines or records that are damaged.
+    /// Returns the number of damaged lines or records.
     pub fn damaged(&self) -> u64 {
         self.skipped.iter().map(|(_, skipped)| skipped.damaged).sum()
     }
 
-    /// Whether it says when requests came.
+    /// Returns whether the log has request times.
     pub fn has_times(&self) -> bool {
         self.summary.seconds > 0.0
     }
 
-    /// What the misses of the sample say of all requests: they are divided by all, not by those
-    /// of the sample (SHARDS-adj, see [`crate::advise::missratio::Sampling`]).
+    /// Extrapolates the misses of the sample to the whole log. Misses are divided by all requests,
+    /// not by those of the sample (SHARDS-adj, see [`crate::advise::missratio::Sampling`]).
     pub fn whole(&self, sample: Tally) -> Tally {
         let Summary { requests, bytes, .. } = self.summary;
         Tally {
@@ -128,7 +128,7 @@ impl AccessLog {
     }
 }
 
-/// The files in the order of their first requests; such as have none last.
+/// Sorts the files by the time of their first request; files without requests come last.
 fn by_time(paths: Vec<PathBuf>, options: &ReadOptions) -> Result<Vec<PathBuf>, Unreadable> {
     if paths.len() < 2 {
         return Ok(paths);
@@ -151,9 +151,9 @@ fn by_time(paths: Vec<PathBuf>, options: &ReadOptions) -> Result<Vec<PathBuf>, U
     Ok(begun.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Half of the objects of a sample: a part of it, as smaller samples always are.
+/// Halves a sample; the smaller sample is a subset of the larger one.
 fn half(sampling: Sampling) -> Sampling {
-    // Half of a rate above 0 and up to 1 is one, too.
+    // Half of a rate above 0 and up to 1 is a valid rate, too.
     Sampling::new(sampling.rate() / 2.0).unwrap_or(sampling)
 }
 
@@ -210,7 +210,7 @@ mod tests {
         let log = AccessLog::read(vec![path], &options, |_| {}).unwrap();
         assert_eq!(log.sampling().rate(), 0.25);
         let objects: BTreeSet<u32> = log.requests().iter().map(|request| request.object).collect();
-        // All four requests of each object, in all some quarter of them.
+        // All four requests of each object, for about a quarter of the objects.
         assert_eq!(log.requests().len(), objects.len() * 4);
         assert!((1_100..1_400).contains(&objects.len()), "{}", objects.len());
         assert_eq!(log.summary().requests, 20_000);

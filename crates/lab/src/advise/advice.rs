@@ -1,15 +1,14 @@
-//! Advice from a log: how much disk and memory, which layout and policy would serve it best, with
-//! the numbers behind it.
+//! Advice from a log: how much disk and memory, and which layout and policy, would serve it best,
+//! with the numbers behind it.
 //!
 //! In this order: the hit ratio of an LRU cache of every size from one pass ([`Curves`]); sizes at
 //! the knee of that curve ([`Sizes`]); all policies at the chosen size ([`compare_policies`]); the
-//! engine itself with every layout at these sizes ([`candidates`], to be replayed by
-//! [`crate::advise::log_replay`]); and from all of it a [`Verdict`] with its reasons and its
-//! doubts.
+//! engine itself with every layout at these sizes ([`candidates`], replayed by
+//! [`crate::advise::log_replay`]); finally a [`Verdict`] with its reasons and its doubts.
 //!
-//! What is compared is the second half of the log, with the first as warm-up: a cache in service is
-//! not empty. Where the log cannot tell (too short for a size, few requests, a sample), the verdict
-//! says so.
+//! Comparisons use the second half of the log and take the first as warm-up, because a cache in
+//! service is not empty. Where the log is not conclusive (too short for a size, few requests, a
+//! sample), the verdict says so.
 
 mod curves;
 pub(crate) mod format;
@@ -29,27 +28,27 @@ pub use settings::{command_line, config_file};
 pub use sizes::{Bound, KNEE, Limits, MEMORY_KNEE, NoAdvice, Sizes};
 pub use verdict::{Evidence, MISS_MS, Reason, TURNOVERS, Verdict, candidates, decide};
 
-/// Percent of a log that warms caches up before anything counts.
+/// Percentage of a log that warms up the caches before requests count.
 pub const WARM_UP: u8 = 50;
 
-/// Bytes that an object takes beside its body: the head of the answer, its key, the record.
+/// Bytes that an object takes besides its body: response head, key and record.
 pub const RECORD: u64 = 450;
 
-/// What is to be as large as possible.
+/// The ratio to maximise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Goal {
     /// The share of requests that are hits.
     #[default]
     Requests,
-    /// The share of bytes that are of hits.
+    /// The share of bytes that are served by hits.
     Bytes,
 }
 
 impl Goal {
-    /// As the command line has it.
+    /// The names on the command line.
     pub const NAMES: [&str; 2] = ["requests", "bytes"];
 
-    /// What of a hit ratio it looks at.
+    /// Returns the part of a hit ratio that this goal maximises.
     pub fn of(self, ratio: HitRatio) -> f64 {
         match self {
             Goal::Requests => ratio.requests,
@@ -64,7 +63,7 @@ impl fmt::Display for Goal {
     }
 }
 
-/// A goal that does not exist.
+/// An unknown name of a goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownGoal(String);
 

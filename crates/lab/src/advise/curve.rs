@@ -1,19 +1,19 @@
 //! Miss ratios of LRU caches of all sizes at once, from one pass over a trace.
 //!
-//! LRU is a stack algorithm (Mattson and others 1970): what a cache holds, every larger one holds
-//! too. An access hits in the caches that have room for the object and for all that was asked for
-//! since its last access; that room is its depth, and a histogram of depths is the curve. It counts
-//! bytes or objects.
+//! LRU is a stack algorithm (Mattson and others 1970): the content of a cache is also in every
+//! larger one. An access hits in all caches with space for the object and for everything accessed
+//! since its last access. That space is the depth of the access, and a histogram of depths is the
+//! curve. It counts bytes or objects.
 //!
-//! It promises the counts of [`crate::advise::missratio`] at sizes with up to eleven significant
-//! bits (64 MiB, or 1.5 GiB; other sizes are rounded down to one) that no object is larger than, if
-//! objects keep their size. Where objects are larger than the cache no curve exists: an object that
-//! is not admitted takes no room, so that more room may mean fewer hits. [`LruCurve::with_largest`]
-//! leaves out what is larger than a bound, as caches do that have one.
+//! Guarantees: the counts equal those of [`crate::advise::missratio`] if objects keep their size,
+//! at sizes not smaller than the largest object and with up to eleven significant bits (64 MiB or
+//! 1.5 GiB; other sizes are rounded down). If objects are larger than the cache, no curve exists:
+//! an object that is not admitted takes no space, so more space may mean fewer hits.
+//! [`LruCurve::with_largest`] leaves out objects above a bound, as caches with such a bound do.
 //!
 //! [`Sample`] bounds time and memory: with a share of the objects (SHARDS), or with a number of
-//! objects whose share falls while the trace grows (SHARDS with fixed size). What memory holds per
-//! object: 32 to 48 bytes for its place, and 17 to 35 for its number.
+//! objects whose share falls while the trace grows (SHARDS with fixed size). Memory per object: 32
+//! to 48 bytes for its place in the stack and 17 to 35 for its number.
 
 mod histogram;
 
@@ -27,39 +27,39 @@ use histogram::{Amount, Histogram};
 use workload::lru_stack::{Id, Stack};
 use workload::trace::Access;
 
-/// Which objects a curve is made from.
+/// The objects that a curve is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sample {
-    /// A fixed share of them; [`Sampling::ALL`] for an exact curve.
+    /// A fixed share of the objects; [`Sampling::ALL`] for an exact curve.
     Share(Sampling),
-    /// So many at most, 1 at least: all of them at first; with every one too many, the share
-    /// falls.
+    /// At most this many objects, at least 1. All objects at first; the share falls with each
+    /// object in excess.
     Objects(usize),
 }
 
-/// A curve in the making. See the module.
+/// An LRU curve under construction.
 pub struct LruCurve {
     unit: Unit,
     largest: u64,
-    /// Objects whose hash is up to this one are in the sample.
+    /// Objects with a hash up to this one are in the sample.
     last: u64,
-    /// Requests of the whole trace that one in the sample stands for.
+    /// Number of requests of the whole trace that one request in the sample stands for.
     weight: f64,
     most: usize,
-    /// Those in the sample, highest hash first; only when their number is bounded.
+    /// Objects in the sample, highest hash first; used only if their number is bounded.
     order: BinaryHeap<(u64, u64)>,
     numbers: HashTable<(u64, Id)>,
     free: Vec<Id>,
     stack: Stack,
     depths: Histogram,
-    /// What misses in every cache.
+    /// Accesses that miss in every cache.
     cold: Amount,
     requests: u64,
     bytes: u64,
 }
 
 impl LruCurve {
-    /// A curve over sizes in this unit.
+    /// Creates an empty curve over sizes in this unit.
     pub fn new(unit: Unit, sample: Sample) -> LruCurve {
         let (sampling, most) = match sample {
             Sample::Share(sampling) => (sampling, usize::MAX),
@@ -82,20 +82,21 @@ impl LruCurve {
         }
     }
 
-    /// Objects of more bytes than this are never admitted.
+    /// Sets the largest object in bytes; larger ones are never admitted.
     #[must_use]
     pub fn with_largest(self, largest: u64) -> LruCurve {
         LruCurve { largest, ..self }
     }
 
-    /// The next request. False when the sample has too many objects, 2^30: it was not taken.
+    /// Takes the next request. Returns false, without taking it, if the sample has too many objects
+    /// (2^30).
     #[must_use]
     pub fn take(&mut self, access: Access) -> bool {
         self.request(access, false)
     }
 
-    /// The next request, for a new version of the object: whatever is stored of it is out of date,
-    /// a miss in every cache, and is replaced. False as of [`LruCurve::take`].
+    /// Takes the next request, for a new version of the object: the stored version is out of date,
+    /// so every cache misses and replaces it. Returns false as [`LruCurve::take`] does.
     #[must_use]
     pub fn take_changed(&mut self, access: Access) -> bool {
         self.request(access, true)
@@ -125,7 +126,7 @@ impl LruCurve {
             }
             Some(_) if is_changed => self.cold.add(amount),
             Some(above) => {
-                // The object itself is one, whatever the sample; a product beyond the range of
+                // The object itself counts once, whatever the sample; a product beyond the range of
                 // sizes becomes the largest size.
                 let depth = room.saturating_add((above as f64 * weight).round() as u64);
                 let exact = if weight == 1.0 { room + above } else { depth };
@@ -136,7 +137,7 @@ impl LruCurve {
         true
     }
 
-    /// The curve of all requests so far.
+    /// Returns the curve of all requests so far.
     pub fn finish(self) -> Curve {
         let mut missed = self.cold;
         let mut steps: Vec<(u64, Amount)> = Vec::new();
@@ -149,17 +150,17 @@ impl LruCurve {
         Curve { requests: self.requests, bytes: self.bytes, steps }
     }
 
-    /// Objects in the sample.
+    /// Returns the number of objects in the sample.
     pub fn objects(&self) -> usize {
         self.numbers.len()
     }
 
-    /// The share of all objects that is in the sample, above 0, up to 1.
+    /// Returns the share of all objects that is in the sample, above 0 and up to 1.
     pub fn rate(&self) -> f64 {
         1.0 / self.weight
     }
 
-    /// Bytes of memory.
+    /// Returns the memory used, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.order.capacity() * size_of::<(u64, u64)>()
             + self.numbers.allocation_size()
@@ -189,7 +190,7 @@ impl LruCurve {
             Entry::Occupied(known) => Some(known.get().1),
             Entry::Vacant(_) if len == MOST => None,
             Entry::Vacant(place) => {
-                // Without free numbers, those in use are dense.
+                // If no number is free, the numbers in use are dense.
                 let id = self.free.pop().unwrap_or(len as Id);
                 place.insert((object, id));
                 Some(id)
@@ -197,8 +198,8 @@ impl LruCurve {
         }
     }
 
-    /// While there are too many objects, those with the highest hash leave, and with them
-    /// everything from that hash on.
+    /// While there are too many objects, removes those with the highest hash and lowers the
+    /// sample's bound below that hash.
     fn lower_share(&mut self) {
         while self.numbers.len() > self.most
             || self.order.peek().is_some_and(|(hash, _)| *hash > self.last)
@@ -216,30 +217,30 @@ impl LruCurve {
     }
 }
 
-/// Miss ratios by size; they never rise with it.
+/// Miss ratios by size; they never rise with the size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     requests: u64,
     bytes: u64,
-    /// Sizes from which on so much is missed, rising from 0.
+    /// Sizes, rising from 0, and the misses from each size on.
     steps: Vec<(u64, Amount)>,
 }
 
 impl Curve {
-    /// What a cache of this size would have made of the trace.
+    /// Returns the result of the trace in a cache of this size.
     pub fn at(&self, size: u64) -> Tally {
         let after = self.steps.partition_point(|(step, _)| *step <= size);
-        // The first step is at 0.
+        // The first step is at 0, so `after` is at least 1.
         self.tally(self.steps[after - 1].1)
     }
 
-    /// The sizes at which something changes, from 0, and what caches of these sizes would have made
-    /// of the trace: at most some 1,000 for each power of two.
+    /// Returns the sizes at which the result changes, from 0, and the result at each: at most about
+    /// 1,000 for each power of two.
     pub fn steps(&self) -> impl Iterator<Item = (u64, Tally)> {
         self.steps.iter().map(|(size, missed)| (*size, self.tally(*missed)))
     }
 
-    /// The least size from which on more room would not have helped.
+    /// Returns the smallest size beyond which more space would not have helped.
     pub fn enough(&self) -> u64 {
         self.steps.last().map_or(0, |(size, _)| *size)
     }

@@ -1,17 +1,17 @@
-//! A log replayed on the product's engine: what would have come of these very requests with this
-//! layout, this memory, this disk.
+//! A log replayed on the product's engine: the result of these requests with a given layout, memory
+//! and disk.
 //!
-//! Each [`Setup`] is a cache of its own on a new drive, as `larder serve` would make it: the memory
-//! is everything that it may use, the disk is the cache file. It begins empty. Requests come when
-//! the log says or one after another ([`Pace`]), one at a time in both; what is not found is stored
-//! as if the origin had answered at once. (`crate::run::replay` is something else: one operation
-//! stream for space managers of any kind.)
+//! Each [`Setup`] is a cache of its own on a new drive, as `larder serve` would create it: the
+//! memory is all that it may use, the disk is the cache file. The cache starts empty. Requests come
+//! at the log's times or one after another ([`Pace`]), in both cases one at a time. A miss is
+//! stored as if the origin had responded at once. (`crate::run::replay` differs: it feeds one
+//! operation stream to space managers of any kind.)
 //!
-//! Of a sampled log (SHARDS) memory and disk are as much smaller as the sample, the disk is spread
-//! over what the whole one would take of the drive, and what is counted is counted for the whole;
-//! times of disk hits are those of the sample.
+//! For a sampled log (SHARDS), memory and disk shrink with the sample, the cache is spread over the
+//! part of the drive that the whole one would take, and counts are extrapolated to the whole. Times
+//! of disk hits are those of the sample.
 //!
-//! It promises: equal logs and setups give equal figures, however many run at a time.
+//! Guarantees: equal logs and setups give equal figures, however many run concurrently.
 
 mod measured;
 mod setup;
@@ -28,32 +28,32 @@ pub use setup::{Setup, System, UnknownSystem, combinations};
 use timed::Timed;
 
 const MIB: u64 = 1 << 20;
-/// Bytes of memory below which the engine's buffers alone are more than their share.
+/// Bytes of memory below which the engine's buffers alone exceed their share.
 const MEMORY_MIN: u64 = 2 * MIB;
 
-/// How a log is replayed.
+/// Options for replaying a log.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// On which drive.
+    /// The drive.
     pub drive: DriveChoice,
     /// When requests come.
     pub pace: Pace,
-    /// Percent of the requests, the first, that fill the cache and are not counted: 0 to 99.
+    /// Percentage of the requests, from the start, that fill the cache and do not count: 0 to 99.
     pub warm_up: u8,
-    /// Setups at a time, at least 1.
+    /// Number of setups that run concurrently, at least 1.
     pub jobs: usize,
 }
 
-/// What came of one setup.
+/// The result of one setup.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Which.
+    /// The setup.
     pub setup: Setup,
-    /// Its figures, or why there are none: the setup is none that could be served with.
+    /// The figures, or the reason why this setup cannot be served.
     pub result: Result<Measured, String>,
 }
 
-/// Replays the log on every setup. Rows come in the order of the setups.
+/// Replays the log on every setup. Rows are in the order of the setups.
 ///
 /// # Errors
 /// None of its own; the signature is that of all work in parallel variants.
@@ -101,8 +101,8 @@ fn run(
     Ok(Measured::of(&figures, timed.times(), setup, log))
 }
 
-/// Where the cache lies on a drive of `most` bytes: `len` bytes, spread over what the setup asks
-/// for.
+/// Returns the location of the cache on a drive of `most` bytes: `len` bytes, spread over the size
+/// that the setup asks for.
 fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, CacheError> {
     if setup.disk > most {
         return Err(CacheError(format!(

@@ -1,7 +1,7 @@
-//! Miss ratios: caches that are nothing but an eviction policy, fed with a trace.
+//! Miss ratios: caches that consist of an eviction policy only, fed with a trace.
 //!
-//! All policies and sizes see the trace in one pass, which is read as a stream: memory grows with
-//! the objects of the trace, not with its requests, and with [`Sampling`] with a share of them.
+//! All policies and sizes see the trace in one pass. It is read as a stream: memory grows with the
+//! objects of the trace (with [`Sampling`], with a share of them), not with its requests.
 
 mod numbers;
 pub mod reference;
@@ -19,35 +19,35 @@ pub(crate) use sampling::sample_hash;
 pub use sampling::{BadRate, Sampling};
 pub use sweep::{CacheConfig, Outcome, Sweep};
 
-/// Requests that a cache looks at before it takes them.
+/// Number of requests that a cache looks up ahead before it takes them.
 const AHEAD: usize = 32;
 
-/// What came of a trace in one cache.
+/// The result of a trace in one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Those of them that missed.
+    /// Number of requests that missed.
     pub misses: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Bytes of misses.
+    /// Bytes of the misses.
     pub missed_bytes: u64,
 }
 
 impl Tally {
-    /// Misses by requests; 0 without requests.
+    /// Returns misses divided by requests; 0 without requests.
     pub fn miss_ratio(&self) -> f64 {
         self.misses as f64 / self.requests.max(1) as f64
     }
 
-    /// Bytes of misses by bytes asked for; 0 without bytes.
+    /// Returns bytes of misses divided by bytes requested; 0 without bytes.
     pub fn byte_miss_ratio(&self) -> f64 {
         self.missed_bytes as f64 / self.bytes.max(1) as f64
     }
 }
 
-/// A cache that takes requests, of whatever policy.
+/// A simulated cache with any policy.
 trait Simulated: Send {
     fn take(&mut self, requests: &[Numbered]);
     fn tally(&self) -> Tally;
@@ -83,11 +83,11 @@ impl<P: Policy + Send> Simulated for Cache<P> {
     }
 }
 
-/// One cache of any policy, with its own loop for each.
+/// One cache with any policy; the loop is compiled for each policy.
 pub struct Simulation(Box<dyn Simulated>);
 
 impl Simulation {
-    /// An empty cache with room for [`Parameters::capacity`] bytes or objects.
+    /// Creates an empty cache with space for [`Parameters::capacity`] bytes or objects.
     pub fn new(name: PolicyName, parameters: &Parameters, unit: Unit) -> Simulation {
         fn boxed<P: Policy + Send + 'static>(
             policy: P,
@@ -110,17 +110,17 @@ impl Simulation {
         })
     }
 
-    /// Requests in their order.
+    /// Takes requests in order.
     pub fn take(&mut self, requests: &[Numbered]) {
         self.0.take(requests);
     }
 
-    /// What came of all requests so far.
+    /// Returns the result of all requests so far.
     pub fn tally(&self) -> Tally {
         self.0.tally()
     }
 
-    /// Bytes of memory of the cache.
+    /// Returns the cache's memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.0.memory_bytes()
     }

@@ -1,5 +1,5 @@
-//! `larder lab advise`: settings for `larder serve` from an operator's own log, with the numbers
-//! behind them.
+//! `larder lab advise`: recommends settings for `larder serve` from an operator's own log, with the
+//! numbers behind them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ first fills the caches.
 Writes into the directory: larder.toml for `larder serve --config`, advice.txt, the curves as \
 curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG.";
 
-/// The arguments of `larder lab advise`.
+/// Returns the arguments of `larder lab advise`.
 pub fn command() -> Command {
     let bytes = |id: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name("SIZE").value_parser(size).help(help)
@@ -64,7 +64,7 @@ pub fn command() -> Command {
         )
 }
 
-/// What was measured, in the order in which it was.
+/// The measurements, in the order in which they were made.
 struct Findings {
     log: AccessLog,
     curves: Curves,
@@ -74,7 +74,7 @@ struct Findings {
     verdict: Verdict,
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let findings = find(matches)?;
     let fallback = PathBuf::from("larder-advice");
@@ -173,7 +173,7 @@ impl Findings {
         )
     }
 
-    /// Hits with a quarter to four times of each size.
+    /// Returns a table of hits with a quarter to four times each size.
     fn more(&self, goal: Goal) -> String {
         let mut text = String::new();
         let factors = [(1, 4), (1, 2), (1, 1), (2, 1), (4, 1)];
@@ -228,7 +228,7 @@ impl Findings {
     }
 }
 
-/// A sentence or two with a dash before them, in lines of 96 letters.
+/// Formats sentences as a list item, wrapped at 96 characters.
 fn item(sentence: &str) -> String {
     const WIDTH: usize = 96;
     let (mut text, mut line) = (String::new(), String::from("  -"));

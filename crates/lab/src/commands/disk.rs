@@ -1,4 +1,4 @@
-//! `larder lab disk`: how long a simulated drive takes for a stream of requests.
+//! `larder lab disk`: response times of a simulated drive for a stream of requests.
 
 use std::fs;
 use std::fs::File;
@@ -14,7 +14,7 @@ use sim::drives::{Operation, drive_file, shipped};
 
 use crate::disks::replay::{Distribution, PERCENTILES, Served, read_stream, replay};
 
-/// The arguments of `larder lab disk`.
+/// Returns the arguments of `larder lab disk`.
 pub fn command() -> Command {
     let path = |id: &'static str, name: &'static str, help: &'static str| {
         let arg = Arg::new(id).long(id).value_name(name).value_parser(value_parser!(PathBuf));
@@ -58,7 +58,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if matches.get_flag("list") {
         return list();
@@ -96,7 +96,7 @@ fn list() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The drive `text`: a shipped one, or `FILE:NAME`.
+/// Returns the drive called `text`: a shipped one, or `FILE:NAME`.
 fn find(text: &str) -> Result<DriveFile, String> {
     if let Some(file) = shipped::named(text) {
         return file.map_err(|why| why.to_string());
@@ -129,7 +129,7 @@ fn write_csv(path: &Path, served: &[Served]) -> std::io::Result<()> {
     out.flush()
 }
 
-/// The figures of all requests, and of reads and writes apart.
+/// Returns the figures of all requests, and of reads and writes separately.
 fn summary(served: &[Served]) -> Value {
     let of = |operation: Option<Operation>| {
         let wanted = move |served: &&Served| {
@@ -146,7 +146,7 @@ fn summary(served: &[Served]) -> Value {
 fn figures(distribution: Option<Distribution>) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("requests".to_owned(), json!(distribution.as_ref().map_or(0, |d| d.count())));
-    // Of no requests there are no figures; the names stay.
+    // Without requests the figures are null; the names stay.
     let figure = |f: &dyn Fn(&Distribution) -> f64| distribution.as_ref().map(f);
     map.insert("mean_ms".to_owned(), json!(figure(&|d| d.mean)));
     map.insert("sd_ms".to_owned(), json!(figure(&|d| d.deviation)));

@@ -1,11 +1,11 @@
-//! `larder lab disk-compare`: simulated drives beside reference data.
+//! `larder lab disk-compare`: compares simulated drives with reference data.
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cli::outcome::{Failure, answer};
 
-/// The arguments of `larder lab disk-compare`.
+/// Returns the arguments of `larder lab disk-compare`.
 pub fn command() -> Command {
     Command::new("disk-compare")
         .about("Compare the simulated drives with a folder of reference data")
@@ -30,7 +30,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let folder = matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default();
     let seed = matches.get_one("seed").copied().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! `larder lab layout`: how the same objects lie on a device under every layout.
+//! `larder lab layout`: draws how every layout places the same objects on a device.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::layouts::example::{OBJECTS, VARIANTS, example};
 use crate::layouts::svg::svg;
 use crate::layouts::text::{LEGEND, text};
 
-/// The arguments of `larder lab layout`.
+/// Returns the arguments of `larder lab layout`.
 pub fn command() -> Command {
     let objects = *OBJECTS.start() as u64..=*OBJECTS.end() as u64;
     Command::new("layout")
@@ -36,7 +36,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let objects = matches.get_one::<u64>("objects").copied().unwrap_or(20) as usize;
     let mut examples = Vec::new();

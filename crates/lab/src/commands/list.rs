@@ -1,4 +1,4 @@
-//! `larder lab list`: every experiment, by paper.
+//! `larder lab list`: lists every experiment, by paper.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use cli::outcome::{Failure, answer};
 use crate::experiment::{Experiment, Paper};
 use crate::experiments;
 
-/// The arguments of `larder lab list`.
+/// Returns the arguments of `larder lab list`.
 pub fn command() -> Command {
     Command::new("list")
         .about("List the experiments: paper, figure or table, and how long they take")
@@ -20,7 +20,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let parameters = matches.get_flag("parameters");
     for paper in Paper::ALL {
@@ -44,7 +44,7 @@ fn line(experiment: &Experiment) -> String {
     format!("  {name:24} {title}\n      {place}; quick {quick}, full {full}")
 }
 
-/// Seconds in words.
+/// Formats seconds in words.
 pub fn about(seconds: u32) -> String {
     match seconds {
         0 => "under 1s".to_owned(),

@@ -1,5 +1,5 @@
-//! What `replay` and `advise` have in common: the logs that they read, the drive that they simulate
-//! and the pace of requests.
+//! The arguments that `replay` and `advise` share: the logs to read, the drive to simulate and the
+//! pace of requests.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ use crate::disks::choice::DriveChoice;
 use crate::run::whole_cache::Pace;
 use workload::trace::SkipReason;
 
-/// Requests that are kept unless `--sample` says otherwise: 384 MiB of them.
+/// Maximum number of requests kept without `--sample`; they take 384 MiB.
 const MOST: usize = 8 << 20;
 
-/// Arguments that say which log it is about, and how it is played.
+/// Returns the arguments that select the log and how it is replayed.
 pub fn arguments() -> [Arg; 7] {
     let [format, columns] = written();
     [
@@ -69,7 +69,7 @@ pub fn arguments() -> [Arg; 7] {
     ]
 }
 
-/// Reads the logs; what is damaged is named.
+/// Reads the logs and warns of damage.
 pub fn read(matches: &ArgMatches, command: &str) -> Result<AccessLog, Failure> {
     let paths: Vec<PathBuf> = matches.get_many("log").into_iter().flatten().cloned().collect();
     let asked = matches.get_one::<Sampling>("sample").copied();
@@ -102,7 +102,7 @@ pub fn read(matches: &ArgMatches, command: &str) -> Result<AccessLog, Failure> {
     Ok(log)
 }
 
-/// The drive.
+/// Returns the chosen drive and prints its notes as warnings.
 pub fn drive(matches: &ArgMatches, command: &str) -> Result<DriveChoice, Failure> {
     let drive = matches.get_one::<DriveChoice>("drive").cloned();
     let drive =
@@ -113,7 +113,7 @@ pub fn drive(matches: &ArgMatches, command: &str) -> Result<DriveChoice, Failure
     Ok(drive)
 }
 
-/// When requests come.
+/// Returns the chosen pace.
 pub fn pace(matches: &ArgMatches) -> Pace {
     match matches.get_one::<String>("pace").map(String::as_str) {
         Some("closed") => Pace::AtOnce,
@@ -121,13 +121,13 @@ pub fn pace(matches: &ArgMatches) -> Pace {
     }
 }
 
-/// Caches at a time.
+/// Returns the number of caches that run concurrently.
 pub fn jobs(matches: &ArgMatches) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     matches.get_one::<u16>("jobs").map_or_else(processors, |jobs| usize::from(*jobs))
 }
 
-/// The log in a few lines: what is in it, what was left out, what is a sample.
+/// Describes the log in a few lines: its contents, what was skipped, and the sample.
 pub fn describe(log: &AccessLog) -> String {
     let summary = log.summary();
     let mut text = format!(
@@ -162,7 +162,7 @@ fn passed_over(log: &AccessLog) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
-/// The same for programs.
+/// Returns the description of the log as JSON.
 pub fn as_json(log: &AccessLog) -> Value {
     let summary = log.summary();
     let passed_over: Value = SkipReason::ALL

@@ -1,4 +1,4 @@
-//! `larder lab missratio`: how often caches of given policies and sizes would miss in a trace.
+//! `larder lab missratio`: miss ratios of caches of given policies and sizes for a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::watch::Count;
 use crate::advise::missratio::{CacheConfig, Outcome, Sampling, Sweep, Tally, reference};
 use workload::trace::{Columns, Format, SkipReason, Trace};
 
-/// Requests between two looks at the clock.
+/// Number of requests between two updates of the progress display.
 const COUNTED_EVERY: u64 = 1 << 16;
 
 const AFTER_HELP: &str = "\
@@ -28,7 +28,7 @@ that much smaller, and misses count for 1/RATE: requests are exact, misses and r
 estimates. Objects larger than RATE times the size count as misses, and with less than some \
 thousand objects in the sample the estimates are rough.";
 
-/// The arguments of `larder lab missratio`.
+/// Returns the arguments of `larder lab missratio`.
 pub fn command() -> Command {
     Command::new("missratio")
         .about("How often caches of given policies and sizes would miss in a trace")
@@ -38,7 +38,7 @@ pub fn command() -> Command {
         .args(sources())
 }
 
-/// Which caches.
+/// Returns the arguments that select the caches.
 fn configs() -> [Arg; 5] {
     let names = PolicyName::ALL.map(PolicyName::as_str).join(", ");
     [
@@ -77,7 +77,7 @@ fn configs() -> [Arg; 5] {
     ]
 }
 
-/// What they are fed with.
+/// Returns the arguments that select the traces.
 fn sources() -> [Arg; 3] {
     [
         Arg::new("trace")
@@ -108,7 +108,7 @@ fn sources() -> [Arg; 3] {
     ]
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let traces: Vec<&PathBuf> = matches.get_many("trace").into_iter().flatten().collect();
     if let Some(file) = matches.get_one::<PathBuf>("check") {
@@ -148,19 +148,19 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A policy, and how it was called.
+/// A policy, and its name as given by the user.
 #[derive(Clone)]
 struct Named {
     policy: PolicyName,
     given: String,
 }
 
-/// Reads a policy's name; as other simulators write it (`S3FIFO`), too.
+/// Parses a policy's name, also in the spelling of other simulators (`S3FIFO`).
 fn named(text: &str) -> Result<Named, UnknownPolicy> {
     Ok(Named { policy: policy(text)?, given: text.to_owned() })
 }
 
-/// The policy that is called so, here or in other simulators.
+/// Returns the policy of this name, in the spelling of Larder or of other simulators.
 pub fn policy(text: &str) -> Result<PolicyName, UnknownPolicy> {
     let letters = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
     let alike = |policy: &PolicyName| letters(policy.as_str()) == letters(text);
@@ -168,7 +168,7 @@ pub fn policy(text: &str) -> Result<PolicyName, UnknownPolicy> {
     found.ok_or_else(|| UnknownPolicy(text.to_owned()))
 }
 
-/// Reads the share of the objects that are simulated.
+/// Parses the share of the objects to simulate.
 pub fn sample(text: &str) -> Result<Sampling, String> {
     let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
     let rate: f64 = digits.parse().map_err(|_| "it is no share such as 0.01 or 1%".to_owned())?;
@@ -245,7 +245,7 @@ fn check(matches: &ArgMatches, traces: &[&PathBuf], file: &Path) -> Result<(), F
             let unit = if figure.unit == Unit::Bytes { "bytes" } else { "objects" };
             let (size, policy, theirs) = (figure.size, figure.policy, figure.miss_ratio);
             let deviation = tally.miss_ratio() - theirs;
-            // The figures are rounded, and their decimals are no exact binary numbers.
+            // The figures are rounded, and their decimals are not exact in binary.
             let far = deviation.abs() > reference::tolerance(policy) + 1e-9;
             let mark = if far { ",TOO FAR" } else { "" };
             let ours = tally.miss_ratio();

@@ -1,5 +1,5 @@
-//! `larder lab replay`: an operator's log on the product's engine, for every layout, policy, memory
-//! and disk that he names.
+//! `larder lab replay`: replays an operator's log on the product's engine, for every given layout,
+//! policy, memory and disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ for; the time that the drive worked; mean and 99th percentile of a disk hit; rea
 the drive; bytes written by bytes stored; bytes stored, and how many times the size of the disk \
 that is (below 2, little was ever replaced). --csv and --json name them in full.";
 
-/// The arguments of `larder lab replay`.
+/// Returns the arguments of `larder lab replay`.
 pub fn command() -> Command {
     Command::new("replay")
         .about("Replay your logs on the engine: hits, disk time, latency, bytes written")
@@ -38,7 +38,7 @@ pub fn command() -> Command {
         .args(outputs())
 }
 
-/// Which caches.
+/// Returns the arguments that select the caches.
 fn caches() -> [Arg; 8] {
     let list = |id: &'static str, name: &'static str, help: String| {
         Arg::new(id).long(id).value_delimiter(',').value_name(name).help(help)
@@ -102,12 +102,12 @@ fn outputs() -> [Arg; 3] {
     ]
 }
 
-/// Reads a size.
+/// Parses a size.
 pub fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text).ok_or_else(|| format!("it is not {SIZE_EXAMPLE}"))
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let setups = setups(matches)?;
     let options = ReplayOptions {
@@ -140,7 +140,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// When no cache could be run, that is an error: the first reason.
+/// Fails with the first reason if no cache could be run.
 fn none_ran(rows: &[Row]) -> Result<(), Failure> {
     if rows.iter().any(|row| row.result.is_ok()) {
         return Ok(());
@@ -186,7 +186,7 @@ fn heading(log: &AccessLog, options: &ReplayOptions) -> String {
     )
 }
 
-/// Writes files into a directory, which is made where it is missing.
+/// Writes files into a directory, which is created if it does not exist.
 pub fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), Failure> {
     let failed = |path: &Path, error: std::io::Error| {
         Failure::runtime(format!("cannot write {}: {error}", path.display()))

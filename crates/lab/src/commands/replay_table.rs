@@ -1,4 +1,4 @@
-//! The figures of replays, as a table for people, as CSV and as JSON.
+//! Formats the figures of replays as a table for people, as CSV and as JSON.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use crate::advise::log_replay::{Measured, Row};
 use crate::csv_text::csv_text;
 
-/// The columns of the CSV file; sizes are bytes, ratios 0 to 1, empty where there is nothing.
+/// The columns of the CSV file: sizes in bytes, ratios from 0 to 1; figures that do not exist are
+/// empty.
 pub const CSV_HEADER: &str = "layout,policy,admission,memory,disk,requests,memory_hits,disk_hits,\
                               stale,misses,refused,hit_ratio,byte_hit_ratio,disk_seconds,\
                               disk_hit_ms,disk_hit_p99_ms,waited_ms,reads,read_bytes,writes,\
                               written_bytes,stored_bytes,written_per_stored,turnovers";
 
-/// What stands above the columns of the table.
+/// The headings of the table.
 const HEADINGS: [&str; 16] = [
     "layout",
     "policy",
@@ -34,10 +35,11 @@ const HEADINGS: [&str; 16] = [
     "turns",
 ];
 
-/// Columns at the left edge, which hold words.
+/// Number of columns at the left that hold words.
 const WORDS: usize = 2;
 
-/// A table with one line for each cache that could be run, and below it why others could not.
+/// Returns a table with one line for each cache that could be run; below it, the reason for each
+/// that could not.
 pub fn text(rows: &[Row]) -> String {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().filter_map(|row| row.result.as_ref().ok().map(|m| cells(row, m))));
@@ -92,7 +94,7 @@ fn percent(share: f64) -> String {
     format!("{:.2}%", 100.0 * share)
 }
 
-/// CSV with [`CSV_HEADER`]; caches that could not be run have empty figures.
+/// Returns CSV with [`CSV_HEADER`]; caches that could not be run have empty figures.
 pub fn csv(rows: &[Row]) -> String {
     let header: Vec<String> = CSV_HEADER.split(',').map(str::to_owned).collect();
     let line = |row: &Row| {
@@ -117,7 +119,7 @@ pub fn csv(rows: &[Row]) -> String {
     csv_text([header].into_iter().chain(lines))
 }
 
-/// Each cache as an object; one that could not be run has `error` in place of figures.
+/// Returns each cache as an object; one that could not be run has `error` in place of figures.
 pub fn json(rows: &[Row]) -> Value {
     let one = |row: &Row| {
         let setup = &row.setup;

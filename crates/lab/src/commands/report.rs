@@ -1,4 +1,4 @@
-//! `larder lab report`: a page of whatever experiments have been run.
+//! `larder lab report`: makes a page of all experiments that have been run.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use cli::outcome::{Failure, answer};
 
 use super::run::{OUT, out};
 
-/// The arguments of `larder lab report`.
+/// Returns the arguments of `larder lab report`.
 pub fn command() -> Command {
     Command::new("report")
         .about("Make one page of the results of all experiments that have been run")
@@ -18,7 +18,7 @@ pub fn command() -> Command {
         .arg(out())
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let folder = matches.get_one::<PathBuf>("out").map_or(Path::new(OUT), PathBuf::as_path);
     let (path, records) = crate::report::build(folder).map_err(Failure::runtime)?;

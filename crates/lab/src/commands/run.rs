@@ -1,4 +1,4 @@
-//! `larder lab run`: runs experiments and keeps what came of them for the report.
+//! `larder lab run`: runs experiments and keeps their results for the report.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,10 +11,10 @@ use super::watch::watched;
 use crate::experiment::{Deviation, Experiment, Paper, Record, Row, Scale, Stated};
 use crate::experiments;
 
-/// Where results go when nothing else is said.
+/// The default directory of the results.
 pub const OUT: &str = "larder-lab";
 
-/// The arguments of `larder lab run`.
+/// Returns the arguments of `larder lab run`.
 pub fn command() -> Command {
     let flag = |id: &'static str, help: &'static str| {
         Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
@@ -42,7 +42,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Where results are.
+/// Returns the argument for the directory of the results.
 pub fn out() -> Arg {
     Arg::new("out")
         .long("out")
@@ -52,7 +52,7 @@ pub fn out() -> Arg {
         .help("The directory of the results.")
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let names = matches.get_many::<String>("name").into_iter().flatten();
     let chosen = choose(names.map(String::as_str))?;
@@ -60,7 +60,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let out = matches.get_one::<PathBuf>("out").map_or(Path::new(OUT), PathBuf::as_path);
     let processors = || thread::available_parallelism().map_or(1, usize::from);
     let jobs = matches.get_one::<u16>("jobs").map_or_else(processors, |jobs| usize::from(*jobs));
-    // Half an hour's results must not be lost for want of a place.
+    // Fails before half an hour of work rather than after it.
     std::fs::create_dir_all(out).map_err(|error| {
         let out = out.display();
         Failure::usage(format!("lab run: --out {out}: no such directory can be made: {error}"))
@@ -77,7 +77,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     answer(&format!("Results are in {}; `larder lab report` makes a page of them.", out.display()))
 }
 
-/// The experiments of these names, each once, in the order of the list.
+/// Returns the experiments of these names, each once, in the order of the list.
 fn choose<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<&'static Experiment>, Failure> {
     let mut chosen: Vec<&str> = Vec::new();
     for name in names {
@@ -121,7 +121,7 @@ fn print(record: &Record, took: Duration) -> Result<(), Failure> {
     answer(&format!("\n{}", wrapped(&record.outcome.why)))
 }
 
-/// The same words in lines of a page.
+/// Wraps text at 100 columns, paragraph by paragraph.
 fn wrapped(text: &str) -> String {
     let lines = textwrap::Options::new(100)
         .break_words(false)

@@ -1,4 +1,4 @@
-//! `larder lab space`: the same workload through different ways of keeping objects on a disk, in a
+//! `larder lab space`: runs the same workload on different ways of keeping objects on a disk, in a
 //! directory of this machine.
 
 use std::fmt::Write as _;
@@ -16,13 +16,13 @@ use crate::run::replay::{ReplayOptions, Report, Stage};
 use crate::run::space_benchmark::{Manager, SpacePlan, run as run_plan};
 use crate::space::baselines::SyncPolicy;
 
-/// How often progress is shown.
+/// Interval between two progress messages.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
-/// The name that stands for every manager.
+/// The name that selects every manager.
 const ALL: &str = "all";
 
-/// The arguments of `larder lab space`.
+/// Returns the arguments of `larder lab space`.
 pub fn command() -> Command {
     let plan = SpacePlan::new(PathBuf::new());
     Command::new("space")
@@ -130,7 +130,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let plan = plan(matches)?;
     let named = matches.get_many::<String>("manager").into_iter().flatten();
@@ -138,7 +138,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     for name in named {
         match Manager::named(name) {
             Some(manager) => managers.push(manager),
-            // The parser knows the names, and this one besides.
+            // The parser accepts only the managers' names and `all`.
             None => managers.extend(Manager::all()),
         }
     }
@@ -183,7 +183,7 @@ fn plan(matches: &ArgMatches) -> Result<SpacePlan, Failure> {
     })
 }
 
-/// Tells on standard error how far a run is, where somebody looks.
+/// Returns a callback that reports progress on standard error if that is a terminal.
 fn progress(name: &'static str, requests: u64) -> impl FnMut(Stage) {
     let looks = io::stderr().is_terminal();
     let mut told = Instant::now();
@@ -200,7 +200,7 @@ fn progress(name: &'static str, requests: u64) -> impl FnMut(Stage) {
             Stage::Finishing => "bringing everything to the disk".to_owned(),
             Stage::Removing => "removing its files".to_owned(),
         };
-        // Nobody listens any more: the run goes on.
+        // If standard error is closed, the run continues.
         let _ = writeln!(io::stderr(), "{name}: {what}");
     }
 }
@@ -258,7 +258,7 @@ fn as_text(plan: &SpacePlan, rows: &[(&str, Report)]) -> String {
     text
 }
 
-/// A row per manager, columns as wide as they must be.
+/// Writes a row per manager; columns are as wide as their content.
 fn table(
     text: &mut String,
     names: &[&str],

@@ -1,4 +1,5 @@
-//! `larder lab trace`: what is in a trace, the same trace in another format, traces made up.
+//! `larder lab trace`: prints statistics of a trace, converts it to another format, generates
+//! traces.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use workload::trace::statistics::{PERCENTS, Statistics, Summary};
 use workload::trace::write::{Writer, Written};
 use workload::trace::{Columns, Filter, Format, ReadOptions, Requests, SkipReason, Skipped};
 
-/// The arguments of `larder lab trace`.
+/// Returns the arguments of `larder lab trace`.
 pub fn command() -> Command {
     Command::new("trace")
         .about("Statistics of traces, traces in other formats, traces made up")
@@ -26,13 +27,13 @@ pub fn command() -> Command {
         .subcommand(generate_command())
 }
 
-/// Does what the arguments ask for.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     match matches.subcommand() {
         Some(("stats", matches)) => stats(matches),
         Some(("convert", matches)) => convert(matches),
         Some(("generate", matches)) => generate(matches),
-        // clap requires one of them.
+        // Unreachable: clap requires a known subcommand.
         _ => Err(Failure::usage("lab trace: no such command")),
     }
 }
@@ -108,7 +109,8 @@ fn out() -> Arg {
     )
 }
 
-/// How logs are written, for all commands that read some: `--format` and `--columns`.
+/// Returns the arguments for the format of logs, `--format` and `--columns`, which all commands
+/// that read logs have.
 pub fn written() -> [Arg; 2] {
     [
         Arg::new("format")
@@ -125,7 +127,8 @@ pub fn written() -> [Arg; 2] {
     ]
 }
 
-/// How the logs are written, as those arguments say; whose answers no cache stores is left out.
+/// Returns the options that these arguments give; requests whose responses no cache stores are
+/// skipped.
 pub fn read_options(matches: &ArgMatches) -> ReadOptions {
     ReadOptions {
         format: matches.get_one("format").copied().unwrap_or_default(),
@@ -155,7 +158,7 @@ fn sources() -> [Arg; 4] {
     ]
 }
 
-/// The requests of the traces that were named.
+/// Returns the requests of the given traces.
 fn requests(matches: &ArgMatches) -> Requests {
     let paths = matches.get_many::<PathBuf>("trace").into_iter().flatten().cloned().collect();
     let mut options = read_options(matches);
@@ -165,7 +168,7 @@ fn requests(matches: &ArgMatches) -> Requests {
     Requests::new(paths, options)
 }
 
-/// Ends reading, and names what was damaged.
+/// Ends reading and warns of damage.
 fn finish(requests: Requests) -> Result<Vec<(PathBuf, Skipped)>, Failure> {
     let skipped = requests.finish().map_err(|(path, error)| {
         Failure::runtime(format!("lab trace: {}: {error}", path.display()))
@@ -174,7 +177,8 @@ fn finish(requests: Requests) -> Result<Vec<(PathBuf, Skipped)>, Failure> {
     Ok(skipped)
 }
 
-/// Of a trace in which nothing is a request: what there is instead, and what to do about it.
+/// Returns the error for a trace without any request: what the trace has instead, and what to do
+/// about it.
 fn none(skipped: &[(PathBuf, Skipped)]) -> Failure {
     let damaged: u64 = skipped.iter().map(|(_, skipped)| skipped.damaged).sum();
     let mut what: Vec<String> = SkipReason::ALL
@@ -194,7 +198,7 @@ fn none(skipped: &[(PathBuf, Skipped)]) -> Failure {
     Failure::runtime(format!("lab trace: there is no request in it{what}: {hint}"))
 }
 
-/// Says how many lines of each file are damaged, and names the first of them.
+/// Warns of the number of damaged lines in each file, and of the first of them.
 pub fn warn_of_damage(skipped: &[(PathBuf, Skipped)]) {
     for (path, skipped) in skipped {
         let path = path.display();
@@ -336,7 +340,7 @@ fn convert(matches: &ArgMatches) -> Result<(), Failure> {
         is_empty = false;
         writer.take(&request).map_err(|error| cannot_write(&out, &error))?;
     }
-    // A log that cannot be read, or not to its end, leaves what was there before.
+    // If a log cannot be read to its end, the old output file is kept.
     let skipped = finish(requests)?;
     if is_empty {
         return Err(none(&skipped));
@@ -353,7 +357,7 @@ fn cannot_write(out: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// Ends the file, and says what the format could not hold.
+/// Ends the file and warns of values that the format cannot hold.
 fn end(writer: Writer, out: &Path) -> Result<Written, Failure> {
     let written = writer.finish().map_err(|error| cannot_write(out, &error))?;
     if written.cut > 0 {
@@ -389,7 +393,8 @@ fn generate(matches: &ArgMatches) -> Result<(), Failure> {
     answer(figures(&workload, &achieved, part).trim_end())
 }
 
-/// What is published, in proportion to the requests where it is a number of them, and what came.
+/// Formats the published figures, scaled to the number of requests if they are counts, beside those
+/// achieved.
 fn figures(workload: &Workload, achieved: &Achieved, part: f64) -> String {
     let mut text = String::new();
     let _ = writeln!(

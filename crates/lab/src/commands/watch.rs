@@ -1,5 +1,5 @@
-//! How far work is, on standard error, when it takes its time: a bar with the time left, or a count
-//! where nobody knows how much there is.
+//! Progress on standard error for work that takes long: a bar with the time left, or a count if the
+//! total is unknown.
 
 use std::sync::mpsc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -10,13 +10,13 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use crate::experiment::Meter;
 
-/// Progress is shown of what takes longer than this.
+/// Progress is shown for work that takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often progress is looked at.
+/// Interval between two updates.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Does `work`, whose variants tell `Meter` how far they are; `name` stands before the bar.
+/// Runs `work`, whose variants report to `Meter` how far they are; `name` precedes the bar.
 pub fn watched<T: Send>(name: &str, work: impl FnOnce(&Meter) -> T + Send) -> T {
     let meter = Meter::default();
     thread::scope(|scope| {
@@ -24,7 +24,7 @@ pub fn watched<T: Send>(name: &str, work: impl FnOnce(&Meter) -> T + Send) -> T 
         let meter = &meter;
         let runner = scope.spawn(move || {
             let result = work(meter);
-            // Whoever watches waits until this thread has ended.
+            // Does not fail: the receiver waits until this thread has ended.
             let _ = done.send(());
             result
         });
@@ -48,7 +48,7 @@ pub fn watched<T: Send>(name: &str, work: impl FnOnce(&Meter) -> T + Send) -> T 
 
 fn bar_of(name: &str) -> ProgressBar {
     let bar = ProgressBar::new(1_000);
-    // The template is constant; without it the bar looks plainer.
+    // The template is a constant; if it were invalid, the default style would be used.
     if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {wide_msg}") {
         bar.set_style(style);
     }
@@ -67,7 +67,7 @@ fn message(elapsed: Duration, fraction: f64, running: &[String]) -> String {
     format!("{left} ({})", running.join(", "))
 }
 
-/// A count that grows, of work whose end nobody knows, such as the lines of a packed file.
+/// A growing count for work of unknown length, such as the lines of a compressed file.
 pub struct Count {
     what: &'static str,
     begun: Instant,
@@ -75,12 +75,12 @@ pub struct Count {
 }
 
 impl Count {
-    /// Begins; `what` is counted.
+    /// Starts the count; `what` names the things counted.
     pub fn new(what: &'static str) -> Count {
         Count { what, begun: Instant::now(), bar: None }
     }
 
-    /// So many there are by now.
+    /// Shows `number` as the count so far.
     pub fn show(&mut self, number: u64) {
         let elapsed = self.begun.elapsed();
         if elapsed < PATIENCE {
@@ -94,9 +94,9 @@ impl Count {
     }
 }
 
-/// The same items; how many there were is shown on the way.
+/// Returns the same items and shows their number meanwhile.
 pub fn counted<T>(what: &'static str, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-    /// Looking at the clock costs about as much as a request.
+    /// Reading the clock costs about as much as a request.
     const EVERY: u64 = 1 << 14;
     let mut count = Count::new(what);
     items.zip(1_u64..).map(move |(item, number)| {

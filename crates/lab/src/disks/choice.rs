@@ -1,7 +1,7 @@
-//! Which simulated drive a run is on: a shipped one by its name, or one of a data file.
+//! The choice of a simulated drive: a shipped one by its name, or one from a data file.
 //!
-//! It exists so that mechanical and flash drives are chosen alike, and so that each of several runs
-//! gets a drive of its own, as new.
+//! Mechanical and flash drives are chosen in the same way, and each of several runs gets a new
+//! drive of its own.
 
 use std::fmt;
 use std::fs;
@@ -11,15 +11,15 @@ use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::drives::{Drive, SECTOR};
 use sim::drives::{flash, shipped};
 
-/// The drive that is taken when none is named: one of today.
+/// The default drive, a flash drive of today.
 pub const DEFAULT: &str = "nvme_tlc";
 
-/// A drive that was found and can be made.
+/// A drive that was found and can be created.
 #[derive(Clone, Debug)]
 pub struct DriveChoice {
     name: String,
     label: String,
-    /// What the data file did not say and was assumed.
+    /// Values that the data file lacks and that were assumed.
     notes: Vec<String>,
     bytes: u64,
     kind: Kind,
@@ -31,7 +31,7 @@ enum Kind {
     Mechanical(Box<DriveFile>),
 }
 
-/// A drive that cannot be made.
+/// The drive cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoDrive(String);
 
@@ -44,11 +44,11 @@ impl fmt::Display for NoDrive {
 impl std::error::Error for NoDrive {}
 
 impl DriveChoice {
-    /// The drive `text`: a shipped one, `FILE:NAME` of a data file of mechanical drives, or the
-    /// `FILE` of a flash drive (docs/research/models.md).
+    /// Returns the drive called `text`: a shipped one, `FILE:NAME` of a data file of mechanical
+    /// drives, or the `FILE` of a flash drive (docs/research/models.md).
     ///
     /// # Errors
-    /// There is none, or the file does not describe one.
+    /// There is no such drive, or the file does not describe one.
     pub fn named(text: &str) -> Result<DriveChoice, NoDrive> {
         if let Some(drive) = flash::named(text) {
             return DriveChoice::new(text, Kind::Flash(drive.parameters().clone()));
@@ -87,12 +87,12 @@ impl DriveChoice {
         Ok(choice)
     }
 
-    /// The names of the shipped drives.
+    /// Returns the names of the shipped drives.
     pub fn names() -> impl Iterator<Item = &'static str> {
         flash::names().chain(shipped::names())
     }
 
-    /// A new drive.
+    /// Creates a new drive.
     ///
     /// # Errors
     /// Its parameters contradict each other.
@@ -107,22 +107,22 @@ impl DriveChoice {
         }
     }
 
-    /// As it was named.
+    /// Returns the name that the drive was chosen by.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Maker and model.
+    /// Returns the maker and the model.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// What its data file did not say and was assumed, in words.
+    /// Returns descriptions of the values that the data file lacks and that were assumed.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Bytes that it holds.
+    /// Returns the capacity in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

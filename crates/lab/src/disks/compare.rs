@@ -1,9 +1,9 @@
-//! Simulated drives beside measurements of real ones and beside a reference simulator.
+//! Compares simulated drives with measurements of real ones and with a reference simulator.
 //!
 //! A folder of reference data has `gold_workloads.csv` (mean, deviation and percentiles of
 //! generated workloads), `validation.csv` with `real/*.trace.gz` (measurements of real drives),
 //! `reference/*.csv.gz` (every request of some workloads) and `atlas10k_x3_regions.csv`. The
-//! comparison plays all of it and says by how much each figure is off and whether that is within
+//! comparison replays all of it. It reports how far each figure is off and whether that is within
 //! its tolerance.
 
 use std::collections::HashMap;
@@ -21,13 +21,14 @@ use crate::disks::replay::{Distribution, Issue, PERCENTILES, Served, Step, read_
 /// A generated workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Its name in the tables.
+    /// Name in the tables.
     pub name: &'static str,
-    /// Sectors of a request.
+    /// Sectors per request.
     pub blocks: u64,
-    /// Of a hundred requests so many are writes.
+    /// Percentage of requests that are writes.
     pub writes: u32,
-    /// From the first sector on without think time; else aligned anywhere with think time.
+    /// True if requests run from the first sector on without think time; otherwise they are
+    /// aligned, at random places, with think time.
     pub sequential: bool,
 }
 
@@ -41,16 +42,16 @@ pub const WORKLOADS: [Workload; 6] = [
     Workload { name: "sw64k", blocks: 128, writes: 100, sequential: true },
 ];
 
-/// The longest think time, in nanoseconds.
+/// The longest think time, in nanoseconds (12 ms).
 const THINK_MAX: Nanos = 12_000_000;
 
 impl Workload {
-    /// The workload `name` of the tables.
+    /// Returns the workload of the tables with this name.
     pub fn named(name: &str) -> Option<Workload> {
         WORKLOADS.into_iter().find(|workload| workload.name == name)
     }
 
-    /// `count` requests over the first `sectors` sectors of a drive.
+    /// Returns `count` requests within the first `sectors` sectors of a drive.
     pub fn steps(self, count: usize, sectors: u64, seed: u64) -> impl Iterator<Item = Step> {
         let mut random = fastrand::Rng::with_seed(seed);
         let places = sectors / self.blocks;
@@ -70,14 +71,14 @@ impl Workload {
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// A line for each figure.
+    /// One line for each comparison.
     pub text: String,
-    /// How many figures were compared.
+    /// Number of figures compared.
     pub figures: usize,
-    /// What is beyond its tolerance.
+    /// The figures beyond their tolerance.
     pub beyond: Vec<String>,
 }
 
@@ -99,12 +100,12 @@ impl Comparison {
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{line}");
     }
 }
 
-/// Compares with everything in `folder`, with generated requests from `seed`.
+/// Compares with all data in `folder`; generated requests follow from `seed`.
 pub fn compare(folder: &Path, seed: u64) -> Result<Comparison, String> {
     let mut comparison = Comparison::default();
     compare_gold(folder, seed, &mut comparison)?;
@@ -120,7 +121,7 @@ fn drive(name: &str, config: Config) -> Result<MechanicalDrive, String> {
     MechanicalDrive::new(&file, config).map_err(|why| format!("{name}: {why}"))
 }
 
-/// A row of a table, by the names of its columns.
+/// A row of a table, by column name.
 type Row = HashMap<String, String>;
 
 fn rows(path: &Path) -> Result<Vec<Row>, String> {
@@ -153,7 +154,8 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
         let steps = match recorded(folder, name, workload.name, drive.capacity())? {
             Some(steps) => steps,
             None => {
-                // Far more requests than the reference has, so that chance is on one side only.
+                // Far more requests than the reference has, so that only the reference has a
+                // sampling error.
                 let requests = number(row, "n")? as usize;
                 let count = if workload.sequential { requests } else { 4 * requests };
                 workload.steps(count, drive.sectors(), seed).collect()
@@ -194,8 +196,8 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
     Ok(())
 }
 
-/// The very requests of a workload of the tables, with their think times, if they are recorded for
-/// some configuration: chance plays no part then.
+/// Returns the exact requests of a workload of the tables, with their think times, if they are
+/// recorded for some configuration. Then the comparison has no sampling error.
 fn recorded(
     folder: &Path,
     drive: &str,
@@ -265,7 +267,7 @@ fn compare_real(folder: &Path, comparison: &mut Comparison) -> Result<(), String
         let demerit = ours.demerit(&real);
         let published = number(row, "rms_published_ms")?;
         let most = (1.3 * published).max(0.08 * real.mean);
-        // As good as the reference simulator's own error, where that is larger than 3%.
+        // Tolerates 1.2 times the reference simulator's own error, or 3% if that is larger.
         let theirs = number(row, "disksim_mean_ms")?;
         let mean = (1.2 * (theirs - real.mean).abs()).max(0.03 * real.mean) / real.mean;
         comparison.figure(
@@ -289,7 +291,7 @@ fn compare_real(folder: &Path, comparison: &mut Comparison) -> Result<(), String
     Ok(())
 }
 
-/// Means of reads and of writes: ours, and theirs in brackets.
+/// Formats the mean times of reads and of writes: ours, then the reference in parentheses.
 fn by_operation(served: &[Served], theirs: &[f64]) -> String {
     let mut text = String::new();
     for (operation, name) in [(Operation::Read, "reads"), (Operation::Write, "writes")] {
@@ -306,12 +308,12 @@ fn by_operation(served: &[Served], theirs: &[f64]) -> String {
     text
 }
 
-/// The service times of a trace of a real drive, in milliseconds.
+/// Returns the service times of a trace of a real drive, in milliseconds.
 fn measured(path: &Path) -> Result<Vec<f64>, String> {
     column(path, char::is_whitespace, 4, 1e-3, false)
 }
 
-/// The numbers of a column of a packed file.
+/// Returns the numbers in a column of a gzip file, multiplied by `unit`.
 fn column(
     path: &Path,
     between: fn(char) -> bool,

@@ -1,12 +1,16 @@
-//! Request streams on a simulated drive, one request at a time, and what they took.
+//! Replays request streams on a simulated drive, one request at a time, and measures response
+//! times.
 //!
-//! Two forms are read, plain or packed with gzip. A CSV file with the columns `start_ms`, `op`
-//! (`R` or `W`), `lbn` and `blocks` (others are passed over): a request is issued at its start or,
-//! if that is later, when the one before is done. A trace of a real drive with the fields `R|W`,
-//! `Hit|Miss`, first sector, sectors, service time and interval (microseconds): the next request is
-//! issued so long after the one before is done.
+//! Two forms are read, plain or compressed with gzip:
 //!
-//! It promises: input that is not of one of these forms is an error that names the line.
+//! * A CSV file with the columns `start_ms`, `op` (`R` or `W`), `lbn` and `blocks` (others are
+//!   ignored). A request is issued at its start or, if that is later, when the previous one
+//!   completes.
+//! * A trace of a real drive with the fields `R|W`, `Hit|Miss`, first sector, sectors, service time
+//!   and interval (microseconds). The next request is issued this interval after the previous one
+//!   completes.
+//!
+//! Guarantees: input in another form is an error that names the line.
 
 use std::fmt;
 use std::io::Read;
@@ -18,29 +22,29 @@ use sim::drives::{Drive, Operation, Request};
 /// When a request is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Issue {
-    /// At this time (nanoseconds), or when the one before is done if that is later.
+    /// At this time (nanoseconds), or when the previous request completes if that is later.
     At(Nanos),
-    /// So long (nanoseconds) after the one before is done.
+    /// This many nanoseconds after the previous request completes.
     After(Nanos),
 }
 
 /// A request of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// When the request is issued.
     pub issue: Issue,
-    /// What.
+    /// The request.
     pub request: Request,
 }
 
-/// Why a stream is refused.
+/// Why a stream is rejected.
 #[derive(Debug)]
 pub enum BadStream {
-    /// It cannot be read or unpacked.
+    /// It cannot be read or decompressed.
     Unreadable(std::io::Error),
-    /// A line is not what it should be; lines count from 1.
+    /// A malformed line, by its number from 1.
     Line(usize, String),
-    /// There is no request in it.
+    /// It has no requests.
     Empty,
 }
 
@@ -90,7 +94,7 @@ pub fn read_stream(mut input: impl Read, sectors: u64) -> Result<Vec<Step>, BadS
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 
-/// Lines with their numbers.
+/// Steps with their line numbers.
 type Numbered = Vec<(usize, Step)>;
 
 fn csv(text: &str) -> Result<Numbered, BadStream> {
@@ -164,7 +168,7 @@ fn request(operation: &str, sector: &str, sectors: &str) -> Result<Request, Stri
     Ok(Request { operation, sector, sectors })
 }
 
-/// Nanoseconds from a number in units of `unit` nanoseconds.
+/// Parses a number in units of `unit` nanoseconds.
 fn time(text: &str, what: &str, unit: f64) -> Result<Nanos, String> {
     let number = text.parse::<f64>().ok().map(|number| number * unit);
     match number.filter(|nanos| (0.0..1e18).contains(nanos)) {
@@ -176,16 +180,16 @@ fn time(text: &str, what: &str, unit: f64) -> Result<Nanos, String> {
 /// A request that was served.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Served {
-    /// What.
+    /// The request.
     pub request: Request,
     /// When it was issued, in nanoseconds.
     pub start: Nanos,
-    /// How long it took, in nanoseconds.
+    /// Response time in nanoseconds.
     pub response: Nanos,
 }
 
 impl Served {
-    /// How long it took, in milliseconds.
+    /// Returns the response time in milliseconds.
     pub fn response_ms(&self) -> f64 {
         self.response as f64 * 1e-6
     }
@@ -210,7 +214,7 @@ pub fn replay<'a>(
 /// Mean, deviation and percentiles of response times, in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// By rising length.
+    /// The times in ascending order.
     sorted: Vec<f64>,
     /// The mean.
     pub mean: f64,
@@ -222,7 +226,7 @@ pub struct Distribution {
 pub const PERCENTILES: [u32; 9] = [1, 5, 10, 25, 50, 75, 90, 95, 99];
 
 impl Distribution {
-    /// Of these times (milliseconds); `None` of none.
+    /// Returns the distribution of these times (milliseconds); `None` if there are none.
     pub fn of(times: impl IntoIterator<Item = f64>) -> Option<Distribution> {
         let mut sorted: Vec<f64> = times.into_iter().collect();
         if sorted.is_empty() {
@@ -235,19 +239,19 @@ impl Distribution {
         Some(Distribution { mean, deviation: (square / count).sqrt(), sorted })
     }
 
-    /// How many times there are.
+    /// Returns the number of times.
     pub fn count(&self) -> usize {
         self.sorted.len()
     }
 
-    /// The least time that at least `percent` of a hundred do not exceed.
+    /// Returns the smallest time that more than `percent` percent of the times do not exceed.
     pub fn percentile(&self, percent: u32) -> f64 {
         let index = self.sorted.len() * percent as usize / 100;
         self.sorted[index.min(self.sorted.len() - 1)]
     }
 
-    /// The root of the mean square of the horizontal distance to `other`: how far apart the curves
-    /// of the two distributions lie.
+    /// Returns the root mean square of the horizontal distance between the two distribution curves
+    /// (the demerit).
     pub fn demerit(&self, other: &Distribution) -> f64 {
         let steps = self.sorted.len().max(other.sorted.len());
         let at = |sorted: &[f64], step: usize| sorted[step * sorted.len() / steps];
@@ -329,7 +333,7 @@ mod tests {
         );
         let later = Distribution::of((1..=100).map(|time| f64::from(time) * 2.0 + 3.0)).unwrap();
         assert_eq!(times.demerit(&times), 0.0);
-        // Alternately 3 and 4 later.
+        // The differences alternate between 3 and 4.
         assert!((times.demerit(&later) - 12.5_f64.sqrt()).abs() < 1e-9);
     }
 

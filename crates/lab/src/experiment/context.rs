@@ -1,8 +1,7 @@
-//! What an experiment is given: its scale, its seeds, threads for its variants, and somebody who
-//! watches how far it is.
+//! The context of an experiment: its scale, its seeds, threads for its variants, and a progress
+//! meter.
 //!
-//! It promises: results come in the order of the variants and do not depend on the number of
-//! threads.
+//! Guarantees: results are in the order of the variants and do not depend on the number of threads.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,20 +13,20 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Failed;
 
-/// How large a run is.
+/// The scale of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// A moment: shows that every part works; its numbers mean nothing. For tests.
+    /// Takes a moment: shows that every part works; the numbers mean nothing. For tests.
     Smoke,
-    /// Seconds: shows that it works, and the rough shape.
+    /// Takes seconds: shows the rough shape of the results.
     Quick,
-    /// The paper's numbers, or as near as half an hour for a whole paper allows.
+    /// The paper's sizes, or as close as half an hour for a whole paper allows.
     Full,
 }
 
 impl Scale {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Scale::Smoke => "smoke",
@@ -37,15 +36,15 @@ impl Scale {
     }
 }
 
-/// How far a run is; may be read from another thread while it goes on.
+/// The progress of a run; may be read from other threads meanwhile.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Vec<Arc<Gauge>>>);
 
-/// How far a variant is.
+/// The progress of a variant.
 #[derive(Debug)]
 struct Gauge {
     label: String,
-    /// 0 until the variant has said how much there is to do.
+    /// Number of steps; 0 until the variant has reported it.
     total: AtomicU64,
     done: AtomicU64,
     state: AtomicUsize,
@@ -66,14 +65,14 @@ impl Gauge {
 }
 
 impl Meter {
-    /// The share that is done, within 0 and 1: each variant counts as much as another.
+    /// Returns the share of the run that is done, from 0 to 1. All variants have equal weight.
     pub fn fraction(&self) -> f64 {
         let gauges = self.gauges();
         let done: f64 = gauges.iter().map(|gauge| gauge.fraction()).sum();
         done / gauges.len().max(1) as f64
     }
 
-    /// The labels of the variants that are running.
+    /// Returns the labels of the running variants.
     pub fn running(&self) -> Vec<String> {
         let gauges = self.gauges();
         let running = gauges.iter().filter(|gauge| gauge.state.load(Ordering::Relaxed) == RUNNING);
@@ -81,7 +80,7 @@ impl Meter {
     }
 
     fn gauges(&self) -> MutexGuard<'_, Vec<Arc<Gauge>>> {
-        // Numbers only: whatever a panicking thread left is as good as before.
+        // The gauges hold numbers only, so they stay valid after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +92,7 @@ impl Meter {
     }
 }
 
-/// What a run is given.
+/// The context of a run.
 pub struct Context<'a> {
     name: &'a str,
     scale: Scale,
@@ -102,18 +101,19 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// For the experiment `name`, with at most `jobs` variants at a time (at least one).
+    /// Creates the context of the experiment `name`, with at most `jobs` variants at a time (at
+    /// least one).
     pub fn new(name: &'a str, scale: Scale, jobs: usize, meter: &'a Meter) -> Context<'a> {
         Context { name, scale, jobs: jobs.max(1), meter }
     }
 
-    /// How large the run is to be.
+    /// Returns the scale of the run.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// Returns one of the two, by the scale: how much is compared. [`Scale::Smoke`] compares what
-    /// [`Scale::Quick`] does.
+    /// Returns one of the two values, by the scale. It decides how many cases are compared:
+    /// [`Scale::Smoke`] compares the same ones as [`Scale::Quick`].
     pub fn pick<T>(&self, quick: T, full: T) -> T {
         match self.scale {
             Scale::Smoke | Scale::Quick => quick,
@@ -121,7 +121,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns one of the three, by the scale: how large each run is.
+    /// Returns one of the three values, by the scale. It decides the size of each run.
     pub fn size<T>(&self, smoke: T, quick: T, full: T) -> T {
         match self.scale {
             Scale::Smoke => smoke,
@@ -130,15 +130,15 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The seed of this experiment: fixed, and another one for each experiment. What all variants
-    /// must see alike (the workload) begins with it.
+    /// Returns the seed of this experiment: fixed, and different for each experiment. Randomness
+    /// that all variants must share (the workload) uses it.
     pub fn seed(&self) -> u64 {
         seed_of(self.name)
     }
 
-    /// Runs the variants, several at a time, each on a thread of its own with its own world, and
-    /// gives what came of each in their order. Long variants are best named first. The first
-    /// variant that failed is what the error names.
+    /// Runs the variants, several at a time, each on a thread of its own with its own state, and
+    /// returns their results in order. List long variants first. The error names the first variant
+    /// that failed.
     pub fn variants<L, I, T>(
         &mut self,
         variants: impl IntoIterator<Item = (L, I)>,
@@ -186,35 +186,35 @@ impl<'a> Context<'a> {
     }
 }
 
-/// One of the things that an experiment compares.
+/// One of the variants that an experiment compares.
 pub struct Variant {
     seed: u64,
     gauge: Arc<Gauge>,
 }
 
 impl Variant {
-    /// What it was called.
+    /// Returns the label.
     pub fn label(&self) -> &str {
         &self.gauge.label
     }
 
-    /// A fixed seed, another one for each variant of each experiment: for chance that variants need
-    /// not share.
+    /// Returns a fixed seed, different for each variant of each experiment, for randomness that
+    /// variants need not share.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// How many steps there are to do.
+    /// Sets the total number of steps.
     pub fn total(&self, steps: u64) {
         self.gauge.total.store(steps, Ordering::Relaxed);
     }
 
-    /// So many more are done.
+    /// Adds to the number of steps done.
     pub fn advance(&self, steps: u64) {
         self.gauge.done.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// The items, counted as they are taken; says the total, too.
+    /// Returns the items, counted as they are consumed; also sets the total.
     pub fn watch<'a, I>(&'a self, total: u64, items: I) -> impl Iterator<Item = I::Item> + 'a
     where
         I: IntoIterator + 'a,

@@ -1,30 +1,30 @@
-//! What came of an experiment: the paper's numbers beside ours, what is off, and why.
+//! The outcome of an experiment: the paper's numbers beside ours, which of them differ, and why.
 
 use serde::{Deserialize, Serialize};
 
 use plot::Plot;
 
-/// A number is marked when it is off by more than this share of the paper's.
+/// A number is marked if it differs by more than this share of the paper's.
 pub const TOLERATED: f64 = 0.25;
 
-/// What the paper says of a number.
+/// The paper's statement on a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stated {
-    /// Nothing.
+    /// The paper does not state it.
     Nothing,
-    /// This.
+    /// Exactly this number.
     Number(f64),
-    /// Something from the first to the second.
+    /// A range, both ends included.
     Range(f64, f64),
-    /// This or more.
+    /// This number or more.
     AtLeast(f64),
-    /// This or less.
+    /// This number or less.
     AtMost(f64),
 }
 
 impl Stated {
-    /// The lowest and the highest number that agree with it.
+    /// Returns the lowest and the highest number that agree with the statement.
     pub fn bounds(self) -> Option<[f64; 2]> {
         match self {
             Stated::Nothing => None,
@@ -35,8 +35,8 @@ impl Stated {
         }
     }
 
-    /// `ours` by the nearest number that agrees: 1 within a range. `None` when nothing is stated
-    /// or it is stated to be 0.
+    /// Returns `ours` divided by the nearest number that agrees; 1 within a range. `None` if
+    /// nothing is stated, or if the nearest number is 0 and differs.
     pub fn ratio(self, ours: f64) -> Option<f64> {
         let [low, high] = self.bounds()?;
         let nearest = ours.clamp(low, high);
@@ -65,19 +65,19 @@ impl From<std::ops::RangeInclusive<f64>> for Stated {
     }
 }
 
-/// In which way a row does not agree with the paper.
+/// How a row disagrees with the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deviation {
-    /// Off by more than [`TOLERATED`].
+    /// It differs by more than [`TOLERATED`].
     Far,
-    /// In another place among the rows of its table than in the paper.
+    /// It has another rank among the rows of its table than in the paper.
     Order,
     /// Both.
     FarAndOrder,
 }
 
 impl Deviation {
-    /// As files have it.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Deviation::Far => "far",
@@ -90,37 +90,37 @@ impl Deviation {
 /// A number of the paper and ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is of; no other row of the table is called so.
+    /// The quantity; unique in its table.
     pub what: String,
-    /// Its unit, such as `ms`, `gets/s`, `%`, `×`, or nothing for a count.
+    /// The unit, such as `ms`, `gets/s`, `%`, `×`, or empty for a count.
     pub unit: String,
-    /// What the paper says.
+    /// The paper's statement.
     pub paper: Stated,
-    /// What came out.
+    /// Our result.
     pub ours: f64,
 }
 
-/// Rows that belong together.
+/// A table of related rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// Its name in CSV and golden numbers: short, lower case, hyphens.
+    /// The id in CSV and golden numbers: short, lower case, with hyphens.
     pub id: String,
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// In the order in which they are shown.
+    /// The rows, in the order shown.
     pub rows: Vec<Row>,
-    /// Whether their order by size is part of what the paper says.
+    /// True if the paper also states the order of the rows by size.
     pub ordered: bool,
 }
 
 impl Table {
-    /// No rows yet.
+    /// Returns a table without rows.
     pub fn new(id: &str, title: &str) -> Table {
         Table { id: id.to_owned(), title: title.to_owned(), rows: Vec::new(), ordered: false }
     }
 
-    /// The paper says not only the numbers but which is larger than which: rows that are in another
-    /// order here are marked.
+    /// Declares that the paper also states which number is larger: rows in another order are
+    /// marked.
     pub fn ordered(mut self) -> Table {
         self.ordered = true;
         self
@@ -139,10 +139,10 @@ impl Table {
         self
     }
 
-    /// How row `index` disagrees with the paper, if it does.
+    /// Returns how row `index` disagrees with the paper, if it does.
     pub fn deviation(&self, index: usize) -> Option<Deviation> {
         let row = self.rows.get(index)?;
-        // A number that was stated and is not one here agrees with nothing.
+        // If ours is NaN, it agrees with no stated number.
         let far = match row.paper.bounds() {
             None => false,
             Some([low, high]) => {
@@ -161,7 +161,7 @@ impl Table {
     }
 }
 
-/// Whether the paper has one below the other, and we have it above.
+/// Returns whether the paper and our results have the two rows in opposite orders.
 fn swapped(one: &Row, other: &Row) -> bool {
     let (Some(one_is), Some(other_is)) = (one.paper.bounds(), other.paper.bounds()) else {
         return false;
@@ -170,45 +170,46 @@ fn swapped(one: &Row, other: &Row) -> bool {
         || (other_is[1] < one_is[0] && other.ours > one.ours)
 }
 
-/// All that came out.
+/// The outcome of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Numbers.
+    /// The tables.
     pub tables: Vec<Table>,
-    /// Charts.
+    /// The charts.
     pub plots: Vec<Plot>,
-    /// What differs from the paper and why, in plain words; paragraphs apart by empty lines.
+    /// The explanation of what differs from the paper and why; paragraphs are separated by empty
+    /// lines.
     pub why: String,
 }
 
 impl Outcome {
-    /// With this to say on what differs and why.
+    /// Returns an outcome with this explanation.
     pub fn new(why: impl Into<String>) -> Outcome {
         Outcome { why: why.into(), ..Outcome::default() }
     }
 
-    /// With one more table.
+    /// Adds a table.
     #[must_use]
     pub fn table(mut self, table: Table) -> Outcome {
         self.tables.push(table);
         self
     }
 
-    /// With one more plot.
+    /// Adds a plot.
     #[must_use]
     pub fn plot(mut self, plot: Plot) -> Outcome {
         self.plots.push(plot);
         self
     }
 
-    /// Our number in a row, by the ids: what golden numbers and tests ask for.
+    /// Returns our number in a row, by table id and row name, for golden numbers and tests.
     pub fn number(&self, table: &str, what: &str) -> Option<f64> {
         let table = self.tables.iter().find(|known| known.id == table)?;
         table.rows.iter().find(|row| row.what == what).map(|row| row.ours)
     }
 
-    /// Rows that agree with the paper, and rows that do not; those of which the paper says nothing
-    /// are neither.
+    /// Returns the number of rows that agree with the paper, and of those that do not. Rows without
+    /// a statement of the paper count as neither.
     pub fn agreement(&self) -> (usize, usize) {
         let (mut within, mut beyond) = (0, 0);
         for table in &self.tables {

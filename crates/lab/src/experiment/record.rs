@@ -1,5 +1,5 @@
-//! A run on file: what was run, how, and what came of it. The report is made from these files
-//! alone, so that it can be made from whatever has been run so far.
+//! A stored run: the experiment, its parameters and its outcome. The report is made from these
+//! files alone, so it can include all experiments run so far.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use super::{
 };
 use crate::csv_text::csv_text;
 
-/// What was run, how, and what came of it.
+/// A stored run of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The experiment's name.
     pub name: String,
-    /// Whose.
+    /// The paper.
     pub paper: Paper,
-    /// Where in the paper.
+    /// The place in the paper.
     pub place: String,
-    /// One line.
+    /// The title in one line.
     pub title: String,
     /// Name, value and source of each parameter.
     pub parameters: Vec<(String, String, String)>,
-    /// How large the run was.
+    /// The scale of the run.
     pub scale: Scale,
-    /// What its chance began with.
+    /// The seed of the run.
     pub seed: u64,
-    /// What came out.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 impl RecordError {
-    /// About `path`.
+    /// Creates an error about `path`.
     pub fn new(path: &Path, why: impl fmt::Display) -> RecordError {
         RecordError { path: path.to_owned(), why: why.to_string() }
     }
@@ -83,7 +83,7 @@ impl Record {
         })
     }
 
-    /// Writes `NAME.json` and `NAME.csv` into `folder`, which is made if it does not exist.
+    /// Writes `NAME.json` and `NAME.csv` into `folder`, which is created if it does not exist.
     pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
         fs::create_dir_all(folder).map_err(|error| RecordError::new(folder, error))?;
         let json = folder.join(format!("{}.json", self.name));
@@ -105,7 +105,7 @@ impl Record {
         })
     }
 
-    /// Reads the records of `experiments` that are in `folder`, in their order.
+    /// Reads the records of `experiments` that exist in `folder`, in the order of `experiments`.
     pub fn read_all<'a>(
         folder: &Path,
         experiments: impl IntoIterator<Item = &'a Experiment>,
@@ -122,7 +122,7 @@ impl Record {
         Ok(records)
     }
 
-    /// Every number, a line for each, with a header.
+    /// Returns every number as CSV, one a line, with a header.
     pub fn csv(&self) -> String {
         let header = HEADER.map(str::to_owned);
         let tables = self.outcome.tables.iter().flat_map(|table| {
@@ -154,8 +154,8 @@ impl Record {
         csv_text([header].into_iter().chain(tables).chain(plots))
     }
 
-    /// Every number of the tables, one a line as `table,row,number` with six digits: what two runs
-    /// of one scale have in common.
+    /// Returns every number of the tables, one a line as `table,row,number` with six significant
+    /// digits. Two runs of the same scale have equal text.
     pub fn golden(&self) -> String {
         csv_text(self.outcome.tables.iter().flat_map(|table| {
             let line = |row: &Row| [table.id.clone(), row.what.clone(), six_digits(row.ours)];
@@ -168,7 +168,7 @@ impl Record {
 const HEADER: [&str; 10] =
     ["part", "id", "what", "x", "unit", "paper_low", "paper_high", "ours", "ratio", "mark"];
 
-/// Six significant digits, as short as may be.
+/// Rounds to six significant digits and formats as short as possible.
 fn six_digits(number: f64) -> String {
     let rounded: f64 = format!("{number:.5e}").parse().unwrap_or(number);
     rounded.to_string()
@@ -178,7 +178,7 @@ fn number(number: f64) -> String {
     if number.is_finite() { number.to_string() } else { String::new() }
 }
 
-/// What a file and a report could not show.
+/// Fails if a number is not finite, since files and reports cannot show it.
 fn check(outcome: &Outcome) -> Result<(), Failed> {
     let mut rows = outcome.tables.iter().flat_map(|table| {
         let id = table.id.as_str();

@@ -1,5 +1,5 @@
-//! Questions that the papers could not ask: policies found since, flash, disks of today, and the
-//! engine's own defaults.
+//! Questions beyond the papers: newer policies, flash, disks of today, and the engine's own
+//! defaults.
 
 mod default;
 mod drives;
@@ -18,7 +18,7 @@ mod write_amplification;
 
 use crate::experiment::Experiment;
 
-/// In the order of the report.
+/// The experiments, in the order of the report.
 pub const EXPERIMENTS: &[Experiment] = &[
     default::EXPERIMENT,
     flash::EXPERIMENT,

@@ -14,7 +14,7 @@ mod table_2;
 
 use crate::experiment::Experiment;
 
-/// In the order of the paper.
+/// The experiments, in the order of the paper.
 pub const EXPERIMENTS: &[Experiment] = &[
     fig_2::EXPERIMENT,
     fig_3::EXPERIMENT,

@@ -1,8 +1,8 @@
-//! Request distribution-aware caching in cluster-based web servers (K1 to K8), and what follows
-//! from its ideas for fleets of up to a thousand nodes.
+//! Request distribution-aware caching in cluster-based web servers (K1 to K8), and its ideas
+//! applied to fleets of up to a thousand nodes.
 //!
-//! Simulated nodes decide by the crate `fleet`, by the very functions that the product calls, in
-//! virtual time. What they are made of is in `hardware`, what they do in `nodes`.
+//! Simulated nodes call the same functions of the crate `fleet` as the product, in virtual time.
+//! `hardware` models their parts, `nodes` their behaviour.
 
 mod by_nodes;
 mod changes;
@@ -25,7 +25,7 @@ mod scheme;
 
 use crate::experiment::Experiment;
 
-/// In the order of the paper, and then what it does not have.
+/// The experiments: those of the paper in order, then further ones.
 pub const EXPERIMENTS: &[Experiment] = &[
     fig_2::EXPERIMENT,
     fig_3::EXPERIMENT,

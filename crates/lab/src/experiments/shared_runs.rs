@@ -1,5 +1,5 @@
-//! Runs that several experiments of a paper look at: each is made once and remembered for as long
-//! as the process lives.
+//! Runs shared by several experiments of a paper: each is made once and kept until the process
+//! ends.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,17 +10,17 @@ use crate::run::whole_cache::Figures;
 
 type Run<F> = Arc<OnceLock<Result<F, Failed>>>;
 
-/// What came of each case that was run so far.
+/// The results of all cases run so far.
 pub(super) struct Runs<C, F = Figures>(Mutex<Option<HashMap<C, Run<F>>>>);
 
 impl<C: Copy + Eq + Hash + Send, F: Clone + Send + Sync> Runs<C, F> {
-    /// Nothing yet.
+    /// Creates an empty set of runs.
     pub(super) const fn new() -> Runs<C, F> {
         Runs(Mutex::new(None))
     }
 
-    /// What came of each case, in their order: from memory, or from `run`. Two that ask for the
-    /// same case at a time wait for one run.
+    /// Returns the result of each case in order, stored or computed by `run`. Concurrent calls for
+    /// the same case wait for one run.
     pub(super) fn figures(
         &self,
         context: &mut Context<'_>,

@@ -6,5 +6,5 @@ mod throughput;
 
 use crate::experiment::Experiment;
 
-/// In the order of the paper. Its figure 1 is a drawing of the system.
+/// The experiments, in the order of the paper. Its figure 1 is a drawing of the system.
 pub const EXPERIMENTS: &[Experiment] = &[fig_2::EXPERIMENT, throughput::EXPERIMENT];

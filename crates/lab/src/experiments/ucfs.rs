@@ -18,7 +18,7 @@ mod validation_model;
 
 use crate::experiment::Experiment;
 
-/// In the order of the paper.
+/// The experiments, in the order of the paper.
 pub const EXPERIMENTS: &[Experiment] = &[
     disk::EXPERIMENT,
     table_2::EXPERIMENT,

@@ -1,9 +1,9 @@
-//! What is drawn: a small cache of every layout after one and the same history.
+//! The drawn examples: a small cache of every layout after the same history.
 //!
-//! The history follows from the number of objects alone: all are stored, then some of them anew
-//! with other sizes, round after round, some are removed and come back, some get new metadata;
-//! every third stays as it is. More is stored than the space holds, so that every layout has to use
-//! space again.
+//! The history depends on the number of objects only. All objects are stored. Then some are stored
+//! again with other sizes, round after round, some are removed and stored again, and some get new
+//! metadata; every third stays unchanged. The total exceeds the space, so every layout has to reuse
+//! space.
 
 use std::fmt;
 use std::rc::Rc;
@@ -16,37 +16,37 @@ use store::{
     Options, PlacedKind, Placements, Store,
 };
 
-/// The fewest and the most objects that are drawn: below, nothing is used again; above, letters and
-/// the space run out.
+/// The number of objects that can be drawn. With fewer, no space is reused; with more, letters and
+/// space run out.
 pub const OBJECTS: std::ops::RangeInclusive<usize> = 12..=26;
-/// Sites that they come from.
+/// Number of sites of the objects.
 pub const SITES: usize = 4;
 
-/// Bytes of a cluster.
+/// Cluster size in bytes.
 const CLUSTER: u32 = 32 << 10;
-/// Clusters of the space: few, so that a drawing shows all of it.
+/// Number of clusters in the space: few, so that a drawing shows all of it.
 const CLUSTERS: u32 = 16;
 /// The largest size class of `buddy` in bytes.
 const BUDDY_THRESHOLD: u32 = 16 << 10;
-/// Bodies in bytes. Few different ones, as `buddy` expects.
+/// Body sizes in bytes; few different ones, as `buddy` expects.
 const SIZES: [usize; 10] = [6000, 16_000, 9000, 24_000, 3000, 12_000, 26_000, 6000, 9000, 20_000];
-/// So often some of the objects are stored anew.
+/// Number of rounds in which some of the objects are stored again.
 const ROUNDS: usize = 6;
-/// The clock's start, in unix seconds.
+/// Start of the clock, in Unix seconds.
 const START: u64 = 1_000_000_000;
 
-/// A way of laying objects out, and what is to be seen in it.
+/// A layout with its settings, and its description.
 #[derive(Clone, Copy)]
 pub struct Variant {
-    /// For file names and headings.
+    /// Name in file names and headings.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     pub text: &'static str,
     layout: LayoutName,
     stream_runs: u32,
 }
 
-/// All that are drawn, in the order of the documentation.
+/// The variants drawn, in the order of the documentation.
 pub const VARIANTS: [Variant; 5] = [
     Variant {
         name: "cluster",
@@ -83,31 +83,31 @@ pub const VARIANTS: [Variant; 5] = [
 
 /// A record in the drawing.
 pub struct Piece {
-    /// Number of the object; its letter is that of the alphabet.
+    /// Number of the object; its letter is the one at this position in the alphabet.
     pub object: usize,
-    /// It replaces the metadata of the object.
+    /// True if it replaces the metadata of the object.
     pub metadata: bool,
-    /// It can be found.
+    /// True if it can be found.
     pub live: bool,
-    /// Bytes from the beginning of the space.
+    /// Its runs, in bytes from the beginning of the space.
     pub runs: Vec<Extent>,
 }
 
-/// The space of one layout.
+/// The space of one variant.
 pub struct Example {
-    /// Which.
+    /// The variant.
     pub variant: Variant,
-    /// Bytes of the space.
+    /// Size of the space in bytes.
     pub len: u64,
-    /// Bytes of a cluster; `None`: it has slots.
+    /// Cluster size in bytes; `None`: the layout has slots.
     pub cluster: Option<u64>,
-    /// In the order of the space.
+    /// The records, in the order of the space.
     pub pieces: Vec<Piece>,
-    /// Objects that had to go although they were neither removed nor replaced.
+    /// Objects that were evicted, neither removed nor replaced.
     pub evicted: Vec<usize>,
 }
 
-/// Why there is no example.
+/// Why an example could not be made.
 #[derive(Debug)]
 pub struct ExampleError(String);
 
@@ -123,15 +123,15 @@ fn failed(what: &str, why: impl fmt::Display) -> ExampleError {
     ExampleError(format!("{what}: {why}"))
 }
 
-/// The site of an object.
+/// Returns the site of an object.
 pub fn site(object: usize) -> usize {
     object * 3 % SITES
 }
 
-/// Runs `objects` objects through the engine, with this way of laying them out.
+/// Runs `objects` objects through the engine with this variant.
 ///
 /// # Errors
-/// The engine refused what it should not.
+/// The engine refused an operation that it should accept.
 pub fn example(variant: Variant, objects: usize) -> Result<Example, ExampleError> {
     let executor = Executor::new(None, START);
     let clock = executor.handle();
@@ -149,9 +149,9 @@ pub fn example(variant: Variant, objects: usize) -> Result<Example, ExampleError
     run.map_err(|stop| failed(variant.name, stop))?
 }
 
-/// A cache whose space has just [`CLUSTERS`] clusters. The smallest cache is larger than a drawing
-/// can show: what an orderly stop saves is made to take the rest. It is sized by the entries of the
-/// index, or in slots by the expected object.
+/// Creates a cache whose space has exactly [`CLUSTERS`] clusters. The smallest cache is larger than
+/// a drawing can show, so the area for the index dump takes the rest. Its size follows from the
+/// entries of the index or, in slots, from the expected object.
 async fn small_cache(variant: Variant) -> Result<MemoryDevice, ExampleError> {
     let plain = FormatOptions {
         layout: variant.layout,
@@ -184,14 +184,14 @@ async fn small_cache(variant: Variant) -> Result<MemoryDevice, ExampleError> {
             if inspector.superblock().clusters == CLUSTERS {
                 return Ok(memory);
             }
-            // All that follow have more of them.
+            // All further formats have more clusters.
             break;
         }
     }
     Err(ExampleError(format!("no cache of layout {} has {CLUSTERS} clusters", variant.name)))
 }
 
-/// The store, its device and its clock.
+/// The store and its clock.
 struct Fixture {
     store: Store<MemoryDevice, Handle>,
     clock: Handle,
@@ -199,7 +199,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// The history.
+    /// Plays the history.
     async fn play(&self) -> Result<(), ExampleError> {
         for object in 0..self.objects {
             self.put(object, 0).await?;
@@ -231,7 +231,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Everything reaches the device, and what died is free.
+    /// Waits until everything is on the device and dead records are free.
     async fn settle(&self) {
         let later = self.clock.now() + 30_000_000_000;
         self.clock.sleep_until(later).await;
@@ -249,7 +249,7 @@ impl Fixture {
         writer.commit().await.map_err(refused)
     }
 
-    /// A new head for an object that is there.
+    /// Replaces the metadata of an object, if it is there.
     async fn refresh(&self, object: usize) -> Result<(), ExampleError> {
         let key = key(object);
         let token = self.store.begin_fetch(&key);
@@ -294,18 +294,19 @@ fn key(object: usize) -> Key {
 }
 
 impl Example {
-    /// Bytes that objects could take.
+    /// Returns the free bytes that objects could use.
     pub fn free(&self) -> u64 {
         self.gaps().iter().filter(|gap| !self.is_rest(gap)).map(|gap| gap.len).sum()
     }
 
-    /// Bytes of dead records.
+    /// Returns the bytes of dead records.
     pub fn dead(&self) -> u64 {
         let dead = self.pieces.iter().filter(|piece| !piece.live);
         dead.flat_map(|piece| &piece.runs).map(|run| run.len).sum()
     }
 
-    /// What no record covers, in the order of the space; in clusters, each cluster's by itself.
+    /// Returns the gaps between records, in the order of the space; in clusters, separately for
+    /// each cluster.
     pub fn gaps(&self) -> Vec<Extent> {
         let mut runs: Vec<&Extent> = self.pieces.iter().flat_map(|piece| &piece.runs).collect();
         runs.sort_by_key(|run| run.offset);
@@ -315,7 +316,7 @@ impl Example {
             let mut at = start;
             let end = start + step;
             for run in runs.iter().filter(|run| start <= run.offset && run.offset < end) {
-                // Records in clusters start on granules: less than one is no gap.
+                // Records in clusters start on granules of 64 bytes; less than one is not a gap.
                 if run.offset >= at + 64 {
                     gaps.push(Extent { offset: at, len: run.offset - at });
                 }
@@ -328,7 +329,8 @@ impl Example {
         gaps
     }
 
-    /// Whether a gap is the rest of a cluster in use, which nobody gets before the cluster goes.
+    /// Returns whether a gap is the rest of a cluster in use, which stays unused until the cluster
+    /// is evicted.
     pub fn is_rest(&self, gap: &Extent) -> bool {
         self.cluster.is_some_and(|cluster| gap.len < cluster)
     }

@@ -1,5 +1,5 @@
-//! The examples as drawings: the space in rows of 128 KiB, an object in the colour of its site, its
-//! runs tied together, free space hatched.
+//! The examples as drawings: the space in rows of 128 KiB, each object in the colour of its site
+//! with its runs connected, free space hatched.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use super::example::{Example, Piece, SITES, site};
 use super::text::summary;
 use super::{kib, letter};
 
-/// Bytes of a row.
+/// Bytes per row.
 const ROW: u64 = 128 << 10;
-/// Pixels of a KiB, of a row's height and of the room between rows.
+/// Pixels per KiB, of a row's height, and of the gap between rows.
 const KIB: f64 = 8.0;
 const HEIGHT: f64 = 30.0;
 const GAP: f64 = 14.0;
-/// Pixels left of the rows, and of the whole.
+/// Pixels to the left of the rows, and of the whole width.
 const LEFT: f64 = 76.0;
 const WIDTH: f64 = LEFT + 128.0 * KIB + 24.0;
-/// Pixels above the first row of a example: its heading and scale.
+/// Pixels above the first row of an example, for its heading and scale.
 const HEADING: f64 = 64.0;
 /// Pixels of the legend.
 const LEGEND: f64 = 50.0;
@@ -41,7 +41,7 @@ patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"7\
 fill=\"#fff\"/><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#c9ced4\" stroke-width=\"1.6\"/>\
 </pattern></defs>";
 
-/// One drawing of these examples, one below another, with a legend.
+/// Returns one drawing of these examples, one below another, with a legend.
 pub fn svg(examples: &[Example]) -> String {
     let mut body = String::new();
     legend(&mut body);
@@ -121,7 +121,7 @@ fn draw(out: &mut String, example: &Example, top: f64) {
     example.pieces.iter().for_each(|piece| ties(out, piece, top));
 }
 
-/// The scale above the first row, and where each row begins.
+/// Draws the scale above the first row and the offset of each row.
 fn scale(out: &mut String, example: &Example, top: f64) {
     for kib in (0..=128).step_by(16) {
         let x = LEFT + f64::from(kib) * KIB;
@@ -146,7 +146,7 @@ fn scale(out: &mut String, example: &Example, top: f64) {
     }
 }
 
-/// Left, top and width of each row's part of an extent.
+/// Returns left, top and width of the parts of an extent, one for each row.
 fn segments(extent: &Extent, top: f64) -> Vec<(f64, f64, f64)> {
     let mut parts = Vec::new();
     let mut at = extent.offset;
@@ -159,7 +159,7 @@ fn segments(extent: &Extent, top: f64) -> Vec<(f64, f64, f64)> {
     parts
 }
 
-/// Left and top of a byte.
+/// Returns left and top of a byte.
 fn point(at: u64, top: f64) -> (f64, f64) {
     let (row, column) = (at / ROW, at % ROW);
     (LEFT + column as f64 / 1024.0 * KIB, top + row as f64 * (HEIGHT + GAP))
@@ -206,7 +206,7 @@ fn record(out: &mut String, piece: &Piece, top: f64) {
     }
 }
 
-/// The outline of each row, and the borders of clusters.
+/// Draws the outline of each row, and the borders of clusters.
 fn frames(out: &mut String, example: &Example, top: f64) {
     let step = example.cluster.unwrap_or(ROW);
     for start in (0..example.len).step_by(step as usize) {
@@ -221,7 +221,7 @@ fn frames(out: &mut String, example: &Example, top: f64) {
     }
 }
 
-/// Lines from each run of an object to the next.
+/// Draws lines between the runs of an object.
 fn ties(out: &mut String, piece: &Piece, top: f64) {
     let (_, line) = COLOURS[site(piece.object)];
     for pair in piece.runs.windows(2) {

@@ -1,5 +1,5 @@
-//! The drawing of the documentation is the one that the engine gives today, and shows what it is
-//! there to show.
+//! Checks that the drawing in the documentation matches the engine's current behaviour, and that it
+//! shows each layout's characteristics.
 
 use std::fs;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ fn every_layout_shows_what_it_is_there_for() {
         assert_eq!(live + example.evicted.len(), 20, "{name}");
         assert_eq!(example.dead() > 0, name == "cluster", "{name}: {}", example.dead());
         assert_eq!(split > 0, name == "stream", "{name}: {split} objects in several runs");
-        // Only clusters go before their objects must.
+        // Only clusters are evicted earlier than necessary for their objects.
         assert!(name == "cluster" || example.evicted.is_empty(), "{name}: {:?}", example.evicted);
         assert_eq!(text(&example).lines().count(), 6, "{name}");
     }

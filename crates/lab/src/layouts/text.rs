@@ -1,20 +1,20 @@
-//! The examples as text: a letter for every 2 KiB.
+//! The examples as text: one letter for 2 KiB.
 
 use std::fmt::Write as _;
 
 use super::example::Example;
 use super::{kib, letter};
 
-/// Bytes of a character.
+/// Bytes per character.
 const CELL: u64 = 2 << 10;
-/// Characters of a line.
+/// Characters per line.
 const LINE: u64 = 64;
 
-/// What the characters mean.
+/// The legend of the characters.
 pub const LEGEND: &str = "A letter is 2 KiB: A-Z an object, a-z a dead record, + metadata, . free, \
                           ~ the rest of a cluster in use";
 
-/// A example, its heading first.
+/// Returns an example as text, its heading first.
 pub fn text(example: &Example) -> String {
     let mut text = format!("{}: {}\n", example.variant.name, example.variant.text);
     let cells: Vec<char> =
@@ -27,7 +27,7 @@ pub fn text(example: &Example) -> String {
     text
 }
 
-/// Free and dead room, runs, and who had to go.
+/// Summarises free and dead space, runs, and evicted objects.
 pub fn summary(example: &Example) -> String {
     let free = example.gaps().iter().filter(|gap| !example.is_rest(gap)).count();
     let what = if example.cluster.is_some() { "cluster" } else { "piece" };
@@ -53,7 +53,7 @@ pub fn summary(example: &Example) -> String {
     text
 }
 
-/// The character for what takes most of a cell.
+/// Returns the character for the content that takes most of a cell.
 fn cell_of(example: &Example, at: u64) -> char {
     let covers =
         |offset: u64, len: u64| (offset + len).min(at + CELL).saturating_sub(offset.max(at));

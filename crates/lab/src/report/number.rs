@@ -1,10 +1,10 @@
-//! What a paper states, for people.
+//! Formats a paper's statement for people.
 
 use plot::number::{attached, digits, with_unit};
 
 use crate::experiment::Stated;
 
-/// What the paper says, with its unit; a dash for nothing.
+/// Returns the paper's statement with its unit; a dash if there is none.
 pub fn stated(paper: Stated, unit: &str) -> String {
     match paper {
         Stated::Nothing => "–".to_owned(),

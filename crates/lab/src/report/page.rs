@@ -1,4 +1,4 @@
-//! The page: one HTML file with everything in it, that needs neither a network nor scripts.
+//! The page: one self-contained HTML file that needs neither a network nor scripts.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plot::number::with_unit;
@@ -10,7 +10,7 @@ use super::ratio_strip::strip;
 use crate::experiment::{Deviation, Experiment, Outcome, Paper, Record, Scale, Stated, Table};
 use crate::experiments;
 
-/// The page of these records.
+/// Returns the page of these records.
 pub fn page(records: &[Record]) -> Result<String, NotDrawn> {
     let css = include_str!("page.css");
     let dark = dark_rules("figure");
@@ -79,7 +79,7 @@ fn opening(records: &[Record]) -> Markup {
     }
 }
 
-/// A line for each experiment.
+/// Returns the overview, with a line for each experiment.
 fn overview(records: &[Record]) -> Markup {
     html! {
         h2 #results { "Results" }
@@ -107,7 +107,7 @@ fn overview(records: &[Record]) -> Markup {
     }
 }
 
-/// Every number that a paper states, beside ours.
+/// Returns every number that a paper states, beside ours.
 fn all_numbers(records: &[Record]) -> Markup {
     html! {
         details {
@@ -133,7 +133,7 @@ fn all_numbers(records: &[Record]) -> Markup {
     }
 }
 
-/// The paper's number, ours, their ratio and the mark of a row.
+/// Returns the cells of a row: the paper's number, ours, their ratio and the mark.
 fn beside(table: &Table, index: usize) -> Markup {
     let row = &table.rows[index];
     html! {
@@ -256,7 +256,7 @@ fn mark(deviation: Option<Deviation>) -> &'static str {
     }
 }
 
-/// A text as an address that contains it.
+/// Returns a text as a data URI.
 fn data_uri(text: &str) -> String {
     let mut uri = "data:text/csv;charset=utf-8,".to_owned();
     for byte in text.bytes() {
@@ -307,7 +307,7 @@ mod tests {
         for part in parts {
             assert!(page.contains(part), "{part}");
         }
-        // Nothing is fetched: what looks like an address is the name of a kind of document.
+        // Nothing is fetched: the only URLs are XML namespaces.
         let addresses =
             page.split("http").skip(1).filter(|rest| !rest.starts_with("://www.w3.org"));
         assert_eq!(addresses.count(), 0);

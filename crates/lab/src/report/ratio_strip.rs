@@ -1,5 +1,5 @@
-//! How near the numbers of an experiment are to the paper's, at a glance: a dot for each on a line
-//! from a quarter to four times.
+//! A strip that shows how close the numbers of an experiment are to the paper's: a dot for each, on
+//! a line from a quarter to four times.
 
 use maud::{Markup, html};
 
@@ -7,10 +7,10 @@ use crate::experiment::{Outcome, TOLERATED};
 
 const WIDTH: f64 = 176.0;
 const HEIGHT: f64 = 22.0;
-/// Room for half a dot on both sides.
+/// Space for half a dot on both sides.
 const EDGE: f64 = 5.0;
 
-/// The dots of all numbers that the paper states; nothing when it states none.
+/// Returns the dots of all numbers that the paper states; empty if there are none.
 pub fn strip(outcome: &Outcome) -> Markup {
     let mut dots = Vec::new();
     for table in &outcome.tables {
@@ -19,7 +19,7 @@ pub fn strip(outcome: &Outcome) -> Markup {
             dots.extend(ratio.map(|ratio| (across(ratio), table.deviation(index).is_some())));
         }
     }
-    // What is off lies above.
+    // Deviating numbers are drawn on top.
     dots.sort_by_key(|(_, off)| *off);
     let [low, high] = [across(1.0 - TOLERATED), across(1.0 + TOLERATED)];
     let [one, middle] = [across(1.0), HEIGHT / 2.0];
@@ -39,7 +39,7 @@ pub fn strip(outcome: &Outcome) -> Markup {
     }
 }
 
-/// Where a ratio lies; what is beyond the ends, at the end.
+/// Returns the position of a ratio; ratios beyond the ends are at the ends.
 fn across(ratio: f64) -> f64 {
     let share = (ratio.max(f64::MIN_POSITIVE).log2() + 2.0) / 4.0;
     let place = EDGE + share.clamp(0.0, 1.0) * (WIDTH - 2.0 * EDGE);

@@ -1,8 +1,9 @@
-//! Drives a space manager with what a workload and the two-level cache make of it, and times it.
+//! Drives a space manager with the operations that a workload causes behind a two-level cache, and
+//! measures their time.
 //!
-//! Time is that of the manager alone: the clock stands still while requests are generated, bodies
-//! made and contents checked. A memory hit costs nothing. In virtual time the same rule holds by
-//! itself.
+//! Only the manager's time counts: the clock is stopped while requests are generated, bodies made
+//! and contents checked. A memory hit costs nothing. In virtual time this holds without a stopped
+//! clock.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -19,15 +20,15 @@ use workload::contents;
 use workload::request::{Object, Request};
 use workload::two_level::{CacheCounts, Operation, TwoLevel};
 
-/// How often progress is told, in requests.
+/// Number of requests between two calls of the progress callback.
 const PROGRESS_EVERY: u64 = 256;
 
-/// How to drive.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayOptions {
-    /// Operations that may be under way at a time, at least 1. The papers: 1.
+    /// Maximum number of operations in flight, at least 1. The papers: 1.
     pub outstanding: usize,
-    /// Operations after which the run ends, with the request that they belong to.
+    /// Number of operations after which the run ends; the current request is completed.
     pub operations: Option<u64>,
 }
 
@@ -37,69 +38,69 @@ impl Default for ReplayOptions {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// What there must be before the first request is made.
+    /// Preparations before the first request.
     Preparing,
-    /// So many requests are done.
+    /// This many requests are done.
     Requests(u64),
-    /// Everything is brought to the disk.
+    /// Everything is being written to the disk.
     Finishing,
-    /// What the run left is removed.
+    /// The run's files are being removed.
     Removing,
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What the two caches did.
+    /// Counts of the two caches.
     pub cache: CacheCounts,
-    /// Objects stored and kept.
+    /// Number of objects stored and kept.
     pub stores: u64,
-    /// Bytes of them.
+    /// Bytes stored.
     pub stored_bytes: u64,
-    /// Objects that the manager refused.
+    /// Number of objects that the manager refused.
     pub refused: u64,
-    /// Objects read.
+    /// Number of objects read.
     pub reads: u64,
-    /// Bytes of them whose contents were checked.
+    /// Bytes read whose contents were verified.
     pub checked_bytes: u64,
-    /// Objects deleted.
+    /// Number of objects deleted.
     pub deletes: u64,
-    /// Reads of objects that the manager had given up (the refused ones included).
+    /// Number of reads of objects that the manager had evicted or refused.
     pub gone: u64,
-    /// What the manager asked of the file system or device, its preparations left out.
+    /// Calls of the manager to the file system or device, except for its preparations.
     pub calls: Calls,
     /// Time of all operations.
     pub operations_time: Duration,
-    /// Time of bringing everything to the disk at the end.
+    /// Time of writing everything to the disk at the end.
     pub finish_time: Duration,
 }
 
 impl Report {
-    /// The completion time: until everything is on the disk.
+    /// Returns the completion time: until everything is on the disk.
     pub fn time(&self) -> Duration {
         self.operations_time + self.finish_time
     }
 
-    /// The papers' measure: requests, memory hits included, by the completion time of the disk
-    /// operations.
+    /// Returns the papers' measure: requests, memory hits included, divided by the completion time
+    /// of the disk operations.
     pub fn gets_per_second(&self) -> f64 {
         self.cache.gets as f64 / self.time().as_secs_f64()
     }
 
-    /// Operations of the manager.
+    /// Returns the number of operations of the manager.
     pub fn operations(&self) -> u64 {
         self.stores + self.refused + self.reads + self.gone + self.deletes
     }
 }
 
-/// Replays `requests` through `cache` into `manager`, and finishes it. `progress` is told how far
-/// it is, every now and then.
+/// Replays `requests` through `cache` into `manager`, and finishes it. Calls `progress` from time
+/// to time.
 ///
 /// # Errors
-/// The manager cannot go on, or returned wrong contents.
+/// The manager failed or returned wrong contents.
 pub async fn replay<M: SpaceManager, C: Clock>(
     manager: &M,
     clock: &C,
@@ -119,7 +120,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
         }
         cache.request(&request, &mut operations);
         for operation in operations.drain(..) {
-            // Bodies are made before the clock runs.
+            // Bodies are made while the clock is stopped.
             let body = match &operation {
                 Operation::Store(object) => contents::body(object),
                 _ => Bytes::new(),
@@ -188,7 +189,7 @@ async fn carry_out<M: SpaceManager, C: Clock>(
     Ok(operation.object().id)
 }
 
-/// Compares what was read with what was stored.
+/// Compares a body that was read with the one stored.
 ///
 /// # Errors
 /// [`SpaceError::Wrong`] with the first position that differs.
@@ -206,7 +207,7 @@ pub fn check(object: &Object, parts: &[Bytes]) -> Result<(), SpaceError> {
     Ok(())
 }
 
-/// Operations under way: at most so many, one per object, those of one object in order.
+/// Operations in flight: at most `most`, one per object; those of one object run in order.
 struct InFlight<F> {
     most: usize,
     running: FuturesUnordered<F>,
@@ -218,7 +219,7 @@ impl<F: Future<Output = Result<u32, SpaceError>>> InFlight<F> {
         InFlight { most: most.max(1), running: FuturesUnordered::new(), objects: HashSet::new() }
     }
 
-    /// Begins the operation on object `id`; returns when another one may come.
+    /// Begins the operation on object `id`; returns when another one may begin.
     async fn begin(&mut self, id: u32, work: F) -> Result<(), SpaceError> {
         while self.objects.contains(&id) {
             self.end_one().await?;
@@ -228,7 +229,7 @@ impl<F: Future<Output = Result<u32, SpaceError>>> InFlight<F> {
         while self.running.len() >= self.most {
             self.end_one().await?;
         }
-        // What is not polled has not begun.
+        // Starts the operation: a future does nothing before it is polled.
         let ended = poll_fn(|context| Poll::Ready(self.running.poll_next_unpin(context))).await;
         match ended {
             Poll::Ready(Some(ended)) => self.ended(ended),
@@ -236,7 +237,7 @@ impl<F: Future<Output = Result<u32, SpaceError>>> InFlight<F> {
         }
     }
 
-    /// Waits for all.
+    /// Waits for all operations.
     async fn drain(&mut self) -> Result<(), SpaceError> {
         while !self.running.is_empty() {
             self.end_one().await?;
@@ -257,16 +258,16 @@ impl<F: Future<Output = Result<u32, SpaceError>>> InFlight<F> {
     }
 }
 
-/// Measures time in parts.
+/// A clock that can be stopped.
 struct Stopwatch<'a, C: Clock> {
     clock: &'a C,
-    /// Since when it runs.
+    /// When it was started; `None` while it is stopped.
     since: Cell<Option<Nanos>>,
     before: Cell<Nanos>,
 }
 
 impl<'a, C: Clock> Stopwatch<'a, C> {
-    /// Stands at zero.
+    /// Creates a stopped clock at zero.
     fn new(clock: &'a C) -> Self {
         Stopwatch { clock, since: Cell::new(None), before: Cell::new(0) }
     }

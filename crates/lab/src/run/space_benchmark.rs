@@ -1,9 +1,9 @@
-//! One workload through one or several space managers in a directory of this machine: what
-//! `larder lab space` runs.
+//! One workload on one or several space managers in a directory of this machine, for `larder lab
+//! space`.
 //!
-//! Each manager works in a new directory below the given one, which is removed afterwards, and when
-//! a signal ends the run ([`cli::cleanup`]); nothing that was there before is touched. All get
-//! the same requests, and so the same operations.
+//! Each manager works in a new directory below the given one. That is removed afterwards, also when
+//! a signal ends the run ([`cli::cleanup`]); existing files are not touched. All managers get the
+//! same requests, and so the same operations.
 
 use std::fmt;
 use std::io;
@@ -25,19 +25,19 @@ use workload::generator::Workload;
 use workload::request::Request;
 use workload::two_level::TwoLevel;
 
-/// The paper's trace, in the proportion of the requests.
+/// The paper's trace, scaled to the number of requests.
 const WORKLOAD: &str = "dec-1996";
-/// Bytes of a mean object of it.
+/// Its mean object in bytes.
 const MEAN_OBJECT: u32 = 5_400;
 
-/// A space manager by its name.
+/// A space manager.
 #[derive(Clone, Copy)]
 pub enum Manager {
-    /// M1.
+    /// M1: a file per object in one directory.
     Simple,
-    /// M2.
+    /// M2: a file per object in Squid's tree of directories.
     Squid,
-    /// M3.
+    /// M3: a file per object in a directory per server.
     MultipleDirs,
     /// M4 on many files.
     BuddyFiles,
@@ -46,7 +46,7 @@ pub enum Manager {
 }
 
 impl Manager {
-    /// All of them: the baselines in the order of the paper, then the engine's presets.
+    /// Returns all managers: the baselines in the order of the paper, then the engine's presets.
     pub fn all() -> Vec<Manager> {
         let baselines =
             [Manager::Simple, Manager::Squid, Manager::MultipleDirs, Manager::BuddyFiles];
@@ -54,7 +54,7 @@ impl Manager {
         baselines.into_iter().chain(presets).collect()
     }
 
-    /// As the command line has it.
+    /// Returns the name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Manager::Simple => "simple",
@@ -65,7 +65,7 @@ impl Manager {
         }
     }
 
-    /// One line for the help.
+    /// Returns a description in one line, for the help.
     pub fn about(&self) -> &'static str {
         match self {
             Manager::Simple => "a file per object, all in one directory",
@@ -76,30 +76,30 @@ impl Manager {
         }
     }
 
-    /// The manager of this name.
+    /// Returns the manager of this name.
     pub fn named(name: &str) -> Option<Manager> {
         Manager::all().into_iter().find(|manager| manager.name() == name)
     }
 }
 
-/// What to run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct SpacePlan {
-    /// Where the managers keep their objects, each in a directory of its own.
+    /// Directory below which each manager has a directory of its own.
     pub directory: PathBuf,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// Bytes of the memory cache.
     pub memory: u64,
-    /// Bytes of objects that the disk cache keeps.
+    /// Bytes of objects that the disk cache holds.
     pub disk: u64,
-    /// Of the engine's file, percent that the disk cache's objects may take, 10 to 100.
+    /// Percentage of the engine's file that the disk cache's objects may take, 10 to 100.
     pub utilization_percent: u32,
-    /// The largest object of BUDDY that shares a file, in blocks of 512 bytes.
+    /// Largest object of BUDDY that shares a file, in blocks of 512 bytes.
     pub threshold_blocks: u32,
-    /// Bytes of memory of the engine: index, tables, buffers, objects on their way.
+    /// The engine's memory in bytes: index, tables, buffers, objects in flight.
     pub engine_memory: u64,
-    /// The workload follows from it.
+    /// Seed of the workload.
     pub seed: u64,
     /// When the baselines ask for durability.
     pub sync: SyncPolicy,
@@ -108,7 +108,7 @@ pub struct SpacePlan {
 }
 
 impl SpacePlan {
-    /// The paper's run scaled down to 1/32, in `directory`.
+    /// Returns the paper's run scaled down to 1/32, in `directory`.
     pub fn new(directory: PathBuf) -> SpacePlan {
         SpacePlan {
             directory,
@@ -124,7 +124,7 @@ impl SpacePlan {
         }
     }
 
-    /// Bytes of the engine's file.
+    /// Returns the size of the engine's file in bytes.
     pub fn engine_file(&self) -> u64 {
         let percent = u128::from(self.utilization_percent.clamp(1, 100));
         let len = u128::from(self.disk) * 100 / percent;
@@ -138,30 +138,30 @@ impl SpacePlan {
     }
 }
 
-/// Why a run could not be done.
+/// Why a run failed.
 #[derive(Debug)]
 pub enum SpaceRunError {
     /// The directory cannot be used.
     Directory {
-        /// Which one.
+        /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
-    /// The file system has too little room for the run.
+    /// The file system has too little free space for the run.
     Room {
-        /// Where.
+        /// The directory.
         path: PathBuf,
         /// Bytes that may be needed.
         needed: u64,
         /// Bytes that are free.
         free: u64,
     },
-    /// The manager could not go on.
+    /// The manager failed.
     Space {
-        /// Its name.
+        /// Name of the manager.
         manager: &'static str,
-        /// Why.
+        /// The reason.
         error: SpaceError,
     },
 }
@@ -191,10 +191,10 @@ impl fmt::Display for SpaceRunError {
 
 impl std::error::Error for SpaceRunError {}
 
-/// Runs the plan with one manager. `progress` is told how far it is, every now and then.
+/// Runs the plan with one manager. Calls `progress` from time to time.
 ///
 /// # Errors
-/// The directory cannot be used, or the manager could not go on.
+/// The directory cannot be used, or the manager failed.
 pub fn run(
     plan: &SpacePlan,
     manager: Manager,
@@ -203,7 +203,7 @@ pub fn run(
     check_room(plan)?;
     progress(Stage::Preparing);
     let unusable = |error| SpaceRunError::Directory { path: plan.directory.clone(), error };
-    // Removed with everything in it when the run is over, however it ends.
+    // Removed with its content at the end of the run, even after an error.
     let directory =
         tempfile::Builder::new().prefix("larder-lab-space-").tempdir_in(&plan.directory);
     let directory = directory.map_err(unusable)?;
@@ -264,7 +264,7 @@ async fn replay_on(
     replay(manager, &clock, requests, &mut cache, &plan.replay, progress).await
 }
 
-/// Refuses a run that may fill the file system.
+/// Rejects a run that may fill the file system.
 fn check_room(plan: &SpacePlan) -> Result<(), SpaceRunError> {
     let path = &plan.directory;
     let found = rustix::fs::statvfs(path);

@@ -1,14 +1,13 @@
 //! Whole caches under a stream of requests on one simulated drive, in virtual time: the product's
-//! engine, and other people's systems, alike.
+//! engine and other systems alike.
 //!
-//! A request is looked up; what is missing is stored, and so is what has changed since it was
-//! stored. Requests are answered one after another, as in the papers' simulators; the engine's
-//! background runs beside them. What a request costs is told in two ways: the *disk time* that the
-//! drive worked from its arrival to the arrival of the next one (reads, writes, and what was
-//! written in the background for it), whose sum is the total disk latency; and the time that its
-//! client *waited*.
+//! A request is looked up; a missing or changed object is stored. Requests are served one after
+//! another, as in the papers' simulators; the engine's background runs concurrently. The cost of a
+//! request is measured in two ways. *Disk time* is the time that the drive was busy from its
+//! arrival to the arrival of the next request (reads, writes, and background writes); its sum is
+//! the total disk latency. The second measure is the time that its client *waited*.
 //!
-//! It promises: equal systems, drives and requests give equal figures, on every machine.
+//! Guarantees: equal systems, drives and requests give equal figures, on every machine.
 
 mod accelerated;
 mod engine;
@@ -29,25 +28,25 @@ use workload::request::{Method, Request};
 
 const MILLISECOND: Nanos = 1_000_000;
 
-/// What came of a request (C12).
+/// The outcome of a request (C12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not found; stored.
+    /// Not found, now stored.
     Miss,
-    /// Found in memory, and current.
+    /// Found in memory and current.
     MemoryHit,
-    /// Found in memory, out of date; the new version stored.
+    /// Found in memory but out of date; the new version is stored.
     MemoryStale,
-    /// Found on the disk, and current.
+    /// Found on the disk and current.
     DiskHit,
-    /// Found on the disk, out of date; the new version stored.
+    /// Found on the disk but out of date; the new version is stored.
     DiskStale,
-    /// Not found, and not stored: too large, or no room.
+    /// Not found and not stored: too large, or no space.
     Refused,
 }
 
 impl Outcome {
-    /// All, in the order in which they are counted.
+    /// All outcomes, in the order in which they are counted.
     pub const ALL: [Outcome; 6] = [
         Outcome::Miss,
         Outcome::MemoryHit,
@@ -60,20 +59,20 @@ impl Outcome {
 
 /// A whole cache.
 pub trait WebCache {
-    /// Answers a request for an object that may be stored.
+    /// Serves a request for an object that may be stored.
     ///
     /// # Errors
-    /// The cache is broken.
+    /// The cache failed.
     fn answer(&self, request: &Request) -> impl Future<Output = Result<Outcome, CacheError>>;
 
-    /// Objects that came into memory beside one that was asked for, and those of them that were
-    /// asked for later, so far.
+    /// Returns the number of objects so far that entered memory along with a requested one, and the
+    /// number of those that were requested later.
     fn prefetched(&self) -> (u64, u64) {
         (0, 0)
     }
 }
 
-/// A cache came to an end.
+/// The cache failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheError(pub String);
 
@@ -88,27 +87,27 @@ impl std::error::Error for CacheError {}
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// When they say, but not before the one before them has its answer.
+    /// At the requests' own times, but not before the previous response.
     Stated,
-    /// So many nanoseconds after one another, but not before the one before has its answer.
+    /// At intervals of this many nanoseconds, but not before the previous response.
     Every(Nanos),
-    /// As soon as the one before them has its answer.
+    /// Immediately after the previous response.
     AtOnce,
 }
 
 /// How requests are sent, and which are counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The first requests, which warm the cache up and are not counted.
+    /// Number of initial requests that warm up the cache and are not counted.
     pub warm_up: u64,
-    /// When they come.
+    /// When requests come.
     pub pace: Pace,
 }
 
-/// Sends `requests` to `cache`. Those that no cache may answer are left out.
+/// Sends `requests` to `cache`; uncacheable ones are skipped.
 ///
 /// # Errors
-/// The cache is broken, or hangs.
+/// The cache failed or hangs.
 pub fn run<S: WebCache>(
     machine: &Machine,
     cache: &S,
@@ -129,7 +128,7 @@ async fn send<S: WebCache>(
     let mut figures = Figures::default();
     let mut before = (machine.usage(), cache.prefetched(), clock.now());
     let mut pace = Pacing::new(plan.pace, clock.now());
-    // Of the request that is under way: the drive's time when it came, and how long it waited.
+    // For the current request: the drive's busy time at its arrival, and how long it waited.
     let mut last: Option<(Nanos, Nanos)> = None;
     for (number, request) in (0_u64..).zip(requests) {
         let arrival = pace.arrival(&request);
@@ -162,11 +161,11 @@ async fn send<S: WebCache>(
     Ok(figures)
 }
 
-/// Says when requests come.
+/// Computes when requests come.
 struct Pacing {
     pace: Pace,
     next: Nanos,
-    /// What the first request's time is in the time of the run.
+    /// The first request's time, and the corresponding time of the run.
     zero: Option<(u64, Nanos)>,
 }
 

@@ -1,4 +1,4 @@
-//! The ways of using a file system that the papers measure against: a file per object, placed in
+//! The baselines of the papers, which are ways of using a file system: a file per object, placed in
 //! three ways (M1 SIMPLE, M2 SQUID, M3 MULTIPLE-DIRS), and objects of similar size together in a
 //! file (M4 BUDDY).
 

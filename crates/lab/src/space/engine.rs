@@ -1,10 +1,9 @@
-//! The product's engine on any device and in any time (a real file, memory, a simulated drive): how
-//! a cache is made, and how an object is put in and read back; and the engine as a
-//! [`SpaceManager`].
+//! The product's engine on any device and clock (a real file, memory, a simulated drive): creating
+//! a cache, storing objects and reading them back; and the engine as a [`SpaceManager`].
 //!
-//! It gets the lab's objects as the proxy would give it answers: a URL as the key, site and
-//! directory as the neighbourhood, some metadata, the body. The engine evicts by itself when its
-//! device is too small for what the lab's cache keeps; what it gave up is [`Read::Gone`].
+//! It gets the lab's objects as the proxy would store responses: a URL as the key, site and
+//! directory as the locality, some metadata, the body. The engine evicts by itself if its device is
+//! too small for the objects that the lab's cache keeps; an evicted object is [`Read::Gone`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,11 +17,11 @@ use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
 use workload::contents::{Bodies, first_wrong_content, mix};
 use workload::request::Object;
 
-/// The metadata of every object: about as much as the head of an answer takes.
+/// The metadata of every object: about the size of a response head.
 const META: &[u8] = &[b'm'; 300];
 
-/// Makes an empty cache on `device` and opens it in the time of `clock`. Its background is the
-/// caller's to run.
+/// Creates an empty cache on `device` and opens it with `clock`. The caller must run its
+/// background.
 ///
 /// # Errors
 /// The device is too small or broken, or these parameters do not fit it.
@@ -33,17 +32,18 @@ pub async fn create<D: Device, C: Clock>(
     options: Options,
 ) -> Result<Store<D, C>, SpaceError> {
     let format = FormatOptions { superblock_far: false, labels: false, ..*format };
-    // The secret protects caches against strangers; a run is to be the same each time.
+    // The secret protects real caches against strangers; here it is fixed, so that runs are
+    // repeatable.
     let formatted = store::format(&*device, &format, [7; 48], clock.unix_seconds()).await;
     formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
     let opened = Store::open(vec![device], clock, options).await;
     opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))
 }
 
-/// Stores an object, whose version is its stamp.
+/// Stores an object; its version becomes the stamp.
 ///
 /// # Errors
-/// The engine does not take it.
+/// The engine refused it.
 pub async fn insert<D: Device, C: Clock>(
     store: &Store<D, C>,
     key: &Key,
@@ -64,10 +64,11 @@ pub async fn insert<D: Device, C: Clock>(
     writer.commit().await
 }
 
-/// Reads the whole body of an entry and compares it with that of `object`; false when it is cut.
+/// Reads the whole body of an entry and compares it with that of `object`; returns false if it was
+/// cut short.
 ///
 /// # Errors
-/// It is not what was stored.
+/// The body differs from the one stored.
 pub async fn read<D: Device, C: Clock>(
     entry: &Entry<D, C>,
     object: &Object,
@@ -86,17 +87,17 @@ pub async fn read<D: Device, C: Clock>(
     }
 }
 
-/// The engine, its background running, on a device whose operations are counted.
+/// The engine with its background running, on a device whose operations are counted.
 pub struct EngineSpace<D: Device, C: Clock> {
     store: Store<D, C>,
     counts: Rc<dyn Fn() -> Counts>,
-    /// Whether bodies are lengths and names only.
+    /// True if bodies consist of lengths and names only.
     elided: bool,
 }
 
 impl<D: Device, C: Clock> EngineSpace<D, C> {
-    /// Makes an empty cache on `device` and opens it in the time of `clock`. `counts` tells what
-    /// was done on the device so far; `spawn` runs the engine's background beside its caller.
+    /// Creates an empty cache on `device` and opens it with `clock`. `counts` returns the
+    /// operations on the device so far; `spawn` runs the engine's background concurrently.
     ///
     /// # Errors
     /// The device is too small or broken, or these parameters do not fit it.
@@ -115,14 +116,14 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
         Ok(EngineSpace { store, counts, elided: false })
     }
 
-    /// The same, with bodies of which only length and name are kept, on a simulated device: what is
-    /// stored then takes no memory. What is read is told from another object's by its name.
+    /// Keeps only length and name of bodies, on a simulated device, so that stored objects take no
+    /// memory. The name distinguishes the bodies of different objects when they are read.
     #[must_use]
     pub fn eliding_bodies(self) -> EngineSpace<D, C> {
         EngineSpace { elided: true, ..self }
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Store<D, C> {
         &self.store
     }
@@ -139,12 +140,12 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
     }
 }
 
-/// An object's name in a whole cache: as long as a URL is, the same for all versions.
+/// Returns an object's key in a whole cache: as long as a URL, and the same for all versions.
 pub fn key(object: &Object) -> Key {
     named(object, format!("http://server-{:07}.example/objects/{:09}", object.site, object.id))
 }
 
-/// The same in a space manager.
+/// Returns an object's key in a space manager.
 fn short_key(object: &Object) -> Key {
     named(object, format!("http://server-{}.example/objects/{:08}", object.site, object.id))
 }
@@ -184,7 +185,7 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
     }
 
     async fn delete(&self, object: &Object) -> Result<bool, SpaceError> {
-        // The lab's cache has decided what goes for room: nobody relies on its being gone.
+        // The lab's cache decides on evictions; nothing depends on the object being gone.
         Ok(self.store.evict(&short_key(object)))
     }
 

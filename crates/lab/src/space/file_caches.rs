@@ -1,10 +1,10 @@
-//! Other people's proxies and web servers as caches on a file system: what they do for a request,
-//! and what that takes on a modelled disk.
+//! Other systems' proxies and web servers as caches on a file system: their work for a request, and
+//! its cost on a modelled disk.
 //!
-//! They exist beside the space managers because what they keep is their own decision: Squid's LRU
-//! (C15, U8), SQUIDML's cyclic replacement in memory-mapped files (C15), a web server whose
-//! documents are simply there (T5). All answer to [`FileCache`], so that an experiment drives them
-//! alike: one request after another ([`measure`]), or many at a time from tasks of its own.
+//! Unlike space managers they decide themselves what to keep: Squid's LRU (C15, U8), SQUIDML's
+//! cyclic replacement in memory-mapped files (C15), a web server that always has its documents
+//! (T5). All implement [`FileCache`], so experiments drive them alike: one request after another
+//! ([`measure`]), or many concurrently from tasks of their own.
 
 mod diskd;
 mod documents;
@@ -33,40 +33,40 @@ use crate::space::manager::{Calls, SpaceError};
 use workload::request::Request;
 use workload::two_level::CacheCounts;
 
-/// A cache that somebody keeps on a file system. Several requests may be under way at a time.
+/// A cache on a file system. Several requests may be in flight at a time.
 pub trait FileCache {
-    /// Answers a request, from the cache or by storing what an origin answers at once; returns when
-    /// the file system is done with it.
+    /// Serves a request, from the cache or by storing the response of an origin that responds at
+    /// once. Returns when the file system has completed its work.
     ///
     /// # Errors
-    /// The file system is broken.
+    /// The file system failed.
     fn serve(&self, request: &Request) -> impl Future<Output = Result<Served, SpaceError>>;
 
-    /// What the cache decided so far.
+    /// Returns the counts of the cache's decisions so far.
     fn counts(&self) -> CacheCounts;
 
-    /// The calls to the file system so far.
+    /// Returns the calls to the file system so far.
     fn calls(&self) -> Calls;
 }
 
-/// Where an answer came from.
+/// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// The cache's own memory. What the file system has in memory counts as the disk.
+    /// The cache's own memory. Content in the file system's memory counts as the disk.
     Memory,
     /// The file system.
     Disk,
-    /// The origin; it is stored now.
+    /// The origin; the response is now stored.
     Stored,
-    /// The origin; it is not stored: too large, or there was no room or no time.
+    /// The origin; the response is not stored: too large, no space, or the cache was too busy.
     Passed,
 }
 
-/// Serves `requests` one after another and measures each in the time of `clock`. `progress` is told
-/// how many are done, every now and then.
+/// Serves `requests` one after another and measures each with `clock`. Calls `progress` from time
+/// to time with the number done.
 ///
 /// # Errors
-/// The file system is broken.
+/// The file system failed.
 pub async fn measure<C: Clock>(
     cache: &impl FileCache,
     clock: &C,
@@ -90,7 +90,7 @@ pub async fn measure<C: Clock>(
     Ok(report)
 }
 
-/// `len` zero bytes: the models look at lengths only.
+/// Returns `len` zero bytes; the models use lengths only.
 fn zeros(len: u64) -> Bytes {
     static ZEROS: [u8; 1 << 18] = [0; 1 << 18];
     match ZEROS.get(..len as usize) {

@@ -1,10 +1,9 @@
-//! M11: what it costs to create and to delete small files, measured on the model as the paper
-//! measured it on its machine (USITS 1999, figure 3): 64 files of one size are created in a
-//! directory and then deleted.
+//! M11: the costs of creating and deleting small files, measured on the model as in the paper
+//! (USITS 1999, figure 3): 64 files of one size are created in a directory and then deleted.
 //!
-//! The drive decides in which multiple of a rotation the synchronous writes of one file end, by the
-//! angle between a directory and its inodes. So several directories are measured, each in another
-//! cylinder group, and the mean is what is reported.
+//! The angle between a directory and its inodes on the drive determines in which multiple of a
+//! rotation the synchronous writes of one file end. So several directories are measured, each in
+//! another cylinder group, and the mean is reported.
 
 use device::{Clock, Nanos};
 use sim::Executor;
@@ -14,29 +13,29 @@ use sim::ffs::{Ffs, Parameters};
 use crate::space::file_caches::disk;
 use crate::space::manager::SpaceError;
 
-/// Files of each size in a directory: the benchmark's.
+/// Number of files of each size in a directory, as in the benchmark.
 pub const FILES: u32 = 64;
 
-/// Between two sizes the benchmark is prepared anew: the disk comes to rest.
+/// Pause before each directory's measurement, in nanoseconds: the disk becomes idle.
 const PAUSE: Nanos = 60_000_000_000;
 
 /// Mean costs of one file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileCost {
-    /// Bytes of the file.
+    /// File size in bytes.
     pub size: u64,
-    /// Milliseconds to create it, write it and close it.
+    /// Milliseconds to create, write and close it.
     pub create_ms: f64,
     /// Milliseconds to delete it.
     pub delete_ms: f64,
 }
 
-/// The order in which files are deleted; the paper's caption and its text differ.
+/// The order in which files are deleted; the paper's caption and text disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteOrder {
-    /// As they were created.
+    /// In the order of creation.
     Forward,
-    /// The last one first.
+    /// In reverse order.
     Backward,
 }
 
@@ -111,9 +110,9 @@ mod tests {
     use super::*;
     use crate::space::file_caches::{drive, write_through_drive};
 
-    /// What the paper says in words, as far as it does not depend on a rotation more or less: data
-    /// costs on top of the empty file, files with data cost more to delete, and all of it is tens
-    /// of milliseconds.
+    /// The paper's statements, as far as they do not depend on a rotation more or less: data costs
+    /// more than an empty file, files with data cost more to delete, and all costs are tens of
+    /// milliseconds.
     #[test]
     fn costs_are_ordered_as_in_the_paper() {
         let drives = [drive, write_through_drive];

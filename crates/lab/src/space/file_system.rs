@@ -1,8 +1,8 @@
-//! What a space manager needs of a file system, and no more.
+//! The minimal file system interface that a space manager needs.
 //!
-//! The baselines keep files through this trait, so that the same code runs on a real directory and
-//! on a modelled file system in virtual time. Paths are relative to the root of the file system,
-//! with `/` between their parts.
+//! The baselines use files through this trait, so the same code runs on a real directory and on a
+//! modelled file system in virtual time. Paths are relative to the root of the file system, with
+//! `/` between their parts.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -12,20 +12,20 @@ use bytes::Bytes;
 
 use crate::space::manager::Calls;
 
-/// A file system, as far as the baselines use one. Errors are those of the system calls of these
+/// A file system, as far as the baselines use one. Errors are those of the system calls of the same
 /// names; a model returns the same kinds.
 pub trait FileSystem {
     /// A file that is open for reading and writing.
     type File;
 
-    /// Creates a file and opens it. It is an error if there is one.
+    /// Creates a file and opens it. Fails if it exists.
     fn create(&self, path: &str) -> impl Future<Output = io::Result<Self::File>>;
 
-    /// Opens a file that exists.
+    /// Opens an existing file.
     fn open(&self, path: &str) -> impl Future<Output = io::Result<Self::File>>;
 
-    /// Reads exactly `len` bytes at `offset`; a file that ends before is an error. `None`: read, on
-    /// a file system that keeps no contents.
+    /// Reads exactly `len` bytes at `offset`; fails if the file is shorter. Returns `None` after a
+    /// read on a file system that keeps no contents.
     fn read(
         &self,
         file: &Self::File,
@@ -57,25 +57,24 @@ pub trait FileSystem {
     fn sync_all(&self) -> impl Future<Output = io::Result<()>>;
 }
 
-/// A file system whose calls are counted. A call counts when it is made, its bytes when it
-/// succeeds.
+/// A file system whose calls are counted: a call when it is made, its bytes when it succeeds.
 pub struct Counted<F> {
     below: F,
     calls: Cell<Calls>,
 }
 
 impl<F: FileSystem> Counted<F> {
-    /// Counts from zero.
+    /// Wraps a file system; counts start at zero.
     pub fn new(below: F) -> Counted<F> {
         Counted { below, calls: Cell::default() }
     }
 
-    /// The file system.
+    /// Returns the file system below.
     pub fn below(&self) -> &F {
         &self.below
     }
 
-    /// The calls so far.
+    /// Returns the calls so far.
     pub fn calls(&self) -> Calls {
         self.calls.get()
     }

@@ -1,10 +1,10 @@
 //! A space manager: any way of keeping the objects of a cache on a disk.
 //!
-//! This is the one interface through which the lab drives all of them, so that they get the same
-//! operations in the same order and are counted and timed alike: a file per object on a real
-//! directory or on a modelled file system, and the product's engine on any device, real or
-//! simulated. Methods are asynchronous because a model answers in virtual time and an engine works
-//! on several things at once; a manager over blocking calls just never waits.
+//! The lab drives all of them through this interface, so they get the same operations in the same
+//! order and are counted and timed alike: a file per object in a real directory or on a modelled
+//! file system, and the product's engine on any device, real or simulated. Methods are asynchronous
+//! because a model takes virtual time and an engine works concurrently; a manager over blocking
+//! calls never waits.
 
 use std::fmt;
 use std::future::Future;
@@ -15,97 +15,97 @@ use bytes::Bytes;
 
 use workload::request::Object;
 
-/// Keeps objects on a disk. It does not decide what to keep: that is a cache's business.
+/// Keeps objects on a disk. A cache decides which objects to keep.
 ///
-/// Several calls may be under way at a time, but never two for one object.
+/// Several calls may be in flight at a time, but never two for one object.
 pub trait SpaceManager {
-    /// Keeps `body`, which is `object.size` bytes long, as the object. What was kept under
+    /// Stores `body`, which has `object.size` bytes, as the object. An object stored under
     /// `object.id` before is deleted first.
     ///
     /// # Errors
-    /// The disk is full or broken. Nothing is kept of the object then.
+    /// The disk is full or broken. Then nothing of the object is stored.
     fn store(
         &self,
         object: &Object,
         body: Bytes,
     ) -> impl Future<Output = Result<Stored, SpaceError>>;
 
-    /// Reads the whole body of what is kept under `object.id`.
+    /// Reads the whole body of the object stored under `object.id`.
     ///
     /// # Errors
-    /// The disk is broken. An object that is not kept is no error: [`Read::Gone`].
+    /// The disk is broken. A missing object is not an error: [`Read::Gone`].
     fn read(&self, object: &Object) -> impl Future<Output = Result<Read, SpaceError>>;
 
-    /// Gives the object's space back. False when it was not kept.
+    /// Frees the object's space. Returns false if it was not stored.
     ///
     /// # Errors
     /// The disk is broken.
     fn delete(&self, object: &Object) -> impl Future<Output = Result<bool, SpaceError>>;
 
-    /// Whether a read may wait for others that go to the disk with it, as at first. With `false`
-    /// those that wait go as soon as the disk reads nothing else. A manager whose reads do not wait
-    /// for one another does nothing.
+    /// Sets whether reads may wait to go to the disk together; initially they may. With `false`,
+    /// waiting reads are sent as soon as the disk reads nothing else. A manager whose reads do not
+    /// wait for one another ignores it.
     fn hold_reads(&self, holds: bool) {
         let _ = holds;
     }
 
-    /// Brings everything to the disk. Nothing else is called afterwards.
+    /// Writes everything to the disk. No other call follows.
     ///
     /// # Errors
     /// Something cannot be written.
     fn finish(&self) -> impl Future<Output = Result<(), SpaceError>>;
 
-    /// What was asked of the layer below since the manager was made.
+    /// Returns the calls to the layer below since the manager was created.
     fn calls(&self) -> Calls;
 }
 
-/// What became of an object that was to be stored.
+/// The outcome of storing an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is kept.
+    /// It is stored.
     Kept,
-    /// The manager chose not to keep it.
+    /// The manager chose not to store it.
     Refused(store::Refusal),
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
     /// The body, in order, in any number of parts.
     Body(Vec<Bytes>),
-    /// The body was read on a disk that keeps no contents: a model of costs.
+    /// The body was read on a disk that keeps no contents: a cost model.
     Unseen,
-    /// The object is not kept: never stored, deleted, or given up by the manager for room.
+    /// The object is not stored: never was, was deleted, or was evicted by the manager.
     Gone,
 }
 
-/// What a space manager asked of the file system or the device below it.
+/// Calls of a space manager to the file system or the device below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Files created (and opened by that).
+    /// Files created (and thereby opened).
     pub creates: u64,
     /// Files opened.
     pub opens: u64,
     /// Files closed.
     pub closes: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes of them.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes of them.
+    /// Bytes written.
     pub written_bytes: u64,
     /// Files removed.
     pub unlinks: u64,
-    /// Directories made.
+    /// Directories created.
     pub mkdirs: u64,
-    /// Requests to make data durable: of one file, of all, of a device.
+    /// Requests to make data durable: of one file, of all files, or of a device.
     pub syncs: u64,
 }
 
 impl Calls {
-    /// Names and values in the order in which they are shown.
+    /// Returns names and values in display order.
     pub fn columns(&self) -> [(&'static str, u64); 10] {
         [
             ("creates", self.creates),
@@ -140,7 +140,7 @@ impl Calls {
 impl Sub for Calls {
     type Output = Calls;
 
-    /// What was called between two moments.
+    /// Returns the calls between two moments.
     fn sub(mut self, earlier: Calls) -> Calls {
         for (now, (_, before)) in self.columns_mut().into_iter().zip(earlier.columns()) {
             *now -= before;
@@ -157,25 +157,25 @@ impl AddAssign for Calls {
     }
 }
 
-/// Why a space manager cannot go on.
+/// Why a space manager failed.
 #[derive(Debug)]
 pub enum SpaceError {
     /// A call to the file system failed.
     File {
-        /// Which one.
+        /// The call.
         operation: &'static str,
-        /// On what, relative to the manager's directory; empty for the directory itself.
+        /// Its path, relative to the manager's directory; empty for the directory itself.
         path: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The engine could not be started, or its device failed.
     Engine(String),
-    /// What was read is not what was stored.
+    /// The body that was read differs from the one stored.
     Wrong {
-        /// The object.
+        /// The object that was read.
         object: Object,
-        /// The first position in its body that is wrong, or the length when it ends too early.
+        /// First wrong position in the body, or its length if it ends too early.
         position: u64,
     },
 }
@@ -186,7 +186,7 @@ impl SpaceError {
         SpaceError::File { operation, path: path.to_owned(), error }
     }
 
-    /// Whether there is no room left.
+    /// Returns whether there is no space left.
     pub fn is_full(&self) -> bool {
         matches!(self, SpaceError::File { error, .. }
             if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))

@@ -1,7 +1,7 @@
-//! The modelled file system as a [`FileSystem`]: what the baselines run on in virtual time.
+//! The modelled file system as a [`FileSystem`], on which the baselines run in virtual time.
 //!
-//! It keeps no contents, so that a read answers `None`, and takes what the model says: accesses of
-//! the simulated disk, and the processor's time.
+//! It keeps no contents, so a read returns `None`. Its costs are those of the model: accesses of
+//! the simulated disk, and processor time.
 
 use std::io;
 
@@ -10,19 +10,19 @@ use sim::ffs::{Ffs, File};
 
 use crate::space::file_system::FileSystem;
 
-/// See the module. A clone is another handle on the same file system.
+/// Files on a modelled file system. A clone is another handle on the same file system.
 #[derive(Clone)]
 pub struct ModelledFiles {
     ffs: Ffs,
 }
 
 impl ModelledFiles {
-    /// On this file system.
+    /// Wraps the modelled file system.
     pub fn new(ffs: Ffs) -> ModelledFiles {
         ModelledFiles { ffs }
     }
 
-    /// The model.
+    /// Returns the modelled file system.
     pub fn ffs(&self) -> &Ffs {
         &self.ffs
     }

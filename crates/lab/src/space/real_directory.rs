@@ -1,8 +1,8 @@
-//! A directory of this machine as a [`FileSystem`]: plain buffered system calls, as the programs
-//! make them that keep a file per object.
+//! A directory of this machine as a [`FileSystem`]: plain buffered system calls, as in programs
+//! that keep a file per object.
 //!
-//! Calls block the thread, so that there is one at a time, as in the papers. What was written is
-//! in the page cache until a sync or the system's own writing; what is read may come from there.
+//! Calls block the thread, so there is only one at a time, as in the papers. Written data are in
+//! the page cache until a sync or the system's own write-back; reads may be served from it.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,18 +13,18 @@ use bytes::{Bytes, BytesMut};
 
 use crate::space::file_system::FileSystem;
 
-/// A directory that is ours to fill.
+/// A directory reserved for the run.
 pub struct RealDirectory {
     root: PathBuf,
-    /// Held open: makes everything on its file system durable.
+    /// Kept open for `syncfs`, which makes everything on its file system durable.
     handle: File,
 }
 
 impl RealDirectory {
-    /// The directory `root`, which must exist.
+    /// Opens the directory `root`, which must exist.
     ///
     /// # Errors
-    /// It does not, is no directory, or may not be read.
+    /// It does not exist, is not a directory, or may not be read.
     pub fn new(root: &Path) -> io::Result<RealDirectory> {
         let handle = File::open(root)?;
         if !handle.metadata()?.is_dir() {
@@ -60,7 +60,7 @@ impl FileSystem for RealDirectory {
     }
 
     async fn close(&self, file: File) -> io::Result<()> {
-        // What the kernel says when it closes a file tells nothing that a sync would not.
+        // An error of `close` reports nothing that a sync would not.
         drop(file);
         Ok(())
     }

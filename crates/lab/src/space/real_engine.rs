@@ -1,4 +1,4 @@
-//! The engine on a file of this machine: io_uring where it is to be had, real time.
+//! The engine on a file of this machine: io_uring where available, real time.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -11,18 +11,18 @@ use tokio::task::spawn_local;
 use crate::space::engine::EngineSpace;
 use crate::space::manager::SpaceError;
 
-/// Operations in flight at most.
+/// Maximum number of operations in flight.
 const PLACES: u32 = 256;
 
-/// The unix time at which the lab's runs begin: the same for all of them.
+/// Unix time at which the lab's runs begin, the same for all of them.
 const EPOCH: u64 = 1_000_000_000;
 
-/// Real time, through tokio's timer.
+/// Real time, with tokio's timer.
 #[derive(Clone)]
 pub struct RealClock(Instant);
 
 impl RealClock {
-    /// Shows zero now.
+    /// Starts a clock at zero.
     pub fn start() -> RealClock {
         RealClock(Instant::now())
     }
@@ -42,11 +42,11 @@ impl Clock for RealClock {
     }
 }
 
-/// Makes a cache of `len` bytes in the new file `path`, and opens it. Must run in a `LocalSet`,
+/// Creates a cache of `len` bytes in the new file `path`, and opens it. Must run in a `LocalSet`,
 /// which runs the engine's background.
 ///
 /// # Errors
-/// The file cannot be made, or the engine cannot work with these parameters.
+/// The file cannot be created, or the engine cannot work with these parameters.
 pub async fn create(
     path: &Path,
     len: u64,

@@ -1,4 +1,4 @@
-//! Hit ratios of LRU caches of all sizes, of the whole log and of its second half.
+//! Hit ratios of LRU caches of all sizes, for the whole log and for its second half.
 
 use store::policy::Unit;
 
@@ -10,43 +10,43 @@ use crate::experiment::{Context, Failed, Meter, Scale, Variant};
 use workload::request::Request;
 use workload::trace::Access;
 
-/// Which part of the log.
+/// A part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it, from an empty cache.
+    /// The whole log, starting with an empty cache.
     Whole,
-    /// The second half, in a cache that the first has filled.
+    /// The second half, with a cache filled by the first.
     Second,
 }
 
-/// Hits by requests, and their bytes by bytes; 0 to 1.
+/// Hit ratios, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HitRatio {
-    /// Of requests.
+    /// Hits divided by requests.
     pub requests: f64,
-    /// Of bytes.
+    /// Bytes of hits divided by bytes requested.
     pub bytes: f64,
 }
 
-/// The curves of a log. See the module.
+/// The LRU curves of a log.
 pub struct Curves {
     sampling: Sampling,
     whole: Curve,
     first: Curve,
-    /// Requests and bytes of the log, and of its first half.
+    /// Requests and bytes of the whole log, then of its first half.
     totals: [(f64, f64); 2],
 }
 
-/// What a request asks for, with the room that it takes.
+/// Returns the object of a request and the space that it takes.
 fn access(request: &Request) -> Access {
     Access { object: u64::from(request.object), size: request.size + RECORD }
 }
 
 impl Curves {
-    /// Measures them in one pass.
+    /// Measures the curves in one pass.
     ///
     /// # Errors
-    /// The log has too many objects (2^30): a sample has fewer.
+    /// The log has too many objects (2^30); a sample has fewer.
     pub fn of(log: &AccessLog, meter: &Meter) -> Result<Curves, Failed> {
         let mut context = Context::new("advise", Scale::Full, 1, meter);
         let curves =
@@ -59,7 +59,7 @@ impl Curves {
         let middle = requests.len() / 2;
         let new = || LruCurve::new(Unit::Bytes, Sample::Share(Sampling::ALL));
         let (mut whole, mut first) = (new(), new());
-        // By object: the version that was asked for last.
+        // By object: the version requested last.
         let mut versions: Vec<Option<u32>> = Vec::new();
         for (number, request) in variant.watch(requests.len() as u64, requests.iter().enumerate()) {
             let object = request.object as usize;
@@ -82,7 +82,7 @@ impl Curves {
             let bytes: u64 = requests.iter().map(|request| access(request).size).sum();
             (requests.len() as f64, bytes as f64)
         };
-        // Of the log: as many as the statistics say, in the sample's proportion.
+        // Totals of the log: those of the statistics, in the proportion of the sample.
         let (all, half) = (kept(requests), kept(&requests[..middle]));
         let requests = summary.requests as f64;
         let bytes = summary.bytes as f64 + RECORD as f64 * requests;
@@ -95,7 +95,7 @@ impl Curves {
         })
     }
 
-    /// What a cache with room for `size` bytes of objects and their records hits.
+    /// Returns the hit ratio of a cache with space for `size` bytes of objects and their records.
     pub fn at(&self, size: u64, part: Part) -> HitRatio {
         let size = self.sampling.shrink(size);
         let missed = |tally: Tally| {
@@ -112,13 +112,13 @@ impl Curves {
         HitRatio { requests: ratio(misses.0, all.0), bytes: ratio(misses.1, all.1) }
     }
 
-    /// How often a disk of this size is stored full by the whole log.
+    /// Returns how many times the whole log would fill a disk of this size.
     pub fn turnovers(&self, size: u64) -> f64 {
         let missed = self.whole.at(self.sampling.shrink(size)).missed_bytes as f64;
         missed / self.sampling.rate() / size.max(1) as f64
     }
 
-    /// The least size from which on more does not help.
+    /// Returns the smallest size beyond which more space does not help.
     pub fn enough(&self) -> u64 {
         (self.whole.enough() as f64 / self.sampling.rate()) as u64
     }

@@ -1,6 +1,6 @@
-//! Numbers in sentences.
+//! Formats numbers for sentences.
 
-/// Bytes as settings have them, with about three digits: `1.5G`.
+/// Formats bytes as settings have them, with about three digits: `1.5G`.
 pub(super) fn size(bytes: u64) -> String {
     for (unit, shift) in [('T', 40), ('G', 30), ('M', 20), ('K', 10)] {
         let amount = bytes as f64 / f64::from(2).powi(shift);
@@ -17,20 +17,20 @@ pub(super) fn size(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
-/// A share of 1 as percent.
+/// Formats a share of 1 as a percentage.
 pub(super) fn percent(share: f64) -> String {
     let text = format!("{:.1}", 100.0 * share);
     format!("{}%", text.trim_end_matches(".0"))
 }
 
-/// A difference of shares.
+/// Formats a difference of shares in percentage points.
 pub(super) fn points(share: f64) -> String {
     let text = format!("{:.1}", 100.0 * share);
     let text = text.trim_end_matches(".0");
     if text == "1" { "1 point".to_owned() } else { format!("{text} points") }
 }
 
-/// A number of things.
+/// Formats a count without decimals.
 pub(super) fn count(number: f64) -> String {
     format!("{number:.0}")
 }

@@ -10,7 +10,7 @@ use crate::experiment::{Axis, Plot};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Hits by disk size and by memory, and policies.
+/// Plots hits by disk size, hits by memory size, and hits by policy.
 pub fn plots(
     curves: &Curves,
     sizes: &Sizes,
@@ -74,7 +74,8 @@ fn bars(policies: &[PolicyOutcome]) -> Plot {
         .note("Second half of the log.")
 }
 
-/// The curves as CSV: sizes in bytes, ratios 0 to 1; memory as the server is given it.
+/// Returns the curves as CSV: sizes in bytes, ratios from 0 to 1. Memory is the server's whole
+/// memory setting.
 pub fn table(curves: &Curves, sizes: &Sizes) -> String {
     let mut text = String::from(
         "what,bytes,for_objects,hit_ratio,byte_hit_ratio,whole_log_hit_ratio,\

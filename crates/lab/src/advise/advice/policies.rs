@@ -1,4 +1,4 @@
-//! All policies in a cache of one size: what another one than LRU would bring.
+//! All policies in a cache of one size: the gain over LRU.
 
 use store::policy::{Parameters, PolicyName, Unit};
 
@@ -9,30 +9,30 @@ use crate::experiment::{Context, Failed, Meter, Scale};
 use workload::request::Request;
 use workload::trace::Access;
 
-/// Requests that a simulation takes at a time.
+/// Number of requests in one batch of a simulation.
 const BATCH: usize = 4_096;
 
-/// A request as a policy sees it. A new version is another object: it is missed, and the old one
-/// stays until it goes, which costs all policies the same.
+/// Converts a request for a policy. A new version counts as another object: it is missed, and the
+/// old version stays until it is evicted, which costs all policies the same.
 fn access(request: &Request) -> Access {
     let object = u64::from(request.version) << 32 | u64::from(request.object);
     Access { object, size: request.size + RECORD }
 }
 
-/// What came of one policy.
+/// The result of one policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyOutcome {
-    /// Which.
+    /// The policy.
     pub policy: PolicyName,
-    /// Of the second half of the log.
+    /// Hit ratios in the second half of the log.
     pub hits: HitRatio,
 }
 
-/// Every policy with room for `size` bytes of objects and their records. Nothing else takes room,
-/// and nothing is written: what a policy brings is a bound for the engine.
+/// Simulates every policy with space for `size` bytes of objects and their records. Nothing else
+/// takes space and nothing is written, so the results are upper bounds for the engine.
 ///
 /// # Errors
-/// The log has too many objects: a sample has fewer.
+/// The log has too many objects; a sample has fewer.
 pub fn compare_policies(
     log: &AccessLog,
     size: u64,
@@ -68,10 +68,10 @@ pub fn compare_policies(
     })
 }
 
-/// The second half's.
+/// Computes the hit ratios of the second half.
 fn hits(log: &AccessLog, all: &Tally, first: &Tally) -> HitRatio {
-    // Of a sample, all policies have the same requests in the denominator: as many as the whole
-    // log has, in the sample's proportion (SHARDS-adj).
+    // In a sample, all policies have the same denominator: the requests of the whole log, in the
+    // proportion of the sample (SHARDS-adj).
     let kept = log.requests().len().max(1) as f64;
     let expected = log.summary().requests as f64 * log.sampling().rate();
     let adjusted = expected / kept;

@@ -1,5 +1,5 @@
-//! Advice as settings: the command line and the configuration file of `larder serve` that make the
-//! advised cache. The server's tests read both (`larder/src/caches/advised.rs`).
+//! Advice as settings: the command line and the configuration file of `larder serve` that create
+//! the advised cache. The server's tests read both (`larder/src/caches/advised.rs`).
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use cli::units::size;
 
 use crate::advise::log_replay::{Setup, System};
 
-/// Settings as text, outside of tables and in `[store]`: keys and values as TOML.
+/// Settings as keys and TOML values: those outside tables, and those in `[store]`.
 struct Settings {
     top: Vec<(&'static str, String)>,
     store: Vec<(&'static str, String)>,
@@ -34,7 +34,7 @@ impl Settings {
     }
 }
 
-/// The configuration file that makes this cache.
+/// Returns the configuration file that creates this cache.
 pub fn config_file(setup: &Setup) -> String {
     let Settings { top, store } = Settings::of(setup);
     let lines = |settings: &[(&str, String)]| -> String {
@@ -47,8 +47,8 @@ pub fn config_file(setup: &Setup) -> String {
     text
 }
 
-/// The command line that makes this cache; `path` is where [`config_file()`] is written, for what
-/// only a file can say.
+/// Returns the command line that creates this cache. `path` is where [`config_file()`] is written,
+/// for settings that have no flag.
 pub fn command_line(setup: &Setup, path: &Path) -> String {
     let Settings { top, store } = Settings::of(setup);
     if !store.is_empty() {

@@ -1,4 +1,4 @@
-//! How much disk and how much memory: the knee of the curve, within what there is.
+//! The sizes of disk and memory: the knee of the curve, within the limits.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions, MEAN_OBJECT};
 use super::{Curves, Goal, HitRatio, Part, RECORD};
 use workload::trace::statistics::Summary;
 
-/// The knee: from there on twice as much brings less than this share of all requests (or bytes).
+/// The knee: beyond it, doubling the size gains less than this share of all requests (or bytes).
 pub const KNEE: f64 = 0.01;
 
-/// The same of memory: a hit more in memory spares a read of the disk only, not a fetch, and memory
-/// costs many times as much.
+/// The same for memory. It is higher, because one more hit in memory saves a disk read and no
+/// fetch, and memory costs many times as much.
 pub const MEMORY_KNEE: f64 = 0.05;
 
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
-/// The least memory that a server takes.
+/// The smallest memory that a server accepts.
 const MEMORY_MIN: u64 = 16 * M;
-/// The part of the memory that an index larger than needed may take without a word.
+/// The share of memory (1/32) that an oversized index may take without a mean object being advised.
 const LITTLE: u64 = 32;
-/// Bytes of a mean object that a cache can be sized for.
+/// Smallest and largest mean object, in bytes, that a cache can be sized for.
 const MEAN_OBJECTS: [u64; 2] = [512, 16 * M];
 
-/// What there is.
+/// The limits within which sizes are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory; `None`: as much as helps.
+    /// Maximum bytes of memory; `None`: as much as helps.
     pub memory: Option<u64>,
-    /// Bytes of disk; `None`: as much as helps.
+    /// Maximum bytes of disk; `None`: as much as helps.
     pub disk: Option<u64>,
-    /// Bytes of the drive.
+    /// Size of the drive in bytes.
     pub drive: u64,
 }
 
-/// Limits within which there is nothing to advise.
+/// The limits leave nothing to advise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAdvice(pub(super) String);
 
@@ -46,43 +46,43 @@ impl fmt::Display for NoAdvice {
 
 impl std::error::Error for NoAdvice {}
 
-/// What bounded a size.
+/// The bound that determined a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The knee of the curve.
     Knee,
-    /// What there is.
+    /// The limit.
     Limit,
-    /// The least that works, or that the index needs.
+    /// The smallest size that works or that the index needs.
     Least,
 }
 
-/// Sizes, and what decided.
+/// The chosen sizes and the bounds that determined them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
-    /// Bytes of the cache file.
+    /// Size of the cache file in bytes.
     pub disk: u64,
-    /// Why not more.
+    /// The bound of the disk size.
     pub disk_bound: Bound,
-    /// Bytes of memory for everything.
+    /// Total bytes of memory.
     pub memory: u64,
-    /// Why not more.
+    /// The bound of the memory size.
     pub memory_bound: Bound,
-    /// Bytes of a mean object that the index is to be sized for; `None`: the default does.
+    /// Mean object in bytes to size the index for; `None`: the default is suitable.
     pub mean_object: Option<u32>,
-    /// Bytes of a mean object of the log, with its record.
+    /// Mean size in bytes of the log's objects, with their records.
     pub mean: u64,
-    /// Disk sizes that were looked at.
+    /// The disk sizes considered.
     pub disks: Vec<u64>,
-    /// Memory sizes that were looked at.
+    /// The memory sizes considered.
     pub memories: Vec<u64>,
 }
 
 impl Sizes {
-    /// Chooses them.
+    /// Chooses the sizes.
     ///
     /// # Errors
-    /// The limits leave nothing that works.
+    /// No size that works is within the limits.
     pub fn choose(
         curves: &Curves,
         summary: &Summary,
@@ -93,8 +93,8 @@ impl Sizes {
             .clamp(MEAN_OBJECTS[0], MEAN_OBJECTS[1]);
         let mean_object = other_mean(mean);
         let sizes = Sizes::choose_for(curves, mean, mean_object, limits, goal)?;
-        // An index for smaller objects than there are costs memory only: where that is little, the
-        // default is as good.
+        // An index for smaller objects than the log has costs only memory. Where the cost is small,
+        // the default is as good.
         if mean_object.is_some_and(|mean| mean > MEAN_OBJECT) {
             let plain = Sizes::choose_for(curves, mean, None, limits, goal);
             if let Some(plain) = plain.ok().filter(|plain| {
@@ -127,8 +127,8 @@ impl Sizes {
                 "--max-memory is {memory_max} bytes; the least is {MEMORY_MIN}"
             )));
         }
-        // An index that takes more than half of the memory is refused by the server; by default
-        // it is never larger than that unless it takes little.
+        // The server refuses an index that takes more than half of the memory. The default index is
+        // never larger than that unless it is small.
         let fits = |disk: &u64| 2 * index(*disk, mean_object, 0) <= memory_max;
         let disks: Vec<u64> = grid(CACHE_SIZE_MIN, footprint.saturating_mul(4), disk_max);
         let possible: Vec<u64> = disks.iter().copied().filter(fits).collect();
@@ -155,12 +155,12 @@ impl Sizes {
         })
     }
 
-    /// Bytes of objects that so much memory holds beside the chosen disk.
+    /// Returns the bytes of objects that this much memory holds beside the chosen disk.
     pub fn objects_in(&self, memory: u64) -> u64 {
         objects_in(memory, self.disk, self.mean_object)
     }
 
-    /// What so much memory beside the chosen disk hits by itself.
+    /// Returns the hit ratio of this much memory alone, beside the chosen disk.
     pub fn memory_hits(&self, curves: &Curves, memory: u64, part: Part) -> HitRatio {
         curves.at(self.objects_in(memory), part)
     }
@@ -174,7 +174,8 @@ fn bound(size: u64, sizes: &[u64]) -> Bound {
     }
 }
 
-/// Powers of two and halfway between them, from `least` to `useful` or `most`, both ends included.
+/// Returns the powers of two and the midpoints between them, from `least` to `useful` or `most`,
+/// both ends included.
 fn grid(least: u64, useful: u64, most: u64) -> Vec<u64> {
     let end = useful.max(least).min(most);
     let mut sizes = vec![least.min(most)];
@@ -184,7 +185,7 @@ fn grid(least: u64, useful: u64, most: u64) -> Vec<u64> {
         size = size.saturating_mul(2);
     }
     sizes.retain(|size| *size <= end);
-    // The limit itself, in whole MiB, which is what a size is told in.
+    // The limit itself, in whole MiB, the unit in which sizes are printed.
     sizes.push(if end == most { end / M * M } else { end.next_power_of_two().min(most) });
     sizes.retain(|size| *size >= least.min(most));
     sizes.sort_unstable();
@@ -192,7 +193,7 @@ fn grid(least: u64, useful: u64, most: u64) -> Vec<u64> {
     sizes
 }
 
-/// The smallest size from which on no larger one brings `worth` for each doubling.
+/// Returns the smallest size from which no larger one gains `worth` for each doubling.
 fn knee(sizes: &[u64], worth: f64, hit: impl Fn(u64) -> f64) -> Option<u64> {
     let hits: Vec<f64> = sizes.iter().map(|size| hit(*size)).collect();
     let pays = |from: usize, to: usize| {
@@ -203,8 +204,8 @@ fn knee(sizes: &[u64], worth: f64, hit: impl Fn(u64) -> f64) -> Option<u64> {
     (0..sizes.len()).find(ends).map(|at| sizes[at])
 }
 
-/// What the index is to be sized for, where the default is off by more than half: whole KiB, rather
-/// too small than too large, since an index that is full costs hits.
+/// Returns the mean object to size the index for, where the default is off by more than a factor of
+/// two. Rounded down, because an index that is full costs hits.
 fn other_mean(mean: u64) -> Option<u32> {
     let default = u64::from(MEAN_OBJECT);
     if mean * 2 >= default && mean <= default * 2 {
@@ -217,15 +218,16 @@ fn other_mean(mean: u64) -> Option<u32> {
     u32::try_from(rounded).ok()
 }
 
-/// Bytes of the index with so much memory; with none, it is as small as the default makes it.
+/// Returns the bytes of the index with this much memory; with `memory` 0, it is as small as the
+/// default makes it.
 fn index(disk: u64, mean_object: Option<u32>, memory: u64) -> u64 {
     let format = FormatOptions { mean_object, memory, labels: false, ..FormatOptions::default() };
     IndexOptions::default().bytes(disk, format.mean_object_for(disk))
 }
 
-/// What the engine leaves to objects of its memory: three eighths are for buffers and what hits
-/// need, index and doorkeeper take their parts, and an eighth of the rest is for what reads bring
-/// along (`docs/architecture.md`).
+/// Returns the part of the memory that the engine leaves to objects. Three eighths are for buffers
+/// and for serving hits, the index and the doorkeeper take their parts, and an eighth of the rest
+/// is for read-ahead (`docs/architecture.md`).
 fn objects_in(memory: u64, disk: u64, mean_object: Option<u32>) -> u64 {
     let tables = index(disk, mean_object, memory) + memory / 1024;
     let rest = (memory / 8 * 5).saturating_sub(tables).max(memory / 8);
@@ -248,7 +250,7 @@ mod tests {
         assert_eq!(knee(&sizes, KNEE, |_| 0.5), Some(1));
         assert_eq!(knee(&sizes, KNEE, |size| size as f64), Some(512));
         assert_eq!(knee(&[], KNEE, hit), None);
-        // A flat stretch before a step is no knee.
+        // A flat stretch before a step is not a knee.
         assert_eq!(knee(&sizes, KNEE, |size| if size < 256 { 0.1 } else { 0.6 }), Some(256));
     }
 

@@ -15,7 +15,7 @@ use workload::trace::ReadOptions;
 const M: u64 = 1 << 20;
 const LIMITS: Limits = Limits { memory: None, disk: None, drive: 1 << 38 };
 
-/// Objects of 20,000 bytes with their records, one request a minute.
+/// A log of objects of 20,000 bytes with their records, one request a minute.
 fn log(objects: impl Iterator<Item = u64>, sampling: Sampling) -> AccessLog {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.csv");
@@ -28,7 +28,7 @@ fn log(objects: impl Iterator<Item = u64>, sampling: Sampling) -> AccessLog {
     AccessLog::read(vec![path], &options, |_| {}).unwrap()
 }
 
-/// 2,000 objects in a circle: below 40 MB LRU never hits, above it always does.
+/// 2,000 objects requested in a cycle: below 40 MB LRU never hits, above it always does.
 fn circle() -> AccessLog {
     log((0..12_000).map(|number| number % 2_000), Sampling::ALL)
 }
@@ -54,7 +54,7 @@ fn sizes_are_those_of_the_working_set() {
     assert_eq!((chosen.disk, chosen.disk_bound), (48 * M, Bound::Knee));
     assert_eq!((chosen.memory, chosen.memory_bound), (96 * M, Bound::Knee));
     assert_eq!((chosen.mean, chosen.mean_object), (20_000, None));
-    // With less there is nothing to gain, and the least will do.
+    // With less, nothing is gained, so the smallest size is enough.
     let little = sizes(&log, &curves, Limits { disk: Some(30 * M), ..LIMITS });
     assert_eq!((little.disk, little.disk_bound), (8 * M, Bound::Least));
     let just = sizes(&log, &curves, Limits { disk: Some(41 * M), ..LIMITS });
@@ -121,8 +121,9 @@ fn measured(hit_ratio: f64, written_bytes: u64) -> Measured {
     }
 }
 
-/// The verdict where the engine hits so much with each layout, and writes so much more with every
-/// object admitted than with second hits, which cost so many hits.
+/// Returns the verdict for an engine with these hit ratios by layout. Admitting every object writes
+/// `written` times as many bytes as admitting second hits only, which costs `lost` of the hit
+/// ratio.
 fn verdict(hits: [f64; 4], written: u64, lost: f64) -> Verdict {
     verdict_on(&circle(), hits, written, lost)
 }
@@ -142,7 +143,7 @@ fn verdict_on(log: &AccessLog, hits: [f64; 4], written: u64, lost: f64) -> Verdi
         .collect();
     let second = Setup { admission: Some(AdmissionName::SecondHit), ..rows[0].setup };
     rows.push(row(second, measured(hits[0] - lost, 100)));
-    // Another size does not compete.
+    // A row of another size is ignored.
     let larger = Setup { disk: sizes.disk * 2, ..rows[3].setup };
     rows.push(row(larger, measured(1.0, 1)));
     let evidence = Evidence {
@@ -196,7 +197,8 @@ fn second_hits_are_advised_where_they_spare_the_drive() {
 fn what_the_log_cannot_tell_is_said() {
     let doubts = verdict([0.5; 4], 1, 0.0).doubts;
     let said = |what: &str| doubts.iter().any(|doubt| doubt.contains(what));
-    // The circle is stored once in all, and the made-up engine hits half of what the curve says.
+    // The cycle is stored once in total, and the made-up engine hits half as often as the curve
+    // says.
     assert!(said("too short for 48M: it stores that size 0.8 times"), "{doubts:?}");
     assert!(said("6000 requests: hit ratios are good to 1.3 points"), "{doubts:?}");
     assert!(said("The engine hits 50%, where the curve of LRU says 100%"), "{doubts:?}");

@@ -1,5 +1,5 @@
-//! Which caches the engine is to try, and what follows from what came of them: settings, a reason
-//! for each, and what the log cannot tell.
+//! The caches to replay on the engine, and the conclusions from their results: settings, a reason
+//! for each, and what the log cannot show.
 
 use store::LayoutName;
 use store::policy::{AdmissionName, PolicyName};
@@ -10,52 +10,52 @@ use super::{Curves, Goal, KNEE, MEMORY_KNEE, NoAdvice, Part, PolicyOutcome, Size
 use crate::advise::access_log::AccessLog;
 use crate::advise::log_replay::{Measured, Row, Setup, System};
 
-/// Milliseconds that a miss is counted with, besides what it waits for the cache: an origin that is
-/// not far away.
+/// Cost of a miss in milliseconds, besides the time waited for the cache: an origin that is not far
+/// away.
 pub const MISS_MS: f64 = 100.0;
 
-/// How often a disk must have been stored full before the log says much about its size.
+/// How many times a disk must have been filled before the log says much about its size.
 pub const TURNOVERS: f64 = 2.0;
 
-/// What another layout or policy must save of the mean time of a request to be worth it.
+/// The share of the mean request time that another layout or policy must save to be advised.
 const WORTH: f64 = 0.02;
 
-/// Of what is written with every object admitted, the most that second hits may write to be
-/// advised.
+/// Maximum bytes written with second-hit admission, as a share of those written when every object
+/// is admitted, for it to be advised.
 const FEWER_WRITES: f64 = 0.7;
 
-/// Hits that this may cost, as a share of requests.
+/// Maximum loss of hits that second-hit admission may cost, as a share of requests.
 const FEWER_HITS: f64 = 0.005;
 
-/// Objects below which a sample is rough.
+/// Number of objects below which a sample is rough.
 const FEW_OBJECTS: f64 = 5_000.0;
 
-/// Objects that a cache must hold for its layouts to be compared, where it stands for a larger one:
-/// in a smaller one the fixed sizes of clusters and buffers decide.
+/// Minimum number of objects that the replayed cache of a sample must hold for its layouts to be
+/// compared: in a smaller one, the fixed sizes of clusters and buffers dominate.
 const HELD: f64 = 2_000.0;
 
 /// Why a setting is advised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// The setting, as the configuration has it.
+    /// The setting's name in the configuration.
     pub setting: &'static str,
-    /// One sentence with its numbers.
+    /// The reason in one sentence, with its numbers.
     pub why: String,
 }
 
-/// What is advised.
+/// The advice.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The cache.
+    /// The advised cache.
     pub setup: Setup,
-    /// A reason for each choice.
+    /// One reason for each choice.
     pub reasons: Vec<Reason>,
-    /// What the log cannot tell, one sentence each.
+    /// Questions that the log cannot answer, one sentence each.
     pub doubts: Vec<String>,
 }
 
-/// Every layout at the chosen sizes, with the best policy as well where it is better than LRU;
-/// the default with second hits alone admitted; and with half and twice the disk.
+/// Returns the setups to replay: every layout at the chosen sizes, also with the best policy if it
+/// beats LRU; the default with second-hit admission; the default with half and twice the disk.
 pub fn candidates(
     sizes: &Sizes,
     policies: &[PolicyOutcome],
@@ -83,7 +83,7 @@ pub fn candidates(
     setups
 }
 
-/// The best policy and what it hits more than LRU.
+/// Returns the best policy and its gain in hits over LRU.
 fn best_policy(policies: &[PolicyOutcome], goal: Goal) -> (PolicyName, f64) {
     let hits = |outcome: &PolicyOutcome| goal.of(outcome.hits);
     let lru = policies.iter().find(|outcome| outcome.policy == PolicyName::Lru).map_or(0.0, hits);
@@ -91,28 +91,28 @@ fn best_policy(policies: &[PolicyOutcome], goal: Goal) -> (PolicyName, f64) {
     best.map_or((PolicyName::Lru, 0.0), |best| (best.policy, hits(best) - lru))
 }
 
-/// All that was measured.
+/// All measurements.
 pub struct Evidence<'a> {
     /// The log.
     pub log: &'a AccessLog,
-    /// Its curves.
+    /// The curves of the log.
     pub curves: &'a Curves,
-    /// Sizes chosen from them.
+    /// The sizes chosen from the curves.
     pub sizes: &'a Sizes,
-    /// Policies at the chosen disk size.
+    /// Results of the policies at the chosen disk size.
     pub policies: &'a [PolicyOutcome],
-    /// What came of the candidates.
+    /// Results of the candidates.
     pub rows: &'a [Row],
-    /// What is to be as large as possible.
+    /// The ratio to maximise.
     pub goal: Goal,
-    /// Milliseconds that a miss is counted with.
+    /// Cost of a miss in milliseconds.
     pub miss_ms: f64,
 }
 
 /// Draws the conclusions.
 ///
 /// # Errors
-/// The engine ran at none of the candidates.
+/// The engine could not run any of the candidates.
 pub fn decide(evidence: &Evidence<'_>) -> Result<Verdict, NoAdvice> {
     let sizes = evidence.sizes;
     let tried: Vec<(&Setup, &Measured)> = evidence
@@ -164,7 +164,7 @@ fn is_default(setup: &Setup) -> bool {
 }
 
 impl Evidence<'_> {
-    /// The mean time of a request, in milliseconds.
+    /// Returns the mean time of a request in milliseconds.
     fn cost(&self, measured: &Measured) -> f64 {
         measured.waited_ms + self.miss_ms * (1.0 - self.hits(measured))
     }
@@ -176,11 +176,12 @@ impl Evidence<'_> {
         }
     }
 
-    /// Objects that the sample's cache holds, where they are too few to compare layouts.
+    /// Returns the number of objects that the sample's cache holds, if they are too few to compare
+    /// layouts.
     fn few_held(&self) -> Option<f64> {
         let rate = self.log.sampling().rate();
         let held = self.sizes.disk as f64 * rate / self.sizes.mean.max(1) as f64;
-        // No more than there are.
+        // At most the objects of the sample.
         let held = held.min(self.log.summary().objects as f64 * rate);
         (rate < 1.0 && held < HELD).then_some(held)
     }
@@ -317,7 +318,7 @@ impl Evidence<'_> {
         Some(Reason { setting: "store.mean-object", why })
     }
 
-    /// What the log cannot tell.
+    /// Returns the questions that the log cannot answer.
     fn doubts(&self, chosen: &Measured) -> Vec<String> {
         let (log, sizes) = (self.log, self.sizes);
         let summary = log.summary();
@@ -338,7 +339,7 @@ impl Evidence<'_> {
         }
         let requests = (summary.requests / 2).max(1) as f64 * log.sampling().rate();
         let hit = self.hits(chosen);
-        // As if one more had been a hit and one a miss: none or all of a few says little.
+        // Adds one hit and one miss (Laplace): no hit, or only hits, in a few requests says little.
         let likely = (hit * requests + 1.0) / (requests + 2.0);
         let coarse = 1.96 * (likely * (1.0 - likely) / requests).sqrt().min(0.5);
         if coarse > KNEE / 2.0 {

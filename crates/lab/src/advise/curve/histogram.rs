@@ -1,14 +1,14 @@
-//! How much of a trace is found at which depth: a histogram over all sizes with bounded memory.
+//! A histogram of access depths over all sizes, with bounded memory.
 //!
 //! Its edges are the sizes with at most eleven significant bits (all up to 2,048, then 1,024 in
-//! each power of two), so that round sizes such as 64 MiB are edges, and any other is at most a
-//! thousandth above one.
+//! each power of two). Round sizes such as 64 MiB are edges, and the next edge above any other size
+//! is at most a thousandth larger.
 
-/// Edges of a power of two.
+/// Number of edges in a power of two.
 const STEPS: u64 = 1 << STEP_BITS;
 const STEP_BITS: u32 = 10;
 
-/// What is counted: requests and bytes, each with its weight.
+/// Weighted requests and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Amount {
     pub(super) requests: f64,
@@ -22,12 +22,12 @@ impl Amount {
     }
 }
 
-/// The histogram. See the module.
+/// A histogram of depths.
 #[derive(Default)]
 pub(super) struct Histogram(Vec<Amount>);
 
 impl Histogram {
-    /// Counts what is found in caches of `depth` and more.
+    /// Counts an amount that is found in caches of `depth` and more.
     pub(super) fn add(&mut self, depth: u64, amount: Amount) {
         let at = index(depth);
         if at >= self.0.len() {
@@ -36,7 +36,8 @@ impl Histogram {
         self.0[at].add(amount);
     }
 
-    /// Edges and what is between each and the one before it, largest first, without empty ones.
+    /// Returns each edge with the amount between it and the edge before, largest first, without
+    /// empty ones.
     pub(super) fn falling(&self) -> impl Iterator<Item = (u64, Amount)> {
         let counted = self.0.iter().enumerate().rev();
         counted
@@ -44,13 +45,13 @@ impl Histogram {
             .map(|(at, amount)| (edge(at), *amount))
     }
 
-    /// Bytes of memory.
+    /// Returns the memory used, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<Amount>()
     }
 }
 
-/// Number of the first edge that is not below `depth`.
+/// Returns the index of the first edge that is not below `depth`.
 fn index(depth: u64) -> usize {
     let below = depth.saturating_sub(1);
     let shift = (u64::BITS - below.leading_zeros()).saturating_sub(STEP_BITS + 1);

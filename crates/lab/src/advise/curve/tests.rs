@@ -1,15 +1,15 @@
-//! Curves against caches that replay the same requests.
+//! Compares curves with caches that replay the same requests.
 
 use store::policy::PolicyName;
 
 use super::*;
 use crate::advise::missratio::{CacheConfig, Sweep};
 
-/// Requests with a skewed popularity, and sizes between 1 and `largest` that belong to objects.
+/// Returns requests with a skewed popularity; each object has a size between 1 and `largest`.
 fn trace(seed: u64, requests: usize, objects: u64, largest: u64) -> Vec<Access> {
     let mut random = fastrand::Rng::with_seed(seed);
     let access = |_| {
-        // Other objects with each seed: other samples.
+        // Other objects with each seed, and so other samples.
         let object = seed << 40 | (objects as f64 * random.f64().powi(4)) as u64;
         Access { object, size: 1 + name_hash(object) % largest }
     };
@@ -74,7 +74,7 @@ fn curves_fall() {
     assert_eq!((empty.at(5), empty.enough()), (Tally::default(), 0));
 }
 
-/// Mean distance of two curves over all sizes of the trace, a hundred of them.
+/// Returns the mean distance of two curves over 100 sizes that cover the whole trace.
 fn distance(one: &Curve, other: &Curve) -> f64 {
     let sizes: Vec<u64> = (1..=100).map(|percent| one.enough() * percent / 100).collect();
     let apart = |size: &u64| (one.at(*size).miss_ratio() - other.at(*size).miss_ratio()).abs();
@@ -135,11 +135,11 @@ fn a_new_version_is_missed_and_takes_the_place_of_the_old_one() {
     let mut curve = LruCurve::new(Unit::Bytes, Sample::Share(Sampling::ALL));
     let access = |object, size| Access { object, size };
     assert!(curve.take(access(1, 100)) && curve.take(access(2, 100)));
-    // Found out of date, and larger now; then found again, with the other one between.
+    // Object 1 is found out of date and larger; then both are found again.
     assert!(curve.take_changed(access(1, 300)));
     assert!(curve.take(access(2, 100)) && curve.take(access(1, 300)));
     let curve = curve.finish();
     let misses = [399, 400, 1_000].map(|size| curve.at(size).misses);
-    // Both are found in 400 bytes; the old version takes no room beside the new one.
+    // Both are found in 400 bytes: the old version takes no space beside the new one.
     assert_eq!(misses, [5, 3, 3]);
 }

@@ -1,4 +1,4 @@
-//! The figures of a replay, for the whole log.
+//! The figures of a replay, extrapolated to the whole log.
 
 use serde::Serialize;
 
@@ -7,53 +7,54 @@ use crate::advise::access_log::AccessLog;
 use crate::disks::replay::Distribution;
 use crate::run::whole_cache::{Figures, Outcome};
 
-/// What came of a log in one cache. Of a sampled log: estimates for the whole.
+/// The result of a log in one cache. For a sampled log: estimates for the whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
-    /// Requests that count.
+    /// Requests after the warm-up.
     pub requests: u64,
-    /// Answered from memory.
+    /// Requests served from memory.
     pub memory_hits: u64,
-    /// Answered from the disk.
+    /// Requests served from the disk.
     pub disk_hits: u64,
-    /// Found, but out of date: the origin answered.
+    /// Requests whose object was found but out of date, so that the origin responded.
     pub stale: u64,
-    /// Not found, or out of date.
+    /// Requests whose object was not found or out of date.
     pub misses: u64,
-    /// Misses that were not stored: too large, not admitted, no room.
+    /// Misses that were not stored: too large, not admitted, or no space.
     pub refused: u64,
-    /// Hits by requests, 0 to 1.
+    /// Hits divided by requests, 0 to 1.
     pub hit_ratio: f64,
-    /// Bytes of hits by bytes asked for, 0 to 1.
+    /// Bytes of hits divided by bytes requested, 0 to 1.
     pub byte_hit_ratio: f64,
-    /// Seconds that the drive worked.
+    /// Seconds that the drive was busy.
     pub disk_seconds: f64,
-    /// Mean milliseconds of a disk hit; none without one.
+    /// Mean milliseconds of a disk hit; `None` without one.
     pub disk_hit_ms: Option<f64>,
-    /// Milliseconds that one disk hit in a hundred exceeds.
+    /// 99th percentile of the time of disk hits, in milliseconds.
     pub disk_hit_p99_ms: Option<f64>,
-    /// Mean milliseconds that a request waited for the cache, misses included (for room to store).
+    /// Mean milliseconds that a request waited for the cache, misses included (waiting for space to
+    /// store).
     pub waited_ms: f64,
-    /// Reads of the drive.
+    /// Number of reads from the drive.
     pub reads: u64,
-    /// Bytes of them.
+    /// Bytes read from the drive.
     pub read_bytes: u64,
-    /// Writes to the drive.
+    /// Number of writes to the drive.
     pub writes: u64,
-    /// Bytes of them.
+    /// Bytes written to the drive.
     pub written_bytes: u64,
-    /// Bytes of objects that were stored: key, metadata and body.
+    /// Bytes of the objects stored: key, metadata and body.
     pub stored_bytes: u64,
-    /// Bytes written by bytes stored; none when nothing was stored.
+    /// Bytes written divided by bytes stored; `None` if nothing was stored.
     pub written_per_stored: Option<f64>,
-    /// How many times the disk's size was stored: below some two, little was ever replaced.
+    /// Bytes stored divided by the disk's size; below about two, little was ever replaced.
     pub turnovers: f64,
 }
 
 impl Measured {
     pub(super) fn of(figures: &Figures, times: Times, setup: &Setup, log: &AccessLog) -> Measured {
         let (sampling, summary) = (log.sampling(), log.summary());
-        // What counts of the whole log: the same part as of the sample.
+        // The part of the whole log that counts is the same as that of the sample.
         let part = figures.requests() as f64 / log.requests().len().max(1) as f64;
         let requests = (summary.requests as f64 * part).round() as u64;
         let bytes = summary.bytes as f64 * part;
@@ -69,7 +70,8 @@ impl Measured {
         let (written, stored) = (grow(usage.writes.bytes), grow(times.stored));
         Measured {
             requests,
-            // The popular objects, of which a sample has too many or too few, are among these.
+            // Counted as the rest: these include the popular objects, which a sample has too many
+            // or too few of.
             memory_hits: requests - misses - disk_hits,
             disk_hits,
             stale: grow(stale),

@@ -1,4 +1,4 @@
-//! What is compared: an engine with its layout and policy, memory and disk.
+//! The setups to compare: an engine with its layout and policy, memory and disk.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use crate::run::whole_cache::{CacheError, EngineOptions};
 /// A layout of the product, or the preset of a paper's system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// The product's own preset with this layout, as `larder serve --layout`.
+    /// The product's own preset with this layout, as for `larder serve --layout`.
     Layout(LayoutName),
-    /// A preset with its own layout, as `larder serve --preset`; one of [`store::PRESETS`].
+    /// A preset with its own layout, as for `larder serve --preset`; one of [`store::PRESETS`].
     Preset(&'static str),
 }
 
-/// A name that neither a layout nor a preset has.
+/// A name of neither a layout nor a preset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSystem {
     text: String,
@@ -33,19 +33,19 @@ impl fmt::Display for UnknownSystem {
 impl std::error::Error for UnknownSystem {}
 
 impl System {
-    /// The layout of this name.
+    /// Returns the system with the layout of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The name is unknown.
     pub fn layout(text: &str) -> Result<System, UnknownSystem> {
         let unknown = || UnknownSystem { text: text.to_owned(), names: LayoutName::NAMES };
         LayoutName::from_name(text).map(System::Layout).ok_or_else(unknown)
     }
 
-    /// The preset of this name.
+    /// Returns the system with the preset of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The name is unknown.
     pub fn preset(text: &str) -> Result<System, UnknownSystem> {
         let found = PRESETS.iter().find(|name| **name == text);
         let unknown = || UnknownSystem { text: text.to_owned(), names: PRESETS };
@@ -66,7 +66,8 @@ impl System {
         Ok(options)
     }
 
-    /// Whether a policy says what goes; clusters go by their references.
+    /// Returns whether a policy selects objects for eviction; the layout `cluster` evicts by
+    /// references.
     pub fn takes_policy(self) -> bool {
         self.options().is_ok_and(|options| options.format.layout != LayoutName::Cluster)
     }
@@ -89,30 +90,30 @@ impl FromStr for System {
     }
 }
 
-/// One cache to be tried.
+/// A cache to replay a log on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Layout or preset.
     pub system: System,
-    /// Which object goes, where the layout has slots; `None`: the preset's.
+    /// The eviction policy, if the layout has slots; `None`: the preset's.
     pub policy: Option<PolicyName>,
-    /// What is stored at all; `None`: the preset's.
+    /// The admission; `None`: the preset's.
     pub admission: Option<AdmissionName>,
-    /// Bytes of memory for everything, as `larder serve --memory`.
+    /// Total bytes of memory, as for `larder serve --memory`.
     pub memory: u64,
-    /// Bytes of the cache file.
+    /// Size of the cache file in bytes.
     pub disk: u64,
-    /// Bytes of a mean object, from which the index is sized; `None`: the preset's.
+    /// Mean object in bytes, from which the index is sized; `None`: the preset's.
     pub mean_object: Option<u32>,
 }
 
 impl Setup {
-    /// A layout with everything else as its preset has it.
+    /// Returns a system with all other settings from its preset.
     pub fn new(system: System, memory: u64, disk: u64) -> Setup {
         Setup { system, policy: None, admission: None, memory, disk, mean_object: None }
     }
 
-    /// The name of what decides which object goes.
+    /// Returns the name of the eviction policy.
     pub fn policy_name(&self) -> &'static str {
         let options = self.system.options();
         match (self.system.takes_policy(), self.policy, options) {
@@ -123,11 +124,11 @@ impl Setup {
         }
     }
 
-    /// How the engine is opened.
+    /// Returns the options that the engine is opened with.
     ///
     /// # Errors
-    /// The index would take more than half of the memory, or the admission more than a quarter:
-    /// `larder serve` refuses it.
+    /// The index would take more than half of the memory, or the admission more than a quarter;
+    /// `larder serve` refuses such settings.
     pub(super) fn engine(&self) -> Result<EngineOptions, CacheError> {
         let mut engine = self.system.options()?;
         engine.options.memory = self.memory;
@@ -166,8 +167,8 @@ impl fmt::Display for Setup {
     }
 }
 
-/// Every system with every policy that it takes and every admission, every memory and every disk;
-/// without policies or admissions, those of the systems' presets.
+/// Returns every system with every policy that it takes, every admission, every memory and every
+/// disk. If there are no policies or admissions, those of the presets are used.
 pub fn combinations(
     systems: &[System],
     policies: &[PolicyName],
@@ -191,7 +192,7 @@ pub fn combinations(
     setups
 }
 
-/// Each of the values, or the preset's where there are none.
+/// Returns each of the values, or one `None` (the preset's) if there are none.
 fn choices<T: Copy>(values: &[T]) -> impl Iterator<Item = Option<T>> {
     let preset = if values.is_empty() { Some(None) } else { None };
     values.iter().copied().map(Some).chain(preset)

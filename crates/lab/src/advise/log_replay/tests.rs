@@ -1,4 +1,4 @@
-//! Small logs whose outcome is known, and what must not depend on how they are run.
+//! Small logs whose result is known, and properties that must not depend on how they are run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,7 +24,7 @@ fn line(millis: u64, object: u64, size: u64) -> String {
     format!("{seconds}.{millis:03} 5 c TCP_MISS/200 {size} GET http://h/{object} - DIRECT/- -\n")
 }
 
-/// Requests with a skewed popularity, one each 20 ms.
+/// Requests with a skewed popularity, one every 20 ms.
 fn skewed(seed: u64, requests: u64, objects: u64, size: u64) -> String {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut text = String::new();
@@ -56,7 +56,7 @@ fn what_fits_is_missed_once_and_what_changed_again() {
     let mut text = String::new();
     for round in 0..3 {
         for object in 0..100 {
-            // One in ten is another version in the last round.
+            // In the last round, one object in ten has another version.
             let size = if round == 2 && object % 10 == 0 { 6_000 } else { 5_000 };
             let _ = write!(text, "{}", line((round * 100 + object) * 50, object, size));
         }
@@ -84,7 +84,7 @@ fn the_disk_answers_what_memory_cannot_hold() {
     let log = log(&skewed(1, 12_000, 4_000, 20_000), Sampling::ALL);
     let setups = combinations(&[layouts()[0]], &[], &[], &[4 * M, 64 * M], &[256 * M]);
     let both = figures(&log, &setups, &options());
-    // The disk holds everything: what is missed does not depend on memory.
+    // The disk holds everything, so the misses do not depend on memory.
     assert_eq!(both[0].misses, log.summary().objects);
     assert_eq!(both[1].misses, log.summary().objects);
     assert!(both[0].disk_hits > 1_000 && both[0].reads >= both[0].disk_hits / 4, "{both:?}");
@@ -101,7 +101,7 @@ fn equal_runs_are_equal_and_the_pace_is_the_logs() {
     let one = figures(&log, &setups, &ReplayOptions { jobs: 1, ..options() });
     assert_eq!(one, figures(&log, &setups, &ReplayOptions { jobs: 4, ..options() }));
     let closed = figures(&log, &setups, &ReplayOptions { pace: Pace::AtOnce, ..options() });
-    // What is collected is written at the latest after a second: of a minute, or of no time.
+    // Batches are written after a second at the latest; the closed replay takes almost no time.
     assert!(closed[0].writes < one[0].writes, "{} {}", closed[0].writes, one[0].writes);
 }
 
@@ -120,7 +120,7 @@ fn policies_count_where_there_are_slots() {
 
 #[test]
 fn a_sample_comes_near() {
-    // Large enough that a tenth of it is a cache still, with objects enough for a sample.
+    // Large enough that the sampled cache still works and that the sample has enough objects.
     let text = skewed(3, 60_000, 40_000, 15_000);
     let (whole, tenth) = (log(&text, Sampling::ALL), log(&text, Sampling::new(0.25).unwrap()));
     let setups = combinations(&[layouts()[0]], &[], &[], &[64 * M], &[160 * M]);

@@ -1,8 +1,8 @@
-//! An engine whose disk hits are timed one by one, which the figures of a run are too coarse for:
-//! flash answers within a tenth of their millisecond.
+//! An engine whose disk hits are timed individually. The figures of a run are too coarse for flash,
+//! which responds within a tenth of their millisecond.
 //!
-//! Of a large object the head may be in memory while its pieces are on the disk: what takes time is
-//! a hit on the disk here.
+//! The head of a large object may be in memory while its pieces are on the disk, so a hit that
+//! takes time counts as a disk hit here.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,33 +12,33 @@ use sim::Handle;
 use crate::run::whole_cache::{CacheError, EngineCache, Outcome, WebCache};
 use workload::request::Request;
 
-/// See the module.
+/// An engine cache that times its disk hits.
 pub(super) struct Timed {
     cache: EngineCache,
     clock: Handle,
     warm_up: u64,
     answered: Cell<u64>,
     disk_hits_ms: RefCell<Vec<f64>>,
-    /// Bytes stored before requests counted.
+    /// Bytes stored before the first request that counts.
     stored_before: Cell<u64>,
 }
 
-/// What was timed and stored of the requests that count.
+/// Times and bytes stored of the requests that count.
 pub(super) struct Times {
-    /// Milliseconds of each disk hit.
+    /// Time of each disk hit in milliseconds.
     pub(super) disk_hits_ms: Vec<f64>,
-    /// Bytes of stored objects: key, metadata and body.
+    /// Bytes of the objects stored: key, metadata and body.
     pub(super) stored: u64,
 }
 
 impl Timed {
-    /// Counts from the request after `warm_up` others.
+    /// Wraps `cache`; requests count after the first `warm_up`.
     pub(super) fn new(cache: EngineCache, clock: Handle, warm_up: u64) -> Timed {
         let (answered, stored_before) = Default::default();
         Timed { cache, clock, warm_up, answered, disk_hits_ms: RefCell::default(), stored_before }
     }
 
-    /// To be called at the end.
+    /// Returns the times; call it at the end.
     pub(super) fn times(self) -> Times {
         let stored = self.stored() - self.stored_before.get();
         Times { disk_hits_ms: self.disk_hits_ms.into_inner(), stored }
@@ -57,7 +57,7 @@ impl WebCache for Timed {
         }
         let begun = self.clock.now();
         let found = self.cache.answer(request).await?;
-        // Nothing in memory takes virtual time.
+        // Memory operations take no virtual time.
         let outcome = match found {
             Outcome::MemoryHit if self.clock.now() > begun => Outcome::DiskHit,
             found => found,

@@ -1,6 +1,6 @@
-//! Numbers for objects: what simulations know them by, so that their tables are columns.
+//! Dense numbers for objects, so that the tables of simulations are arrays.
 //!
-//! A trace names objects by any 64-bit number. Here they are numbered densely in the order of their
+//! A trace identifies objects by any 64-bit number. Here they are numbered in the order of their
 //! first requests, once for all caches that see the trace.
 
 use hashbrown::HashTable;
@@ -11,20 +11,20 @@ use workload::trace::Access;
 /// A request whose object has a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered {
-    /// The object, numbered densely in the order of first requests.
+    /// Number of the object; dense, in the order of first requests.
     pub id: u32,
-    /// Uniform hash of its name.
+    /// Uniform hash of the object's name.
     pub hash: u64,
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub bytes: u64,
 }
 
-/// Numbers objects densely.
+/// Assigns dense numbers to objects.
 #[derive(Default)]
 pub struct Numbers(HashTable<(u64, u32)>);
 
 impl Numbers {
-    /// The access with its object's number. `None` when 2^32 objects have one already.
+    /// Returns the access with its object's number; `None` once almost 2^32 objects have one.
     pub fn number(&mut self, access: Access) -> Option<Numbered> {
         let hash = mix(access.object);
         let next = self.0.len() as u32;
@@ -37,17 +37,17 @@ impl Numbers {
         Some(Numbered { id, hash, bytes: access.size })
     }
 
-    /// Objects so far.
+    /// Returns the number of objects so far.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no object was seen.
+    /// Returns whether no object was seen.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bytes of memory.
+    /// Returns the memory used, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.0.allocation_size()
     }

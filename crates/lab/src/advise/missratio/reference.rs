@@ -1,37 +1,36 @@
-//! Miss ratios that another simulator found, to be compared with ours.
+//! Miss ratios found by another simulator, for comparison.
 //!
 //! The file is CSV with the columns `trace`, `mode` (`bytes` or `objects`), `cache_size`,
 //! `algorithm` and `miss_ratio`, the last with four digits. Algorithms that Larder does not have
-//! are passed over.
+//! are skipped.
 
 use serde::Deserialize;
 use store::policy::{PolicyName, Unit};
 
 use super::CacheConfig;
 
-/// A figure to compare with.
+/// A reference figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Name of the trace: its file's name up to the first dot.
+    /// Name of the trace: its file name up to the first dot.
     pub trace: String,
-    /// What the size counts.
+    /// The unit of the size.
     pub unit: Unit,
     /// Capacity of the cache.
     pub size: u64,
-    /// Our policy.
+    /// The corresponding policy of Larder.
     pub policy: PolicyName,
-    /// Misses by requests, to four digits.
+    /// Misses divided by requests, to four digits.
     pub miss_ratio: f64,
 }
 
 impl Figure {
-    /// The cache that it is the figure of.
+    /// Returns the cache that the figure is for.
     pub fn config(&self) -> CacheConfig {
         CacheConfig { policy: self.policy, unit: self.unit, size: self.size }
     }
 }
 
-/// A line of the file.
 #[derive(Deserialize)]
 struct Line {
     trace: String,
@@ -48,7 +47,7 @@ enum Mode {
     Objects,
 }
 
-/// How the policy is called in reference files.
+/// Returns the policy for an algorithm name in reference files.
 fn policy(algorithm: &str) -> Option<PolicyName> {
     match algorithm {
         "LRU" => Some(PolicyName::Lru),
@@ -62,8 +61,8 @@ fn policy(algorithm: &str) -> Option<PolicyName> {
     }
 }
 
-/// How far ours may be from the figure: policies without room for interpretation agree in all four
-/// digits.
+/// Returns the maximum deviation from the reference: policies without room for interpretation agree
+/// in all four digits.
 pub fn tolerance(policy: PolicyName) -> f64 {
     match policy {
         PolicyName::Lru | PolicyName::Fifo | PolicyName::Clock => 0.000_05,
@@ -74,7 +73,7 @@ pub fn tolerance(policy: PolicyName) -> f64 {
 /// Reads a file of figures.
 ///
 /// # Errors
-/// The line that cannot be understood, and why.
+/// The first line that cannot be parsed, and why.
 pub fn parse(text: &str) -> Result<Vec<Figure>, csv::Error> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let figures = reader.deserialize().filter_map(|line| match line {
@@ -84,7 +83,7 @@ pub fn parse(text: &str) -> Result<Vec<Figure>, csv::Error> {
     figures.collect()
 }
 
-/// The figure of a line; `None` of an algorithm that Larder does not have.
+/// Returns the figure of a line; `None` for an algorithm that Larder does not have.
 fn figure(line: Line) -> Option<Figure> {
     let Line { trace, mode, cache_size: size, algorithm, miss_ratio } = line;
     let unit = match mode {

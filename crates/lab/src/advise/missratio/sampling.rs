@@ -1,29 +1,29 @@
 //! Spatial sampling (SHARDS; Waldspurger and others, FAST 2015 and, for any policy, ATC 2017): all
 //! requests for some of the objects instead of some of the requests.
 //!
-//! A hash of an object's name decides whether it is in the sample, so that either all of its
-//! requests are or none, and popularity and reuse stay as they are. A cache of a hundredth of the
-//! size behaves to a hundredth of the objects as the whole one to all: time and memory shrink
-//! likewise.
+//! A hash of an object's name decides whether it is in the sample. Either all of its requests are
+//! in the sample or none, so popularity and reuse are preserved. A cache of a hundredth of the size
+//! treats a hundredth of the objects as the whole cache treats all of them. Time and memory shrink
+//! in the same proportion.
 //!
-//! What is counted in the sample counts for `1/rate` in the whole. Misses are divided by all
-//! requests of the trace, not by the sampled ones times `1/rate`: it is the few popular objects
-//! that make a sample have too many requests or too few, and those are hits (the adjustment called
+//! A count in the sample stands for `1/rate` in the whole. Misses are divided by all requests of
+//! the trace, not by the sampled ones times `1/rate`: a sample has too many or too few requests
+//! because of a few popular objects, and requests for those are hits (the adjustment called
 //! SHARDS-adj).
 
 use std::fmt;
 
 use super::numbers::mix;
 
-/// Which share of the objects is in a sample.
+/// The share of the objects that is in a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     rate: f64,
-    /// Hashes up to this one are in the sample.
+    /// Objects with a hash up to this one are in the sample.
     last: u64,
 }
 
-/// A rate that is none.
+/// An invalid sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BadRate(f64);
 
@@ -36,40 +36,40 @@ impl fmt::Display for BadRate {
 impl std::error::Error for BadRate {}
 
 impl Sampling {
-    /// Every object: exact results.
+    /// Every object, for exact results.
     pub const ALL: Sampling = Sampling { rate: 1.0, last: u64::MAX };
 
-    /// So many of all objects, above 0, up to 1.
+    /// Returns the sampling of this share of all objects, above 0 and up to 1.
     pub fn new(rate: f64) -> Result<Sampling, BadRate> {
         if !(rate > 0.0 && rate <= 1.0) {
             return Err(BadRate(rate));
         }
-        // The product is 2^64 at most, which becomes the largest hash.
+        // The product is at most 2^64, which saturates to the largest hash.
         Ok(Sampling { rate, last: (rate * 2_f64.powi(64)) as u64 })
     }
 
-    /// The share.
+    /// Returns the share of objects that is sampled.
     pub fn rate(self) -> f64 {
         self.rate
     }
 
-    /// The largest sample hash that is in the sample.
+    /// Returns the largest hash that is in the sample.
     pub(crate) fn last(self) -> u64 {
         self.last
     }
 
-    /// Whether an object is in the sample.
+    /// Returns whether an object is in the sample.
     #[inline]
     pub fn takes(self, object: u64) -> bool {
         self.last == u64::MAX || sample_hash(object) <= self.last
     }
 
-    /// Size of the cache that is to the sample what `size` is to the whole.
+    /// Returns the size of a cache that relates to the sample as `size` relates to the whole.
     pub fn shrink(self, size: u64) -> u64 {
         if self == Sampling::ALL { size } else { (size as f64 * self.rate).round() as u64 }
     }
 
-    /// What `count` in the sample says of the whole, which is `most` at most.
+    /// Extrapolates a count in the sample to the whole, to at most `most`.
     pub fn grow(self, count: u64, most: u64) -> u64 {
         if self == Sampling::ALL {
             return count;
@@ -78,7 +78,8 @@ impl Sampling {
     }
 }
 
-/// Independent of the hash that policies see: they would find all its high bits zero.
+/// Returns the hash that decides on sampling. It is independent of the hash that policies see,
+/// whose high bits would otherwise all be zero.
 #[inline]
 pub(crate) fn sample_hash(object: u64) -> u64 {
     mix(mix(object) ^ 0x5348_4152_4453_0001)

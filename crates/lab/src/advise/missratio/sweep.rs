@@ -1,7 +1,7 @@
 //! Any number of caches over one trace, which is read once.
 //!
-//! The trace is numbered where it is read; the caches take it in batches, each cache on one thread,
-//! so that the outcome is the same with any number of them.
+//! Objects are numbered by the reader. The caches take the requests in batches, each cache on one
+//! thread, so the result does not depend on the number of threads.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,35 +12,36 @@ use store::policy::{Parameters, PolicyName, Unit};
 use super::{Numbered, Numbers, Sampling, Simulation, Tally};
 use workload::trace::Access;
 
-/// Requests that a cache takes before the next one's turn: few enough to stay in the processor's
-/// cache, many enough that the cache's own data come there as well.
+/// Number of requests that a cache takes before the next cache's turn: few enough to stay in the
+/// processor's cache, many enough that the simulated cache's own data get there as well.
 const BATCH: usize = 4_096;
-/// Batches that a thread may be behind.
+/// Number of batches that a thread may lag behind.
 const QUEUE: usize = 8;
 
 /// One cache to be simulated, with the papers' parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Its eviction policy.
+    /// The eviction policy.
     pub policy: PolicyName,
-    /// What its size counts.
+    /// The unit of the size.
     pub unit: Unit,
-    /// Its size, in bytes or objects.
+    /// The size, in bytes or objects.
     pub size: u64,
 }
 
-/// What came of a trace.
+/// The result of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// By cache, in the order given; estimates for the whole trace when it was sampled.
+    /// The result of each cache, in the order given; estimates for the whole trace if it was
+    /// sampled.
     pub tallies: Vec<Tally>,
-    /// Requests that were in the sample; without sampling, all.
+    /// Number of requests in the sample; all requests without sampling.
     pub sampled_requests: u64,
-    /// Objects that were in the sample; without sampling, all.
+    /// Number of objects in the sample; all objects without sampling.
     pub sampled_objects: u64,
 }
 
-/// Caches that take a trace. See the module.
+/// Caches that take a trace in one pass.
 pub struct Sweep {
     sampling: Sampling,
     numbers: Numbers,
@@ -51,22 +52,23 @@ pub struct Sweep {
     workers: Vec<Worker>,
 }
 
-/// Every so many-th cache.
+/// A share of the caches, simulated on the caller's thread or on one of its own.
 enum Worker {
     Here(Vec<Simulation>),
     Thread { batches: SyncSender<Arc<Vec<Numbered>>>, result: JoinHandle<Vec<Tally>> },
 }
 
 impl Sweep {
-    /// Empty caches; they share as many threads as the machine runs at a time.
+    /// Creates empty caches on as many threads as the machine has processors.
     pub fn new(configs: &[CacheConfig], sampling: Sampling) -> Sweep {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Sweep::with_threads(configs, sampling, threads)
     }
 
-    /// Empty caches on so many threads besides the caller's; with one or none, on the caller's.
+    /// Creates empty caches on this many threads besides the caller's; with one or none, on the
+    /// caller's.
     pub fn with_threads(configs: &[CacheConfig], sampling: Sampling, threads: usize) -> Sweep {
-        // Dealt out in turn, as caches of the same policy stand together and take alike long.
+        // Dealt out in turn: caches of the same policy are adjacent and take about the same time.
         let count = threads.min(configs.len()).max(1);
         let mut shares: Vec<Vec<Simulation>> = (0..count).map(|_| Vec::new()).collect();
         for (number, config) in configs.iter().enumerate() {
@@ -89,7 +91,7 @@ impl Sweep {
         }
     }
 
-    /// The next request. False when the trace has too many objects: it was not taken.
+    /// Takes the next request. Returns false, without taking it, if the trace has too many objects.
     #[must_use]
     #[inline]
     pub fn take(&mut self, access: Access) -> bool {
@@ -106,7 +108,7 @@ impl Sweep {
         true
     }
 
-    /// What came of it.
+    /// Returns the result.
     pub fn finish(mut self) -> Outcome {
         self.settle();
         let count = self.workers.len();
@@ -135,7 +137,7 @@ impl Sweep {
         let batch = Arc::new(std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH)));
         for worker in &self.workers {
             if let Worker::Thread { batches, .. } = worker {
-                // A thread that is gone has panicked: `finish` passes that on.
+                // A thread that is gone has panicked; `finish` propagates the panic.
                 let _ = batches.send(Arc::clone(&batch));
             }
         }
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_sample_stands_for_the_whole() {
-        // Each of 50,000 objects twice in a row: half of the requests hit.
+        // Each of 50,000 objects is requested twice in a row, so half of the requests hit.
         let sampling = Sampling::new(0.1).unwrap();
         let mut sweep = Sweep::new(&[config(PolicyName::Lru, 1_000)], sampling);
         for request in 0..100_000 {

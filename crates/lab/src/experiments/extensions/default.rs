@@ -1,5 +1,5 @@
-//! The product as it comes beside each paper's best system, on that paper's workload and drive:
-//! how much faster it is, whether it keeps as much, and how far from what is possible.
+//! The product with its defaults beside each paper's best system, on that paper's workload and
+//! drive: how much faster it is, whether it has as many hits, and how far it is from the bound.
 
 use store::policy::AdmissionName;
 
@@ -11,7 +11,7 @@ use crate::experiment::{
 };
 use crate::run::whole_cache::Shape;
 
-/// See the module.
+/// The experiment `beyond-default`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-default",
     paper: Paper::Beyond,
@@ -32,12 +32,12 @@ const PARAMETERS: [Parameter; 7] = [
     scenarios::PARAMETERS[5],
 ];
 
-/// How many times as fast as the paper's best the product is to be.
+/// The goal: how many times as fast as the paper's best system the product should be.
 pub(super) const FASTER: f64 = 1.5;
-/// Or which share of what is possible.
+/// The alternative goal: the share of the possible speed.
 pub(super) const POSSIBLE: f64 = 0.9;
 
-/// What runs on each scenario.
+/// The systems that run on each scenario.
 pub(super) const SYSTEMS: [System; 4] = [
     System::Paper,
     System::Larder(AdmissionName::All),
@@ -45,11 +45,11 @@ pub(super) const SYSTEMS: [System; 4] = [
     System::Larder(AdmissionName::WhenFull),
 ];
 
-/// As plots name them.
+/// The names of the systems in plots.
 pub(super) const NAMES: [&str; SYSTEMS.len()] =
     ["the paper's best", "Larder", "Larder, second-hit", "Larder, when-full"];
 
-/// Changes that explain: the first two on all scenarios, the others on those of
+/// Changes of the defaults: the first two run on all scenarios, the others on those of
 /// [`scenarios::some`].
 const CHANGES: [Change; 5] = [
     Change::SmallClusters,
@@ -59,13 +59,13 @@ const CHANGES: [Change; 5] = [
     Change::OnEvict,
 ];
 
-/// What came of a scenario.
+/// The results of a scenario.
 pub(super) struct Compared {
-    /// Short, and no other one's.
+    /// A short, unique name.
     pub(super) name: String,
     pub(super) scenario: Scenario,
     pub(super) bound: Bound,
-    /// In the order of [`SYSTEMS`].
+    /// The runs, in the order of [`SYSTEMS`].
     pub(super) runs: Vec<Run>,
 }
 
@@ -74,31 +74,31 @@ impl Compared {
         self.runs[system].figures.disk_ms()
     }
 
-    /// How many times as fast as the paper's system.
+    /// Returns how many times as fast as the paper's system it is.
     pub(super) fn factor(&self, system: usize) -> f64 {
         self.ms(0) / self.ms(system)
     }
 
-    /// Which share of the speed that is possible, in percent.
+    /// Returns the share of the possible speed in percent.
     pub(super) fn of_bound(&self, system: usize) -> f64 {
         100.0 * self.bound.ms / self.ms(system)
     }
 
-    /// By how many points fewer documents or bytes hit than in the paper's system; 0 or less when
-    /// there are at least as many.
+    /// Returns how many percentage points fewer documents or bytes hit than in the paper's system;
+    /// 0 or less if there are at least as many hits.
     fn lost(&self, system: usize) -> f64 {
         let [paper, ours] = [0, system].map(|system| &self.runs[system].figures);
         let documents = paper.document_hit_rate() - ours.document_hit_rate();
         documents.max(paper.byte_hit_rate() - ours.byte_hit_rate())
     }
 
-    /// How far it is towards the goal: 1 is there.
+    /// Returns the progress towards the goal: 1 means reached.
     fn goal(&self, system: usize) -> f64 {
         (self.factor(system) / FASTER).max(self.of_bound(system) / 100.0 / POSSIBLE)
     }
 }
 
-/// Lets all systems run on all of these scenarios.
+/// Runs all systems on all of these scenarios.
 pub(super) fn compare(
     context: &mut Context<'_>,
     scenarios: Vec<Scenario>,
@@ -134,7 +134,7 @@ fn label(scenario: &Scenario) -> String {
     format!("{} on {}", scenario.name, scenario.drive.name())
 }
 
-/// The tables and plots of a comparison, which every experiment on scenarios has.
+/// Adds the tables and plots of a comparison, which all experiments on scenarios share.
 pub(super) fn show(outcome: Outcome, compared: &[Compared], note: &str) -> Outcome {
     let mut goal = Table::new(
         "goal",
@@ -189,7 +189,7 @@ pub(super) fn show(outcome: Outcome, compared: &[Compared], note: &str) -> Outco
     outcome.table(hits).table(bytes).table(memory).plot(plot)
 }
 
-/// "BO1 1.23 (hits −0.1 points, 45% of the bound); …"
+/// Formats "BO1 1.23 times (-0.1 points of hits, 45% of the bound); …".
 pub(super) fn words(compared: &[Compared], system: usize) -> String {
     let each = compared.iter().map(|one| {
         format!(
@@ -203,7 +203,8 @@ pub(super) fn words(compared: &[Compared], system: usize) -> String {
     each.collect::<Vec<String>>().join("; ")
 }
 
-/// How many of the scenarios reach the goal without losing hits (a tenth of a point is none).
+/// Returns the number of scenarios that reach the goal without losing hits (less than 0.1 points do
+/// not count).
 pub(super) fn reached(compared: &[Compared], system: usize) -> usize {
     let is_there = |one: &&Compared| one.goal(system) >= 1.0 && one.lost(system) < 0.1;
     compared.iter().filter(is_there).count()
@@ -227,14 +228,14 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome.table(times).table(hits))
 }
 
-/// What came of the product with another default.
+/// The result of the product with another default.
 struct Changed {
     scenario: Scenario,
     system: System,
     run: Run,
 }
 
-/// Lets the product with other defaults run on some of the scenarios.
+/// Runs the product with other defaults on some of the scenarios.
 fn change(context: &mut Context<'_>) -> Result<Vec<Changed>, Failed> {
     let some = scenarios::some(context);
     let mut all: Vec<(Scenario, System)> = Vec::new();
@@ -254,7 +255,7 @@ fn change(context: &mut Context<'_>) -> Result<Vec<Changed>, Failed> {
     Ok(all.into_iter().zip(runs).map(changed).collect())
 }
 
-/// How the product fares with each change, beside how it comes.
+/// Formats the results with each change, relative to the unchanged product.
 fn changes(compared: &[Compared], changed: &[Changed]) -> String {
     let each = CHANGES.map(|change| {
         let system = System::Changed(change);
@@ -273,7 +274,7 @@ fn changes(compared: &[Compared], changed: &[Changed]) -> String {
     each.join("; ")
 }
 
-/// How many times as fast as the paper's best the product is with a change.
+/// Formats how many times as fast as the paper's best system the product is with a change.
 fn factors_with(change: Change, compared: &[Compared], changed: &[Changed]) -> String {
     let with_change = changed.iter().filter(|one| one.system == System::Changed(change));
     let each = with_change.filter_map(|one| {
@@ -283,7 +284,8 @@ fn factors_with(change: Change, compared: &[Compared], changed: &[Changed]) -> S
     each.collect::<Vec<String>>().join(", ")
 }
 
-/// "BO1 90%, …": the share of what is possible where what is stored is written within a second.
+/// Formats "BO1 90%, …": the share of the possible speed if stored objects must be written within a
+/// second.
 fn of_durable_bound(compared: &[Compared]) -> String {
     let each = compared.iter().filter_map(|one| {
         let bound = one.bound.durable_ms?;
@@ -292,7 +294,8 @@ fn of_durable_bound(compared: &[Compared]) -> String {
     each.collect::<Vec<String>>().join(", ")
 }
 
-/// On how many scenarios the goal would be reached with clusters by the divided disk.
+/// Returns the number of scenarios that would reach the goal with clusters sized for the divided
+/// disk.
 fn reached_small(compared: &[Compared], changed: &[Changed]) -> usize {
     let is_there = |one: &&Compared| {
         let small = changed.iter().find(|other| {

@@ -1,5 +1,4 @@
-//! The drives of the papers and of today, by a word each, and what moving bytes costs on them at
-//! the least.
+//! The drives of the papers and of today, and the minimum cost of moving bytes on them.
 
 use device::Nanos;
 use fastrand::Rng;
@@ -13,13 +12,13 @@ use crate::experiments::tfs::setup::stated_drive;
 use crate::run::whole_cache::Region;
 use crate::space::file_caches::{drive, write_through_drive};
 
-/// Sectors of a stripe: 64 KB.
+/// Sectors per stripe: 64 KB.
 const STRIPE: u64 = 128;
 
-/// A drive.
+/// A drive model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
-    /// C16: Atlas 10K with three times the sectors per track, writes through.
+    /// C16: Atlas 10K with three times the sectors per track, write-through.
     Ucfs,
     /// T5: Atlas 10K on a bus of 40 MB/s, write cache on.
     Tfs,
@@ -32,7 +31,7 @@ pub(super) enum Model {
 }
 
 impl Model {
-    /// As tables name it.
+    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Model::Ucfs => "Atlas 10K × 3",
@@ -43,7 +42,7 @@ impl Model {
         }
     }
 
-    /// A new one, at rest.
+    /// Returns a new idle drive.
     pub(super) fn drive(self) -> Result<Box<dyn Drive>, Failed> {
         Ok(match self {
             Model::Ucfs => Box::new(write_through_drive("atlas10k_x3", Config::FastBus)?),
@@ -62,21 +61,21 @@ impl Model {
     }
 }
 
-/// What a drive asks at the least: measured before any cache runs on it.
+/// The minimum costs of a drive, measured before any cache runs on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prices {
-    /// Nanoseconds of a read of 4 KB at a random place of the region, one at a time.
+    /// Nanoseconds of a 4 KB read at a random place of the region, one at a time.
     pub(super) position: f64,
-    /// Nanoseconds of a byte of a long sequential read.
+    /// Nanoseconds per byte of a long sequential read.
     pub(super) read: f64,
-    /// Nanoseconds of a byte of a long sequential write.
+    /// Nanoseconds per byte of a long sequential write.
     pub(super) write: f64,
-    /// Nanoseconds of a write of 4 KB right behind the one before, after any time.
+    /// Nanoseconds of a 4 KB write right behind the previous one, after a random pause.
     pub(super) append: f64,
 }
 
 impl Prices {
-    /// On `model`, for a cache that is spread over `region`.
+    /// Measures the costs on `model` for a cache that is spread over `region`.
     pub(super) fn of(model: Model, region: Region) -> Result<Prices, Failed> {
         Ok(Prices {
             position: random(&mut *model.drive()?, region),
@@ -86,16 +85,16 @@ impl Prices {
         })
     }
 
-    /// Milliseconds of so many positionings, bytes read and bytes written.
+    /// Returns the milliseconds of these numbers of positionings, bytes read and bytes written.
     pub(super) fn ms(&self, positions: f64, read: f64, written: f64) -> f64 {
         (positions * self.position + read * self.read + written * self.write) / 1e6
     }
 }
 
-/// Sectors of a block of 4 KB.
+/// Sectors of a 4 KB block.
 const BLOCK: u64 = 4_096 / SECTOR;
 
-/// Nanoseconds of a random read.
+/// Measures a random read, in nanoseconds.
 fn random(drive: &mut dyn Drive, region: Region) -> f64 {
     const READS: u64 = 2_000;
     let mut random = Rng::with_seed(1);
@@ -108,7 +107,8 @@ fn random(drive: &mut dyn Drive, region: Region) -> f64 {
     now as f64 / READS as f64
 }
 
-/// Nanoseconds of a write that goes on where the last one ended, after up to a second.
+/// Measures a write that continues where the last one ended, after a pause of up to a second, in
+/// nanoseconds.
 fn append(drive: &mut dyn Drive, region: Region) -> f64 {
     const WRITES: u64 = 2_000;
     let mut random = Rng::with_seed(1);
@@ -123,7 +123,7 @@ fn append(drive: &mut dyn Drive, region: Region) -> f64 {
     took as f64 / WRITES as f64
 }
 
-/// Nanoseconds of a byte of 64 MiB, 4 MiB at a time, from the beginning of the region.
+/// Measures the nanoseconds per byte of 64 MiB, 4 MiB at a time, from the beginning of the region.
 fn sequential(drive: &mut dyn Drive, region: Region, operation: Operation) -> f64 {
     const REQUESTS: u64 = 16;
     let sectors = (4 << 20) / SECTOR;
@@ -132,7 +132,7 @@ fn sequential(drive: &mut dyn Drive, region: Region, operation: Operation) -> f6
         let sector = region.start / SECTOR + number * sectors;
         now = drive.serve(now, Request { operation, sector, sectors });
     }
-    // What a drive has acknowledged from its buffer is to be on the medium.
+    // Includes the flush of data that the drive acknowledged from its buffer.
     let flush = Request { operation: Operation::Flush, sector: 0, sectors: 0 };
     now = drive.serve(now, flush);
     now as f64 / (REQUESTS * (4 << 20)) as f64

@@ -1,5 +1,5 @@
 //! The papers' workloads on flash: the same variants as on their own drives, on the two shipped
-//! models of drives with flash memory.
+//! models of flash drives.
 
 use super::default::{Compared, NAMES, compare, reached, show, words};
 use super::drives::Model;
@@ -7,7 +7,7 @@ use super::scenario::Scenario;
 use super::scenarios;
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Parameter, Stated, Table};
 
-/// See the module.
+/// The experiment `beyond-flash`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-flash",
     paper: Paper::Beyond,
@@ -34,7 +34,7 @@ const PARAMETERS: [Parameter; 4] = [
     scenarios::PARAMETERS[4],
 ];
 
-/// The drives.
+/// The flash drives.
 pub(super) const DRIVES: [Model; 2] = [Model::Flash("nvme_tlc"), Model::Flash("sata_tlc")];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {

@@ -1,9 +1,9 @@
 //! Disks of today: the workload of UCFS on its own drive and on flash, with disk and memory 1, 4
 //! and 16 times as large as in 2001.
 //!
-//! No drive of many terabytes is shipped, because no measured data of one is at hand; what a larger
-//! disk changes for a cache (more clusters, longer tables, hits from farther back) is there all the
-//! same. What it changes in the mechanism is not.
+//! No drive of many terabytes is shipped, because no measured data of one are available. The
+//! effects of a larger disk on a cache (more clusters, longer tables, hits from farther back) show
+//! all the same; those on the mechanism do not.
 
 use super::default::{Compared, compare, reached, show, words};
 use super::drives::Model;
@@ -11,7 +11,7 @@ use super::scenario::Scenario;
 use super::scenarios;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot};
 
-/// See the module.
+/// The experiment `beyond-today`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-today",
     paper: Paper::Beyond,
@@ -43,7 +43,7 @@ const PARAMETERS: [Parameter; 4] = [
     scenarios::PARAMETERS[4],
 ];
 
-/// How many times as large as in the paper.
+/// Sizes as multiples of the paper's.
 const SIZES: [(u64, &str); 3] = [(1, "16 GB"), (4, "64 GB"), (16, "256 GB")];
 const DRIVES: [Model; 2] = [Model::Ucfs, Model::Flash("nvme_tlc")];
 

@@ -1,8 +1,7 @@
-//! Which eviction policy misses least: each of the engine's policies on a web trace, by the size of
-//! the cache.
+//! Miss ratios of each of the engine's eviction policies on web traces, by cache size.
 //!
-//! Nothing but the policy: no disk, no clusters, no admission. The papers' systems evict by LRU or
-//! by LFU with aging, so that their curves are where all others start from.
+//! Only the policy is simulated: no disk, no clusters, no admission. The papers' systems evict by
+//! LRU or by LFU with aging, so these curves are the baseline for all others.
 
 use store::policy::{Parameters, PolicyName, Unit};
 
@@ -12,7 +11,7 @@ use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 
-/// See the module.
+/// The experiment `beyond-policies`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-policies",
     paper: Paper::Beyond,
@@ -32,22 +31,22 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Of a thousand bytes of all objects, how many the cache holds.
+/// Cache sizes, in thousandths of the bytes of all objects.
 const SIZES: [u64; 6] = [1, 3, 10, 30, 100, 300];
 
-/// The size that the tables are of, as an index.
+/// Index of the size that the tables show.
 const TABLES: usize = 4;
 
 /// The traces of a quick run.
 const QUICK: [&str; 3] = ["dec-1996", "nlanr-sj", "clarknet"];
 
-/// A trace, and the bytes of all its objects.
+/// The requests of a trace, and the bytes of all its objects.
 struct Trace {
     requests: Vec<Numbered>,
     bytes: u64,
 }
 
-/// What came of one trace: by policy, then by size.
+/// The results of one trace: by policy, then by size.
 type Tallies = Vec<Vec<Tally>>;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
@@ -126,7 +125,7 @@ fn bars(
     })
 }
 
-/// By the size of the cache, for one trace.
+/// Plots miss ratios by cache size for one trace.
 fn lines(name: &str, tallies: &Tallies) -> Plot {
     let title = format!("Requests that miss, by the size of the cache: {name}");
     let x = Axis::log("cache (% of the bytes of all objects)");
@@ -152,7 +151,7 @@ fn trace(name: &str, seed: u64, requests: u64) -> Result<Trace, Failed> {
     Ok(Trace { requests: numbered, bytes })
 }
 
-/// What comes of the trace behind its warm-up, for each size of the cache.
+/// Returns the results of the trace after its warm-up, for each cache size.
 fn sweep(variant: &Variant, trace: &Trace, policy: PolicyName) -> Vec<Tally> {
     let (warm, counted) = trace.requests.split_at(trace.requests.len() / 5);
     variant.total(SIZES.len() as u64);
@@ -174,7 +173,7 @@ fn sweep(variant: &Variant, trace: &Trace, policy: PolicyName) -> Vec<Tally> {
     SIZES.map(one).into()
 }
 
-/// The policy with the lowest ratio in a cache of 10%, and that ratio in percent.
+/// Returns the policy with the lowest ratio in a cache of 10%, and that ratio in percent.
 fn best(tallies: &Tallies, ratio: fn(&Tally) -> f64) -> (PolicyName, f64) {
     let ratios = tallies.iter().map(|tallies| 100.0 * ratio(&tallies[TABLES]));
     let pairs = PolicyName::ALL.into_iter().zip(ratios);

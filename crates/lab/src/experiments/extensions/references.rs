@@ -1,8 +1,8 @@
-//! What it is worth to know which files a page refers to: what the drive does for the requests of a
-//! web site whose pages have their parts in other directories, when the cache is told nothing of
-//! what belongs together, the directory of the URL, that of the file, or the page.
+//! The value of knowing which files a page refers to. It measures the work of the drive for a web
+//! site whose pages have parts in other directories. The cache is told one of: no groups, the
+//! directory of the URL, the directory of the file, or the page.
 //!
-//! Only that differs: the requests, their order and the bytes are the same for all sites.
+//! Only that differs: requests, order and bytes are the same for all sites.
 
 mod website;
 
@@ -24,7 +24,7 @@ use workload::generator::presets::Preset;
 use workload::generator::streams::STREAMS;
 use workload::request::Request;
 
-/// See the module.
+/// The experiment `beyond-references`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-references",
     paper: Paper::Beyond,
@@ -63,14 +63,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What stores the objects, and visits at a time.
+/// The store's preset, and the number of concurrent visits.
 const SYSTEMS: [(&str, u32); 3] = [(LARDER, 32), (LARDER, 4), ("tfs", 32)];
 const LARDER: &str = "larder";
-/// References that are remembered, undivided.
+/// Number of references that are remembered, before division by the scale.
 const REFERENCES: u32 = 65_536;
 const SEED: u64 = 7;
 
-/// A run.
+/// One case to measure.
 #[derive(Clone, Copy)]
 struct Case {
     system: &'static str,
@@ -90,14 +90,14 @@ impl Case {
         all
     }
 
-    /// As tables name it.
+    /// Returns the name in tables.
     fn what(&self) -> String {
         let Case { system, visits, site, told } = self;
         format!("{system}, {visits} visits, {}, {}", site.name(), told.name())
     }
 }
 
-/// The engine, told what belongs together.
+/// The engine, told which objects belong together.
 struct Grouped<'a> {
     cache: &'a EngineCache,
     site: Website,
@@ -141,7 +141,7 @@ fn scenario(context: &Context<'_>) -> Scenario {
     }
 }
 
-/// The stream, with so many visits at a time.
+/// Returns the stream with this many concurrent visits.
 fn requests(scenario: &Scenario, visits: u32) -> impl Iterator<Item = Request> + use<> {
     let stream = STREAMS[0];
     let share = f64::from(visits) / f64::from(stream.browsing.active);
@@ -181,10 +181,10 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(SYSTEMS.into_iter().fold(outcome, |outcome, system| outcome.plot(bars(system, &all))))
 }
 
-/// A figure of a run.
+/// Computes a figure of a run.
 type Figure = fn(&Run) -> f64;
 
-/// The tables: name, heading, unit, figure.
+/// The tables: id, heading, unit, figure.
 const TABLES: [(&str, &str, &str, Figure); 6] = [
     ("reads", "Reads of the drive for a request", "", reads),
     ("kb-by-read", "Kilobytes for a read", "KB", |run| {
@@ -207,7 +207,7 @@ fn reads(run: &Run) -> f64 {
     run.figures.usage.reads.operations as f64 / run.figures.requests() as f64
 }
 
-/// The run in which the cache was told this; `None` where it says nothing new.
+/// Returns the run of this case; `None` where it would repeat another case.
 fn find<'a>(
     all: &'a [(Case, Run)],
     system: (&str, u32),
@@ -231,7 +231,7 @@ fn bars(system: (&str, u32), all: &[(Case, Run)]) -> Plot {
     })
 }
 
-/// "half of the parts elsewhere 0.274, file +0%, page −26%; …"
+/// Formats "half of the parts elsewhere 0.274 with the URL's directory (page −26%); …".
 fn words(all: &[(Case, Run)], system: (&str, u32)) -> String {
     let each = Website::ALL.map(|site| {
         let url = find(all, system, site, Told::Url).map_or(f64::NAN, reads);

@@ -1,10 +1,10 @@
-//! A scenario: the workload, the drive and the sizes of one of the papers' experiments, divided,
-//! and any preset of the engine on it as a whole cache.
+//! A scenario: the workload, the drive and the sizes of one of the papers' experiments, divided by
+//! a scale. Any preset of the engine can run on it as a whole cache.
 //!
-//! All that run on a scenario get the same requests, the same part of the same drive, and the same
-//! memory in all: tables, index, buffers and objects together take what they take in the paper's
-//! system, so that a smaller index leaves more for objects. What is divided are amounts; a cluster,
-//! like a seek, stays as long as on the undivided disk. Requests are answered one after another.
+//! All systems on a scenario get the same requests, the same part of the same drive, and the same
+//! total memory. Tables, index, buffers and objects together take as much as in the paper's system,
+//! so a smaller index leaves more for objects. Amounts are divided; the size of a cluster, like a
+//! seek, stays that of the undivided disk. Requests are served one after another.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,86 +25,87 @@ use workload::request::{Method, Request};
 use workload::two_level::{Operation, TwoLevel};
 
 const MIB: u64 = 1 << 20;
-/// The disk cache of UCFS.
+/// Bytes of the disk cache of UCFS.
 const UCFS_DISK: u64 = 16_000_000_000;
-/// All requests begin alike.
+/// The seed of all requests.
 const SEED: u64 = 1_999;
-/// What the engine is given beside a body: metadata of 300 bytes and a key of about 46.
+/// Bytes that the engine stores besides a body: metadata of 300 bytes and a key of about 46.
 pub(super) const BESIDE: u64 = 346;
-/// A disk hit shares the read of an object of its directory that was among the last so many: a
-/// visit asks for its objects near each other, and some twenty visits go on at a time.
+/// A disk hit shares the read of an object of its directory among the last 32 reads: a visit
+/// requests its objects close together, and about twenty visits run concurrently.
 pub(super) const TOGETHER: usize = 32;
 
-/// A paper whose whole cache is compared.
+/// The role of the whole cache in a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// UCFS: the cache of a proxy.
     Proxy,
-    /// TFS: in front of a web server's files, on the other half of the drive.
+    /// TFS: a cache in front of a web server's files, which are on the other half of the drive.
     Accelerator,
 }
 
-/// See the module.
+/// One of the papers' experiments, divided by a scale.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scenario {
-    /// As tables name it.
+    /// Name in tables.
     pub(super) name: &'static str,
-    /// The generator's workload.
+    /// Name of the generator's workload.
     pub(super) workload: &'static str,
-    /// So many copies of it, each of objects of its own, are merged.
+    /// Number of merged copies of the workload, each with objects of its own.
     pub(super) copies: u32,
     /// The preset of the paper's best system.
     pub(super) paper: &'static str,
-    /// What the cache is.
+    /// The role of the cache.
     pub(super) role: Role,
-    /// What it is on.
+    /// The drive.
     pub(super) drive: Model,
-    /// Bytes of memory that hold objects in the paper's system, undivided.
+    /// Bytes of memory for objects in the paper's system, undivided.
     pub(super) tier: u64,
     /// Bytes of the disk cache, undivided.
     pub(super) disk: u64,
-    /// Bytes of the drive over which it is spread at most, if that is less.
+    /// Maximum bytes of the drive that the cache is spread over, if less than `disk`.
     pub(super) spread: Option<u64>,
-    /// Bytes of the largest object.
+    /// Size of the largest object in bytes.
     pub(super) largest: u64,
-    /// All objects have so many bytes.
+    /// If set, the size of all objects in bytes.
     pub(super) size: Option<u64>,
     /// When requests come.
     pub(super) pace: Pace,
-    /// Requests that warm up and requests that count.
+    /// Number of requests for warm-up, and of those that count.
     pub(super) requests: [u64; 2],
-    /// By what everything is divided.
+    /// The divisor of all amounts.
     pub(super) scale: u32,
 }
 
-/// What runs on a scenario.
+/// A system that runs on a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
-    /// The paper's best.
+    /// The paper's best system.
     Paper,
-    /// The engine as the product comes, with this admission.
+    /// The product with its defaults and this admission.
     Larder(AdmissionName),
-    /// The same with a change that explains something.
+    /// The product with a change that explains a result.
     Changed(Change),
 }
 
-/// What is changed of the product's defaults.
+/// A change of the product's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// What was stored may stay unwritten for a minute.
+    /// Stored objects may stay unwritten for a minute.
     Minute,
-    /// Clusters as small as the divided disk would have them.
+    /// Clusters sized for the divided disk.
     SmallClusters,
     /// Clusters of 256 KB, between the two.
     Clusters256,
-    /// Objects are written when they leave memory.
+    /// Objects are written when they are evicted from memory.
     OnEvict,
-    /// An index for objects of 12 KB on the mean, as a cache has that is large beside its memory.
+    /// An index for objects of 12 KB on average, as in a cache that is large relative to its
+    /// memory.
     LargeObjects,
 }
 
 impl Change {
-    /// In a few words.
+    /// Returns a short description.
     pub(super) fn text(self) -> &'static str {
         match self {
             Change::Minute => "unwritten for a minute",
@@ -117,7 +118,7 @@ impl Change {
 }
 
 impl System {
-    /// As tables name it.
+    /// Returns the name in tables.
     pub(super) fn name(self, scenario: &Scenario) -> String {
         match self {
             System::Paper => scenario.paper.to_owned(),
@@ -128,35 +129,35 @@ impl System {
     }
 }
 
-/// What came of a system.
+/// The result of a system.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// Of the requests that count.
+    /// Figures of the requests that count.
     pub(super) figures: Figures,
-    /// Its memory.
+    /// The sizes of its memory.
     pub(super) shape: Shape,
-    /// Bytes of objects that were stored: bodies, metadata and keys.
+    /// Bytes of the objects stored: bodies, metadata and keys.
     pub(super) stored: u64,
-    /// How many.
+    /// Number of objects stored.
     pub(super) objects: u64,
 }
 
 impl Run {
-    /// Bytes written to the drive by bytes stored; NaN when nothing was stored.
+    /// Returns bytes written to the drive divided by bytes stored; NaN if nothing was stored.
     pub(super) fn amplification(&self) -> f64 {
         self.figures.usage.writes.bytes as f64 / self.stored as f64
     }
 }
 
-/// What a scenario permits at the best.
+/// Bounds on what a scenario permits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
-    /// Milliseconds of the drive for each request.
+    /// Minimum milliseconds of drive time per request.
     pub(super) ms: f64,
-    /// The same when what is stored is on the drive within a second, as the product promises:
-    /// where requests come at a pace of their own.
+    /// The same if stored objects must be on the drive within a second, as the product guarantees;
+    /// only where requests come at a pace of their own.
     pub(super) durable_ms: Option<f64>,
-    /// Hits by requests in two LRU caches of the same bytes, in percent.
+    /// Hits divided by requests in two LRU caches of the same bytes, in percent.
     pub(super) hits: f64,
 }
 
@@ -165,7 +166,7 @@ impl Scenario {
         (bytes / u64::from(self.scale)).next_multiple_of(MIB)
     }
 
-    /// The part of the drive that the cache has: as far apart as the undivided one.
+    /// Returns the part of the drive for the cache, spread as widely as the undivided one.
     pub(super) fn region(&self) -> Region {
         let most = self.spread.unwrap_or(self.disk).min(self.disk);
         let (len, spread) = (self.divided(self.disk), most / MIB * MIB);
@@ -173,17 +174,17 @@ impl Scenario {
         Region { start, spread: spread.max(len), len }
     }
 
-    /// Requests in all.
+    /// Returns the total number of requests.
     pub(super) fn len(&self) -> u64 {
         self.requests.iter().sum()
     }
 
-    /// What it takes on the drive at the least, by position and byte.
+    /// Measures the minimum costs on the drive, by positioning and by byte.
     pub(super) fn prices(&self) -> Result<Prices, Failed> {
         Prices::of(self.drive, self.region())
     }
 
-    /// What is asked for.
+    /// Returns the requests.
     pub(super) fn requests(&self) -> Result<impl Iterator<Item = Request> + use<>, Failed> {
         let workload = Workload::named(self.workload);
         let workload =
@@ -195,28 +196,29 @@ impl Scenario {
         Ok(sized.filter(|request| request.method == Method::Get && !request.uncacheable))
     }
 
-    /// Any preset, as the scenario has to have it.
+    /// Returns the options of a preset, adapted to the scenario.
     pub(super) fn options(&self, name: &str) -> Result<EngineOptions, Failed> {
         let preset = store::preset(name).ok_or_else(|| format!("there is no preset {name:?}"))?;
         let mut engine = EngineOptions::from(preset);
         engine.options.object_max = Some(self.largest);
         let format = &mut engine.format;
         if format.layout == LayoutName::Cluster && format.cluster_size.is_none() {
-            // What the product chooses for the undivided disk: an 8,192nd of it.
+            // The product's choice for the undivided disk: an 8,192nd of it.
             let size = (self.disk / 8_192).clamp(64 << 10, u64::from(*CLUSTER_SIZES.end()));
             format.cluster_size = Some(1 << size.ilog2());
         }
         Ok(engine)
     }
 
-    /// The paper's system: what it is given to hold objects is the paper's, the rest comes on top.
+    /// Returns the options of the paper's system: it has the paper's memory for objects; its tables
+    /// come on top.
     fn paper(&self) -> Result<EngineOptions, Failed> {
         let mut engine = self.options(self.paper)?;
         let tier = self.tier / u64::from(self.scale);
         engine.tier = Some(tier);
         engine.options.memory = 2 * tier;
         if self.paper == "ucfs" {
-            // 4 million entries (section 2.3.2), for larger disks in proportion.
+            // 4 million entries (section 2.3.2); for larger disks in proportion.
             let times = (self.disk / UCFS_DISK).max(1);
             let entries = Some((4 << 20) * times / u64::from(self.scale));
             engine.format.index.entries = entries;
@@ -227,14 +229,14 @@ impl Scenario {
         Ok(engine)
     }
 
-    /// Any preset with the memory that the paper's system takes in all.
+    /// Returns the options of a preset, with as much memory as the paper's system takes in total.
     pub(super) fn with_memory_of_paper(&self, name: &str) -> Result<EngineOptions, Failed> {
         let mut engine = self.options(name)?;
         engine.options.memory = self.memory()?;
         Ok(engine)
     }
 
-    /// Bytes of memory that the paper's system takes in all.
+    /// Returns the total bytes of memory of the paper's system.
     pub(super) fn memory(&self) -> Result<u64, Failed> {
         let machine = Machine::new(self.drive.drive()?);
         Ok(EngineCache::create(&machine, self.region(), &self.paper()?)?.shape().memory)
@@ -267,12 +269,12 @@ impl Scenario {
         Ok(engine)
     }
 
-    /// Lets a system run on the scenario.
+    /// Runs a system on the scenario.
     pub(super) fn run(&self, variant: &Variant, system: System) -> Result<Run, Failed> {
         self.run_with(variant, &self.system(system)?)
     }
 
-    /// Lets the engine run on the scenario as these options have it.
+    /// Runs the engine on the scenario with these options.
     pub(super) fn run_with(
         &self,
         variant: &Variant,
@@ -297,11 +299,11 @@ impl Scenario {
         }
     }
 
-    /// Lets a cache on the scenario's machine, whose engine this is, answer the requests; those
-    /// that warm up first.
+    /// Runs the requests on a cache of the scenario's machine, whose engine is `engine`; first
+    /// those of the warm-up.
     ///
     /// # Errors
-    /// The cache is broken.
+    /// The cache failed.
     pub(super) fn serve<S: WebCache>(
         &self,
         machine: &Machine,
@@ -320,11 +322,11 @@ impl Scenario {
         Ok(Run { figures, shape: engine.shape(), stored, objects })
     }
 
-    /// The least that the drive has to do: two LRU caches with all of the memory and all of the
-    /// disk for objects, nothing beside them; what is stored is written once, at the rate of a long
-    /// sequential write; what memory has not is read at that of a long read, with one positioning
-    /// for all objects of a directory that are wanted at about the same time. What has to be on the
-    /// drive within a second takes a write for each second in which something is stored.
+    /// Computes the minimum work of the drive. It assumes two LRU caches that use all of the memory
+    /// and all of the disk for objects alone. Stored objects are written once, at the rate of a
+    /// long sequential write. Misses of the memory are read at the rate of a long read, with one
+    /// positioning for all objects of a directory that are requested at about the same time. The
+    /// bound with durability adds a write for each second in which something is stored.
     pub(super) fn bound(&self) -> Result<Bound, Failed> {
         let prices = self.prices()?;
         let mut caches = TwoLevel::new(self.memory()?, self.region().len);
@@ -356,7 +358,7 @@ impl Scenario {
                             written_by = request.time_ms + 1_000;
                         }
                         if self.role == Role::Accelerator {
-                            // It comes from the file system.
+                            // The object is read from the file system.
                             positions += 1;
                             read += object.size;
                         }

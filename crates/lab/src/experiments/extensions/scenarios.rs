@@ -7,12 +7,12 @@ use crate::run::whole_cache::Pace;
 
 const MIB: u64 = 1 << 20;
 const GB: u64 = 1_000_000_000;
-/// Bytes of the Atlas 10K with three times the sectors, in whole mebibytes.
+/// Bytes of the Atlas 10K with three times the sectors, in whole MiB.
 const ATLAS: u64 = 26_277 * MIB;
-/// Bytes of the smallest drive of UNIFIED, in whole mebibytes.
+/// Bytes of the smallest drive of UNIFIED, in whole MiB.
 const ST320414A: u64 = 19_454 * MIB;
 
-/// What all experiments on scenarios have in common.
+/// The parameters that all experiments on scenarios share.
 pub(super) const PARAMETERS: [Parameter; 6] = [
     Parameter {
         name: "UCFS",
@@ -53,7 +53,7 @@ pub(super) const PARAMETERS: [Parameter; 6] = [
     },
 ];
 
-/// A scenario of UCFS: its trace, its requests and its disk.
+/// Returns a scenario of UCFS: its trace, its number of requests and its disk in GB.
 fn ucfs(name: &'static str, workload: &'static str, requests: u64, disk: u64) -> Scenario {
     Scenario {
         name,
@@ -111,7 +111,7 @@ fn unified(name: &'static str, workload: &'static str, drive: Model, tier: u64) 
     }
 }
 
-/// All of them, or of a quick run one of each paper.
+/// Returns all scenarios; in a quick run, one of each paper.
 pub(super) fn all(context: &Context<'_>) -> Vec<Scenario> {
     let all = [
         ucfs("BO1", "nlanr-bo1", 3_928_770, 16),
@@ -129,7 +129,7 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Scenario> {
     all.into_iter().filter_map(|scenario| sized(scenario, context.scale())).collect()
 }
 
-/// The scenarios that stand for the papers where there is no time for all.
+/// Returns the scenarios that represent the papers where all would take too long.
 pub(super) fn some(context: &Context<'_>) -> Vec<Scenario> {
     const SOME: [&str; 4] = ["SJ", "UC", "ClarkNet", "PolyMix-4, low end"];
     all(context).into_iter().filter(|scenario| SOME.contains(&scenario.name)).collect()

@@ -1,12 +1,12 @@
-//! What the machine of Secondary Storage Management permits at the best, whatever the space
-//! manager: bytes by bandwidth, and the reads that nobody can avoid.
+//! The bound of the machine of Secondary Storage Management, for any space manager: bytes divided
+//! by bandwidth, and the unavoidable reads.
 //!
-//! Both are measured on the same file system and drive, in a file as long as the managers'. What is
-//! stored is written once, in one long sequential write that goes round the file. What is read
-//! takes one positioning for all objects of a directory that are among [`TOGETHER`] reads in a row,
-//! ten of them on their way at a time and sorted by place, as LAZY-READS has it; all else that is
-//! read comes at the rate of a long sequential read. Nobody writes without moving the arm, and
-//! nobody who has to find objects again keeps no tables, so that it cannot be had.
+//! Both are measured on the same file system and drive, in a file as long as the managers'. Stored
+//! bytes are written once, in one long sequential write that wraps around in the file. Reads take
+//! one positioning for all objects of a directory that are among [`TOGETHER`] reads in a row; ten
+//! reads are in flight at a time and sorted by place, as in LAZY-READS. All other bytes are read at
+//! the rate of a long sequential read. No manager reaches the bound: each moves the arm to write,
+//! and keeps tables to find its objects.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,41 +22,41 @@ use crate::experiments::markatos::machine::{Machine, Trace};
 use crate::space::manager::SpaceError;
 use workload::two_level::Operation;
 
-/// Bytes of a call of a long write or read.
+/// Bytes per call of a long write or read.
 const STEP: u64 = 1 << 20;
 /// Bytes of a read of one object: a page of the file system.
 const PAGE: u64 = 8_192;
-/// Reads on their way at a time.
+/// Number of reads in flight at a time.
 const BATCH: usize = 10;
-/// Batches that are measured.
+/// Number of batches measured.
 const BATCHES: usize = 200;
 
-/// See the module.
+/// The minimum time of a trace on the machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
-    /// Seconds of writing what is stored.
+    /// Seconds for writing the stored bytes.
     pub(super) writing: f64,
-    /// Seconds of reading.
+    /// Seconds for reading.
     pub(super) reading: f64,
-    /// Bytes that are stored.
+    /// Bytes stored.
     stored: f64,
-    /// Requests, memory hits included.
+    /// Number of requests, memory hits included.
     gets: f64,
 }
 
 impl Bound {
-    /// As the managers' speed is told.
+    /// Returns the bound in gets per second, as for the managers.
     pub(super) fn gets_per_second(&self) -> f64 {
         self.gets / (self.writing + self.reading)
     }
 
-    /// Megabytes a second of a long sequential write.
+    /// Returns the rate of a long sequential write in MB/s.
     pub(super) fn write_rate(&self) -> f64 {
         self.stored / self.writing / 1e6
     }
 }
 
-/// The least that has to move.
+/// The minimum work: bytes stored, bytes read, and positionings.
 #[derive(Default)]
 struct Work {
     stored: u64,
@@ -87,7 +87,7 @@ impl Work {
     }
 }
 
-/// Measures it for `trace` and a file of which `utilization` is taken.
+/// Measures the bound for `trace` and a file with this `utilization`.
 pub(super) fn of(machine: Machine, trace: &Trace, utilization: f64) -> Result<Bound, Failed> {
     let executor = Executor::new(None, 1_700_000_000);
     let clock = executor.handle();
@@ -118,7 +118,7 @@ async fn measured(
     Ok(Bound { writing, reading, stored: work.stored as f64, gets })
 }
 
-/// Writes so many bytes, round and round.
+/// Writes `bytes` bytes, wrapping around in the file.
 async fn write(file: &FileDevice, len: u64, bytes: u64) -> std::io::Result<()> {
     let zeros = IoBuf::zeroed(STEP as usize).freeze();
     for step in 0..bytes.div_ceil(STEP) {
@@ -127,7 +127,7 @@ async fn write(file: &FileDevice, len: u64, bytes: u64) -> std::io::Result<()> {
     file.flush().await
 }
 
-/// Nanoseconds of a read of a page at a random place, ten at a time.
+/// Measures a read of a page at a random place, ten at a time, in nanoseconds.
 async fn positioning(clock: &Handle, file: &Rc<FileDevice>, len: u64) -> std::io::Result<f64> {
     let mut random = Rng::with_seed(1);
     let begun = clock.now();
@@ -145,7 +145,7 @@ async fn positioning(clock: &Handle, file: &Rc<FileDevice>, len: u64) -> std::io
     Ok(per(clock.now() - begun, (BATCHES * BATCH) as u64))
 }
 
-/// Nanoseconds of a byte of a long sequential read.
+/// Measures a long sequential read, in nanoseconds per byte.
 async fn sequential(clock: &Handle, file: &FileDevice, len: u64) -> std::io::Result<f64> {
     let begun = clock.now();
     let steps = (len / STEP).min(64);

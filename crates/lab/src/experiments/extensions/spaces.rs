@@ -1,9 +1,9 @@
 //! The product's layout as a space manager on the machine of Secondary Storage Management: the same
-//! operations, the same file on the same modelled Solaris UFS and drive, the same memory as
+//! operations, the same file on the same modelled Solaris UFS and drive, and the same memory as
 //! LAZY-READS-LOC.
 //!
-//! What is kept is decided in front of it, so that hits are the same but for what an engine gives
-//! up by itself. There is no admission: what is to be stored is an order.
+//! The caches in front decide what is kept, so hits are the same except for evictions by the engine
+//! itself. There is no admission: every store is carried out.
 
 use super::default::{FASTER, POSSIBLE};
 use super::space_bound;
@@ -11,7 +11,7 @@ use super::space_bound::Bound;
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Stated, Table};
 use crate::experiments::markatos::machine::{DISK, GETS, Machine, Manager, Product, Run};
 
-/// What this part is run with.
+/// The parameter for this part.
 pub(super) const PARAMETER: Parameter = Parameter {
     name: "LAZY-READS-LOC",
     value: "dec-1996 behind two LRU caches, the file sized for 71%, 76% and 95% utilization, on \
@@ -19,15 +19,15 @@ pub(super) const PARAMETER: Parameter = Parameter {
     from: "Secondary Storage Management, Methodology; as in markatos-fig-8",
 };
 
-/// Of the slots of a paper's file, those that are taken; the product gets a file as large.
+/// Shares of slots in use in the paper's file; the product gets a file of the same size.
 const UTILIZATIONS: [f64; 3] = [0.71, 0.76, 0.95];
 
-/// The product as the comparison has it: as many reads are under way as LAZY-READS holds back, and
-/// each goes to the host at once, whose elevator sorts what waits there.
+/// The product in the comparison: as many reads are in flight as LAZY-READS collects, and each goes
+/// to the host at once, whose elevator sorts the waiting ones.
 const LARDER: Product = Product { reads: 10, collected: 1, minute: false };
 
-/// What explains: the paper's best without its locality buffers, and what the product could be, or
-/// be driven as.
+/// Further runs that explain the result: the paper's best system without its locality buffers, and
+/// other ways to configure or drive the product.
 const OTHERS: [(&str, Option<Product>); 5] = [
     ("LAZY-READS", None),
     ("Larder, one read at a time", Some(Product { reads: 1, ..LARDER })),
@@ -36,15 +36,15 @@ const OTHERS: [(&str, Option<Product>); 5] = [
     ("Larder, unwritten for a minute", Some(Product { minute: true, ..LARDER })),
 ];
 
-/// What came of the utilizations.
+/// The results at the utilizations.
 pub(super) struct Compared {
-    /// The paper's best, and the product.
+    /// Runs of the paper's best system and of the product.
     runs: Vec<[Run; 2]>,
-    /// [`OTHERS`], at each utilization.
+    /// Runs of [`OTHERS`] at each utilization.
     others: Vec<Vec<Run>>,
-    /// What is possible at each utilization.
+    /// The bound at each utilization.
     bounds: Vec<Bound>,
-    /// Gets of each.
+    /// Number of gets in each run.
     gets: u64,
     note: String,
 }
@@ -85,23 +85,23 @@ impl Compared {
         runs[1].gets_per_second / runs[0].gets_per_second
     }
 
-    /// Which share of the speed that is possible, in percent.
+    /// Returns the share of the possible speed in percent.
     fn of_bound(run: &Run, bound: &Bound) -> f64 {
         100.0 * run.gets_per_second / bound.gets_per_second()
     }
 
-    /// How far the product is towards the goal: 1 is there.
+    /// Returns the product's progress towards the goal: 1 means reached.
     fn goal(runs: &[Run; 2], bound: &Bound) -> f64 {
         let possible = Compared::of_bound(&runs[1], bound) / 100.0 / POSSIBLE;
         (Compared::factor(runs) / FASTER).max(possible)
     }
 
-    /// Gets that were lost, in percent.
+    /// Returns the share of lost gets in percent.
     fn missing(&self, run: &Run) -> f64 {
         100.0 * run.missing as f64 / self.gets as f64
     }
 
-    /// Adds tables and a plot.
+    /// Adds the tables and a plot.
     pub(super) fn show(&self, outcome: Outcome) -> Outcome {
         let mut speeds = Table::new("space-speed", "As space managers: gets a second");
         let mut factors = Table::new(
@@ -157,7 +157,7 @@ impl Compared {
         outcome.table(self.work()).plot(plot)
     }
 
-    /// What each did on the disk.
+    /// Returns a table of the work of each on the disk.
     fn work(&self) -> Table {
         let title = "As space managers: speed, and what was read and written for it";
         let mut work = Table::new("space-work", title);
@@ -184,7 +184,7 @@ impl Compared {
         work
     }
 
-    /// In a sentence.
+    /// Describes the results in a sentence.
     pub(super) fn words(&self) -> String {
         let all = UTILIZATIONS.iter().zip(&self.runs).zip(&self.bounds);
         let each = all.map(|((share, runs), bound)| {

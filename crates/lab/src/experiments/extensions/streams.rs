@@ -1,10 +1,11 @@
-//! What the product keeps of two streams, one whose popularity drifts and one where it stands
-//! still, what that asks of the drive, and what each of its mechanisms has to do with it.
+//! An experiment on two streams, one whose popularity drifts and one whose popularity is static:
+//! what the product keeps, what that costs on the drive, and how much each of its mechanisms
+//! contributes.
 //!
-//! Each mechanism is taken away in turn. Beside them stand three rules of replacement that know
-//! every object and nothing of clusters, with the same bytes of disk: what they keep, the product
-//! could keep if it chose object by object. Hits are counted for each fifth of the run as well: a
-//! rule that trusts what it counted long ago loses hits as a drifting stream goes on.
+//! Each mechanism is removed in turn. For comparison there are three replacement policies that
+//! choose by object, without clusters, with the same bytes of disk: the product could keep as much
+//! if it chose object by object. Hits are also counted for each fifth of the run: a policy that
+//! trusts old counts loses hits as a drifting stream goes on.
 
 use std::cell::RefCell;
 
@@ -22,7 +23,7 @@ use crate::run::whole_cache::{
 use workload::generator::streams::STREAMS;
 use workload::request::Request;
 
-/// See the module.
+/// The experiment `beyond-streams`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-streams",
     paper: Paper::Beyond,
@@ -58,15 +59,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Parts of the counted requests.
+/// Number of parts of the counted requests.
 const PARTS: usize = 5;
-/// Percent of the requests that are to hit.
+/// The goal: percentage of requests that hit.
 const GOAL: f64 = 62.0;
 
-/// A mechanism that is taken away, and how.
+/// A removed mechanism: its name, and the change to the options.
 type Ablation = (&'static str, fn(&mut EngineOptions));
 
-/// The product as it comes, and what is changed of it.
+/// The product with its defaults, and its changes.
 const ENGINES: [Ablation; 7] = [
     (LARDER, |_| {}),
     ("no batches", |engine| engine.options.batch = 0),
@@ -82,7 +83,7 @@ const ENGINES: [Ablation; 7] = [
 const LARDER: &str = "Larder";
 const BYTES: &str = "prefer bytes";
 
-/// The rules that choose object by object.
+/// The policies that choose by object.
 const RULES: [(&str, PolicyName); 3] =
     [("FIFO", PolicyName::Fifo), (LRU, PolicyName::Lru), ("GDSF", PolicyName::Gdsf)];
 const LRU: &str = "LRU";
@@ -113,7 +114,7 @@ impl Count {
     }
 }
 
-/// What was kept in each part of the counted requests.
+/// Hits in each part of the counted requests.
 #[derive(Clone)]
 struct HitCounts {
     warm_up: u64,
@@ -147,16 +148,16 @@ impl HitCounts {
         all
     }
 
-    /// By how many points the worst part is below the first.
+    /// Returns by how many percentage points the worst part is below the first.
     fn fall(&self) -> f64 {
         let parts = self.parts.map(|part| part.hit_percent());
         let points = parts[0] - parts.into_iter().fold(f64::INFINITY, f64::min);
-        // Without what the last digits make of it.
+        // Rounded to suppress floating-point noise.
         (points * 1e6).round() / 1e6
     }
 }
 
-/// A cache whose answers are counted.
+/// A cache whose results are counted.
 struct Counted<'a> {
     cache: &'a EngineCache,
     kept: RefCell<HitCounts>,
@@ -175,7 +176,7 @@ impl WebCache for Counted<'_> {
     }
 }
 
-/// Who takes a stream.
+/// A system that a stream runs on.
 #[derive(Clone, Copy)]
 enum System {
     Engine(Ablation),
@@ -204,13 +205,13 @@ impl System {
     }
 }
 
-/// What came of a system on a stream.
+/// The result of a system on a stream.
 struct Measurement {
     stream: &'static str,
     drive: Model,
     system: System,
     kept: HitCounts,
-    /// What the drive did, where there is one.
+    /// The drive's figures; `None` for a policy, which has no drive.
     run: Option<Run>,
 }
 
@@ -219,7 +220,7 @@ impl Measurement {
         self.stream == stream && self.system.name() == name && self.drive == MAIN
     }
 
-    /// As tables name it.
+    /// Returns the name in tables.
     fn what(&self) -> String {
         let name = self.system.name();
         match self.drive == MAIN {
@@ -229,9 +230,9 @@ impl Measurement {
     }
 }
 
-/// What all run on.
+/// The drive of all systems.
 const MAIN: Model = Model::Flash("nvme_tlc");
-/// What the product as it comes runs on besides.
+/// The second drive of the product with its defaults.
 const DISK: Model = Model::Ucfs;
 
 fn scenarios(context: &Context<'_>, drive: Model) -> [Scenario; STREAMS.len()] {
@@ -257,7 +258,7 @@ fn scenarios(context: &Context<'_>, drive: Model) -> [Scenario; STREAMS.len()] {
     })
 }
 
-/// The product, changed so.
+/// Runs the product with a change.
 fn engine(
     variant: &Variant,
     scenario: &Scenario,
@@ -275,7 +276,7 @@ fn engine(
     Ok((counted.kept.into_inner(), run))
 }
 
-/// A rule by objects with the bytes of the disk.
+/// Runs a policy by object with the bytes of the disk.
 fn rule(variant: &Variant, scenario: &Scenario, name: PolicyName) -> Result<HitCounts, Failed> {
     let capacity = scenario.region().len;
     let parameters = Parameters { cost: Cost::Root, ..Parameters::new(capacity) };
@@ -309,10 +310,10 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(show(&measured.collect::<Vec<Measurement>>()))
 }
 
-/// A figure of a system; `None` where it has none.
+/// Computes a figure of a system; `None` if it has none.
 type Figure = fn(&Measurement) -> Option<f64>;
 
-/// The tables of all systems: name, heading, unit, figure.
+/// The tables of all systems: id, heading, unit, figure.
 const TABLES: [(&str, &str, &str, Figure); 6] = [
     ("hits", "Requests that hit", "%", |measured| Some(measured.kept.all().hit_percent())),
     ("byte-hits", "Bytes that hit", "%", |measured| Some(measured.kept.all().byte_percent())),
@@ -347,7 +348,7 @@ fn show(all: &[Measurement]) -> Outcome {
     lines(all).into_iter().fold(outcome, Outcome::plot)
 }
 
-/// A system on the main drive.
+/// Returns the measurement of a system on the main drive.
 fn find<'a>(all: &'a [Measurement], stream: &str, name: &str) -> Option<&'a Measurement> {
     all.iter().find(|measured| measured.is(stream, name))
 }
@@ -360,7 +361,7 @@ fn goal(all: &[Measurement]) -> Table {
     table
 }
 
-/// No part should be below the first by more than with LRU.
+/// For the product, no part should be further below the first than with LRU.
 fn popularity(all: &[Measurement]) -> Table {
     let title = "Points of hits by which the worst fifth is below the first";
     let mut table = Table::new("popularity", title);

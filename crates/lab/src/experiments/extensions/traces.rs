@@ -1,8 +1,8 @@
-//! The papers' traces, made up by the generator, at a length that an experiment can afford.
+//! The papers' traces, made by the generator, at an affordable length.
 //!
-//! A proxy's trace is made smaller as a whole (requests, the distance back to what is asked for
-//! again); a server's keeps its documents, and only its first requests are taken: fewer documents
-//! would be another server.
+//! A proxy's trace is scaled down as a whole (requests and reuse distances). A server's trace keeps
+//! all its documents and is cut after its first requests: with fewer documents it would be another
+//! server.
 
 use crate::experiment::Failed;
 use workload::generator::Workload;
@@ -11,12 +11,12 @@ use workload::generator::presets::{PRESETS, Preset};
 use workload::request::{Method, Request};
 use workload::trace::Access;
 
-/// The names of all of them: the five papers' proxies and servers.
+/// Returns the names of all traces: the proxies and servers of the five papers.
 pub(super) fn names() -> [&'static str; PRESETS.len()] {
     PRESETS.map(|preset| preset.name)
 }
 
-/// About `requests` requests like those of the trace; those that no cache may answer are left out.
+/// Returns about `requests` requests like those of the trace; uncacheable ones are left out.
 pub(super) fn requests(
     name: &str,
     seed: u64,
@@ -32,7 +32,7 @@ pub(super) fn requests(
     Ok(all.filter(|request| request.method == Method::Get && !request.uncacheable))
 }
 
-/// The request as one for a version: what has changed is another object, and the old one stays
+/// Returns the access for a version: a changed object counts as another one, and the old one stays
 /// until it is evicted.
 pub(super) fn access(request: &Request) -> Access {
     let object = u64::from(request.object) << 32 | u64::from(request.version);

@@ -1,11 +1,12 @@
-//! What another memory and another disk would do: hits and disk time by both sizes from one pass
+//! The effect of another memory and another disk: hits and disk time by both sizes from one pass
 //! over the trace, beside exact replays.
 //!
-//! LRU is a stack algorithm, so that one pass tells the hits of caches of all sizes. A memory of M
-//! bytes in front of a disk of D bytes, both LRU, answers what the curve has at M, the disk what it
-//! has at D beyond that. The drive's time follows by a price for each positioning and each byte,
-//! measured before any cache is run. What is replayed are LRU caches of one size each, where the
-//! curve must be right, and the product, which is no LRU cache: there it is an estimate.
+//! LRU is a stack algorithm, so one pass gives the hits of caches of all sizes. With a memory of M
+//! bytes in front of a disk of D bytes, both LRU, the memory hits what the curve says for M, and
+//! the disk hits the difference to the curve at D. The drive's time follows from a cost for each
+//! positioning and each byte, measured before any cache runs. Two kinds of caches are replayed: LRU
+//! caches of single sizes, where the curve must be exact, and the product, which is not an LRU
+//! cache, so the curve is an estimate for it.
 
 use store::policy::{PolicyName, Unit};
 
@@ -19,7 +20,7 @@ use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 
-/// See the module.
+/// The experiment `beyond-what-if`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-what-if",
     paper: Paper::Beyond,
@@ -51,9 +52,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Sizes, as multiples of a quarter of the paper's.
 const QUARTERS: [u64; 5] = [1, 2, 4, 8, 16];
-/// The paper's own.
+/// The paper's own size, in quarters.
 const OWN: u64 = 4;
-/// Bytes of the least size of a curve that is drawn.
+/// Smallest size in bytes that curves are drawn for.
 const LEAST: u64 = 1 << 20;
 
 /// The curves of one pass.
@@ -61,7 +62,7 @@ struct Curves {
     exact: Curve,
     tenth: Curve,
     bounded: Curve,
-    /// Mean bytes of a request.
+    /// Mean size of a request in bytes.
     mean: f64,
 }
 
@@ -69,13 +70,13 @@ struct Curves {
 #[derive(Clone, Copy)]
 struct Point {
     scenario: Scenario,
-    /// Quarters of the paper's memory and disk.
+    /// Memory and disk, in quarters of the paper's.
     memory: u64,
     disk: u64,
 }
 
 impl Point {
-    /// Bytes of objects in memory, and of the disk.
+    /// Returns the bytes of objects in memory, and of the disk.
     fn sizes(&self) -> [u64; 2] {
         let part = 4 * u64::from(self.scenario.scale);
         let whole = |bytes: u64| bytes.next_multiple_of(LEAST);
@@ -89,17 +90,17 @@ impl Point {
 
     fn run(&self, variant: &Variant) -> Result<Run, Failed> {
         let [tier, _] = self.sizes();
-        // The disk in quarters of the paper's; what is divided is the same for all.
+        // The disk in quarters of the paper's; the scale is the same for all.
         let scenario = Scenario { disk: self.scenario.disk / 4 * self.disk, ..self.scenario };
         let mut options = scenario.options("larder")?;
         options.tier = Some(tier);
-        // A first guess: the tables follow from the disk.
+        // A first guess; the tables depend on the disk.
         options.options.memory = 2 * tier + scenario.region().len / 64;
         scenario.run_with(variant, &options)
     }
 
-    /// Memory hits, all hits (in percent), and milliseconds of the drive for a request, as the
-    /// curve has them.
+    /// Returns the curve's estimates: memory hits and all hits in percent, and milliseconds of
+    /// drive time per request.
     fn estimate(&self, curves: &Curves, prices: &Prices) -> [f64; 3] {
         let [memory, disk] = self.sizes().map(|size| curves.exact.at(size));
         let requests = disk.requests as f64;
@@ -113,7 +114,8 @@ impl Point {
     }
 }
 
-/// The sizes that are replayed: both by one another's own.
+/// Returns the sizes to replay: each memory with the paper's disk, and each disk with the paper's
+/// memory.
 fn points(scenario: Scenario, quarters: &[u64]) -> Vec<Point> {
     let by_memory = quarters.iter().map(|memory| Point { scenario, memory: *memory, disk: OWN });
     let by_disk = quarters.iter().filter(|quarters| **quarters != OWN);
@@ -162,7 +164,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(Outcome { why: why(differences, off), ..outcome }.table(lru).table(product))
 }
 
-/// One pass over the requests of a scenario.
+/// Makes the curves in one pass over the requests of a scenario.
 fn pass(variant: &Variant, scenario: &Scenario) -> Result<Curves, Failed> {
     let tenth = Sampling::new(0.1).map_err(|why| Failed(why.to_string()))?;
     let curve = |sample| LruCurve::new(Unit::Bytes, sample).with_largest(scenario.largest);
@@ -185,7 +187,7 @@ fn pass(variant: &Variant, scenario: &Scenario) -> Result<Curves, Failed> {
     Ok(Curves { exact, tenth, bounded, mean: bytes as f64 / requests.max(1) as f64 })
 }
 
-/// The sizes at which LRU caches are replayed.
+/// Returns the sizes at which LRU caches are replayed.
 fn sizes(scenario: &Scenario, quarters: &[u64]) -> Vec<u64> {
     let sizes = points(*scenario, quarters).into_iter().flat_map(|point| point.sizes());
     let mut sizes: Vec<u64> = sizes.map(|size| size.max(scenario.largest.min(LEAST))).collect();
@@ -194,7 +196,7 @@ fn sizes(scenario: &Scenario, quarters: &[u64]) -> Vec<u64> {
     sizes
 }
 
-/// LRU caches of these sizes, one by one.
+/// Replays LRU caches of these sizes.
 fn replay(
     variant: &Variant,
     scenario: &Scenario,
@@ -212,7 +214,7 @@ fn replay(
     for request in variant.watch(scenario.len(), scenario.requests()?) {
         requests += 1;
         bytes += request.size;
-        // What is too large for the scenario is no business of its caches: it misses.
+        // Requests for objects above the scenario's limit are misses and bypass the caches.
         if request.size <= scenario.largest && !sweep.take(traces::access(&request)) {
             return Err(Failed::from("too many objects"));
         }
@@ -226,7 +228,8 @@ fn replay(
     Ok(sizes.into_iter().zip(sweep.finish().tallies.into_iter().map(all)).collect())
 }
 
-/// Adds the rows of a scenario; by how many points exact curve and samples are off at the most.
+/// Adds the rows of a scenario. Returns the maximum errors of the exact curve and the samples, in
+/// percentage points.
 fn exactly(
     table: &mut Table,
     scenario: &Scenario,
@@ -250,8 +253,8 @@ fn exactly(
     worst
 }
 
-/// Adds the rows of a scenario; by how much the estimates are off at the most: points of hits, and
-/// percent of the time.
+/// Adds the rows of a scenario. Returns the maximum errors of the estimates: percentage points of
+/// hits, and percent of the time.
 fn estimated(
     table: &mut Table,
     curves: &Curves,
@@ -333,7 +336,7 @@ fn plots(
     vec![hits, times]
 }
 
-/// Without what the last digits of both make of it.
+/// Rounds the difference to suppress floating-point noise.
 fn difference(estimate: f64, replayed: f64) -> f64 {
     ((estimate - replayed) * 1e6).round() / 1e6
 }

@@ -1,5 +1,5 @@
-//! How many bytes reach the drive for a byte that is stored: by preset and layout, by the size of
-//! objects, and by how fast they come.
+//! Bytes written to the drive per byte stored: by preset and layout, by object size, and by request
+//! rate.
 
 use device::Nanos;
 use store::{LayoutName, PRESETS};
@@ -12,7 +12,7 @@ use crate::experiment::{
 };
 use crate::run::whole_cache::{EngineOptions, Pace};
 
-/// See the module.
+/// The experiment `beyond-write-amplification`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "beyond-write-amplification",
     paper: Paper::Beyond,
@@ -46,24 +46,24 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Nanoseconds of a second.
+/// One second in nanoseconds.
 const SECOND: Nanos = 1_000_000_000;
-/// The layouts that are no preset's own but the product's with another one below.
+/// Layouts that no preset has by default; they run with the product's preset.
 const LAYOUTS: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
-/// Bytes of the objects of one size.
+/// Object sizes in bytes, for workloads with one size.
 const SIZES: [u64; 5] = [512, 2 << 10, 8 << 10, 32 << 10, 128 << 10];
-/// Who is shown by size.
+/// The presets measured by object size.
 const BY_SIZE: [&str; 4] = ["larder", "ucfs", "unified", "markatos-lazy-reads-loc"];
-/// Requests a second.
+/// Requests per second.
 const RATES: [u64; 4] = [1_000, 100, 10, 1];
-/// What the product is to write at most.
+/// The product's goal: maximum bytes written per byte stored.
 const GOAL: f64 = 1.05;
 
 /// A system on a scenario.
 #[derive(Clone, Copy)]
 struct Case {
     preset: &'static str,
-    /// In place of the preset's own.
+    /// The layout in place of the preset's own.
     layout: Option<LayoutName>,
     scenario: Scenario,
 }
@@ -81,7 +81,7 @@ impl Case {
     }
 }
 
-/// The scenario of all variants: a proxy's requests, faster than they came, on flash.
+/// Returns the scenario of all variants: a proxy's requests at a higher rate, on flash.
 fn scenario(context: &Context<'_>, rate: u64) -> Result<Scenario, Failed> {
     let scenario = scenarios::all(context).into_iter().find(|scenario| scenario.name == "UC");
     let scenario = scenario.ok_or("there is no stage of UC")?;
@@ -93,13 +93,14 @@ fn scenario(context: &Context<'_>, rate: u64) -> Result<Scenario, Failed> {
         pace: Pace::Every(SECOND / rate),
         requests,
         scale,
-        // Room for the tables of all presets and sizes.
+        // Enough memory for the tables of all presets and sizes.
         tier: 4 * scenario.tier,
         ..scenario
     })
 }
 
-/// As many requests for objects of one size as write the disk about once, and twice.
+/// Returns a scenario with objects of one size. Its warm-up writes the disk about once, and the
+/// counted requests write it once more.
 fn of_size(scenario: Scenario, size: u64, most: u64) -> Scenario {
     let disk = scenario.disk / u64::from(scenario.scale);
     let once = (disk * 3 / 2 / (size + 400)).clamp(500, most);
@@ -135,7 +136,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(show(of_systems, of_sizes, of_rates))
 }
 
-/// Who it is, and what came of it.
+/// Name and result of a case.
 type Row<'a> = (&'a str, &'a Run);
 
 fn show(of_systems: &[Row<'_>], of_sizes: &[Row<'_>], of_rates: &[Row<'_>]) -> Outcome {

@@ -1,4 +1,4 @@
-//! What the drive of a run spent its time on: a drive that passes everything on and counts.
+//! A drive that forwards all requests and measures what it spends its time on.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,28 +6,28 @@ use std::rc::Rc;
 use device::Nanos;
 use sim::drives::{Drive, Operation, Request, SECTOR};
 
-/// Bytes of a write up to which it is short: a block of the file system.
+/// Maximum bytes of a short write: a block of the file system.
 const SHORT: u64 = 8_192;
 
-/// Nanoseconds of the drive, seeks and rotation included.
+/// Nanoseconds that the drive was busy, seeks and rotation included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskTime {
-    /// Reads.
+    /// Time for reads.
     pub(crate) reads: Nanos,
-    /// Writes of at most a block of the file system.
+    /// Time for writes of at most a block of the file system.
     pub(crate) short_writes: Nanos,
-    /// Longer writes.
+    /// Time for longer writes.
     pub(crate) long_writes: Nanos,
 }
 
-/// See the module.
+/// A drive that measures its busy time.
 pub(super) struct Timed<D> {
     drive: D,
     time: Rc<Cell<DiskTime>>,
 }
 
 impl<D: Drive> Timed<D> {
-    /// The drive, and what it did so far.
+    /// Returns the drive and the shared record of its times.
     pub(super) fn new(drive: D) -> (Timed<D>, Rc<Cell<DiskTime>>) {
         let time = Rc::default();
         (Timed { drive, time: Rc::clone(&time) }, time)

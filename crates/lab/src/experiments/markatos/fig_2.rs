@@ -1,7 +1,7 @@
-//! M10, figure 2: what a proxy's memory cache leaves for the disk, mostly writes; and the mix of
-//! operations that the paper's other runs consist of.
+//! M10, figure 2: the operations that a proxy's memory cache leaves for the disk, mostly writes,
+//! and the mix of operations in the paper's other runs.
 //!
-//! Nothing but the two-level cache: no space manager and no disk take part.
+//! Only the two-level cache runs, without a space manager or a disk.
 
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
@@ -9,7 +9,7 @@ use crate::experiment::{
 use workload::generator::Workload;
 use workload::two_level::{CacheCounts, TwoLevel};
 
-/// See the module.
+/// The experiment `markatos-fig-2`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-2",
     paper: Paper::Markatos,
@@ -42,13 +42,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 const GETS: u64 = 5_000_000;
 const RUN: u64 = 1_058_206;
 
-/// Megabytes of the disk caches, the largest first.
+/// Sizes of the disk caches in MB, largest first.
 const DISKS: [u64; 5] = [8_192, 4_096, 2_048, 1_024, 512];
 
-/// The one of the mix.
+/// Size of the disk cache for the mix, in MB.
 const DISK: u64 = 2_048;
 
-/// What became of all gets, and of those of the mix.
+/// Counts of all gets, and of those of the mix.
 struct Counted {
     all: CacheCounts,
     run: CacheCounts,
@@ -62,7 +62,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let of = |disk: u64| DISKS.iter().position(|known| *known == disk).map(|at| &counted[at]);
     let mix = &of(DISK).ok_or("no disk of that size")?.run;
 
-    // Per 5 million gets, in millions: quick runs have fewer.
+    // Per 5 million gets, in millions, since quick runs have fewer.
     let millions = |count: u64, of: &CacheCounts| count as f64 / of.gets as f64 * GETS as f64 / 1e6;
     let mut operations = Table::new("operations", "Operations for 5 million gets");
     for (disk, Counted { all, .. }) in DISKS.iter().zip(&counted).rev() {
@@ -112,7 +112,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(Outcome::new(why).table(operations).table(shares).plot(plot))
 }
 
-/// What two caches do, with a `part`-th of everything.
+/// Runs the two caches with all amounts divided by `part`.
 fn count(variant: &Variant, disk: u64, part: u32, seed: u64) -> Result<Counted, Failed> {
     let workload = Workload::named("dec-1996").ok_or("no workload dec-1996 is known")?;
     let workload = workload.scaled(part);

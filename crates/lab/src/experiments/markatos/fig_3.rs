@@ -1,4 +1,4 @@
-//! M11, figure 3: what it costs to create and to delete a small file.
+//! M11, figure 3: the costs of creating and deleting a small file.
 
 use sim::drives::mechanical::Config;
 use sim::ffs::Parameters;
@@ -9,7 +9,7 @@ use crate::experiment::{
 use crate::space::file_caches;
 use crate::space::file_costs::{DeleteOrder, FileCost, measure};
 
-/// See the module.
+/// The experiment `markatos-fig-3`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-3",
     paper: Paper::Markatos,

@@ -3,7 +3,7 @@
 use super::machine::{FILES_DISK, FILES_GETS, Machine, Manager, PARAMETERS};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-fig-4`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-4",
     paper: Paper::Markatos,

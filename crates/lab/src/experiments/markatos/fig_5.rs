@@ -3,7 +3,7 @@
 use super::machine::{FILES_DISK, FILES_GETS, Machine, Manager, PARAMETERS};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-fig-5`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-5",
     paper: Paper::Markatos,
@@ -14,10 +14,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Thresholds in blocks of 512 bytes; a quick run has the first four.
+/// Thresholds in blocks of 512 bytes; a quick run uses the first four.
 const THRESHOLDS: [u32; 8] = [2, 10, 64, 256, 5, 20, 128, 512];
 
-/// Requests for 400,000 operations, in proportion to those of figure 4.
+/// Number of requests for 400,000 operations, in proportion to figure 4.
 const GETS: u64 = FILES_GETS / 3 * 4;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
@@ -35,7 +35,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         times.row(format!("{blocks} blocks"), "s", Stated::Nothing, time(place));
     }
     let best = (0..runs.len()).map(time).fold(f64::INFINITY, f64::min);
-    // A block more, below 10 blocks, and between 10 and 256.
+    // Gain per additional block, below 10 blocks and between 10 and 256.
     let below = (time(0) - time(1)) / f64::from(thresholds[1] - thresholds[0]);
     let above = (time(1) - time(3)) / f64::from(thresholds[3] - thresholds[1]);
     let mut shape = Table::new("shape", "Where the threshold matters");

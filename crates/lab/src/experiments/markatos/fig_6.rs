@@ -3,7 +3,7 @@
 use super::machine::{DISK, GETS, Host, Machine, Manager, PARAMETERS, Run, time_axes};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-fig-6`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-6",
     paper: Paper::Markatos,
@@ -16,10 +16,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 const NAMES: [&str; 2] = ["STREAM", "STREAM-PACKETIZER"];
 
-/// Gets per second of BUDDY (table 2), times what the text says below 72%.
+/// The paper's factors over BUDDY below 72% utilization (from its text).
 const PAPER_LOW: [f64; 2] = [2.0, 2.5];
 
-/// What of the host is varied, for BUDDY and STREAM at 71%; a quick run has the last only.
+/// Changes of the host, measured for BUDDY and STREAM at 71%; a quick run has only the last.
 const VARIED: [Host; 3] = [Host::FewPages, Host::EarlySync, Host::Through];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
@@ -53,7 +53,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let factor =
         |name: usize, place: usize| of(name, place).gets_per_second / buddy.gets_per_second;
 
-    // Where 95% is among them.
+    // Index of 95%.
     let high = 2;
     let mut factors = Table::new("factor", "How much faster than BUDDY");
     for (index, name) in NAMES.iter().enumerate() {
@@ -84,7 +84,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(Outcome::new(why).table(factors).table(times).table(hosts).table(details).plot(plot))
 }
 
-/// Times by utilization; BUDDY's does not depend on it.
+/// Plots times by utilization; BUDDY's does not depend on it.
 fn plot(utilizations: &[f64], buddy: &Run, streams: &[Run]) -> Plot {
     let level = |run: &Run| {
         utilizations.iter().map(|share| (share * 100.0, run.seconds(GETS))).collect::<Vec<_>>()
@@ -106,7 +106,7 @@ fn plot(utilizations: &[f64], buddy: &Run, streams: &[Run]) -> Plot {
     plot
 }
 
-/// What a host that is different makes of BUDDY and of STREAM, whose runs are pairs.
+/// Returns a table of BUDDY and STREAM, whose runs come in pairs, on each changed host.
 fn hosts(varied: &[Host], runs: &[Run]) -> Table {
     let mut hosts = Table::new("varied", "Gets per second, if one thing of the host is different");
     for (host, pair) in varied.iter().zip(runs.chunks_exact(2)) {
@@ -118,8 +118,8 @@ fn hosts(varied: &[Host], runs: &[Run]) -> Table {
     hosts
 }
 
-/// What differs from the paper; of STREAM's and the packetizer's factors at 71% and at 95%, and of
-/// BUDDY and STREAM when every write is on the disk at once.
+/// Explains the differences from the paper. Takes the factors of STREAM and the packetizer at 71%
+/// and at 95%, and the speeds of BUDDY and STREAM if every write goes to the disk at once.
 fn why(
     [stream, packets, full_stream, full_packets]: [f64; 4],
     [buddy_through, stream_through]: [f64; 2],
@@ -145,7 +145,7 @@ fn why(
     )
 }
 
-/// What was reached, and what it did on the disk, of each run of the two streams.
+/// Returns a table of the utilization and the disk work in each run of the two streams.
 fn details(utilizations: &[f64], streams: &[Run]) -> Table {
     let mut details = Table::new("details", "On the disk");
     let names = utilizations.iter().flat_map(|share| NAMES.map(|name| (share * 100.0, name)));

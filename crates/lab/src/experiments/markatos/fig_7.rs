@@ -3,7 +3,7 @@
 use super::machine::{DISK, GETS, Machine, Manager, PARAMETERS, time_axes};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-fig-7`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-7",
     paper: Paper::Markatos,
@@ -39,7 +39,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let mut gains = Table::new("gain", "Faster than STREAM-PACKETIZER");
     for (place, share) in utilizations.iter().enumerate() {
         for (index, name) in NAMES.iter().enumerate().skip(1) {
-            // The paper's file system broke the batches: its number stands beside that.
+            // The paper's number applies to the broken batches: its file system split them.
             let paper = if index == 2 { Stated::Number(10.0) } else { Stated::AtLeast(10.0) };
             gains.row(format!("{name} at {:.0}%", share * 100.0), "%", paper, gain(index, place));
         }

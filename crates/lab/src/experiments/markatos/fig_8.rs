@@ -3,7 +3,7 @@
 use super::machine::{DISK, GETS, Machine, Manager, PARAMETERS, time_axes};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-fig-8`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-fig-8",
     paper: Paper::Markatos,
@@ -14,7 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Locality buffers; 0 is LAZY-READS.
+/// Numbers of locality buffers; 0 is LAZY-READS.
 const BUFFERS: [u16; 4] = [0, 8, 32, 128];
 
 fn name(buffers: u16) -> String {

@@ -1,19 +1,18 @@
 //! The paper's machine: a Seagate ST15150 under Solaris UFS, its trace behind two LRU caches, and
 //! the space managers on it, in virtual time.
 //!
-//! A full run is as large as the paper's. A quick one is divided by one number: requests, both
-//! caches, the page cache, and so the file that the managers write. Hit rates and the mix of
-//! operations stay; seeks become shorter, because a smaller file covers less of the disk. The
-//! drive, the file system's rules, the number of locality buffers and of reads that wait for one
-//! another stay as they are.
+//! A full run is as large as the paper's. A quick one divides requests, both caches, the page
+//! cache, and thus the managers' file, by one number. Hit rates and the mix of operations stay;
+//! seeks become shorter, because a smaller file covers less of the disk. The drive, the file
+//! system's rules, the number of locality buffers and the size of read batches stay unchanged.
 //!
-//! The engine's file grows as it is written, as BUDDY's do, and takes writes of whole slots, as the
-//! paper's programs made them: pages are the host's affair.
+//! The engine's file grows as it is written, as BUDDY's files do. It is written in whole slots, as
+//! by the paper's programs; the host handles pages.
 //!
-//! The operations are computed once, and all managers get the same ones. One is under way at a
-//! time, but for reads of LAZY-READS: writes go on while they collect, and wait while a whole
-//! batch of them is with the file system, or while one of them is of the object that comes next.
-//! Then the engine is told that no others will come, and sends what it has.
+//! The operations are computed once and are the same for all managers. One operation runs at a
+//! time, except for reads of LAZY-READS. Writes continue while reads collect. They wait while a
+//! whole batch of reads is with the file system, or while the next object has a read in flight. The
+//! engine is then told that no further reads will come, and sends those that it has.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -41,7 +40,7 @@ use workload::generator::Workload;
 use workload::request::Object;
 use workload::two_level::{CacheCounts, Operation, TwoLevel};
 
-/// Requests of the paper's runs of a million operations (note 3).
+/// Number of requests of the paper's runs of a million operations (note 3).
 pub(crate) const GETS: u64 = 1_058_206;
 
 /// Bytes of the memory cache.
@@ -50,39 +49,40 @@ const MEMORY: u64 = 512 << 20;
 /// Bytes of the disk cache of those runs.
 pub(crate) const DISK: u64 = 2 << 30;
 
-/// Bytes that the machine has for pages of files; the paper does not say.
+/// Bytes of the page cache; the paper does not state it.
 const PAGES: u64 = 64 << 20;
 
-/// Longer than any run. So long may a read of LAZY-READS wait, too: the paper's runs have no bound,
-/// and with one of a few milliseconds ten reads never come together in a stream of writes. When
-/// the program waits for its reads, they go out.
+/// Longer than any run. Also the time that a read of LAZY-READS may wait: the paper's runs have no
+/// bound, and with a bound of a few milliseconds ten reads never come together in a stream of
+/// writes. When the program waits for its reads, they are sent.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// What the engine stores beside a body: header, key and metadata.
+/// Bytes that the engine stores besides a body: header, key and metadata.
 const RECORD: u64 = 440;
 
-/// Runs until an engine's file has the utilization that is wanted, and how near it comes to it.
+/// Maximum number of runs to reach the utilization of an engine's file, and its tolerance.
 const ATTEMPTS: usize = 4;
 const EXACTLY: f64 = 0.005;
 
-/// How often the utilization is looked at in the second half of the operations.
+/// Number of utilization samples in the second half of the operations.
 const LOOKS: usize = 100;
 
-/// Requests of the runs of figure 4, which the first rows of table 2 repeat, and their disk.
+/// Number of requests and bytes of disk in the runs of figure 4, which the first rows of table 2
+/// repeat.
 pub(super) const FILES_GETS: u64 = 398_034;
 pub(super) const FILES_DISK: u64 = 1 << 30;
 
-/// Shares of the slots that are taken, where figures 6 to 8 are drawn: first those of the paper's
-/// text, which are all that a quick run has. A file with more room does not fit on the disk.
+/// Utilizations of the slots for figures 6 to 8. Those of the paper's text come first; a quick run
+/// has only these. A larger file would not fit on the disk.
 const UTILIZATIONS: [f64; 5] = [0.71, 0.76, 0.95, 0.85, 0.9];
 
-/// The axes of figures 6 to 8.
+/// Returns the axes of figures 6 to 8.
 pub(super) fn time_axes() -> (Axis, Axis) {
     let y = Axis::linear("time of 1,000,000 operations (s)");
     (Axis::linear("disk utilization (%)").range(65.0, 100.0), y)
 }
 
-/// What every experiment with the machine states.
+/// The parameters that all experiments on the machine share.
 pub(super) const PARAMETERS: [Parameter; 7] = [
     Parameter {
         name: "scale",
@@ -121,25 +121,25 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
     },
 ];
 
-/// A machine that is divided.
+/// The paper's machine, divided by a number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// By what.
+    /// The divisor.
     pub(super) divisor: u32,
-    /// What its file system is like.
+    /// The variant of its file system.
     host: Host,
 }
 
-/// What of the host differs from the set-up, to see what it comes to.
+/// A change of the host, to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Host {
-    /// Nothing.
+    /// No change.
     AsSetUp,
     /// An eighth of the memory for pages.
     FewPages,
-    /// What waits to be written is written every five seconds.
+    /// Dirty pages are written every five seconds.
     EarlySync,
-    /// What is written is on the disk when the call returns.
+    /// Writes are on the disk when the call returns.
     Through,
 }
 
@@ -166,17 +166,18 @@ impl Host {
 }
 
 impl Machine {
-    /// As large as the scale of the run permits.
+    /// Returns the machine for the scale of the run.
     pub(crate) fn of(context: &Context<'_>) -> Machine {
         Machine { divisor: context.size(256, 64, 1), host: Host::AsSetUp }
     }
 
-    /// The same with another file system.
+    /// Returns the machine with another file system.
     pub(super) fn on(self, host: Host) -> Machine {
         Machine { host, ..self }
     }
 
-    /// The operations of `gets` requests to a disk cache of `disk` bytes, both before dividing.
+    /// Returns the operations of `gets` requests to a disk cache of `disk` bytes, both before
+    /// division.
     pub(crate) fn trace(self, seed: u64, gets: u64, disk: u64) -> Result<Trace, Failed> {
         let workload = Workload::named("dec-1996").ok_or("no workload dec-1996 is known")?;
         let by = u64::from(self.divisor);
@@ -184,12 +185,13 @@ impl Machine {
         Ok(Trace::new(requests, TwoLevel::new(MEMORY / by, disk / by)))
     }
 
-    /// The utilizations of figures 6 to 8, the ones of the paper's text (71%, 76%, 95%) first.
+    /// Returns the utilizations of figures 6 to 8; those of the paper's text (71%, 76%, 95%) come
+    /// first.
     pub(super) fn utilizations(context: &Context<'_>) -> &'static [f64] {
         &UTILIZATIONS[..context.pick(3, UTILIZATIONS.len())]
     }
 
-    /// What plots say of the scale.
+    /// Returns the note on the scale for plots.
     pub(crate) fn note(self) -> String {
         match self.divisor {
             1 => "As large as the paper's.".to_owned(),
@@ -200,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// What a quick run does to the result, for the end of a paragraph.
+    /// Returns the effect of a quick run on the result, for the end of a paragraph.
     pub(super) fn smaller(self) -> String {
         match self.divisor {
             1 => String::new(),
@@ -213,19 +215,19 @@ impl Machine {
         }
     }
 
-    /// Solaris UFS on the whole drive, its caches divided.
+    /// Creates Solaris UFS on the whole drive, with its caches divided.
     pub(crate) fn file_system(self, clock: &Handle) -> Result<Ffs, SpaceError> {
         self.timed(clock).map(|(ffs, _)| ffs)
     }
 
-    /// The same, and what its drive spends its time on.
+    /// Creates the file system, and the record of its drive's times.
     fn timed(self, clock: &Handle) -> Result<(Ffs, Rc<Cell<DiskTime>>), SpaceError> {
         let drive = file_caches::write_through_drive("st15150", Config::Shipped)?;
         let (drive, time) = Timed::new(drive);
         let disk = file_caches::disk(clock, drive, None);
         let by = self.divisor;
         let parameters = ffs::Parameters::solaris_ufs(PAGES / u64::from(by));
-        // A page cache below this is none: only a run at the smoke scale comes to it.
+        // A smaller page cache would not work; only the smoke scale gets here.
         let memory = parameters.memory.max(16 * u64::from(parameters.cluster));
         let parameters = self.host.changed(ffs::Parameters { memory, ..parameters });
         let names = match parameters.names {
@@ -237,8 +239,8 @@ impl Machine {
         Ok((ffs, time))
     }
 
-    /// Runs `trace` through `manager`. Of an engine that lays its file out in slots, as often as it
-    /// takes until the file has the size at which the share of them is taken that is wanted.
+    /// Runs `trace` through `manager`. For an engine with slots, it repeats the run until the file
+    /// has the size that gives the wanted utilization.
     pub(crate) fn run(
         self,
         variant: &Variant,
@@ -251,7 +253,7 @@ impl Machine {
         let mut len = trace.file_len(engine.utilization);
         let mut run = self.run_on(variant, manager, trace, len)?;
         for _ in 1..ATTEMPTS {
-            // Of a file of clusters it is not a number.
+            // For a file of clusters, the utilization is NaN.
             let off = run.utilization / 100.0 - engine.utilization;
             if off.is_nan() || off.abs() <= EXACTLY {
                 break;
@@ -263,7 +265,7 @@ impl Machine {
         Ok(run)
     }
 
-    /// One run; an engine's file is `len` bytes long.
+    /// Runs once; an engine's file is `len` bytes long.
     fn run_on(
         self,
         variant: &Variant,
@@ -283,12 +285,12 @@ impl Machine {
     }
 }
 
-/// What a space manager is to do, and for how many requests.
+/// The operations for a space manager, and the requests that they come from.
 pub(crate) struct Trace {
     operations: Vec<Operation>,
-    /// What the caches in front of it did.
+    /// Counts of the caches in front of it.
     pub(crate) counts: CacheCounts,
-    /// The most bytes of slots that the engine needs for what is kept at a time.
+    /// Maximum bytes of slots that the engine needs at one time.
     peak: u64,
 }
 
@@ -312,24 +314,24 @@ impl Trace {
         Trace { operations, counts: cache.counts(), peak }
     }
 
-    /// Operations.
+    /// Returns the number of operations.
     pub(super) fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// What is to be done, in order.
+    /// Returns the operations in order.
     pub(crate) fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// Bytes of the engine's file when about so much of its slots is taken.
+    /// Returns the length of the engine's file at about this utilization of its slots.
     pub(crate) fn file_len(&self, utilization: f64) -> u64 {
-        // Superblocks, journal and saved index take a few percent beside the slots.
+        // Superblocks, journal and saved index take a few percent in addition to the slots.
         file_len((self.peak as f64 / utilization * 1.02) as u64 + (1 << 20))
     }
 }
 
-/// The length of a file of about `len` bytes.
+/// Rounds `len` up to a valid file length.
 fn file_len(len: u64) -> u64 {
     len.max(store::CACHE_SIZE_MIN).next_multiple_of(8_192)
 }
@@ -337,13 +339,13 @@ fn file_len(len: u64) -> u64 {
 /// A way of keeping objects on the machine's disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Manager {
-    /// M1.
+    /// M1: a file per object in one directory.
     Simple,
-    /// M2.
+    /// M2: a file per object in Squid's tree of directories.
     Squid,
-    /// M3.
+    /// M3: a file per object in a directory per server.
     MultipleDirs,
-    /// M4 as the paper has it, on many files, with this threshold in blocks.
+    /// M4 as in the paper, on many files, with this threshold in blocks.
     Buddy(u32),
     /// The engine on one large file.
     Engine(Engine),
@@ -353,66 +355,68 @@ pub(crate) enum Manager {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Engine {
     preset: &'static str,
-    /// Slots taken of all slots when the cache is full, as a share.
+    /// Share of slots in use when the cache is full.
     utilization: f64,
-    /// Locality buffers; 0: none.
+    /// Number of locality buffers; 0: none.
     buffers: u16,
-    /// Batches of reads are broken into runs of so many; 0: not.
+    /// Batches of reads are split into runs of this many; 0: no split.
     split: usize,
-    /// Clusters are as large as the engine chooses for the undivided file, not for this one.
+    /// True if clusters have the size that the engine chooses for the undivided file.
     undivided_clusters: bool,
-    /// Reads under way at a time, while the program goes on; `None`: as many as a batch has.
+    /// Reads in flight at a time, while the program goes on; `None`: as many as a batch has.
     reads: Option<usize>,
-    /// Reads that the engine hands on together, sorted; `None`: the preset's.
+    /// Number of reads that the engine submits together, sorted; `None`: the preset's.
     collected: Option<usize>,
-    /// How long what is stored may stay unwritten and unflushed; `None`: the preset's.
+    /// How long stored objects may stay unwritten and unflushed; `None`: the preset's.
     unwritten: Option<Duration>,
 }
 
-/// How the product is driven, and what of it is not as it comes.
+/// How the product is driven, and its changes from the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Product {
-    /// Reads under way at a time, while the program goes on; 1: it waits for each.
+    /// Reads in flight at a time, while the program goes on; 1: it waits for each.
     pub(crate) reads: usize,
-    /// Reads that the engine hands on together, sorted; 1: each at once, as it comes.
+    /// Number of reads that the engine submits together, sorted; 1: each at once.
     pub(crate) collected: usize,
-    /// What is stored may stay unwritten for a minute, as the papers' systems leave it for longer.
+    /// True if stored objects may stay unwritten for a minute; the papers' systems leave them
+    /// longer.
     pub(crate) minute: bool,
 }
 
 impl Manager {
-    /// M6.
+    /// Returns M6 at this utilization.
     pub(super) fn stream(utilization: f64) -> Manager {
         Manager::engine("markatos-stream", utilization, 0)
     }
 
-    /// M7.
+    /// Returns M7 at this utilization.
     pub(super) fn pack(utilization: f64) -> Manager {
         Manager::engine("markatos-stream-pack", utilization, 0)
     }
 
-    /// M7 with locality buffers.
+    /// Returns M7 with locality buffers.
     pub(super) fn pack_loc(utilization: f64, buffers: u16) -> Manager {
         Manager::engine("markatos-stream-pack", utilization, buffers)
     }
 
-    /// M8.
+    /// Returns M8 at this utilization.
     pub(crate) fn lazy(utilization: f64) -> Manager {
         Manager::engine("markatos-lazy-reads", utilization, 0)
     }
 
-    /// M8 with batches that the file system breaks into runs of four, as the paper observed.
+    /// Returns M8 with batches that the file system splits into runs of four, as the paper
+    /// observed.
     pub(super) fn lazy_split(utilization: f64) -> Manager {
         Manager::Engine(Engine { split: 4, ..Engine::new("markatos-lazy-reads", utilization) })
     }
 
-    /// M9.
+    /// Returns M9 with `buffers` locality buffers.
     pub(crate) fn lazy_loc(utilization: f64, buffers: u16) -> Manager {
         Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
     }
 
-    /// The engine as the product comes but for `product`, on a file as large as the others have at
-    /// `utilization`.
+    /// Returns the engine with the product's defaults except for `product`, on a file as large as
+    /// the others' at `utilization`.
     pub(crate) fn product(utilization: f64, product: Product) -> Manager {
         let Product { reads, collected, minute } = product;
         Manager::Engine(Engine {
@@ -444,30 +448,30 @@ impl Engine {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// Requests, memory hits included, by the completion time of the operations.
+    /// Requests, memory hits included, divided by the completion time of the operations.
     pub(crate) gets_per_second: f64,
-    /// Share of the slots that was taken, in percent, on average over the second half of the
-    /// operations; of files and clusters, not a number.
+    /// Share of slots in use in percent, on average over the second half of the operations; NaN for
+    /// files and clusters.
     pub(super) utilization: f64,
-    /// Requests to the disk.
+    /// Number of requests to the disk.
     pub(crate) accesses: u64,
-    /// Pages that were read because a part of them was to be written.
+    /// Number of pages read because only a part of them was written.
     pub(crate) page_reads: u64,
-    /// Requests to the disk, and megabytes: reads of the managers' files.
+    /// Reads of the managers' files: requests to the disk, and MB.
     pub(crate) reads: [f64; 2],
-    /// The same of writes.
+    /// Writes of the managers' files, likewise.
     pub(crate) writes: [f64; 2],
-    /// What the disk was busy with, preparation included.
+    /// Busy time of the disk, preparation included.
     pub(crate) disk: DiskTime,
-    /// Objects that the manager did not take, or gave up by itself.
+    /// Number of objects that the manager refused or evicted by itself.
     pub(crate) missing: u64,
 }
 
 impl Run {
-    /// Seconds that the paper's `gets` requests take at this rate.
+    /// Returns the seconds that the paper's `gets` requests take at this rate.
     pub(super) fn seconds(&self, gets: u64) -> f64 {
         gets as f64 / self.gets_per_second
     }
@@ -521,19 +525,19 @@ impl Driver<'_> {
         let device = Rc::new(FileDevice::reserve(ffs, "cache", len).map_err(error)?);
         let bytes = LocalityOptions { buffers, bytes: 64 << 10 };
         let options = Options {
-            // So little that what the engine has in memory, the cache in front has, too.
+            // Everything in this little memory is also in the cache in front of the engine.
             memory: MEMORY / u64::from(self.machine.divisor) / 2,
-            // The driver says what goes.
+            // The driver decides on evictions.
             fill_percent: Some(99),
             locality: (buffers > 0).then_some(bytes),
             read_batch_timeout: NEVER,
-            // However long the disk takes, the program waits.
+            // The program waits for the disk without a limit.
             stall_bound: NEVER,
             read_batch_split: split,
             read_batch: engine.collected.unwrap_or(preset.options.read_batch),
             durability_bound: engine.unwritten.unwrap_or(preset.options.durability_bound),
             flush_interval: engine.unwritten.unwrap_or(preset.options.flush_interval),
-            // The paper's programs wrote slots; pages are the host's.
+            // The paper's programs wrote slots; the host handles pages.
             write_page: 512,
             ..preset.options
         };
@@ -559,7 +563,7 @@ impl Driver<'_> {
         self.drive(ffs, space, batch, utilization).await
     }
 
-    /// All operations, and everything to the disk at the end.
+    /// Runs all operations, then brings everything to the disk.
     async fn drive<M: SpaceManager + 'static>(
         &self,
         ffs: &Ffs,
@@ -578,7 +582,7 @@ impl Driver<'_> {
                 (taken, looks) = (taken + utilization(), looks + 1);
             }
             if lazy.is_reading(operation.object().id) {
-                // Operations on one object come one after another: the program goes on when its
+                // Operations on one object run one after another: the program continues when its
                 // reads are done, and no other read will join them.
                 lazy.wait(1, &*manager).await;
             }
@@ -624,13 +628,13 @@ impl Driver<'_> {
     }
 }
 
-/// Reads that the program does not wait for one by one: it goes on while they collect, and waits
-/// while as many as a batch has are with the file system.
+/// Reads that the program does not wait for individually: it continues while they collect, and
+/// waits while a whole batch is with the file system.
 #[derive(Default)]
 struct LazyReads {
-    /// How many are under way, and how many found nothing.
+    /// Number of reads in flight, and of reads that found nothing.
     state: Rc<Cell<(usize, u64)>>,
-    /// Of which objects.
+    /// The objects being read.
     objects: Rc<RefCell<Vec<u32>>>,
     failed: Rc<RefCell<Option<SpaceError>>>,
     ended: Rc<Notify>,
@@ -661,15 +665,15 @@ impl LazyReads {
         }));
     }
 
-    /// Whether a read of this object is under way.
+    /// Returns whether a read of this object is in flight.
     fn is_reading(&self, object: u32) -> bool {
         self.objects.borrow().contains(&object)
     }
 
-    /// Until fewer than `batch` of them are under way. No other read will come meanwhile: what
-    /// waits for company goes out.
+    /// Waits until fewer than `batch` reads are in flight. No other read comes meanwhile, so
+    /// collected reads are sent.
     async fn wait<M: SpaceManager>(&self, batch: usize, manager: &M) {
-        // What is in memory is there at once, what is not joins those that wait.
+        // Reads from memory complete at once; the others join the collected ones.
         yield_now().await;
         if self.state.get().0 < batch {
             return;
@@ -681,13 +685,13 @@ impl LazyReads {
         manager.hold_reads(true);
     }
 
-    /// How many found nothing.
+    /// Returns the number of reads that found nothing.
     fn end(self) -> Result<u64, SpaceError> {
         self.failed.take().map_or(Ok(self.state.get().1), Err)
     }
 }
 
-/// Reads an object and compares what came; whether it was there.
+/// Reads an object and verifies it; returns whether it was there.
 async fn read<M: SpaceManager>(manager: Rc<M>, object: Object) -> Result<bool, SpaceError> {
     match manager.read(&object).await? {
         Read::Body(parts) => replay::check(&object, &parts).map(|()| true),

@@ -1,9 +1,9 @@
-//! M8, M9, table 1: what LAZY-READS and locality buffers each add to STREAM-PACKETIZER at 71%.
+//! M8, M9, table 1: the gains of LAZY-READS and of locality buffers over STREAM-PACKETIZER at 71%.
 
 use super::machine::{DISK, GETS, Machine, Manager, PARAMETERS};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-table-1`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-table-1",
     paper: Paper::Markatos,
@@ -26,7 +26,7 @@ fn managers() -> [(&'static str, Manager, f64); 4] {
     ]
 }
 
-/// Gets per second of table 2, where it has them: the paper's two tables differ.
+/// Gets per second of table 2, where it states them: the paper's two tables disagree.
 const TABLE_2: [Option<f64>; 4] = [Some(358.0), Some(396.0), None, Some(495.0)];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {

@@ -3,7 +3,7 @@
 use super::machine::{DISK, FILES_DISK, FILES_GETS, GETS, Machine, Manager, PARAMETERS, Run};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `markatos-table-2`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "markatos-table-2",
     paper: Paper::Markatos,
@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// The utilization of table 1.
 const UTILIZATION: f64 = 0.71;
 
-/// Name, whether it runs as in figure 4, the paper's gets per second.
+/// Name, manager, whether it runs as in figure 4, the paper's gets per second.
 fn managers() -> [(&'static str, Manager, bool, f64); 8] {
     [
         ("SIMPLE", Manager::Simple, true, 14.0),

@@ -1,5 +1,5 @@
-//! Beyond the paper: fleets of 2 to 200 nodes, ours beside consistent hashing, asking all,
-//! summaries and full replication; and ours without each of its parts.
+//! Beyond the paper: fleets of 2 to 200 nodes. Larder's fleet beside consistent hashing, asking all
+//! nodes, summaries and full replication; also without each of its parts.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
 
-/// See the module.
+/// The experiment `olaru-tichy-nodes`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-nodes",
     paper: Paper::OlaruTichy,
@@ -50,7 +50,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Nodes of the comparison of parts.
+/// Number of nodes in the comparison of parts.
 const OF_PARTS: usize = 20;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
@@ -104,7 +104,7 @@ fn in_memory(counts: &Counts) -> f64 {
     counts.share(&[Source::Memory, Source::PeerMemory])
 }
 
-/// KiB of documents and messages between nodes for a request.
+/// Returns the KiB of documents and messages between nodes per request.
 fn between(counts: &Counts) -> f64 {
     let bytes = counts.between[1] + counts.messages[1];
     bytes as f64 / 1_024.0 / counts.requests.max(1) as f64

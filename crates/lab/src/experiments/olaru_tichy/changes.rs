@@ -1,6 +1,6 @@
 //! Beyond the paper: the minute after a node dies, after one joins, and while one is slow.
 //!
-//! Each arm has the same requests as one in which nothing happens: what is extra is the difference.
+//! Each arm has the same requests as an arm without events; the extra requests are the difference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
 
-/// See the module.
+/// The experiment `olaru-tichy-changes`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-changes",
     paper: Paper::OlaruTichy,
@@ -47,13 +47,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const NODES: usize = 10;
-/// The node to which it happens.
+/// The node that the events concern.
 const ONE: usize = 3;
-/// When, and how long it is looked at.
+/// Seconds before the event, and seconds measured after it.
 const BEFORE: u64 = 60;
 const AFTER: u64 = 60;
 
-/// What is done otherwise than usual in an arm, and what happens.
+/// An arm: its change of the set-up and its events.
 struct Arm {
     name: &'static str,
     change: fn(Setup) -> Setup,
@@ -123,7 +123,7 @@ fn join_with_grace(nodes: &Nodes) {
     join(nodes);
 }
 
-/// Its answers to other nodes take longer than they are waited for.
+/// Makes the node's responses to other nodes slower than their timeout.
 fn slow(nodes: &Nodes) {
     nodes.nodes[ONE].delay.set(2 * SECOND);
 }
@@ -177,8 +177,8 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         .plot(lines("joins", "A node joins", &[4, 5, 6])))
 }
 
-/// Points of the requests from one second after the event to another, that wait for the origin here
-/// and not there.
+/// Returns how many percentage points more of the requests wait for the origin than in `beside`,
+/// from second `from` to second `to` after the event.
 fn extra(counts: &Counts, beside: &Counts, from: u64, to: u64) -> f64 {
     let share = |counts: &Counts| {
         let window = counts.seconds.iter().skip((BEFORE + from) as usize);
@@ -190,7 +190,7 @@ fn extra(counts: &Counts, beside: &Counts, from: u64, to: u64) -> f64 {
     share(counts) - share(beside)
 }
 
-/// The share by time, in steps of two seconds.
+/// Returns the share by time, in steps of two seconds.
 fn by_time(counts: &Counts) -> Vec<(f64, f64)> {
     let steps = counts.seconds.chunks(2).enumerate();
     let points = steps.map(|(at, pair)| {

@@ -1,51 +1,50 @@
-//! The documents and how often each is asked for: the paper's classes, and an unrelated set by
-//! Zipf's law whose popularity drifts.
+//! The documents and their popularity: the paper's classes, and a separate set under Zipf's law
+//! whose popularity drifts.
 //!
-//! The paper gives each class's share of the requests and of the service time, and the size of the
-//! whole. It does not say how many files a class has, on which depends how popular a file is, nor
-//! how popular the files of a class are among each other. [`FileCounts`] and the exponent are
-//! those questions.
+//! The paper states each class's share of the requests and of the service time, and the total size.
+//! It does not state the number of files in a class, which determines how popular a file is, nor
+//! the popularity within a class. [`FileCounts`] and the exponent cover these open questions.
 
 use std::sync::Arc;
 
 use workload::contents::mix;
 use workload::generator::distributions::SplitMix;
 
-/// Least and largest sizes of the paper's classes.
+/// Bounds of the file sizes of the paper's classes, in bytes.
 const BOUNDS: [f64; 5] = [100.0, 1_024.0, 10_240.0, 102_400.0, 1_024_000.0];
 
-/// How many files a class has.
+/// How the number of files in a class is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum FileCounts {
-    /// As many as another, as in SPECweb: a file of class 0 is 50 times as popular as one of class
-    /// 3.
+    /// Equal for all classes, as in SPECweb: a file of class 0 is 50 times as popular as one of
+    /// class 3.
     Alike,
-    /// In the proportion of the roots of their requests: 7 times.
+    /// In proportion to the square roots of their requests: 7 times as popular.
     Roots,
-    /// In the proportion of their requests: every file is as popular.
+    /// In proportion to their requests: all files are equally popular.
     AsRequests,
 }
 
 /// The paper's set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileSet {
-    /// Requests for each class, per thousand.
+    /// Requests of each class, per thousand.
     pub(super) shares: [u32; 4],
-    /// How many files each has.
+    /// How the number of files in each class is chosen.
     pub(super) counts: FileCounts,
-    /// The exponent of Zipf's law within a class, in hundredths.
+    /// Exponent of Zipf's law within a class, in hundredths.
     pub(super) skew: u32,
-    /// Bytes of all.
+    /// Total size in bytes.
     pub(super) bytes: u64,
 }
 
 impl FileSet {
     /// The paper's shares (section 3).
     pub(super) const PAPER: [u32; 4] = [500, 350, 140, 10];
-    /// WebStone's.
+    /// The shares of WebStone.
     pub(super) const WEBSTONE: [u32; 4] = [350, 500, 140, 10];
 
-    /// Files of each class, so that all have `bytes` bytes.
+    /// Returns the number of files in each class, so that the total size is `bytes`.
     fn files(&self) -> [u64; 4] {
         let weight = |class: usize| match self.counts {
             FileCounts::Alike => 1.0,
@@ -71,14 +70,15 @@ pub(super) struct Documents {
 
 #[derive(Clone, Debug)]
 enum Popularity {
-    /// First file of each class, the end of the last, requests of each per thousand, the exponent.
+    /// First file of each class and the end of the last; requests of each per thousand; the
+    /// exponent.
     Classes { first: [u64; 5], shares: [u32; 4], skew: f64 },
-    /// Zipf's law with this exponent; of each this many requests another document takes a rank.
+    /// Zipf's law with this exponent; every `period` requests another document takes over a rank.
     Drift { exponent: f64, period: u64 },
 }
 
 impl Documents {
-    /// The paper's.
+    /// Returns the paper's documents.
     pub(super) fn classes(set: &FileSet, seed: u64) -> Documents {
         let files = set.files();
         let mut first = [0; 5];
@@ -87,7 +87,8 @@ impl Documents {
             first[class + 1] = first[class] + files[class];
             let (least, most) = (BOUNDS[class], BOUNDS[class + 1]);
             sizes.extend((first[class]..first[class + 1]).map(|file| {
-                // Small files are more frequent than large ones: the logarithm is uniform.
+                // Small files are more frequent than large ones: the logarithm of the size is
+                // uniform.
                 let place = SplitMix::of(seed, file).uniform();
                 (least * (most / least).powf(place)) as u32
             }));
@@ -96,8 +97,8 @@ impl Documents {
         Documents { sizes, popularity: Popularity::Classes { first, shares: set.shares, skew } }
     }
 
-    /// `count` documents of 16 KiB on average (lognormal sizes) by Zipf's law; after each `period`
-    /// requests the document of one rank makes way for one that was last.
+    /// Returns `count` documents of 16 KiB on average (lognormal sizes) under Zipf's law. Every
+    /// `period` requests, the document of one rank is swapped with an unpopular one.
     pub(super) fn drift(count: u32, exponent: f64, period: u64, seed: u64) -> Documents {
         let size = |document| {
             let normal = SplitMix::of(seed, document).normal();
@@ -107,38 +108,38 @@ impl Documents {
         Documents { sizes, popularity: Popularity::Drift { exponent, period } }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of documents.
     pub(super) fn count(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Returns the bytes of one.
+    /// Returns the size of a document in bytes.
     pub(super) fn size(&self, document: u32) -> u64 {
         u64::from(self.sizes[document as usize])
     }
 
-    /// Returns the bytes of all.
+    /// Returns the total size in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.sizes.iter().map(|size| u64::from(*size)).sum()
     }
 
-    /// Returns where one is on a disk that has all.
+    /// Returns the position of a document on a disk that has all of them.
     pub(super) fn position(document: u32) -> u32 {
         mix(u64::from(document)) as u32
     }
 }
 
-/// The documents that are asked for, one after another, without an end.
+/// An endless sequence of requested documents.
 pub(super) struct Requests {
     documents: Arc<Documents>,
     dice: SplitMix,
     count: u64,
-    /// The documents by rank, where that changes.
+    /// The documents by rank, if their popularity drifts.
     ranks: Vec<u32>,
 }
 
 impl Requests {
-    /// Begins.
+    /// Starts the sequence.
     pub(super) fn new(documents: &Arc<Documents>, seed: u64) -> Requests {
         let ranks = match documents.popularity {
             Popularity::Classes { .. } => Vec::new(),
@@ -168,7 +169,7 @@ impl Iterator for Requests {
             Popularity::Classes { first, shares, skew } => self.of_class(first, shares, skew),
             Popularity::Drift { exponent, period } => {
                 if self.count.is_multiple_of(period) {
-                    // What becomes popular is any of the unpopular half.
+                    // A random document of the unpopular half becomes popular.
                     let count = self.ranks.len() as u64;
                     let rank = self.dice.power(count, exponent) - 1;
                     let other = count / 2 + self.dice.below(count - count / 2);
@@ -197,8 +198,9 @@ mod tests {
         }
     }
 
-    /// With about 5 KB's time for each request beside its bytes the classes' shares of the service
-    /// time are the paper's: close to 40% for class 2, a quarter for class 3 (section 3).
+    /// If each request costs the time of about 5 KB in addition to its bytes, the classes' shares
+    /// of the service time are the paper's: close to 40% for class 2, a quarter for class 3
+    /// (section 3).
     #[test]
     fn shares_of_requests_and_of_time_are_the_papers() {
         let documents = Arc::new(Documents::classes(&SET, 3));

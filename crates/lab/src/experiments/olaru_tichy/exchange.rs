@@ -1,5 +1,5 @@
-//! What nodes say to each other, in the types of the crate `fleet`. Nothing is purged here, so that
-//! all of it about purges stands in this file.
+//! The messages between nodes, in the types of the crate `fleet`. The experiments do not purge, so
+//! everything about purges is in this file.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use fleet::member::State;
 use fleet::placement::LoadBound;
 use fleet::{LogPosition, Member, MemberId, Members, Protocols};
 
-/// Makes a node as others see it.
+/// Returns a node as the others see it.
 pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
     let address = "node:1".parse().ok()?;
     Some(Member {
@@ -25,7 +25,7 @@ pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
     })
 }
 
-/// Makes what a node that is asked knows of who asks it.
+/// Returns what an asked node knows of the asking one.
 pub(super) fn asked(ask: &Ask, from: &MemberId) -> Asked {
     Asked::ByPeer {
         from: from.clone(),
@@ -36,12 +36,12 @@ pub(super) fn asked(ask: &Ask, from: &MemberId) -> Asked {
     }
 }
 
-/// Makes the question of one of equal caches to another.
+/// Returns the request of one sibling cache to another.
 pub(super) fn ask_sibling(member: MemberId) -> Ask {
     Ask { member, role: Role::Holder, reach: Reach::Disk, keep_copy: false, hops: 1 }
 }
 
-/// Makes what a node knows of the others.
+/// Returns a node's view of the others.
 pub(super) fn view<'a>(
     me: &'a MemberId,
     members: &'a Members,

@@ -3,7 +3,7 @@
 use super::paper::{self, Arm, Case, Disks, REPLICATED, WORSE};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
-/// See the module.
+/// The experiment `olaru-tichy-fig-2`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-fig-2",
     paper: Paper::OlaruTichy,
@@ -27,7 +27,7 @@ const ARMS: [Arm; 3] = [
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let compared = paper::compare(context, &ARMS)?;
-    // The disk node's own memory is not looked into for the other.
+    // Reads for the other node bypass the disk node's memory.
     let direct = |context: &Context<'_>, disks| {
         let case = Case { disks, ..Case::new(context, "remote-disk") };
         Case { memory_for_peers: false, ..case }

@@ -3,7 +3,7 @@
 use super::paper::{self, Arm, Disks, REPLICATED, SLIGHTLY_BETTER, WORSE};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper};
 
-/// See the module.
+/// The experiment `olaru-tichy-fig-3`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-fig-3",
     paper: Paper::OlaruTichy,

@@ -4,7 +4,7 @@ use super::documents::{FileCounts, FileSet};
 use super::paper::{self, Arm, Case, Disks, REPLICATED, VERY_CLOSE, WORSE};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
-/// See the module.
+/// The experiment `olaru-tichy-fig-4`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-fig-4",
     paper: Paper::OlaruTichy,

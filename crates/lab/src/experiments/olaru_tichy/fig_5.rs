@@ -4,7 +4,7 @@ use super::documents::{FileCounts, FileSet};
 use super::paper::{self, Arm, Case, Disks, REPLICATED, SLIGHTLY_BETTER, WORSE};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
-/// See the module.
+/// The experiment `olaru-tichy-fig-5`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-fig-5",
     paper: Paper::OlaruTichy,

@@ -3,7 +3,7 @@
 use super::paper::{self, Arm, BETTER, Disks, REPLICATED};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated};
 
-/// See the module.
+/// The experiment `olaru-tichy-fig-6`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-fig-6",
     paper: Paper::OlaruTichy,

@@ -1,11 +1,11 @@
-//! Beyond the paper: what it costs a fleet of up to a thousand nodes to know its members, and who
-//! has copies.
+//! Beyond the paper: what it costs a fleet of up to a thousand nodes to know its members and the
+//! holders of copies.
 //!
-//! Gossip is that of chitchat 0.13 (Scuttlebutt reconciliation): every half second a node sends a
-//! digest of all it knows to three others; each answers with its own and with what is newer, and is
-//! sent what is newer in turn. Sizes are those of its two formats, of which the second compresses
-//! what the first has. How fast a change is known is simulated: nodes begin their rounds at times
-//! of their own, an exchange takes no time, and a datagram is lost if one of its packets is.
+//! Gossip is that of chitchat 0.13 (Scuttlebutt reconciliation). Every half second a node sends a
+//! digest of its knowledge to three others. Each replies with its own digest and all newer values,
+//! and receives newer values in turn. Sizes are those of its two formats; the second one compresses
+//! the first. The spread of a change is simulated: nodes start their rounds at different times, an
+//! exchange takes no time, and a datagram is lost if one of its packets is.
 
 use fleet::hints::Hints;
 use fleet::{KeyHash, MemberId};
@@ -15,7 +15,7 @@ use crate::experiment::{
 };
 use workload::generator::distributions::SplitMix;
 
-/// See the module.
+/// The experiment `olaru-tichy-gossip`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-gossip",
     paper: Paper::OlaruTichy,
@@ -41,36 +41,36 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const SIZES: [usize; 5] = [10, 50, 200, 500, 1_000];
-/// Others in a round.
+/// Number of peers per round.
 const FANOUT: usize = 3;
-/// Rounds a second.
+/// Rounds per second.
 const ROUNDS: f64 = 2.0;
 /// Bytes of a message before the digest, and of a SYN after it (the fleet's name, "larder").
 const HEAD: usize = 4;
 const NAME: usize = 8;
-/// Most bytes in a datagram of UDP over IPv4, and in a packet of Ethernet.
+/// Maximum bytes of a UDP datagram over IPv4, and of its part in an Ethernet packet.
 const DATAGRAM: usize = 65_507;
 const PACKET: usize = 1_472;
-/// Bytes of a block that is compressed.
+/// Bytes of a block that is compressed as a whole.
 const BLOCK: usize = 16_384;
 
 fn name(node: usize) -> String {
     format!("node-{node}")
 }
 
-/// The bytes by which a node is named.
+/// Appends the bytes that identify a node.
 fn put_id(buffer: &mut Vec<u8>, node: usize) {
     let name = name(node);
     buffer.extend((name.len() as u16).to_le_bytes());
     buffer.extend(name.as_bytes());
-    // When it began, of which the upper half is alike, and its address.
+    // Its start time, whose upper half is the same for all nodes, and its address.
     buffer.extend((1_700_000_000_u64 * 1_000 + node as u64 * 7_919).to_le_bytes());
     buffer.push(4);
     buffer.extend([10, 0, (node >> 8) as u8, node as u8]);
     buffer.extend(7_946_u16.to_le_bytes());
 }
 
-/// A digest of `nodes` nodes whose counters have run for a day or so.
+/// Returns a digest of `nodes` nodes whose counters have run for about a day.
 fn digest(nodes: usize, seed: u64) -> Vec<u8> {
     let mut buffer = (nodes as u16).to_le_bytes().to_vec();
     for node in 0..nodes {
@@ -84,7 +84,8 @@ fn digest(nodes: usize, seed: u64) -> Vec<u8> {
     buffer
 }
 
-/// What is newer of `nodes` nodes: of each its name and one value of six bytes under a key of four.
+/// Returns a delta of `nodes` nodes: for each its name and one value of six bytes under a key of
+/// four.
 fn delta(nodes: usize) -> Vec<u8> {
     let mut buffer = Vec::new();
     for node in 0..nodes {
@@ -100,7 +101,7 @@ fn delta(nodes: usize) -> Vec<u8> {
     buffer
 }
 
-/// Bytes of a stream of blocks, each compressed.
+/// Returns the bytes of a stream of blocks, each compressed.
 fn compressed(bytes: &[u8]) -> Result<usize, Failed> {
     let blocks = bytes.chunks(BLOCK).map(|block| {
         let packed = zstd::bulk::compress(block, 0).map_err(|why| Failed(why.to_string()))?;
@@ -109,19 +110,19 @@ fn compressed(bytes: &[u8]) -> Result<usize, Failed> {
     Ok(1 + blocks.sum::<Result<usize, Failed>>()?)
 }
 
-/// What gossip costs one node.
+/// The cost of gossip for one node.
 struct Cost {
-    /// Bytes of a digest as it is, and compressed.
+    /// Bytes of a digest, plain and compressed.
     digest: [usize; 2],
-    /// Bytes a second that a node sends, with either.
+    /// Bytes per second that a node sends, with plain and with compressed digests.
     sent: [f64; 2],
 }
 
 fn cost(nodes: usize, seed: u64) -> Result<Cost, Failed> {
     let raw = digest(nodes, seed);
     let sizes = [raw.len(), 2 + compressed(&raw)?];
-    // Each change reaches each node once: of every second's changes a node is sent all, in as many
-    // deltas as it has exchanges, and sends as many itself.
+    // Each change reaches each node once. A node receives all changes of a second, spread over its
+    // exchanges, and sends as many.
     let exchanges = 2.0 * FANOUT as f64 * ROUNDS;
     let in_one = (nodes as f64 / exchanges).ceil() as usize;
     let deltas = exchanges * compressed(&delta(in_one))? as f64;
@@ -134,8 +135,8 @@ fn cost(nodes: usize, seed: u64) -> Result<Cost, Failed> {
     Ok(Cost { digest: sizes, sent })
 }
 
-/// Returns after how many seconds half, 99% and all of the nodes know of a change at one of them.
-/// `loss`: of datagrams.
+/// Returns the seconds until half, 99% and all of the nodes know of a change at one of them. `loss`
+/// is the share of lost datagrams.
 fn spread(nodes: usize, loss: f64, seed: u64) -> [f64; 3] {
     let mut dice = SplitMix::new(seed);
     let mut order: Vec<(f64, usize)> = (0..nodes).map(|node| (dice.uniform(), node)).collect();
@@ -154,8 +155,8 @@ fn spread(nodes: usize, loss: f64, seed: u64) -> [f64; 3] {
             }
             for _ in 0..FANOUT {
                 let other = (node + 1 + dice.below(nodes as u64 - 1) as usize) % nodes;
-                // SYN, SYN-ACK and ACK: what the other has comes with the second, what this one
-                // has goes with the third.
+                // SYN, SYN-ACK and ACK: the peer's news arrive with the second, this node's news
+                // leave with the third.
                 let arrives = [(); 3].map(|()| !dice.chance(loss));
                 let there = arrives[0] && arrives[1];
                 if there && knows[other] && !knows[*node] {
@@ -179,18 +180,19 @@ fn spread(nodes: usize, loss: f64, seed: u64) -> [f64; 3] {
     times
 }
 
-/// The mean of several trials.
+/// Returns the mean of several trials.
 fn mean_spread(nodes: usize, loss: f64, trials: u64, seed: u64) -> [f64; 3] {
     let all = (0..trials).map(|trial| spread(nodes, loss, seed ^ (trial << 32 | nodes as u64)));
     all.fold([0.0; 3], |sum, times| [0, 1, 2].map(|at| sum[at] + times[at] / trials as f64))
 }
 
-/// The share of datagrams that are lost when a share of packets is.
+/// Returns the share of lost datagrams for a share of lost packets.
 fn datagram_loss(bytes: usize, packets: f64) -> f64 {
     1.0 - (1.0 - packets).powi(bytes.div_ceil(PACKET) as i32)
 }
 
-/// Percent of copies that are known by hints, with so many copies for each place of the table.
+/// Returns the percentage of copies known through hints, for this number of copies per slot of the
+/// table.
 fn known_by_hints(filled: f64) -> Result<f64, Failed> {
     let mut hints = Hints::new(1 << 16);
     let copies = (hints.capacity() as f64 * filled) as u64;
@@ -205,7 +207,7 @@ fn known_by_hints(filled: f64) -> Result<f64, Failed> {
     Ok(100.0 * known as f64 / copies.max(1) as f64)
 }
 
-/// What came of one size of fleet: its cost, and the times without loss, with 0.1% of the packets
+/// The results for one fleet size: its cost, and the times without loss, with 0.1% of the packets
 /// lost in either format, and with 1% lost.
 struct Size {
     nodes: usize,
@@ -313,9 +315,9 @@ mod tests {
 
     #[test]
     fn a_digest_has_the_bytes_of_its_format() {
-        // Two for the number of nodes; 41 and the name for each.
+        // Two bytes for the number of nodes; 41 and the name for each.
         assert_eq!(digest(10, 1).len(), 2 + 10 * (41 + "node-0".len()));
-        // 34 and the name, and 24 of the value with its key.
+        // 34 bytes and the name, and 24 for the value with its key.
         assert_eq!(delta(10).len(), 10 * (34 + "node-0".len() + 24));
     }
 

@@ -1,10 +1,9 @@
-//! What nodes are made of: what a processor, a link and a disk take for what is asked of them.
+//! The hardware of nodes: service times of a processor, a link and a disk.
 //!
-//! Processor and links serve one after another, in the order of arrival. A disk serves those that
-//! wait in the order of their positions, upwards and then from the lowest again, as Linux's
-//! elevator does; the time of a piece is a seek that grows with the root of the distance, a part of
-//! a turn and the transfer. Large documents are read in pieces, between which others have their
-//! turn.
+//! Processor and links serve in the order of arrival. A disk serves waiting requests in the order
+//! of their positions, upwards and then from the lowest again, as Linux's elevator does. A piece
+//! takes a seek that grows with the square root of the distance, a part of a rotation, and the
+//! transfer. Large documents are read in pieces, between which other requests are served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,44 +17,45 @@ use workload::generator::distributions::SplitMix;
 
 const MICROSECOND: Nanos = 1_000;
 
-/// A disk.
+/// The model of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DiskModel {
-    /// Nanoseconds that every seek takes.
+    /// Nanoseconds of every seek, whatever the distance.
     pub(super) settle: Nanos,
-    /// Nanoseconds more from one end of what is used to the other.
+    /// Additional nanoseconds of a seek across the whole used range.
     pub(super) stroke: Nanos,
-    /// Nanoseconds of a turn.
+    /// Nanoseconds of a rotation.
     pub(super) turn: Nanos,
-    /// Bytes a second.
+    /// Bytes per second.
     pub(super) rate: u64,
-    /// Bytes that are read at a time.
+    /// Bytes read at a time.
     pub(super) piece: u64,
 }
 
-/// A node.
+/// The hardware of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hardware {
-    /// Nanoseconds of the processor for a client's request, and for a KiB of the answer.
+    /// Processor time in nanoseconds for a client's request, and per KiB of the response.
     pub(super) client: [Nanos; 2],
-    /// The same for what another node asks.
+    /// The same for a request from another node.
     pub(super) peer: [Nanos; 2],
-    /// Nanoseconds from one node to another.
+    /// Latency from one node to another, in nanoseconds.
     pub(super) latency: Nanos,
-    /// Bytes a second that a node sends to others.
+    /// Bytes per second that a node can send to others.
     pub(super) link: u64,
-    /// Bytes a second that all clients together are sent.
+    /// Bytes per second that all clients together can receive.
     pub(super) clients: u64,
-    /// Its disk.
+    /// The node's disk.
     pub(super) disk: DiskModel,
 }
 
 impl Hardware {
-    /// The paper's (section 4.1): Pentium II of 350 MHz, Myrinet, Fast Ethernet to the clients.
+    /// The paper's hardware (section 4.1): Pentium II of 350 MHz, Myrinet, Fast Ethernet to the
+    /// clients.
     ///
-    /// The drive, IBM's DCAS-34330W, turns 5,400 times a minute and seeks in 8.5 ms on average. A
-    /// gigabyte of its 4.3 is in use. The rest is assumed: 9 MB/s from the medium, 128 KB of
-    /// reading ahead (Linux 2.2), what the processor takes.
+    /// The drive, an IBM DCAS-34330W, has 5,400 rpm and seeks in 8.5 ms on average. One of its 4.3
+    /// GB is in use. The rest is assumed: 9 MB/s from the medium, 128 KB of read-ahead (Linux 2.2),
+    /// and the processor times.
     pub(super) const PAPER: Hardware = Hardware {
         client: [1_000 * MICROSECOND, 25 * MICROSECOND],
         peer: [100 * MICROSECOND, 8 * MICROSECOND],
@@ -71,7 +71,7 @@ impl Hardware {
         },
     };
 
-    /// Nodes of today, within a data centre.
+    /// Present-day nodes within a data centre.
     pub(super) const TODAY: Hardware = Hardware {
         client: [50 * MICROSECOND, 500],
         peer: [20 * MICROSECOND, 300],
@@ -88,12 +88,12 @@ impl Hardware {
     };
 }
 
-/// Returns how long `bytes` take at `rate` bytes a second.
+/// Returns the time for `bytes` at `rate` bytes per second.
 pub(super) fn transfer(bytes: u64, rate: u64) -> Nanos {
     (u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1))) as Nanos
 }
 
-/// Whatever serves one after another: a processor, a link.
+/// A server with a queue in order of arrival: a processor or a link.
 #[derive(Default)]
 pub(super) struct Station {
     free: Cell<Nanos>,
@@ -101,7 +101,7 @@ pub(super) struct Station {
 }
 
 impl Station {
-    /// Waits for its turn and is served for `time`.
+    /// Waits for its turn, then for `time`.
     pub(super) async fn serve(&self, clock: &Handle, time: Nanos) {
         let end = self.free.get().max(clock.now()) + time;
         self.free.set(end);
@@ -109,7 +109,7 @@ impl Station {
         clock.sleep_until(end).await;
     }
 
-    /// Returns for how long it has served in all.
+    /// Returns the total busy time.
     pub(super) fn busy(&self) -> Nanos {
         self.busy.get()
     }
@@ -124,25 +124,25 @@ pub(super) struct Disk {
 
 struct State {
     dice: SplitMix,
-    /// Where the arm is, of all positions.
+    /// Position of the arm, over the whole range.
     head: u32,
-    /// By position and number: who waits.
+    /// The waiting requests, by position and ticket.
     waiting: BTreeMap<(u32, u64), Option<Waker>>,
     tickets: u64,
-    /// Who is served, or may be as soon as it looks.
+    /// Ticket of the request that is served, or is to be served next.
     turn: Option<u64>,
 }
 
 impl Disk {
-    /// At rest. `seed`: where the disk is in its turn when somebody comes.
+    /// Creates an idle disk. `seed` determines the rotational positions.
     pub(super) fn new(model: DiskModel, seed: u64) -> Disk {
         let (dice, waiting) = (SplitMix::new(seed), BTreeMap::new());
         let state = State { dice, head: 0, waiting, tickets: 0, turn: None };
         Disk { model, state: RefCell::new(state), busy: Cell::new(0) }
     }
 
-    /// Reads or writes `bytes` at a position, 0 to `u32::MAX` from one end of what is used to the
-    /// other. Not to be given up before its end: others would wait for ever.
+    /// Reads or writes `bytes` at a position, from 0 to `u32::MAX` over the used range. The future
+    /// must not be dropped before its end: others would wait forever.
     pub(super) async fn transfer(&self, clock: &Handle, position: u32, bytes: u64) {
         let mut left = bytes.max(1);
         while left > 0 {
@@ -152,7 +152,7 @@ impl Disk {
         }
     }
 
-    /// Returns for how long it has served in all.
+    /// Returns the total busy time.
     pub(super) fn busy(&self) -> Nanos {
         self.busy.get()
     }
@@ -186,7 +186,7 @@ impl State {
         key
     }
 
-    /// How long a piece takes from here; the arm is there afterwards.
+    /// Returns the time of a piece from the current position, and moves the arm.
     fn time(&mut self, model: &DiskModel, position: u32, bytes: u64) -> Nanos {
         let distance = f64::from(position.abs_diff(self.head)) / f64::from(u32::MAX);
         let stroke = (model.stroke as f64 * distance.sqrt()) as Nanos;
@@ -195,7 +195,7 @@ impl State {
         model.settle + stroke + turn + transfer(bytes, model.rate)
     }
 
-    /// Gives the turn to the next one upwards, or to the lowest.
+    /// Passes the turn to the next request upwards, or to the lowest.
     fn next(&mut self) {
         let upwards = self.waiting.range((self.head, 0)..).next();
         let next = upwards.or_else(|| self.waiting.iter().next()).map(|(key, _)| *key);
@@ -251,7 +251,7 @@ mod tests {
                 disk.transfer(&clock, dice.number() as u32, 512).await;
             }
         });
-        // 8 to 9 ms to seek over the whole drive, half a turn.
+        // 8 to 9 ms to seek over the whole drive, and half a rotation.
         let mean = clock.now() as f64 / READS as f64 / 1e6;
         assert!((13.5..14.7).contains(&mean), "{mean}");
     }

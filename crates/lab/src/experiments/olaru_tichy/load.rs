@@ -1,5 +1,5 @@
-//! Who asks: connections that each ask again as soon as they are answered (the paper's WebStone),
-//! or requests that come at a rate whether answered or not.
+//! The load: connections that each send the next request after the response (the paper's WebStone),
+//! or requests that come at a fixed rate.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,16 +14,16 @@ use super::nodes::{Nodes, Setup};
 use crate::experiment::Failed;
 use workload::generator::distributions::SplitMix;
 
-/// How many requests there are.
+/// The number of requests of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Length {
-    /// Before anything is counted.
+    /// Requests before counting starts.
     pub(super) warm: u64,
-    /// That are counted.
+    /// Requests that are counted.
     pub(super) counted: u64,
 }
 
-/// Serves `connections` clients, each of which asks the nodes in turn.
+/// Serves `connections` clients, whose requests go to the nodes in turn.
 pub(super) fn closed(
     setup: Setup,
     documents: &Arc<Documents>,
@@ -71,11 +71,11 @@ pub(super) fn closed(
     counted.ok_or_else(|| Failed::from("no client was answered"))
 }
 
-/// Something that befalls the nodes.
+/// An event that changes the nodes.
 pub(super) type Happens = fn(&Nodes);
 
-/// Serves `rate` requests a second, by Poisson's law, each at the next node that is up; what is in
-/// `events` happens at its time, in order.
+/// Serves `rate` requests per second with Poisson arrivals, each at the next node that is up. The
+/// `events` occur at their times, in order.
 pub(super) fn open(
     setup: Setup,
     documents: &Arc<Documents>,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Connections are requests a second times the seconds that each takes (Little's law).
+    /// The number of connections is the rate times the seconds of a request (Little's law).
     #[test]
     fn connections_are_always_busy() {
         let documents = Arc::new(Documents::drift(500, 0.8, u64::MAX, 1));

@@ -1,9 +1,9 @@
-//! A cache by bytes that gives up what was not used for longest: a node's memory, and its disk
-//! where that is a cache.
+//! A cache with a bound in bytes that evicts the least recently used documents: a node's memory,
+//! and its disk if that is a cache.
 
 use std::collections::HashMap;
 
-/// No place.
+/// Marks the absence of a slot.
 const NONE: u32 = u32::MAX;
 
 /// A document in the cache.
@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Cached {
     pub(super) document: u32,
     pub(super) size: u64,
-    /// How often it was passed on between nodes since it was last used.
+    /// Number of moves between nodes since it was last used.
     pub(super) moves: u8,
 }
 
@@ -21,7 +21,7 @@ struct Slot {
     older: u32,
 }
 
-/// See the module.
+/// A cache with LRU eviction.
 pub(super) struct Lru {
     capacity: u64,
     used: u64,
@@ -33,7 +33,7 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// An empty one.
+    /// Creates an empty cache.
     pub(super) fn new(capacity: u64) -> Lru {
         Lru {
             capacity,
@@ -46,12 +46,12 @@ impl Lru {
         }
     }
 
-    /// Whether it has the document, which is not used by asking.
+    /// Returns whether it has the document; does not count as a use.
     pub(super) fn contains(&self, document: u32) -> bool {
         self.places.contains_key(&document)
     }
 
-    /// Uses the document, if it is there.
+    /// Marks the document as used; returns whether it is there.
     pub(super) fn touch(&mut self, document: u32) -> bool {
         let Some(&place) = self.places.get(&document) else { return false };
         self.unlink(place);
@@ -60,8 +60,8 @@ impl Lru {
         true
     }
 
-    /// Puts a document in as the newest; returns what had to go for it, the oldest first. One that
-    /// is there is used, and one that is larger than the cache does not enter.
+    /// Inserts a document as the newest. Returns the evicted documents, oldest first. A document
+    /// that is already there is marked as used; one larger than the cache is not inserted.
     pub(super) fn insert(&mut self, cached: Cached) -> Vec<Cached> {
         if cached.size > self.capacity || self.touch(cached.document) {
             return Vec::new();
@@ -89,7 +89,7 @@ impl Lru {
         gone
     }
 
-    /// Takes a document out.
+    /// Removes a document.
     pub(super) fn remove(&mut self, document: u32) {
         let Some(place) = self.places.remove(&document) else { return };
         self.unlink(place);
@@ -97,7 +97,7 @@ impl Lru {
         self.free.push(place);
     }
 
-    /// All documents, the newest first.
+    /// Returns all documents, newest first.
     pub(super) fn documents(&self) -> impl Iterator<Item = u32> {
         let slot = |place: u32| self.slots.get(place as usize);
         let after = move |slot_before: &&Slot| slot(slot_before.older);

@@ -1,12 +1,11 @@
-//! Nodes that share a cache, in virtual time: each decides by the functions of the crate `fleet`
-//! that the product calls, and what it decides takes the time of its processor, disk and link.
+//! Nodes that share a cache, in virtual time. Each decides by the same functions of the crate
+//! `fleet` as the product; its actions take time of its processor, disk and link.
 //!
-//! A client's request is looked up as [`fleet::lookup::plan`] says, step by step; a fetch that runs
-//! is joined where [`fleet::lookup::may_follow`] allows it; a copy that leaves memory goes where
-//! [`fleet::eviction::decide`] sends it; hints, breakers, the time of grace and the number of
-//! owners of a hot document are those of the crate, too. What the crate leaves to its caller is
-//! decided here: a copy's coming and going is told to those that [`Told`] says, at once; what a
-//! node knows of the others' loads is as old as [`Setup::load_age`].
+//! A client's request follows [`fleet::lookup::plan`] step by step. It joins a running fetch where
+//! [`fleet::lookup::may_follow`] permits it. [`fleet::eviction::decide`] decides on a copy evicted
+//! from memory. Hints, breakers, grace time and the number of owners of a hot document also come
+//! from the crate. The rest is decided here: notices of copies go at once to the nodes that
+//! [`Told`] names, and the known loads are up to [`Setup::load_age`] old.
 
 mod memory;
 mod search;
@@ -39,25 +38,25 @@ use summaries::Summaries;
 
 use crate::experiment::Failed;
 
-/// Bytes of a request or notice between nodes.
+/// Bytes of a request or a notice between nodes.
 const MESSAGE: u64 = 100;
-/// Bytes of one notice of a copy among others: a key's hash and two flags.
+/// Bytes of one notice of a copy in a batch: a key's hash and two flags.
 const NOTICE: u64 = 10;
 
-/// What a node has on its disk.
+/// The content of a node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Storage {
-    /// Everything, on those that own keys, and on the others the classes that are replicated: a web
-    /// server's files.
+    /// All documents, on nodes that own keys; on the others the replicated classes: the files of a
+    /// web server.
     All,
-    /// What it was asked for last, so many bytes of it: a cache.
+    /// A cache of this many bytes.
     Cache(u64),
 }
 
-/// Who is told that a copy entered or left a node's memory.
+/// The nodes that are told when a copy enters or leaves a node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Nobody: there are no hints.
+    /// No node: there are no hints.
     Nobody,
     /// The owner.
     Owner,
@@ -65,61 +64,61 @@ pub(super) enum Told {
     All,
 }
 
-/// Whether all nodes are asked what they have, as caches of equal rank do (ICP, RFC 2187).
+/// How nodes ask each other as sibling caches (ICP, RFC 2187).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Siblings {
-    /// They are not: the table of classes says all.
+    /// They do not: only the class table applies.
     None,
-    /// All are asked for each document.
+    /// All siblings are asked for each document.
     AskAll,
-    /// Those are asked whose summary has it; summaries are exchanged after this time.
+    /// Siblings whose summary has the document are asked; summaries are exchanged at this interval.
     Summaries(Nanos),
 }
 
-/// How nodes are set up.
+/// The set-up of the nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) hardware: Hardware,
     /// Bytes of each node's memory.
     pub(super) memory: u64,
     pub(super) storage: Storage,
-    /// Of each node: its weight; 0: it owns nothing.
+    /// Weight of each node; 0: it owns no keys.
     pub(super) weights: Vec<u32>,
-    /// The nodes that clients ask, in turn.
+    /// The nodes that clients send requests to, in turn.
     pub(super) servers: Vec<usize>,
-    /// Whether a node that reads its disk for another looks into its memory first.
+    /// True if a node that reads its disk for another node looks into its memory first.
     pub(super) memory_for_peers: bool,
     pub(super) table: ClassTable,
     pub(super) siblings: Siblings,
     pub(super) bound: Option<LoadBound>,
     pub(super) hot: Option<Hotness>,
-    /// Whether an owner's answer says how many owners there are.
+    /// True if an owner's response states the number of owners.
     pub(super) hot_told: bool,
     pub(super) hints: Told,
-    /// How old what is known of loads is, at most.
+    /// Maximum age of the known loads.
     pub(super) load_age: Nanos,
-    /// Bytes a second of copies that a node offers.
+    /// Bytes per second of copies that a node may offer.
     pub(super) offers: u64,
-    /// How long a node waits for another.
+    /// How long a node waits for another one.
     pub(super) timeout: Nanos,
-    /// Whether nodes that do not answer are left out for a while.
+    /// True if nodes that do not respond are avoided for some time.
     pub(super) breakers: bool,
-    /// How long the origin takes.
+    /// Response time of the origin.
     pub(super) origin: Nanos,
     pub(super) seed: u64,
 }
 
-/// One node.
+/// A node.
 pub(super) struct Node {
     pub(super) id: MemberId,
-    /// Whether it answers.
+    /// True while it responds.
     pub(super) is_up: Cell<bool>,
-    /// Whether the others take it for a member.
+    /// True while the others count it as a member.
     pub(super) is_member: Cell<bool>,
-    /// How much longer than usual it takes to answer another node.
+    /// Additional delay of its responses to other nodes.
     pub(super) delay: Cell<Nanos>,
     memory: RefCell<Lru>,
-    /// What its disk has, where it is a cache.
+    /// The documents on its disk, if that is a cache.
     cache: RefCell<Lru>,
     processor: Station,
     link: Station,
@@ -127,34 +126,34 @@ pub(super) struct Node {
     load: Cell<u64>,
     answers: Cell<u64>,
     hints: RefCell<Hints>,
-    /// Of the nodes that did not answer once.
+    /// Breakers for the nodes that have failed to respond.
     breakers: RefCell<BTreeMap<usize, Breaker>>,
     running: RefCell<HashMap<u32, Rc<Running>>>,
     popular: RefCell<Popular>,
     offers: RefCell<TokenBucket>,
 }
 
-/// See the module.
+/// Nodes that share a cache.
 pub(super) struct Nodes {
     pub(super) setup: Setup,
     pub(super) clock: Handle,
     pub(super) documents: Arc<Documents>,
     pub(super) nodes: Vec<Node>,
     pub(super) counts: RefCell<Counts>,
-    /// The members with their loads, and when that was so.
+    /// The members with their loads, and the time when they were determined.
     members: RefCell<(Nanos, Members)>,
     grace: RefCell<Option<Grace>>,
-    /// For how long former owners are asked.
+    /// How long former owners are asked.
     pub(super) grace_time: Cell<Duration>,
     summaries: RefCell<Summaries>,
     /// The link to all clients.
     clients: Station,
-    /// By which a node is found by its name.
+    /// Index of each node by its id.
     places: BTreeMap<MemberId, usize>,
 }
 
 impl Nodes {
-    /// Makes them, with nothing in any memory.
+    /// Creates the nodes with empty memories.
     pub(super) fn new(
         setup: Setup,
         documents: Arc<Documents>,
@@ -182,7 +181,7 @@ impl Nodes {
         Ok(Rc::new(nodes))
     }
 
-    /// Forgets what was counted so far.
+    /// Resets the counts.
     pub(super) fn start_counting(&self) {
         let now = self.clock.now();
         let seconds = std::mem::take(&mut self.counts.borrow_mut().seconds);
@@ -193,7 +192,7 @@ impl Nodes {
         counts.answers = self.nodes.iter().map(|node| node.answers.get()).collect();
     }
 
-    /// Returns what was counted since.
+    /// Returns the counts since then.
     pub(super) fn counted(&self) -> Counts {
         let mut counts = self.counts.borrow().clone();
         counts.until = self.clock.now();
@@ -205,7 +204,7 @@ impl Nodes {
         counts
     }
 
-    /// Serves one request of a client at a node.
+    /// Serves a client's request at a node.
     pub(super) async fn serve(self: Rc<Nodes>, at: usize, document: u32) {
         let began = self.clock.now();
         let node = &self.nodes[at];
@@ -237,7 +236,7 @@ impl Nodes {
         counts.seconds[second][1] += u32::from(found == Some(Source::Origin));
     }
 
-    /// Tells all nodes at once who the members are now.
+    /// Announces the current members to all nodes at once.
     pub(super) fn members_changed(&self) {
         let before = self.members.borrow().1.clone();
         self.refresh();
@@ -248,7 +247,7 @@ impl Nodes {
         }
     }
 
-    /// The members as they are known now.
+    /// Returns the members as currently known.
     fn members(&self) -> Members {
         let age = self.clock.now() - self.members.borrow().0;
         if age >= self.setup.load_age {
@@ -263,7 +262,7 @@ impl Nodes {
             exchange::member(&node.id, self.setup.weights[at], node.load.get())
         });
         let version = self.members.borrow().1.version() + 1;
-        // Names differ, and there are not too many: what could fail was tried before.
+        // Cannot fail: the names differ, and the number was checked before.
         if let Ok(members) = Members::new(version, list.collect()) {
             *self.members.borrow_mut() = (self.clock.now(), members);
         }
@@ -273,7 +272,7 @@ impl Nodes {
         self.grace.borrow().as_ref().and_then(|grace| grace.previous(self.now()).cloned())
     }
 
-    /// The time as the crate `fleet` has it.
+    /// Returns the time in the form of the crate `fleet`.
     fn now(&self) -> Duration {
         Duration::from_nanos(self.clock.now())
     }
@@ -319,7 +318,7 @@ fn node(at: usize, setup: &Setup) -> Result<Node, Failed> {
     })
 }
 
-/// When a node that does not answer is left out, and for how long.
+/// When a node that does not respond is avoided, and for how long.
 const BREAKER: breaker::Settings = breaker::Settings {
     failures: 5,
     first: Duration::from_secs(1),

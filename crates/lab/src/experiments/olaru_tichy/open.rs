@@ -1,7 +1,6 @@
-//! K8: every policy of the paper with what the paper leaves open decided otherwise.
+//! K8: every policy of the paper, with other answers to the questions that the paper leaves open.
 //!
-//! Each column changes one thing of the figures' set-up: what the deviations of the figures are
-//! explained by.
+//! Each column changes one thing of the figures' set-up, to explain the figures' deviations.
 
 use super::documents::{FileCounts, FileSet};
 use super::paper::{self, Case, Disks};
@@ -9,7 +8,7 @@ use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
 
-/// See the module.
+/// The experiment `olaru-tichy-open`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "olaru-tichy-open",
     paper: Paper::OlaruTichy,
@@ -27,7 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The policies, but for the replicated one.
+/// The policies except the replicated one.
 const POLICIES: [(&str, &str, Disks); 13] = [
     ("one local, one remote disk", "remote-disk", Disks::OneServer),
     ("remote disk", "remote-disk", Disks::Third),
@@ -44,7 +43,7 @@ const POLICIES: [(&str, &str, Disks); 13] = [
     ("and 3 discarded", "replicate-small-discard-tail", Disks::Third),
 ];
 
-/// What is changed, one thing at a time.
+/// A change of one thing in a case.
 type Change = fn(Case) -> Case;
 
 const CHANGES: [(&str, Change); 9] = [

@@ -14,7 +14,7 @@ use super::nodes::{Setup, Siblings, Storage, Told};
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Scale, Stated, Table};
 use crate::experiments::shared_runs::Runs;
 
-/// What the parameters of all figures are.
+/// The parameters that all figures share.
 pub(super) const PARAMETERS: [Parameter; 10] = [
     Parameter { name: "nodes", value: "two that serve, a third with the disk", from: "4.1" },
     Parameter {
@@ -56,15 +56,15 @@ pub(super) const PARAMETERS: [Parameter; 10] = [
     },
 ];
 
-/// The chance of all figures, so that they share their runs.
+/// The seed of all figures, so that they share their runs.
 const SEED: u64 = 7;
 
-/// Where the disks are.
+/// The location of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Disks {
     /// In both servers.
     Local,
-    /// In one of the servers, of which the other reads it.
+    /// In one of the servers, which reads it for the other one.
     OneServer,
     /// In a third node.
     Third,
@@ -73,7 +73,7 @@ pub(super) enum Disks {
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
-    /// The policy, by its word.
+    /// Name of the policy.
     pub(super) policy: &'static str,
     pub(super) disks: Disks,
     pub(super) set: FileSet,
@@ -81,21 +81,21 @@ pub(super) struct Case {
     pub(super) memory: u64,
     /// Bytes that a disk reads at a time.
     pub(super) piece: u64,
-    /// Percent of the time of the processors and of the link to clients.
+    /// Processor times and clients' link times, in percent of the paper's.
     pub(super) processor: u32,
-    /// Who knows who has copies.
+    /// True if all nodes have hints, not just the owner.
     pub(super) hints_of_all: bool,
-    /// Every server keeps what it reads, as a page cache above a block device does.
+    /// True if every server keeps what it reads, as a page cache above a block device does.
     pub(super) page_cache: bool,
-    /// A node that reads its disk for another looks into its memory first.
+    /// True if a node that reads its disk for another node looks into its memory first.
     pub(super) memory_for_peers: bool,
-    /// Requests before anything is counted, and those that are.
+    /// Requests before counting starts, and those that are counted.
     pub(super) length: [u64; 2],
     pub(super) seed: u64,
 }
 
 impl Case {
-    /// The paper's, of this policy.
+    /// Returns the paper's case with this policy.
     pub(super) fn new(context: &Context<'_>, policy: &'static str) -> Case {
         let divisor = match context.scale() {
             Scale::Smoke => 256,
@@ -163,7 +163,7 @@ impl Case {
     }
 }
 
-/// Lets those that read from the disk node keep what they read, whatever else the policy says.
+/// Lets nodes that read from the disk node keep what they read, whatever else the policy says.
 fn with_page_cache(table: &ClassTable) -> Result<ClassTable, Failed> {
     let copies = |copies| match copies {
         Copies::DiscardCache => Copies::Inclusive,
@@ -180,17 +180,17 @@ fn with_page_cache(table: &ClassTable) -> Result<ClassTable, Failed> {
 /// The runs of all figures.
 static RUNS: Runs<Case, Counts> = Runs::new();
 
-/// Runs what was not run yet.
+/// Returns the results of the cases; runs those that are new.
 pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Counts>, Failed> {
     RUNS.figures(context, cases, |case| format!("{case:?}"), |case, _| case.run())
 }
 
-/// A policy of a figure.
+/// A policy in a figure.
 pub(super) struct Arm {
     pub(super) label: &'static str,
     pub(super) policy: &'static str,
     pub(super) disks: Disks,
-    /// Requests a second by those of the replicated solution, as the text says it.
+    /// The paper's statement on the request rate, relative to the replicated solution.
     pub(super) paper: Stated,
 }
 
@@ -202,22 +202,22 @@ pub(super) const REPLICATED: Arm = Arm {
     paper: Stated::Number(1.0),
 };
 
-/// "Slightly better" than the replicated solution, "very close" to it, and worse: the text has no
-/// numbers, and the bars of the figures are not in it.
+/// "Slightly better" than the replicated solution, "very close" to it, better and worse: the text
+/// has no numbers, and the bars of the figures are not in it.
 pub(super) const SLIGHTLY_BETTER: Stated = Stated::Range(1.0, 1.1);
 pub(super) const VERY_CLOSE: Stated = Stated::Range(0.9, 1.0);
 pub(super) const BETTER: Stated = Stated::AtLeast(1.0);
 pub(super) const WORSE: Stated = Stated::AtMost(1.0);
 
-/// A figure's arms beside each other, and what came of each.
+/// The arms of a figure and their results.
 pub(super) struct Compared {
-    /// Requests a second by those of the first.
+    /// Request rates relative to the first arm.
     pub(super) relative: Vec<f64>,
     pub(super) counts: Vec<Counts>,
     arms: Vec<(&'static str, Stated)>,
 }
 
-/// Runs the arms of a figure; the first is what the others are compared with.
+/// Runs the arms of a figure; the others are compared with the first.
 pub(super) fn compare(context: &mut Context<'_>, arms: &[Arm]) -> Result<Compared, Failed> {
     let case = |arm: &Arm| Case { disks: arm.disks, ..Case::new(context, arm.policy) };
     let cases: Vec<Case> = arms.iter().map(case).collect();
@@ -229,7 +229,7 @@ pub(super) fn compare(context: &mut Context<'_>, arms: &[Arm]) -> Result<Compare
 }
 
 impl Compared {
-    /// The outcome, but for the paragraph, which is `why`.
+    /// Returns the outcome with `why` as its explanation.
     pub(super) fn outcome(&self, title: &str, why: String) -> Outcome {
         let mut relative = Table::new("relative", "Requests a second, replicated = 1");
         let mut detail = Table::new("detail", "What became of the requests");

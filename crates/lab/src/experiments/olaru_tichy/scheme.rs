@@ -1,4 +1,5 @@
-//! The ways to share a cache that are compared beyond the paper: ours, and what others do.
+//! The ways to share a cache that are compared beyond the paper: Larder's own, and those of other
+//! systems.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +15,7 @@ use crate::experiment::Failed;
 
 pub(super) const SECOND: Nanos = 1_000_000_000;
 
-/// Everything from the owner, which alone keeps it: consistent hashing.
+/// Consistent hashing: every document comes from its owner, which alone keeps it.
 const HASHED: Policy = Policy {
     lookup: Lookup::Owner,
     copies: Copies::DiscardCache,
@@ -22,10 +23,10 @@ const HASHED: Policy = Policy {
     replication: Replication::ONE,
 };
 
-/// On the owner's disk, in the memory of whoever asks.
+/// On the owner's disk, and in the memory of each node that asks.
 const SHARED: Policy = Policy { lookup: Lookup::Cooperate, copies: Copies::Exclusive, ..HASHED };
 
-/// Each for itself.
+/// Each node on its own.
 const ALONE: Policy = Policy {
     lookup: Lookup::Local,
     copies: Copies::Exclusive,
@@ -33,7 +34,7 @@ const ALONE: Policy = Policy {
     replication: Replication::All,
 };
 
-/// How a fleet is compared.
+/// A way to share a cache.
 #[derive(Clone, Debug)]
 pub(super) struct Scheme {
     pub(super) name: &'static str,
@@ -44,12 +45,12 @@ pub(super) struct Scheme {
     hot: bool,
     hot_told: bool,
     hints: Told,
-    /// Whether disks turn: those of the paper in nodes of today.
+    /// True for nodes with the paper's mechanical disks and otherwise present-day hardware.
     turning: bool,
 }
 
 impl Scheme {
-    /// Ours: owners with bounded loads, hints at owners, hot documents at several owners.
+    /// Larder's: owners with bounded loads, hints at owners, several owners for hot documents.
     pub(super) const FLEET: Scheme = Scheme {
         name: "fleet",
         policy: SHARED,
@@ -62,11 +63,11 @@ impl Scheme {
         turning: false,
     };
 
-    /// Ours, with copies in the memories of owners only.
+    /// Larder's, with copies only in the memories of owners.
     pub(super) const AT_OWNERS: Scheme =
         Scheme { name: "fleet, copies at owners", policy: HASHED, ..Scheme::FLEET };
 
-    /// Consistent hashing and nothing else.
+    /// Plain consistent hashing.
     pub(super) const HASHING: Scheme = Scheme {
         name: "consistent hashing",
         policy: HASHED,
@@ -79,18 +80,18 @@ impl Scheme {
 
     const EQUALS: Scheme = Scheme { name: "", policy: ALONE, ..Scheme::HASHING };
 
-    /// All others are asked for what a node does not have.
+    /// A node asks all others for a document that it lacks.
     pub(super) const ASK_ALL: Scheme =
         Scheme { name: "ask all", siblings: Siblings::AskAll, ..Scheme::EQUALS };
 
-    /// Those are asked whose summary has it, exchanged each second.
+    /// A node asks those whose summary, exchanged each second, has the document.
     pub(super) const SUMMARIES: Scheme =
         Scheme { name: "summaries", siblings: Siblings::Summaries(SECOND), ..Scheme::EQUALS };
 
-    /// Nobody is asked: each node has all.
+    /// No node asks another: each keeps all.
     pub(super) const REPLICATION: Scheme = Scheme { name: "full replication", ..Scheme::EQUALS };
 
-    /// All that are compared by the number of nodes.
+    /// All schemes compared by the number of nodes.
     pub(super) const ALL: [Scheme; 6] = [
         Scheme::FLEET,
         Scheme::AT_OWNERS,
@@ -100,7 +101,7 @@ impl Scheme {
         Scheme::REPLICATION,
     ];
 
-    /// Ours, each time with one part of it otherwise.
+    /// Larder's scheme, each time with one part changed.
     pub(super) const PARTS: [Scheme; 12] = [
         Scheme::FLEET,
         Scheme { name: "no bound on loads", bound: None, ..Scheme::FLEET },
@@ -121,7 +122,7 @@ impl Scheme {
         Scheme { name: "turning disks, at owners", turning: true, ..Scheme::AT_OWNERS },
     ];
 
-    /// Sets up `nodes` nodes of today, each with so many bytes in memory and on disk.
+    /// Returns a set-up of `nodes` present-day nodes, each with `memory` and `disk` bytes.
     pub(super) fn setup(
         &self,
         nodes: usize,

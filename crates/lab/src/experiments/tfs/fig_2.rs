@@ -5,7 +5,7 @@ use super::setup::{Bus, Case, TRACES};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::Figures;
 
-/// See the module.
+/// The experiment `tfs-fig-2`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "tfs-fig-2",
     paper: Paper::Tfs,
@@ -16,10 +16,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Percent of the memory that TFS has.
+/// TFS's share of the memory in percent.
 pub(super) const SHARE: u32 = 50;
 
-/// FFS-async and TFS on every trace.
+/// Returns the results of FFS-async and TFS on every trace.
 pub(super) fn pairs(context: &mut Context<'_>) -> Result<Vec<[Figures; 2]>, Failed> {
     let case = |trace, share| Case::new(context, trace, share);
     let cases: Vec<Case> =
@@ -61,7 +61,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome.plot(savings).plot(plot))
 }
 
-/// What the paper leaves open, on the first trace.
+/// Varies, on the first trace, what the paper leaves open.
 fn open(context: &mut Context<'_>) -> Result<Table, Failed> {
     let base = Case::new(context, 0, SHARE);
     let none = Case { share: 0, ..base };

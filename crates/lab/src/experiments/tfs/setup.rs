@@ -1,10 +1,10 @@
-//! T5 and T6: the web server of the paper's evaluation, with and without TFS; scaled for a quick
-//! run.
+//! T5 and T6: the web server of the paper's evaluation, with and without TFS; scaled down for a
+//! quick run.
 //!
-//! The documents lie in a file system (FFS-async) on one part of the drive from the beginning. TFS
-//! is the engine with the preset `tfs` on another part of the same drive: a document that is read
-//! for the first time is copied there, and read from there until it changes. Both servers have
-//! the same memory in all.
+//! The documents are in a file system (FFS-async) on one part of the drive from the beginning. TFS
+//! is the engine with the preset `tfs` on another part of the same drive. A document that is read
+//! for the first time is copied there, and read from there until it changes. Both servers have the
+//! same total memory.
 
 use std::collections::BTreeMap;
 
@@ -25,27 +25,27 @@ use workload::request::{Object, Request};
 
 /// A web server's trace.
 pub(super) struct Trace {
-    /// As the paper calls it.
+    /// The paper's name.
     pub(super) name: &'static str,
-    /// The generator's name for it.
+    /// The generator's name.
     preset: &'static str,
-    /// So many copies of it, each of documents of its own, are merged ("linear insertion").
+    /// Number of merged copies, each with documents of its own ("linear insertion").
     copies: u32,
 }
 
-/// All three.
+/// The paper's three traces.
 pub(super) const TRACES: [Trace; 3] = [
     Trace { name: "UCBSep01", preset: "ucb-sep01", copies: 1 },
     Trace { name: "WorldCup98", preset: "worldcup98", copies: 8 },
     Trace { name: "ClarkNet", preset: "clarknet", copies: 5 },
 ];
 
-/// How the drive is joined to the host.
+/// The bus between drive and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Bus {
-    /// 40 MB/s, which the paper states.
+    /// 40 MB/s, as the paper states.
     Stated,
-    /// As the drive's data file has it: 5 MB/s.
+    /// 5 MB/s, as in the drive's data file.
     DataFile,
 }
 
@@ -54,25 +54,25 @@ pub(super) enum Bus {
 pub(super) struct Case {
     /// Index in [`TRACES`].
     pub(super) trace: usize,
-    /// Percent of the memory that TFS has; 0: there is no TFS.
+    /// TFS's share of the memory in percent; 0: no TFS.
     pub(super) share: u32,
     pub(super) bus: Bus,
-    /// Bytes of a cluster of TFS.
+    /// Cluster size of TFS in bytes.
     pub(super) cluster: u32,
-    /// One part in so many of documents and memory; 1: all.
+    /// Divisor of documents and memory; 1: full size.
     pub(super) scale: u32,
-    /// Requests that warm up, and as many again that count.
+    /// Number of requests for warm-up, and again for counting.
     pub(super) requests: u64,
 }
 
-/// Megabytes of buffer in all (section 1).
+/// Total buffer memory in MB (section 1).
 const MEMORY: u64 = 256;
 const SEED: u64 = 2_001;
 const MIB: u64 = 1 << 20;
-/// Bytes of each of the two halves of the drive: documents, TFS.
+/// Bytes of each half of the drive: documents, TFS.
 const HALF: u64 = 4_290 * MIB;
 
-/// What both experiments are run with.
+/// The parameters of both experiments.
 pub(super) const PARAMETERS: [Parameter; 7] = [
     Parameter {
         name: "drive",
@@ -105,13 +105,13 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 ];
 
 impl Case {
-    /// As [`PARAMETERS`] has it.
+    /// Returns the case described by [`PARAMETERS`].
     pub(super) fn new(context: &Context<'_>, trace: usize, share: u32) -> Case {
         let (scale, requests) = context.size((32, 1_000), (32, 15_000), (1, 960_000));
         Case { trace, share, bus: Bus::Stated, cluster: 64 << 10, scale, requests }
     }
 
-    /// The trace, expanded.
+    /// Returns the requests of the trace with its copies.
     fn requests(&self) -> impl Iterator<Item = Request> + use<> {
         let Trace { preset, copies, .. } = TRACES[self.trace];
         let workload = Workload::named(preset).expect("the generator has the paper's traces");
@@ -160,15 +160,15 @@ impl Case {
     }
 }
 
-/// The Atlas 10K on the bus that the paper states.
+/// Returns the Atlas 10K on the bus that the paper states.
 pub(crate) fn stated_drive() -> Result<MechanicalDrive, SpaceError> {
-    // Milliseconds of a sector at 40 MB/s.
+    // Milliseconds per sector at 40 MB/s.
     let change = |controller: &mut Controller| controller.bus = 0.0128;
     file_caches::changed_drive("atlas10k", Config::Shipped, change)
 }
 
-/// A web server with a file system in this part of the drive, which has every document as it is
-/// when it is first asked for.
+/// Returns a web server with a file system in this part of the drive. It has every document in the
+/// version that is requested first.
 pub(crate) fn web_server(
     machine: &Machine,
     region: Region,
@@ -188,7 +188,7 @@ pub(crate) fn web_server(
 /// The runs so far.
 static RUNS: Runs<Case> = Runs::new();
 
-/// What came of each case, from memory where it was run before.
+/// Returns the results of the cases; runs those that are new.
 pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Figures>, Failed> {
     RUNS.figures(context, cases, label, Case::run)
 }
@@ -202,7 +202,7 @@ fn label(case: &Case) -> String {
     }
 }
 
-/// Said below every plot.
+/// Returns the note below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let sample = context.pick("One part in 32", "All");
     format!("{sample} of documents and memory, generated requests, a sample of the traces' length.")

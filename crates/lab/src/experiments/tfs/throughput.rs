@@ -1,4 +1,4 @@
-//! T5, abstract: system throughput with TFS and without.
+//! T5, abstract: system throughput with and without TFS.
 
 use super::fig_2::pairs;
 use super::setup;
@@ -8,7 +8,7 @@ use crate::experiment::{
 };
 use crate::run::whole_cache::Figures;
 
-/// See the module.
+/// The experiment `tfs-throughput`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "tfs-throughput",
     paper: Paper::Tfs,
@@ -33,10 +33,10 @@ const PARAMETERS: [Parameter; 6] = [
     },
 ];
 
-/// Milliseconds of the processor for a request.
+/// Processor time per request in milliseconds.
 const PROCESSOR: [f64; 3] = [0.0, 1.0, 3.0];
 
-/// Requests a second when they come one after another.
+/// Returns the requests per second if they come one after another.
 fn rate(figures: &Figures, processor: f64) -> f64 {
     let disk = figures.elapsed as f64 / 1e6 / figures.requests().max(1) as f64;
     1e3 / (disk + processor)

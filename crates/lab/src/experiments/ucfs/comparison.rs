@@ -6,21 +6,21 @@ use super::traces::TRACES;
 use crate::experiment::{Context, Failed, Stated, Table};
 use crate::run::whole_cache::Figures;
 
-/// What came of every system on every trace.
+/// The results of every system on every trace.
 pub(super) struct Comparison {
     /// Indices in [`TRACES`].
     pub(super) traces: Vec<usize>,
-    /// By trace, then in the order of [`System::ALL`].
+    /// Results by trace, then in the order of [`System::ALL`].
     figures: Vec<Vec<Figures>>,
 }
 
 impl Comparison {
-    /// Runs what was not run before.
+    /// Runs the cases that are new.
     pub(super) fn run(context: &mut Context<'_>) -> Result<Comparison, Failed> {
         Comparison::of(context, setup::traces(context), |case| case)
     }
 
-    /// The same on these traces, each case changed by `change`.
+    /// Runs the comparison on these traces, with each case changed by `change`.
     pub(super) fn of(
         context: &mut Context<'_>,
         traces: Vec<usize>,
@@ -36,24 +36,24 @@ impl Comparison {
         Ok(Comparison { traces, figures })
     }
 
-    /// The names of the traces.
+    /// Returns the names of the traces.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.traces.iter().map(|trace| TRACES[*trace].name)
     }
 
-    /// A number of a system on each trace.
+    /// Returns a number of a system on each trace.
     pub(super) fn each(&self, system: System, number: impl Fn(&Figures) -> f64) -> Vec<f64> {
         self.figures.iter().map(|all| number(&all[place(system)])).collect()
     }
 
-    /// How many times a number of the system is that of UCFS, on each trace.
+    /// Returns the ratio of the system's number to that of UCFS, on each trace.
     pub(super) fn speedups(&self, system: System, number: impl Fn(&Figures) -> f64) -> Vec<f64> {
         let pair = |all: &Vec<Figures>| number(&all[place(system)]) / number(&all[place(UCFS)]);
         self.figures.iter().map(pair).collect()
     }
 
-    /// A table of how much slower than UCFS each baseline is, with what the paper says of all
-    /// traces together.
+    /// Returns a table of how much slower than UCFS each baseline is, with the paper's statement
+    /// for all traces together.
     pub(super) fn speedup_table(
         &self,
         id: &str,
@@ -77,14 +77,14 @@ fn place(system: System) -> usize {
     System::ALL.iter().position(|known| *known == system).unwrap_or(0)
 }
 
-/// The smallest and the largest of some numbers.
+/// Returns the smallest and the largest of the numbers.
 pub(super) fn span(numbers: &[f64]) -> (f64, f64) {
     numbers.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), number| {
         (low.min(*number), high.max(*number))
     })
 }
 
-/// "7.1 to 12.3", or one number.
+/// Formats "7.1 to 12.3", or one number.
 pub(super) fn words(numbers: &[f64], digits: usize) -> String {
     let (low, high) = span(numbers);
     let (low, high) = (format!("{low:.digits$}"), format!("{high:.digits$}"));

@@ -1,8 +1,8 @@
-//! C16: how long a random read takes on the paper's disk, a Quantum Atlas 10K with three times the
+//! C16: the time of a random read on the paper's disk, a Quantum Atlas 10K with three times the
 //! sectors on each track, by the region of the disk that the reads stay in.
 //!
-//! The paper gives one mean for 4 KB and one for 64 KB and does not say where on its 27 GB it
-//! measured them. So the region is what is varied here.
+//! The paper states one mean for 4 KB and one for 64 KB, but not where on its 27 GB they were
+//! measured, so the region is varied.
 
 use sim::drives::mechanical::Config;
 
@@ -13,7 +13,7 @@ use crate::experiment::{
 };
 use crate::space::file_caches;
 
-/// See the module.
+/// The experiment `ucfs-disk`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-disk",
     paper: Paper::Ucfs,
@@ -41,14 +41,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Sectors of 512 bytes: from the outermost track on.
+/// Regions in sectors of 512 bytes, from the outermost track on.
 const REGIONS: [u64; 8] =
     [4_000_000, 8_000_000, 9_000_000, 10_000_000, 12_000_000, 17_938_986, 31_457_280, 53_816_958];
 
-/// The size of a read: its name, its workload, and the paper's mean in milliseconds.
+/// Read sizes: name, workload, and the paper's mean in milliseconds.
 const SIZES: [(&str, &str, f64); 2] = [("4 KB", "r4k", 6.1), ("64 KB", "r64k", 7.1)];
 
-/// Where the paper's own figures lie, and where its caches do.
+/// The region where the paper's figures hold, and those of its caches and the whole disk.
 const COMPARED: [(u64, &str); 3] =
     [(10_000_000, "first 5 GB"), (31_457_280, "first 16 GB"), (53_816_958, "whole disk")];
 
@@ -63,7 +63,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let means = context.variants(variants, |variant, (region, workload)| {
         mean(variant, region, workload, reads, seed)
     })?;
-    // Largest region first, both sizes of each.
+    // Results are ordered from the largest region, with both sizes of each.
     let mean_of = |region: u64, size: usize| {
         let place = REGIONS.iter().rev().position(|known| *known == region);
         place.map_or(f64::NAN, |place| means[place * SIZES.len() + size])
@@ -106,7 +106,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(Outcome::new(why).table(table).table(extra).table(first).plot(plot))
 }
 
-/// The mean of random reads, in milliseconds.
+/// Returns the mean time of random reads in milliseconds.
 fn mean(
     variant: &Variant,
     region: u64,
@@ -121,8 +121,8 @@ fn mean(
     Ok(times.ok_or("no reads")?.mean)
 }
 
-/// Up to which size of the region, in GB, reads take at most `limit` on average: between two
-/// measured sizes, in proportion.
+/// Returns the largest region, in GB, in which reads take at most `limit` on average; interpolates
+/// linearly between measured sizes.
 fn crossing(limit: f64, mean_of: impl Fn(u64) -> f64) -> f64 {
     let points = REGIONS.map(|region| (gb(region), mean_of(region)));
     let above = points.windows(2).find(|pair| pair[0].1 <= limit && pair[1].1 > limit);

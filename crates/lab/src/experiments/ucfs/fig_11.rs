@@ -1,4 +1,4 @@
-//! C2, figure 11: the disk latency of a request by the size of a cluster.
+//! C2, figure 11: the disk latency of a request by the cluster size.
 
 use super::setup;
 use super::setup::{CLUSTER, Case, System};
@@ -8,7 +8,7 @@ use crate::experiment::{
 };
 use crate::run::whole_cache::Figures;
 
-/// See the module.
+/// The experiment `ucfs-fig-11`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-fig-11",
     paper: Paper::Ucfs,

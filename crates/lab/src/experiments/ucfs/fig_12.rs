@@ -1,4 +1,4 @@
-//! C18, figure 12: speed-ups by the size of memory.
+//! C18, figure 12: speed-ups by the memory size.
 
 use super::comparison::Comparison;
 use super::setup;
@@ -9,7 +9,7 @@ use crate::experiment::{
 };
 use crate::run::whole_cache::Figures;
 
-/// See the module.
+/// The experiment `ucfs-fig-12`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-fig-12",
     paper: Paper::Ucfs,

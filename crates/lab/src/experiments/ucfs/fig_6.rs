@@ -1,4 +1,4 @@
-//! C15, figure 6: the total disk latency of two weeks, and how many times that of UCFS it is.
+//! C15, figure 6: the total disk latency of two weeks, and its ratio to that of UCFS.
 
 use super::comparison::{Comparison, words};
 use super::setup;
@@ -7,7 +7,7 @@ use super::traces::{SJ, TraceKind};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::Figures;
 
-/// See the module.
+/// The experiment `ucfs-fig-6`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-fig-6",
     paper: Paper::Ucfs,
@@ -18,8 +18,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Times UCFS, over all traces. The abstract has 8 to 19 for the first, the conclusions 10 for the
-/// last.
+/// The paper's ratio to UCFS over all traces. The abstract states 8 to 19 for SQUID, the
+/// conclusions state 10 for SQUIDML.
 fn paper(system: System) -> Stated {
     match system {
         System::Squid => (7.0..=19.0).into(),
@@ -35,7 +35,7 @@ fn total(figures: &Figures) -> f64 {
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let runs = Comparison::run(context)?;
-    // One trace again, with what the paper leaves open decided otherwise.
+    // One trace again, with other answers to the questions that the paper leaves open.
     let one = vec![SJ];
     let near = |case| Case { place: DrivePart::First6, ..case };
     let near = Comparison::of(context, one.clone(), near)?;

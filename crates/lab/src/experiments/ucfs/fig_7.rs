@@ -6,7 +6,7 @@ use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::Figures;
 
-/// See the module.
+/// The experiment `ucfs-fig-7`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-fig-7",
     paper: Paper::Ucfs,
@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Milliseconds, over all traces.
+/// The paper's means in milliseconds, over all traces.
 fn paper(system: System) -> Stated {
     match system {
         System::Squid => 30.0.into(),

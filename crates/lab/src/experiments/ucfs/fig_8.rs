@@ -7,7 +7,7 @@ use super::traces::UC;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::{Figures, Outcome as Answer};
 
-/// See the module.
+/// The experiment `ucfs-fig-8`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-fig-8",
     paper: Paper::Ucfs,
@@ -18,8 +18,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// System, from and up to which millisecond, percent of the requests. What the text says of the
-/// figure; "most" of SQUIDML is more than half.
+/// System, range in milliseconds, percent of the requests, as the text describes the figure. Its
+/// "most" for SQUIDML counts as more than half.
 const PAPER: [(System, usize, usize, Stated); 12] = [
     (System::Ucfs, 0, 1, Stated::Number(65.5)),
     (System::Ucfs, 6, 64, Stated::Number(20.0)),
@@ -35,7 +35,7 @@ const PAPER: [(System, usize, usize, Stated); 12] = [
     (System::Larder, 6, 64, Stated::Nothing),
 ];
 
-/// Bins of the plot end here.
+/// Last bin of the plot.
 const LAST: usize = 40;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
@@ -65,7 +65,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         plot = plot.ours_bars(system.name(), shares.chain([share(system, LAST, 64)]));
     }
     for system in System::ALL {
-        // Where the paper has one number for a range of bins, it stands at the first of them.
+        // A number of the paper for a range of bins is shown at its first bin.
         let height = |bin| {
             let stated = |(of, from, ..): &&(_, usize, _, _)| *of == system && *from == bin;
             let bounds = PAPER.iter().find(stated).and_then(|(.., paper)| paper.bounds());

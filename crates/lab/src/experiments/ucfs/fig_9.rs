@@ -1,4 +1,4 @@
-//! C15, figures 9 and 10: reads and writes apart.
+//! C15, figures 9 and 10: reads and writes separately.
 
 use super::comparison::{Comparison, span, words};
 use super::setup;
@@ -6,7 +6,7 @@ use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::Figures;
 
-/// Figure 9.
+/// The experiment `ucfs-fig-9`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-fig-9",
     paper: Paper::Ucfs,
@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run: totals,
 };
 
-/// Figure 10.
+/// The experiment `ucfs-fig-10`.
 pub const SPEEDUPS: Experiment = Experiment {
     name: "ucfs-fig-10",
     paper: Paper::Ucfs,
@@ -36,7 +36,7 @@ fn writes(figures: &Figures) -> f64 {
     (figures.usage.writes.busy + figures.usage.flushes.busy) as f64 / 1e9
 }
 
-/// A kind of operation, its id, and what it took.
+/// A kind of operation: id, heading, and its drive time in seconds.
 type Kind = (&'static str, &'static str, fn(&Figures) -> f64);
 
 const KINDS: [Kind; 2] = [("reads", "Reads", reads), ("writes", "Writes", writes)];
@@ -73,7 +73,7 @@ fn totals(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome)
 }
 
-/// "Up to": the largest over all traces.
+/// The paper's "up to": the largest ratio over all traces.
 fn most(kind: &str, system: System) -> Option<f64> {
     match (kind, system) {
         ("writes", System::Squid) => Some(42.0),

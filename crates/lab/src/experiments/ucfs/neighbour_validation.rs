@@ -1,5 +1,5 @@
-//! C14, section 5, "Piggyback Cache Validation": what it saves to validate neighbours behind a
-//! validation. The paper names it as possible and gives no figure.
+//! C14, section 5, "Piggyback Cache Validation": the gain of validating neighbours after a
+//! validation. The paper mentions the possibility and states no figure.
 
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
@@ -12,7 +12,7 @@ use workload::generator::Workload;
 use workload::generator::presets::Preset;
 use workload::request::Request;
 
-/// See the module.
+/// The experiment `ucfs-neighbour-validation`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-neighbour-validation",
     paper: Paper::Ucfs,
@@ -82,7 +82,7 @@ const LIFETIMES: [(&str, Lifetimes); 3] = [
     ("an hour", Lifetimes::Said(3_600 * SECOND)),
 ];
 
-/// The product's is the first.
+/// The kinds of neighbourhoods; the product's comes first.
 const BESIDES: [(&str, Neighbourhood); 4] = [
     ("product", Neighbourhood::Around),
     ("memory", Neighbourhood::Memory),
@@ -100,7 +100,7 @@ struct Stage {
 impl Stage {
     fn run(&self, lifetimes: Lifetimes, beside: Neighbourhood, most: u32) -> Figures {
         let Preset { caches, size, .. } = self.preset;
-        // What comes within a visit is nearer each other in a trace whose times are divided.
+        // Scaled: in a trace with divided times, requests of a visit are closer together.
         let round_trip = (ROUND_TRIP as f64 * size) as u64;
         let cluster = CLUSTER.min(caches.disk / 64);
         let model = Model { caches, cluster, lifetimes, beside, most, round_trip };
@@ -108,7 +108,7 @@ impl Stage {
     }
 }
 
-/// What came of a trace and a lifetime: without neighbours, and by who they are and how many.
+/// Results of a trace and a lifetime: without neighbours, and by neighbourhood and budget.
 struct Measurement {
     label: String,
     without: Figures,
@@ -116,7 +116,7 @@ struct Measurement {
 }
 
 impl Measurement {
-    /// Percent of the validations that clients waited for that they do not wait for any more.
+    /// Returns the validations that clients no longer wait for, in percent.
     fn saved(&self, figures: &Figures) -> f64 {
         percent(self.fewer(figures), self.without.validations())
     }
@@ -125,13 +125,14 @@ impl Measurement {
         self.without.validations() as i64 - figures.validations() as i64
     }
 
-    /// Percent more requests to origins.
+    /// Returns the additional requests to origins in percent.
     fn more(&self, figures: &Figures) -> f64 {
         let without = self.without.origin_requests();
         percent(figures.origin_requests() as i64 - without as i64, without)
     }
 
-    /// How many more requests origins get for each validation that no client waits for any more.
+    /// Returns the number of additional requests to origins per validation that no client waits for
+    /// any more.
     fn price(&self, figures: &Figures) -> f64 {
         let more = figures.origin_requests() as f64 - self.without.origin_requests() as f64;
         match self.fewer(figures) {
@@ -140,7 +141,7 @@ impl Measurement {
         }
     }
 
-    /// Percent of the time that clients wait for validations that they do not wait any more.
+    /// Returns the share of clients' waiting time for validations that is saved, in percent.
     fn sooner(&self, figures: &Figures) -> f64 {
         let without = self.without.waiting;
         percent(without as i64 - figures.waiting as i64, without)
@@ -218,7 +219,7 @@ fn show(measured: &[Measurement]) -> Outcome {
     outcome.table(price).table(used).table(outdated)
 }
 
-/// What is saved by what it costs, of the product's neighbours.
+/// Plots the savings by their cost, for the product's neighbourhood.
 fn curve(measured: &[Measurement]) -> Plot {
     let (x, y) = (Axis::linear("% more requests to origins"), Axis::linear("% not waited for"));
     let plot = Plot::lines("saved", "Validations that clients no longer wait for", x, y);

@@ -1,10 +1,9 @@
-//! C15 to C18: the systems, the machine and the traces of the paper's evaluation, scaled.
+//! C15 to C18: the systems, the machine and the traces of the paper's evaluation, scaled down.
 //!
-//! Memory, disk, lookup table, requests, warm-up and the age of one-timers are all made smaller in
-//! one proportion; requests come as fast as they did. The caches are spread over as much of the
-//! drive as the paper's took, so that seeks stay as long. Figures 6 to 10 and tables 3 to 5 are
-//! different views of the same runs: a run is made once and remembered for as long as the process
-//! lives.
+//! Memory, disk, lookup table, requests, warm-up and the age of one-timers are all divided by the
+//! same number; the request rate is unchanged. The caches are spread over as much of the drive as
+//! the paper's, so seeks have the same length. Figures 6 to 10 and tables 3 to 5 show the same
+//! runs: each run is made once and kept until the process ends.
 
 use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
@@ -28,20 +27,20 @@ pub(super) enum System {
     Squid,
     /// Squid 2.4 on FFS with all writes asynchronous.
     SquidAsync,
-    /// Squid with a mapped file for what is small.
+    /// Squid with a mapped file for small objects.
     SquidMl,
-    /// The engine as the product comes.
+    /// The engine with the product's defaults.
     Larder,
 }
 
 impl System {
-    /// Those of the paper, and the product's own.
+    /// The systems of the paper, and the product.
     pub(super) const ALL: [System; 5] =
         [System::Squid, System::SquidAsync, System::SquidMl, System::Ucfs, System::Larder];
-    /// Those that UCFS is compared with.
+    /// The systems that UCFS is compared with.
     pub(super) const BASELINES: [System; 3] = [System::Squid, System::SquidAsync, System::SquidMl];
 
-    /// As the paper calls it.
+    /// Returns the paper's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             System::Ucfs => "UCFS",
@@ -53,12 +52,12 @@ impl System {
     }
 }
 
-/// Where on the drive the cache lies.
+/// The part of the drive that holds the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum DrivePart {
-    /// As much of the drive as the paper's cache took: 16 GB, or 26.
+    /// The part as large as the paper's cache: 16 or 26 GB.
     Paper,
-    /// Its first 6 GB, where the drive's mean times are the paper's (`ucfs-disk`).
+    /// The first 6 GB, where the drive's mean times are the paper's (`ucfs-disk`).
     First6,
 }
 
@@ -68,41 +67,41 @@ pub(super) struct Case {
     /// Index in [`TRACES`].
     pub(super) trace: usize,
     pub(super) system: System,
-    /// Bytes of a cluster (UCFS).
+    /// Cluster size in bytes (UCFS).
     pub(super) cluster: u32,
-    /// Megabytes of memory that cache data at the scale of the paper.
+    /// Memory for data in MB, at the paper's scale.
     pub(super) memory: u32,
     pub(super) place: DrivePart,
-    /// Writes are acknowledged from the drive's buffer.
+    /// True if writes are acknowledged from the drive's buffer.
     pub(super) write_cache: bool,
-    /// Which requests.
+    /// The kind of requests.
     pub(super) likeness: TraceKind,
-    /// One part of so many of the paper's set-up.
+    /// Divisor of the paper's set-up.
     pub(super) scale: u32,
-    /// Of the scaled trace, the first part of so many.
+    /// Divisor of the scaled trace's length; the first part is used.
     pub(super) part: u32,
 }
 
-/// Bytes that cache data, in megabytes (section 4.1).
+/// Memory for data in MB (section 4.1).
 pub(super) const MEMORY: u32 = 256;
-/// Bytes of a cluster (section 4.1).
+/// Cluster size in bytes (section 4.1).
 pub(super) const CLUSTER: u32 = 64 << 10;
-/// Requests that warm up (section 4.3.2).
+/// Number of requests for warm-up (section 4.3.2).
 const WARM_UP: u64 = 150_000;
-/// Requests have all the same beginning.
+/// The seed of all requests.
 pub(super) const SEED: u64 = 2_001;
-/// Entries of the lookup table (section 2.3.2).
+/// Number of entries of the lookup table (section 2.3.2).
 const ENTRIES: u64 = 4 << 20;
 const MIB: u64 = 1 << 20;
 const DRIVE: &str = "atlas10k_x3";
-/// Bytes of SQUIDML's mapped file: what a process of 32 bits can map (section 1.1.2, item 5).
+/// Bytes of SQUIDML's mapped file: as much as a 32-bit process can map (section 1.1.2, item 5).
 const MAPPED: u64 = 2 << 30;
-/// Percent of a file system's disk that Squid fills with objects: what is left beside the 10% that
-/// FFS keeps back, inodes, some thousand directories (much on a small disk), the parts of blocks
-/// and fragments that files leave empty, and a margin without which allocation fails at times.
+/// Share of a file system's disk that Squid fills with objects, in percent. The rest is for the 10%
+/// that FFS reserves, inodes, some thousand directories (a large share of a small disk), unused
+/// parts of blocks and fragments, and a margin without which allocations sometimes fail.
 const SQUID_PERCENT: u64 = 70;
 
-/// Parameters that all comparisons have in common.
+/// The parameters that all comparisons share.
 pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter {
         name: "drive",
@@ -129,7 +128,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
 ];
 
 impl Case {
-    /// UCFS as in the paper on a trace.
+    /// Returns the case of a system on a trace, as in the paper.
     pub(super) fn new(context: &Context<'_>, trace: usize, system: System) -> Case {
         let (scale, part) = match (context.scale(), trace) {
             (Scale::Smoke, SJ) => (256, 4),
@@ -144,7 +143,7 @@ impl Case {
         Case { trace, system, cluster, memory, place, write_cache, likeness, scale, part }
     }
 
-    /// What it is of.
+    /// Returns the trace.
     pub(super) fn trace(&self) -> &'static Trace {
         &TRACES[self.trace]
     }
@@ -167,7 +166,7 @@ impl Case {
         (u64::from(self.memory) << 20) / u64::from(self.scale)
     }
 
-    /// How many requests are sent.
+    /// Returns the number of requests sent.
     pub(super) fn requests(&self) -> u64 {
         self.trace().requests / u64::from(self.scale) / u64::from(self.part)
     }
@@ -179,7 +178,7 @@ impl Case {
         })
     }
 
-    /// The file system of a baseline, with all of its memory.
+    /// Returns the file system of a baseline, which has all of its memory.
     fn file_system(&self) -> Parameters {
         let parameters = Parameters::ucfs_ffs(self.tier());
         match self.system {
@@ -197,7 +196,7 @@ impl Case {
         let mut engine = EngineOptions::from(preset);
         engine.tier = Some(self.tier());
         engine.options.memory = 2 * self.tier();
-        // What no cache of the paper takes, the product does not take here either.
+        // Objects that no cache of the paper stores are not stored by the product either.
         engine.options.object_max = Some(256 << 10);
         if self.system == System::Ucfs {
             engine.format.cluster_size = Some(self.cluster);
@@ -255,7 +254,7 @@ impl Case {
 /// The runs so far.
 static RUNS: Runs<Case> = Runs::new();
 
-/// What came of each case, from memory where it was run before.
+/// Returns the results of the cases; runs those that are new.
 pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Figures>, Failed> {
     RUNS.figures(context, cases, label, Case::run)
 }
@@ -287,7 +286,7 @@ fn label(case: &Case) -> String {
     format!("{name}{cluster}{memory}{place}{cache}{likeness}")
 }
 
-/// The traces of a run: all, or of a quick one the smallest and that of figure 8.
+/// Returns the traces of a run: all, or in a quick run the smallest and that of figure 8.
 pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
     match context.scale() {
         Scale::Smoke | Scale::Quick => vec![SJ, UC],
@@ -295,7 +294,7 @@ pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
     }
 }
 
-/// Said below every plot.
+/// Returns the note below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let sample = context.pick(
         "Of memory, disk and requests one part in 32; of UC the first eighth of that.",

@@ -1,5 +1,5 @@
-//! C17, tables 1 and 2: the traces as the paper describes them, and what the requests that stand
-//! for them come to.
+//! C17, tables 1 and 2: the traces as the paper describes them, beside the properties of the
+//! generated requests.
 
 use super::setup;
 use super::setup::{Case, SEED, System};
@@ -9,7 +9,7 @@ use crate::experiment::{
 };
 use workload::generator::calibration::Figure;
 
-/// See the module.
+/// The experiment `ucfs-table-2`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-table-2",
     paper: Paper::Ucfs,
@@ -30,7 +30,7 @@ const PARAMETERS: [Parameter; 3] = [
     },
 ];
 
-/// Of a trace: kilobytes a request, and percents.
+/// Properties of a trace: KB per request, and percentages.
 struct Measurement {
     kilobytes: f64,
     hits: f64,

@@ -1,4 +1,4 @@
-//! C15, tables 3 and 4: document hit rates, and the share of hits that memory answers.
+//! C15, tables 3 and 4: document hit rates, and the share of hits that memory serves.
 
 use super::comparison::{Comparison, words};
 use super::setup;
@@ -6,7 +6,7 @@ use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::Figures;
 
-/// Table 3.
+/// The experiment `ucfs-table-3`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-table-3",
     paper: Paper::Ucfs,
@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run: documents,
 };
 
-/// Table 4.
+/// The experiment `ucfs-table-4`.
 pub const MEMORY: Experiment = Experiment {
     name: "ucfs-table-4",
     paper: Paper::Ucfs,
@@ -31,7 +31,7 @@ pub const MEMORY: Experiment = Experiment {
 /// A paper's numbers by trace.
 pub(super) type Numbers = [f64; 5];
 
-/// Table 3. The average of the first is 52.6, not 50.6 as the paper has it.
+/// Table 3. The average of the first row is 52.6, not 50.6 as in the paper.
 fn document_rates(system: System) -> Option<Numbers> {
     match system {
         System::Squid | System::SquidAsync => Some([44.4, 57.7, 57.8, 55.4, 47.8]),
@@ -51,7 +51,7 @@ pub(super) fn memory_rates(system: System) -> Option<Numbers> {
     }
 }
 
-/// The table and the plot of a rate.
+/// Returns the table and the plot of a rate.
 fn rates(
     runs: &Comparison,
     id: &str,

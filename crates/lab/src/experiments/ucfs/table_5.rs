@@ -1,4 +1,4 @@
-//! C4, table 5: of the objects that a whole-cluster read brings along, how many are asked for
+//! C4, table 5: the share of the objects brought along by whole-cluster reads that are requested
 //! before they leave memory.
 
 use super::comparison::words;
@@ -8,7 +8,7 @@ use super::table_3::memory_rates;
 use super::traces::{SJ, TRACES, TraceKind};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Table};
 
-/// See the module.
+/// The experiment `ucfs-table-5`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ucfs-table-5",
     paper: Paper::Ucfs,
@@ -19,15 +19,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Percent, in the order of the traces; their average is 33.3.
+/// The paper's rates in percent, in the order of the traces; their average is 33.3.
 const PAPER: [f64; 5] = [30.1, 28.1, 33.8, 36.2, 38.2];
 
-/// Objects that a cluster read brings along, as the paper reckons (section 2.4.5).
+/// Number of objects that a cluster read brings along, by the paper's calculation (section 2.4.5).
 const ALONG: f64 = 15.0;
 
 /// Milliseconds of a read or write of 4 KB and of 64 KB (section 2.4.5).
 const TIMES: [f64; 2] = [6.1, 7.1];
-/// The share of lookups that FFS's name cache misses (section 2.4.5).
+/// Share of lookups that miss FFS's name cache (section 2.4.5).
 const LOOKUP_MISSES: f64 = 0.35;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
@@ -63,9 +63,10 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome.table(decides).table(formula()).plot(plot))
 }
 
-/// What tables 4 and 5 allow together. Each hit on the disk reads a cluster, and each object that
-/// it brings along and that is asked for later is a hit in memory: of `m` hits in memory by all
-/// hits there are `m / (1 - m)` for each on the disk, also those that no read brought along.
+/// Returns the limits that table 4 implies for table 5. Each disk hit reads a cluster, and each
+/// object that it brings along and that is requested later is a memory hit. If `m` is the share of
+/// memory hits in all hits, there are `m / (1 - m)` memory hits per disk hit, including those that
+/// no read brought along.
 fn bound() -> Table {
     let mut table = Table::new("bound", "What table 4 leaves of table 5");
     let in_memory = memory_rates(System::Ucfs).unwrap_or([f64::NAN; 5]);
@@ -79,7 +80,7 @@ fn bound() -> Table {
     table
 }
 
-/// What the rate depends on, on the smallest trace.
+/// The properties that the rate may depend on, tried on the smallest trace.
 const LIKENESSES: [(TraceKind, &str); 6] = [
     (TraceKind::Published, "as published"),
     (TraceKind::Alone, "no sessions"),
@@ -139,8 +140,8 @@ fn mean_of(numbers: &[f64]) -> f64 {
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
-/// Section 2.4.5: by what share of CFS's own time a cluster read and the write that it may cause
-/// beat FFS's reads of the same objects.
+/// Returns the gain of a cluster read, and the write that it may cause, over FFS's reads of the
+/// same objects, as a share of CFS's own time (section 2.4.5).
 fn speedup(hit_rate: f64, along: f64) -> f64 {
     let [small, cluster] = TIMES;
     let (cfs, reads) = (2.0 * cluster, 1.0 + hit_rate * along);

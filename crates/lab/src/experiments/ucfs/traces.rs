@@ -1,5 +1,5 @@
-//! C17: the five NLANR caches whose logs the paper replays, and requests made up after what it
-//! publishes of them.
+//! C17: the five NLANR caches whose logs the paper replays, and requests generated from the
+//! published properties.
 
 use workload::generator::Workload;
 use workload::generator::calibration::Achieved;
@@ -7,40 +7,40 @@ use workload::request::Request;
 
 /// A trace of the paper.
 pub(super) struct Trace {
-    /// As the paper calls it.
+    /// The paper's name.
     pub(super) name: &'static str,
-    /// The generator's name for it.
+    /// The generator's name.
     preset: &'static str,
     /// Bytes of the disk cache (table 1).
     pub(super) disk: u64,
-    /// Requests (table 2).
+    /// Number of requests (table 2).
     pub(super) requests: u64,
-    /// Gigabytes that they asked for (table 2).
+    /// Gigabytes requested (table 2).
     pub(super) gigabytes: f64,
-    /// Percent of requests that were hits (table 2).
+    /// Hit rate in percent (table 2).
     pub(super) hit_rate: f64,
 }
 
-/// In what the requests are like those of the trace.
+/// How the generated requests differ from the published properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TraceKind {
-    /// In all that is published of it.
+    /// Not at all.
     Published,
-    /// Objects are a quarter as large: about the paper's 4 KB (section 2.4.5).
+    /// Objects are a quarter of the size: about the paper's 4 KB (section 2.4.5).
     Small,
-    /// Every visit is by itself: nobody goes on to another page of a site.
+    /// Every visit is isolated: no client goes on to another page of a site.
     Alone,
-    /// All parts of a page are asked for again with it, not half of them.
+    /// All parts of a page are requested again with it, not half of them.
     Whole,
-    /// Every visit is of a page with parts, never of one object, and all parts again.
+    /// Like `Whole`; every visit is to a page with parts, never to a single object.
     Pages,
-    /// The same, and no object is larger than the paper's 4 KB.
+    /// Like `Pages`; no object is larger than the paper's 4 KB.
     Reckoned,
 }
 
 const GB: u64 = 1_000_000_000;
 
-/// All five, as in table 2.
+/// The five traces of table 2.
 pub(super) const TRACES: [Trace; 5] = [
     trace("BO1", "nlanr-bo1", 16, (3_928_770, 120.8, 44.4)),
     trace("PA", "nlanr-pa", 26, (4_990_283, 115.2, 57.7)),
@@ -49,9 +49,9 @@ pub(super) const TRACES: [Trace; 5] = [
     trace("UC", "nlanr-uc", 16, (8_107_179, 253.0, 47.8)),
 ];
 
-/// The smallest, by its place in [`TRACES`].
+/// Index of the smallest trace in [`TRACES`].
 pub(super) const SJ: usize = 3;
-/// That of figure 8.
+/// Index of the trace of figure 8.
 pub(super) const UC: usize = 4;
 
 const fn trace(
@@ -69,7 +69,7 @@ impl Trace {
         workload.scaled(scale)
     }
 
-    /// Requests like those of one part in `scale` of the trace.
+    /// Returns requests like those of the trace, scaled down by `scale`.
     pub(super) fn requests(
         &self,
         seed: u64,
@@ -98,7 +98,7 @@ impl Trace {
         })
     }
 
-    /// What such requests come to in the caches of the trace, scaled alike.
+    /// Returns the empty tally of such requests, with the caches of the trace scaled alike.
     pub(super) fn achieved(&self, scale: u32) -> Achieved {
         self.workload(scale).achieved()
     }

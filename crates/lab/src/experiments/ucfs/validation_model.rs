@@ -1,10 +1,11 @@
-//! What validating neighbours saves (systems C14): a cache in which answers become stale, requests
-//! of a trace, and origins that change, with and without validations behind a validation.
+//! The gain of validating neighbours (systems C14): a cache whose responses become stale, requests
+//! of a trace, and origins that change, with and without validations of neighbours after a
+//! validation.
 //!
-//! It is a model of the product's `validate-neighbours`, not the product: no bytes, no device. Each
-//! question to an origin takes one round trip; those behind a validation go one after another, for
-//! one validation of a site at a time. Whoever asks for a neighbour before its turn has it
-//! validated for himself; whoever asks while its question is under way waits for that one's end.
+//! It models the product's `validate-neighbours` without bytes or a device. Each validation takes
+//! one round trip. Those of neighbours run one after another, for one validation of a site at a
+//! time. A request for a neighbour before its turn validates it at once; a request during its
+//! validation waits for the end of that.
 
 pub(crate) mod cache_model;
 mod origin;
@@ -18,61 +19,61 @@ pub use origin::{Lifetimes, MILLI, Micros, Origins, SECOND};
 use workload::generator::calibration::Caches;
 use workload::request::Request;
 
-/// A cache and its way with validations.
+/// A cache and its validation policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// Bytes of memory and disk.
     pub caches: Caches,
-    /// Bytes of a cluster.
+    /// Cluster size in bytes.
     pub cluster: u64,
-    /// How long answers are fresh.
+    /// How long responses are fresh.
     pub lifetimes: Lifetimes,
-    /// Who is a neighbour.
+    /// Which objects are neighbours.
     pub beside: Neighbourhood,
-    /// How many are validated behind one validation, at most.
+    /// Maximum number of neighbours validated after one validation.
     pub most: u32,
-    /// From a question to its answer.
+    /// Time from a request to an origin to its response.
     pub round_trip: Micros,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Requests that the cache may answer.
+    /// Number of cacheable requests.
     pub requests: u64,
-    /// Those for what is not there.
+    /// Number of requests for objects that were not stored.
     pub misses: u64,
-    /// Validations that a client waited for, of what was still good and what was not.
+    /// Validations that a client waited for: of unchanged and of changed objects.
     pub waited: [u64; 2],
-    /// Requests that waited for the rest of a validation that was under way.
+    /// Number of requests that waited for the rest of a running validation.
     pub joined: u64,
-    /// All that clients waited for validations.
+    /// Total time that clients waited for validations.
     pub waiting: Micros,
-    /// Validations that no client waited for, of what was still good and what was not.
+    /// Validations that no client waited for: of unchanged and of changed objects.
     pub behind: [u64; 2],
-    /// Of them, whose object was asked for while it was fresh by them.
+    /// Number of those whose object was requested while it was fresh because of them.
     pub used: u64,
-    /// Of them, whose object was not in memory.
+    /// Number of those whose object was not in memory.
     pub read: u64,
-    /// Reads of what lies around something that was validated.
+    /// Number of reads of the surroundings of a validated object.
     pub around: u64,
-    /// Answers from the cache that were not what the origin had by then.
+    /// Number of responses from the cache that differed from the origin's version at that time.
     pub outdated: u64,
 }
 
 impl Figures {
-    /// Validations that clients waited for.
+    /// Returns the number of validations that clients waited for.
     pub fn validations(&self) -> u64 {
         self.waited.iter().sum()
     }
 
-    /// Requests that origins got.
+    /// Returns the number of requests to origins.
     pub fn origin_requests(&self) -> u64 {
         self.misses + self.validations() + self.behind.iter().sum::<u64>()
     }
 }
 
-/// Lets `requests` come to such a cache.
+/// Runs `requests` through a cache.
 pub fn run(model: &Model, origins: &Origins, requests: impl Iterator<Item = Request>) -> Figures {
     let Model { caches, cluster, .. } = *model;
     let sizes = Sizes { memory: caches.memory, disk: caches.disk, cluster };
@@ -98,7 +99,7 @@ struct Cache<'a> {
     model: &'a Model,
     origins: &'a Origins,
     cache_model: CacheModel,
-    /// Until when a site's neighbours are being validated.
+    /// Until when neighbours of a site are being validated.
     attended: HashMap<u32, Micros>,
     figures: Figures,
 }
@@ -142,7 +143,7 @@ impl Cache<'_> {
         self.plan(request.site, &near, now);
     }
 
-    /// The origin is asked at `now` about what is held; true when it has something else.
+    /// Validates the stored version at the origin at `now`; returns true if it has changed.
     fn validate(&mut self, object: u32, now: Micros) -> bool {
         let Some(held) = self.cache_model.get(object) else { return false };
         let current = self.origins.at(object, now).number;
@@ -163,7 +164,7 @@ impl Cache<'_> {
         }
     }
 
-    /// Plans the validations behind one that begins at `now`.
+    /// Plans the validations of neighbours after one that begins at `now`.
     fn plan(&mut self, site: u32, near: &[u32], now: Micros) {
         if near.is_empty() || self.attended.get(&site).is_some_and(|until| *until > now) {
             return;
@@ -185,8 +186,8 @@ impl Cache<'_> {
         self.attended.insert(site, start);
     }
 
-    /// A client asks for the object: what was planned for it has happened, is under way, or has not
-    /// begun and is not needed any more.
+    /// Handles a client's request for the object: a planned validation has completed, is running,
+    /// or has not begun and is no longer needed.
     fn settle(&mut self, object: u32, now: Micros) {
         let Some(held) = self.cache_model.get_mut(object) else { return };
         let Some(Planned { start, done }) = held.planned.take() else { return };
@@ -205,7 +206,7 @@ impl Cache<'_> {
         }
     }
 
-    /// What was planned for what is given up, and has begun, was in vain.
+    /// Counts the validations of evicted objects that had already begun; they were useless.
     fn give_up(&mut self, gone: &[CachedObject], now: Micros) {
         let begun = gone.iter().filter_map(|held| held.planned).filter(|at| at.start <= now);
         self.figures.behind[0] += begun.count() as u64;
@@ -225,7 +226,7 @@ mod tests {
         round_trip: 100 * MILLI,
     };
 
-    /// At so many milliseconds for an object of one site and directory.
+    /// Runs requests (milliseconds, object) for objects of one site and directory.
     fn figures(model: &Model, asked: &[(u64, u32)]) -> Figures {
         let requests = asked.iter().map(|(time_ms, object)| Request {
             time_ms: *time_ms,
@@ -238,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_validation_brings_those_of_its_neighbours_one_after_another() {
-        // Three objects; a minute and more later the first, then the others: after their questions'
-        // turn, in the middle of it, and before.
+        // Three objects. More than a minute later the first is requested, then the others: after
+        // their validations, during one, and before one.
         let begin = [(0, 0), (1, 1), (2, 2)];
         let with = |second: u64, third: u64| {
             let asked = [&begin[..], &[(70_000, 0), (second, 1), (third, 2)]].concat();
@@ -248,7 +249,7 @@ mod tests {
         let all = with(71_000, 71_001);
         assert_eq!((all.misses, all.validations(), all.behind, all.used), (3, 1, [2, 0], 2));
         assert_eq!((all.joined, all.waiting, all.origin_requests()), (0, 100 * MILLI, 6));
-        // 1 is asked about from 70.1 to 70.2 s, 2 until 70.3 s.
+        // Object 1 is validated from 70.1 to 70.2 s, object 2 until 70.3 s.
         let some = with(70_150, 70_199);
         assert_eq!((some.validations(), some.behind, some.joined), (2, [1, 0], 1));
         assert_eq!(some.waiting, (100 + 50 + 100) * MILLI);
@@ -261,7 +262,7 @@ mod tests {
     fn who_is_never_asked_for_is_asked_about_once() {
         let asked = [(0, 0), (1, 1), (70_000, 0), (140_000, 0), (210_000, 0)];
         let figures = figures(&MODEL, &asked);
-        // It is settled at the end only, so that it counts as planned, once.
+        // It is settled at the end only, so it counts once, as planned.
         assert_eq!((figures.validations(), figures.behind, figures.used), (3, [1, 0], 0));
     }
 

@@ -1,11 +1,12 @@
-//! Both proxies on a machine at the paper's rates: what figures 2 to 8 and tables 1 and 2 draw on.
+//! Both proxies on both machines at the paper's rates: the basis of figures 2 to 8 and tables 1 and
+//! 2.
 
 use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Failed, Plot};
 
-/// Runs by rate.
+/// The runs on a machine, by rate.
 pub(super) struct MachinePair {
     pub(super) end: MachineClass,
     pub(super) rates: &'static [u32],
@@ -14,7 +15,7 @@ pub(super) struct MachinePair {
 }
 
 impl MachinePair {
-    /// On both machines.
+    /// Runs both proxies on both machines.
     pub(super) fn run(context: &mut Context<'_>) -> Result<[MachinePair; 2], Failed> {
         let mut cases = Vec::new();
         for end in MachineClass::BOTH {
@@ -31,7 +32,7 @@ impl MachinePair {
         }))
     }
 
-    /// The runs of one of them, by rate.
+    /// Returns the runs of one proxy, by rate.
     pub(super) fn of(&self, system: System) -> &[Run] {
         match system {
             System::Squid => &self.squid,
@@ -39,24 +40,24 @@ impl MachinePair {
         }
     }
 
-    /// Rates with the runs of both.
+    /// Returns the rates with the runs of both proxies.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, &Run, &Run)> {
         let runs = self.squid.iter().zip(&self.unified);
         self.rates.iter().zip(runs).map(|(rate, (squid, unified))| (*rate, squid, unified))
     }
 
-    /// Both at one of the rates.
+    /// Returns the runs of both at a rate.
     pub(super) fn at(&self, rate: u32) -> Option<(&Run, &Run)> {
         self.pairs().find(|(at, ..)| *at == rate).map(|(_, squid, unified)| (squid, unified))
     }
 
-    /// The highest of the paper's rates that a proxy kept; 0: none.
+    /// Returns the highest of the paper's rates that a proxy sustained; 0 if none.
     pub(super) fn kept(&self, system: System) -> u32 {
         let runs = self.rates.iter().zip(self.of(system));
         runs.filter(|(_, run)| run.delivered).map(|(rate, _)| *rate).max().unwrap_or(0)
     }
 
-    /// A chart of a time by rate.
+    /// Plots a time by rate.
     pub(super) fn plot(&self, what: &str, of: impl Fn(&Run) -> f64) -> Plot {
         let id = self.end.name();
         let title = format!("{what}, {id} test");
@@ -74,7 +75,7 @@ impl MachinePair {
     }
 }
 
-/// Numbers for a sentence.
+/// Formats numbers for a sentence.
 pub(super) fn words(numbers: impl IntoIterator<Item = f64>, digits: usize) -> String {
     let words: Vec<String> =
         numbers.into_iter().map(|number| format!("{number:.digits$}")).collect();

@@ -6,7 +6,7 @@ use super::setup;
 use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `unified-fig-2`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-fig-2",
     paper: Paper::Unified,
@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Requests of a whole test, by rate (section 3.1).
+/// Returns the paper's number of requests in a whole test at a rate (section 3.1).
 fn requests(rate: u32) -> Stated {
     match rate {
         50 => 4.3e6.into(),

@@ -6,7 +6,7 @@ use super::setup;
 use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `unified-fig-3`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-fig-3",
     paper: Paper::Unified,

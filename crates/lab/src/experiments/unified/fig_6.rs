@@ -6,7 +6,7 @@ use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
-/// See the module.
+/// The experiment `unified-fig-6`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-fig-6",
     paper: Paper::Unified,
@@ -17,7 +17,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// How much faster UNIFIED's hits are, over the rates that Squid-2.4 delivers (section 5.2).
+/// Returns how many times faster UNIFIED's hits are, and the highest rate for which this is stated,
+/// up to which Squid-2.4 delivers (section 5.2).
 fn paper(end: MachineClass) -> (Stated, u32) {
     match end {
         MachineClass::Low => ((6.0..=22.0).into(), 50),

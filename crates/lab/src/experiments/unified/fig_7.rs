@@ -6,7 +6,7 @@ use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
-/// See the module.
+/// The experiment `unified-fig-7`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-fig-7",
     paper: Paper::Unified,
@@ -17,8 +17,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Squid's miss time by UNIFIED's: not more than 1 with a light load, more with a heavy one
-/// (section 5.3).
+/// Returns the paper's ratio of Squid's miss time to UNIFIED's: at most 1 with a light load, more
+/// with a heavy one (section 5.3).
 fn paper(end: MachineClass, rate: u32) -> Stated {
     match (end, rate) {
         (MachineClass::Low, 10..=20) | (MachineClass::High, 50..=149) => Stated::AtMost(1.0),

@@ -6,7 +6,7 @@ use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
 
-/// See the module.
+/// The experiment `unified-fig-8`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-fig-8",
     paper: Paper::Unified,
@@ -17,7 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The rate up to which Squid-2.4 delivers, and how much faster UNIFIED is there (section 5.4).
+/// Returns the highest rate that Squid-2.4 delivers, and UNIFIED's speed-up there (section 5.4).
 fn paper(end: MachineClass) -> (u32, f64) {
     match end {
         MachineClass::Low => (50, 3.5),

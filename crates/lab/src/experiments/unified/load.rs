@@ -1,12 +1,13 @@
 //! The load: PolyMix-3 as a test of a whole proxy, from an empty cache to the end of the second
 //! plateau.
 //!
-//! First the cache is filled: answers of twice its size are stored, with few hits. Then come ramps
-//! and two plateaus of four hours; here they are one plateau with as many requests. Requests come
-//! at one mean rate, by Poisson's law as those of many robots do, and a robot has at most four of
-//! them under way. What asks for a fresh answer gets one, and it replaces what was stored.
+//! First the cache is filled: responses of twice its size are stored, with few hits. Then come
+//! ramps and two plateaus of four hours; here they are one plateau with the same number of
+//! requests. Requests come at a constant mean rate with Poisson arrivals, like those of many
+//! robots. A robot has at most four requests in flight. A request for a fresh response gets one,
+//! which replaces the stored one.
 //!
-//! The divisor shortens the test and shrinks the working set; the rate stays.
+//! The divisor shortens the test and shrinks the working set; the rate is unchanged.
 
 use std::collections::HashMap;
 
@@ -16,54 +17,54 @@ use workload::generator::distributions::SplitMix;
 use workload::generator::polymix::{PolyMix, PolyMixRequests};
 use workload::request::Request;
 
-/// Seconds at the full rate that ramps (half an hour each, from a tenth to all), two plateaus of
-/// four hours and the idle half hour (a tenth) between them come to.
+/// Seconds at the full rate that are equivalent to the ramps (half an hour each, from a tenth to
+/// the full rate), two plateaus of four hours, and the idle half hour (a tenth) between them.
 const SECONDS: f64 = 3_600.0 * (2.0 * 4.0 + 5.0 * 0.5 * 0.55 + 0.5 * 0.1);
 
-/// How much is stored before anything is measured, by the size of the cache.
+/// Bytes stored before the measurement, as a multiple of the cache size.
 pub(super) const FILLS: u64 = 2;
 
-/// Of repeated requests, the share that is left while the cache is filled: with it a request is
-/// repeated with 5/55 of its usual probability.
+/// Share of repeated requests that is kept during the fill: it makes repetition 5/55 as probable as
+/// usual.
 const REPEATS_WHEN_FILLING: f64 = 0.026_9;
 
-/// Share of requests that must not be answered from a cache.
+/// Share of requests that must not be served from a cache.
 const RELOADS: f64 = 0.05;
 
-/// Requests a second of a robot, and how many it has under way at most.
+/// Requests per second of a robot, and its maximum of requests in flight.
 const ROBOT: (f64, f64) = (0.4, 4.0);
 
-/// Mean and deviation of the server's delay, in seconds (section 5.3).
+/// Mean and standard deviation of the server's delay, in seconds (section 5.3).
 const DELAY: (f64, f64) = (2.5, 1.0);
 
 /// A request of the plateau.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timed {
     pub(super) request: Request,
-    /// Nanoseconds after the one before it.
+    /// Nanoseconds since the previous request.
     pub(super) gap: Nanos,
     /// Nanoseconds that the server takes, if it is asked.
     pub(super) delay: Nanos,
 }
 
-/// See the module.
+/// The requests of a PolyMix-3 test.
 pub(super) struct Load {
     rate: u32,
     divisor: u32,
     requests: PolyMixRequests,
     dice: SplitMix,
-    /// How often each object was asked for afresh.
+    /// Number of reloads of each object.
     reloads: HashMap<u32, u32>,
-    /// Objects that were asked for, by number.
+    /// For each object, by number: true if it was requested before.
     seen: Vec<bool>,
 }
 
 impl Load {
-    /// At `rate` requests a second, all sizes divided by `divisor`.
+    /// Creates the load at `rate` requests per second, with all sizes divided by `divisor`.
     pub(super) fn new(rate: u32, divisor: u32, seed: u64) -> Load {
         let full = PolyMix::ALL[0];
         let set = full.working_set_per_peak * rate / divisor;
-        // Its clock goes with the number of requests, as at full size; it counts whole ones.
+        // Its clock follows the number of requests, as at full size; the rate must be an integer.
         let peak = (rate / divisor).max(1);
         let scaled = PolyMix { peak, working_set_per_peak: set / peak, ..full };
         Load {
@@ -76,18 +77,18 @@ impl Load {
         }
     }
 
-    /// Requests of the plateau, of which one part of `part` is sent.
+    /// Returns the number of requests of the plateau, divided by `part`.
     pub(super) fn plateau_len(&self, part: u32) -> u64 {
         let all = SECONDS * f64::from(self.rate) / f64::from(self.divisor);
         (all / f64::from(part)) as u64
     }
 
-    /// Requests that are under way at most.
+    /// Returns the maximum number of requests in flight.
     pub(super) fn under_way(&self) -> usize {
         (f64::from(self.rate) / ROBOT.0 * ROBOT.1) as usize
     }
 
-    /// Requests of which so many bytes are stored.
+    /// Returns requests that store this many bytes.
     pub(super) fn fill(&mut self, bytes: u64) -> Vec<Request> {
         let mut fill = Vec::new();
         let mut stored = 0;
@@ -105,7 +106,7 @@ impl Load {
         fill
     }
 
-    /// The next request of the plateau.
+    /// Returns the next request of the plateau.
     pub(super) fn next(&mut self) -> Option<Timed> {
         let request = self.requests.next()?;
         self.see(request.object);
@@ -115,7 +116,7 @@ impl Load {
         Some(Timed { request, gap: gap as Nanos, delay: delay as Nanos })
     }
 
-    /// Whether the object is asked for the first time.
+    /// Records a request for the object; returns whether it is the first.
     fn see(&mut self, object: u32) -> bool {
         let at = object as usize;
         if at >= self.seen.len() {
@@ -124,7 +125,7 @@ impl Load {
         !std::mem::replace(&mut self.seen[at], true)
     }
 
-    /// Makes some requests ones for a fresh answer: a version that nobody has.
+    /// Turns some requests into reloads: requests for a version that no cache has.
     fn afresh(&mut self, request: Request) -> Request {
         if self.dice.chance(RELOADS) {
             *self.reloads.entry(request.object).or_default() += 1;
@@ -145,7 +146,7 @@ mod tests {
         let (rate, divisor) = (100, 64);
         let mut load = Load::new(rate, divisor, 7);
         let fill = load.fill(FILLS * (10 << 30) / u64::from(divisor));
-        // 20 GB of answers of which 75% are stored, 11 KB each: 2.6 million.
+        // 20 GB of responses, of which 75% are stored, 11 KB each: 2.6 million.
         let filling = fill.len() as f64 * f64::from(divisor);
         assert!((2.2e6..3.0e6).contains(&filling), "{filling}");
         let mut known: HashSet<(u32, u32)> = HashSet::new();

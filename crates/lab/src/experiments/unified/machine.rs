@@ -1,10 +1,10 @@
-//! U8: the paper's two machines, for a quick run divided by one number.
+//! U8: the paper's two machines, divided by one number in a quick run.
 //!
-//! Caches and file systems are that much smaller then, and lie spread over the drives that the
-//! paper's lay on, so that seeks are as long as there; drives, rates and delays are as they were.
-//! What the system writes after a time it writes after the divided time: of its memory, as much
-//! waits to be written as at full size. Since the drives are not divided it is another machine all
-//! the same: of its peaks nothing follows for the paper's, which a full run has.
+//! A quick run divides caches and file systems. They are spread over the same drives as the
+//! paper's, so seeks have the same length; drives, rates and delays are unchanged. Delayed writes
+//! happen after the divided delay, so the share of memory that waits to be written is the same as
+//! at full size. Because the drives are not divided, it is still another machine: its peaks say
+//! nothing about the paper's. A full run measures those.
 
 use device::Nanos;
 use sim::Handle;
@@ -16,20 +16,20 @@ use sim::ffs::{Ffs, Names, Parameters};
 use crate::space::file_caches;
 use crate::space::manager::SpaceError;
 
-/// Bytes within which sectors stay neighbours when a disk is spread.
+/// Bytes that stay contiguous when a disk is spread.
 const PIECE: u64 = 1 << 20;
 
-/// Bytes of a stripe's unit; the paper does not say.
+/// Bytes of a stripe unit; the paper does not state it.
 const UNIT: u64 = 64 << 10;
 
-/// Objects in the disk cache: what is stored less what is deleted in tables 1 and 2, at most rates.
-/// They are 10 GB as Squid counts, in whole blocks of the file system.
+/// Number of objects in the disk cache: stores minus deletes in tables 1 and 2, at most rates. They
+/// are 10 GB as Squid counts, in whole blocks of the file system.
 const OBJECTS: u64 = 720_000;
 
-/// Bytes of an object of PolyMix-3 on average.
+/// Mean size of an object of PolyMix-3 in bytes.
 const MEAN_OBJECT: u64 = 10_900;
 
-/// The least memory that the model of the file system takes.
+/// The smallest memory that the file system's model accepts.
 const LEAST_BUFFERS: u64 = 1 << 20;
 
 /// One of the two machines.
@@ -42,7 +42,7 @@ pub(super) enum MachineClass {
 impl MachineClass {
     pub(super) const BOTH: [MachineClass; 2] = [MachineClass::Low, MachineClass::High];
 
-    /// As the paper calls the test.
+    /// Returns the paper's name of the test.
     pub(super) fn name(self) -> &'static str {
         match self {
             MachineClass::Low => "low-end",
@@ -50,7 +50,7 @@ impl MachineClass {
         }
     }
 
-    /// What it is made of.
+    /// Returns the machine at full size.
     pub(super) fn full_size(self) -> file_caches::Machine {
         match self {
             MachineClass::Low => file_caches::Machine::LOW_END,
@@ -59,43 +59,43 @@ impl MachineClass {
     }
 }
 
-/// A machine that is divided.
+/// One of the machines, divided by a number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     pub(super) end: MachineClass,
-    /// By what.
+    /// The divisor.
     pub(super) divisor: u32,
-    /// Drives acknowledge writes from the medium.
+    /// True if drives acknowledge writes from the medium.
     pub(super) write_through: bool,
-    /// Creating and removing a file waits for its metadata.
+    /// True if creating and removing a file waits for its metadata.
     pub(super) synchronous: bool,
-    /// A read changes its file's access time.
+    /// True if a read updates its file's access time.
     pub(super) access_time: bool,
 }
 
 impl Machine {
-    /// Bytes of the disk cache.
+    /// Returns the bytes of the disk cache.
     pub(super) fn cache(&self) -> u64 {
         self.end.full_size().capacity / u64::from(self.divisor)
     }
 
-    /// Bytes of objects that it holds.
+    /// Returns the bytes of objects in the disk cache.
     pub(super) fn capacity(&self) -> u64 {
         OBJECTS * MEAN_OBJECT / u64::from(self.divisor)
     }
 
-    /// Bytes of objects in the proxy's memory.
+    /// Returns the bytes of objects in the proxy's memory.
     pub(super) fn memory(&self) -> u64 {
         self.end.full_size().memory / u64::from(self.divisor)
     }
 
-    /// A file system on each drive.
+    /// Creates a file system on each drive.
     pub(super) fn file_systems(&self, clock: &Handle) -> Result<Vec<Ffs>, SpaceError> {
         let drives = self.end.full_size().drives;
         (0..drives).map(|_| self.file_system(clock, self.drive()?, drives as u64)).collect()
     }
 
-    /// One file system on all drives, striped if there are several.
+    /// Creates one file system on all drives, striped if there are several.
     pub(super) fn striped(&self, clock: &Handle) -> Result<Ffs, SpaceError> {
         let drives = (0..self.end.full_size().drives).map(|_| self.drive());
         let drives = drives.collect::<Result<Vec<_>, _>>()?;
@@ -112,7 +112,7 @@ impl Machine {
         }
     }
 
-    /// FreeBSD's, with one part of `parts` of the memory for files.
+    /// Creates a FreeBSD file system with a `parts`-th of the memory for files.
     fn file_system(
         &self,
         clock: &Handle,
@@ -137,7 +137,7 @@ impl Machine {
     }
 }
 
-/// A part of a drive that lies, piece by piece, all over it.
+/// A part of a drive whose pieces are spread over all of it.
 struct Spread<D> {
     drive: D,
     pieces: u64,
@@ -145,7 +145,7 @@ struct Spread<D> {
 }
 
 impl<D: Drive> Spread<D> {
-    /// One part of so many.
+    /// Returns a `parts`-th of the drive.
     fn new(drive: D, parts: u64) -> Spread<D> {
         let places = drive.sectors() * SECTOR / PIECE;
         Spread { drive, pieces: (places / parts).max(1), places }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Remembers where it was sent.
+    /// Records the requests that it gets.
     struct Recorder(Rc<RefCell<Vec<(u64, u64)>>>);
 
     impl Drive for Recorder {

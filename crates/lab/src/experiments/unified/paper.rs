@@ -2,21 +2,21 @@
 
 use super::machine::MachineClass;
 
-/// What a rate's test took.
+/// The calls of a test at one rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
-    /// Requests a second.
+    /// Requests per second.
     pub(super) rate: u32,
-    /// Squid's opens and closes, which are as many but for one.
+    /// Opens and closes of Squid; they differ by one at most.
     pub(super) opens: f64,
     pub(super) closes: f64,
     pub(super) deletes: f64,
-    /// Squid's and UNIFIED's.
+    /// Calls of Squid and of UNIFIED.
     pub(super) reads: [f64; 2],
     pub(super) writes: [f64; 2],
 }
 
-/// What a machine's test took at `rate`.
+/// Returns the calls of a machine's test at `rate`.
 pub(super) fn counted(end: MachineClass, rate: u32) -> Option<&'static Counted> {
     let rows: &[Counted] = match end {
         MachineClass::Low => &LOW,

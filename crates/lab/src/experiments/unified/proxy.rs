@@ -1,13 +1,12 @@
 //! The two proxies: Squid 2.4 with DISKD (U8), and Squid 2.3 with UNIFIED, which here is the
 //! product's engine (U1 to U6) in a file of the same file system.
 //!
-//! Both are one process that works on one request at a time. Squid 2.4 leaves calls to the
-//! processes of DISKD and goes on meanwhile; each call costs it a message and its answer, for which
-//! it looks when the network wakes it, or every ten milliseconds. Squid 2.3 makes its calls itself,
-//! and waits for the disk when it reads (section 3.1); so does UNIFIED, unless it is asked for
-//! otherwise. What is written the file system takes into its memory. An answer that is stored has
-//! been passed on when it is stored (section 5.3). What must go for room goes when nobody waits for
-//! it.
+//! Both are a single process that handles one request at a time. Squid 2.4 delegates calls to the
+//! processes of DISKD and continues meanwhile. Each call costs it a message and a reply, which it
+//! notices when the network wakes it, or every ten milliseconds. Squid 2.3 makes its calls itself
+//! and waits for disk reads (section 3.1); so does UNIFIED, unless configured otherwise. The file
+//! system takes writes into its memory. A stored response has been forwarded when it is stored
+//! (section 5.3). Evictions run while no request waits for them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -31,17 +30,18 @@ use workload::contents::Bodies;
 use workload::request::{Object, Request};
 use workload::two_level::{Operation, TwoLevel};
 
-/// What the engine stores beside a body: header, key and metadata, and half a slot that stays
-/// empty at the end.
+/// Bytes that the engine stores besides a body: header, key and metadata, and half a slot on
+/// average that stays empty at the end.
 const RECORD: u64 = 440 + 256;
 
-/// A typical body: what records add to it decides how large the engine's file is.
+/// Bytes of a typical body; the overhead of records for it determines the size of the engine's
+/// file.
 const BODY: u64 = 11_000;
 
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// Where an answer came from.
+/// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     MemoryHit,
@@ -49,18 +49,18 @@ pub(super) enum Answer {
     Miss,
 }
 
-/// What the processor takes, in nanoseconds.
+/// Processor times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     /// A request.
     pub(super) request: Nanos,
-    /// A call that is left to another process: a message, its answer, and the switches.
+    /// A call delegated to another process: a message, its reply, and the context switches.
     pub(super) message: Nanos,
-    /// What passes until the proxy looks for the answer of such a call.
+    /// Delay until the proxy notices the reply to such a call.
     pub(super) notice: Nanos,
 }
 
-/// The one process of a proxy.
+/// The single process of a proxy.
 struct Process {
     clock: Handle,
     turn: Mutex<()>,
@@ -84,7 +84,7 @@ pub(super) enum Proxy {
 }
 
 impl Proxy {
-    /// Answers a request; a server that has to be asked takes `delay`.
+    /// Serves a request; a server that has to be asked takes `delay`.
     pub(super) async fn answer(
         self: &Rc<Self>,
         request: &Request,
@@ -96,13 +96,13 @@ impl Proxy {
         }
     }
 
-    /// Calls to the file system so far.
+    /// Returns the calls to the file system so far.
     pub(super) fn calls(&self) -> Calls {
         match self {
             Proxy::Squid(squid) => {
                 let calls = squid.manager.calls();
-                // Each file begins with a write of its own, the object's metadata. It is in the
-                // first block, and costs no access.
+                // Each file begins with a separate write of the object's metadata, into the first
+                // block, which costs no disk access.
                 Calls { writes: calls.writes + calls.creates, ..calls }
             }
             Proxy::Unified(unified) => {
@@ -112,7 +112,7 @@ impl Proxy {
         }
     }
 
-    /// Requests to the drives so far.
+    /// Returns the number of requests to the drives so far.
     pub(super) fn accesses(&self) -> u64 {
         match self {
             Proxy::Squid(squid) => squid.disks.iter().map(|ffs| ffs.counts().requests()).sum(),
@@ -120,7 +120,7 @@ impl Proxy {
         }
     }
 
-    /// Objects that should have been on the disk and were not, or that could not be stored.
+    /// Returns the number of objects that were missing on the disk or could not be stored.
     pub(super) fn lost(&self) -> u64 {
         match self {
             Proxy::Squid(squid) => squid.lost.get(),
@@ -135,7 +135,7 @@ pub(super) struct Squid {
     costs: Costs,
     cache: RefCell<TwoLevel>,
     manager: Diskd<ModelledFiles>,
-    /// Objects that are being worked on: operations on one object come one after another.
+    /// Objects in use: operations on one object run one after another.
     busy: RefCell<HashSet<u32>>,
     freed: Notify,
     lost: Cell<u64>,
@@ -143,7 +143,7 @@ pub(super) struct Squid {
 }
 
 impl Squid {
-    /// With empty caches on the drives of `machine`.
+    /// Creates a Squid with empty caches on the drives of `machine`.
     pub(super) async fn new(
         clock: &Handle,
         machine: &Machine,
@@ -191,7 +191,7 @@ impl Squid {
             match operation {
                 Operation::Delete(object) => {
                     let proxy = Rc::clone(proxy);
-                    // What fails here fails again at the next call of the request.
+                    // An error here occurs again at the next call of the request.
                     drop(self.process.clock.spawn(async move {
                         let Proxy::Squid(squid) = &*proxy else { return };
                         let _claim = squid.lock_object(object.id).await;
@@ -224,7 +224,7 @@ impl Squid {
     }
 }
 
-/// An object that is being worked on.
+/// Exclusive use of an object.
 struct ObjectLock<'a> {
     squid: &'a Squid,
     id: u32,
@@ -237,7 +237,7 @@ impl Drop for ObjectLock<'_> {
     }
 }
 
-/// How many calls an operation makes.
+/// Returns the number of calls of an operation.
 fn calls(operation: &Operation) -> u64 {
     match operation {
         Operation::Delete(_) => 1,
@@ -246,7 +246,7 @@ fn calls(operation: &Operation) -> u64 {
     }
 }
 
-/// `len` zero bytes: the model looks at lengths only.
+/// Returns `len` zero bytes; the model uses lengths only.
 fn zeros(len: u64) -> Bytes {
     static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
     match ZEROS.get(..len as usize) {
@@ -259,7 +259,7 @@ fn zeros(len: u64) -> Bytes {
 pub(super) struct Unified {
     process: Process,
     costs: Costs,
-    /// Whether the process does nothing else while it reads.
+    /// True if the process is blocked while it reads.
     blocks: bool,
     device: Rc<FileDevice>,
     store: Store<FileDevice, Handle>,
@@ -267,7 +267,7 @@ pub(super) struct Unified {
 }
 
 impl Unified {
-    /// An empty cache in one file on the drives of `machine`.
+    /// Creates an empty cache in one file on the drives of `machine`.
     pub(super) async fn new(
         clock: &Handle,
         machine: &Machine,
@@ -277,11 +277,11 @@ impl Unified {
         let error = |what: &dyn std::fmt::Display| SpaceError::Engine(what.to_string());
         let preset = store::preset("unified").ok_or_else(|| error(&"no preset `unified`"))?;
         let mut options = Options {
-            // One list, as Squid has.
+            // A single list, as in Squid.
             tier_shares: TierShares { hot: 0, medium: 90 },
-            // What is new waits for room; what is empty is scanned before anything begins.
+            // New objects wait for space; an empty cache is scanned before the run begins.
             stall_bound: NEVER,
-            // What is written is whole chunks; pages are the host's affair.
+            // Writes are whole chunks; the host handles pages.
             write_page: 512,
             recovery_wait: NEVER,
             memory: 2 * machine.memory() + (8 << 20),
@@ -296,7 +296,7 @@ impl Unified {
         let open = |options: &Options| {
             engine::create(Rc::clone(&device), clock.clone(), &preset.format, options.clone())
         };
-        // What else takes memory grows with it in proportion: the second guess is right.
+        // Other memory grows in proportion, so the second iteration is exact.
         for _ in 0..2 {
             let stats = open(&options).await?.stats();
             let tier = stats.first().map_or(0, |stats: &Stats| stats.tier_capacity as i64);
@@ -326,7 +326,7 @@ impl Unified {
         drop(turn);
         self.process.wait(delay).await;
         if !request.uncacheable {
-            // The file system's memory takes it: nobody waits for the disk.
+            // The file system's memory takes it; no request waits for the disk.
             match self.keep(request).await {
                 Ok(()) => {}
                 Err(Refusal::Offline) => {
@@ -338,7 +338,7 @@ impl Unified {
         Ok(Answer::Miss)
     }
 
-    /// Where the current version was found.
+    /// Looks up the current version; returns where it was found.
     async fn find(&self, request: &Request) -> Result<Option<Source>, SpaceError> {
         let object = request.object();
         let Lookup::Hit(entry) = self.store.lookup(&key(&object)).await else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! A test of a proxy on a machine at a rate: what is run, once for all experiments that need it.
+//! A test of a proxy on a machine at a rate; each test runs once for all experiments that need it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,25 +16,25 @@ use super::proxy::{Answer, Costs, Proxy, Squid, Unified};
 use crate::experiment::{Context, Failed, Parameter, Scale, Variant};
 use crate::space::manager::{Calls, SpaceError};
 
-/// Requests are the same in all experiments.
+/// The seed, the same in all experiments.
 const SEED: u64 = 2_001;
 
-/// Nanoseconds of the processor for a request, and for a call that is left to DISKD.
+/// Processor time in nanoseconds for a request, and for a call delegated to DISKD.
 const REQUEST: Nanos = 1_600_000;
 const MESSAGE: Nanos = 100_000;
 
-/// Squid looks for DISKD's answers when the network wakes it, so many times for a request, and
-/// after this time at the latest, in seconds.
+/// Squid looks for DISKD's replies when the network wakes it, which happens this often per request,
+/// and at the latest after this time in seconds.
 const WAKES: f64 = 8.0;
 const LOOKS: f64 = 0.01;
 
-/// Requests under way while the cache is filled: as many as keep the disks busy.
+/// Number of requests in flight during the fill: enough to keep the disks busy.
 const FILLING: usize = 16;
 
-/// The share of the plateau's requests after which times are taken.
+/// Share of the plateau's requests after which the measurement starts.
 const SETTLED: f64 = 0.1;
 
-/// A rate is delivered when the requests take at most so much longer than they should.
+/// A rate counts as delivered if the requests take at most this share longer than they should.
 const LATE: f64 = 0.02;
 
 /// A proxy.
@@ -47,7 +47,7 @@ pub(super) enum System {
 impl System {
     pub(super) const BOTH: [System; 2] = [System::Squid, System::Unified];
 
-    /// As the paper calls it.
+    /// Returns the paper's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             System::Squid => "Squid-2.4",
@@ -56,26 +56,26 @@ impl System {
     }
 }
 
-/// What differs from the paper's set-up, to see what it comes to.
+/// A change of the paper's set-up, to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Modification {
-    /// Nothing.
+    /// No change.
     Paper,
-    /// UNIFIED's process goes on while the disk reads.
+    /// UNIFIED's process continues while the disk reads.
     Asynchronous,
     /// Drives acknowledge writes from the medium.
     WriteThrough,
-    /// Metadata goes to the disk later, too, as with soft updates.
+    /// Metadata is written later, too, as with soft updates.
     LaterMetadata,
-    /// Reads do not change access times.
+    /// Reads do not update access times.
     NoAccessTimes,
-    /// Both, as who runs a cache mounts its file system.
+    /// Both, as operators of caches mount their file systems.
     Mounted,
-    /// A request takes twice as much of the processor.
+    /// A request takes twice the processor time.
     SlowProcessor,
-    /// A call that is left to DISKD takes nothing of it.
+    /// A call delegated to DISKD takes no processor time.
     FreeCalls,
-    /// Such a call takes three times as much.
+    /// A call delegated to DISKD takes three times the processor time.
     DearCalls,
 }
 
@@ -100,21 +100,21 @@ impl Modification {
 pub(super) struct Case {
     pub(super) end: MachineClass,
     pub(super) system: System,
-    /// Requests a second.
+    /// Requests per second.
     pub(super) rate: u32,
     pub(super) modification: Modification,
-    /// Requests come so many times as fast.
+    /// Factor by which requests come faster.
     haste: u32,
-    /// One part of so many of all sizes and of the number of requests.
+    /// Divisor of all sizes and of the number of requests.
     divisor: u32,
-    /// Of the plateau, the first part of so many.
+    /// Divisor of the plateau's length.
     part: u32,
-    /// How often the cache is filled before.
+    /// How many times the cache is filled before.
     fills: u64,
 }
 
 impl Case {
-    /// The paper's test, as large as the scale permits.
+    /// Returns the paper's test at the size for the scale.
     pub(super) fn new(context: &Context<'_>, end: MachineClass, system: System, rate: u32) -> Case {
         let (divisor, part, fills) = match context.scale() {
             Scale::Smoke => (128, 64, 1),
@@ -133,13 +133,13 @@ impl Case {
         }
     }
 
-    /// The same, changed.
+    /// Returns the case with a modification.
     pub(super) fn varied(self, modification: Modification) -> Case {
         Case { modification, ..self }
     }
 
-    /// What is answered when four times as many requests come as a machine can answer by the
-    /// paper; the working set is that of the paper's rate.
+    /// Returns a case with four times as many requests as the machine can serve by the paper; the
+    /// working set is that of the paper's rate.
     pub(super) fn flooded(context: &Context<'_>, end: MachineClass, system: System) -> Case {
         let rate = match (end, system) {
             (MachineClass::Low, System::Squid) => 50,
@@ -159,7 +159,7 @@ impl Case {
         Machine { end, divisor, write_through, synchronous, access_time }
     }
 
-    /// Seconds until Squid looks, on average: wakes come by Poisson's law.
+    /// Returns the mean seconds until Squid looks; wake-ups are a Poisson process.
     fn notice(&self) -> f64 {
         let wakes = WAKES * f64::from(self.rate * self.haste);
         (1.0 - (-wakes * LOOKS).exp()) / wakes
@@ -244,13 +244,13 @@ impl Case {
         })
     }
 
-    /// At full size: what filling and the plateau come to together.
+    /// Returns the number of requests of fill and plateau together, at full size.
     fn whole(&self, fill: u64, plateau: u64) -> f64 {
         (fill + plateau * u64::from(self.part)) as f64 * f64::from(self.divisor)
     }
 }
 
-/// Requests under way.
+/// The requests in flight.
 struct Crowd {
     clock: Handle,
     proxy: Rc<Proxy>,
@@ -261,7 +261,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// At most so many at a time.
+    /// Creates a crowd with at most `most` requests in flight.
     fn new(clock: &Handle, proxy: &Rc<Proxy>, most: usize) -> Crowd {
         Crowd {
             clock: clock.clone(),
@@ -273,7 +273,7 @@ impl Crowd {
         }
     }
 
-    /// Sends a request as soon as it may.
+    /// Sends a request as soon as the limit permits.
     async fn send(&self, request: workload::request::Request, delay: Nanos, counted: bool) {
         while self.permits.try_acquire().map(|permit| permit.forget()).is_err() {
             if let Ok(permit) = self.permits.acquire().await {
@@ -298,12 +298,12 @@ impl Crowd {
         }));
     }
 
-    /// Requests that have their answers.
+    /// Returns the number of requests with a response.
     fn answered(&self) -> u64 {
         self.answered.get()
     }
 
-    /// Waits for all of them.
+    /// Waits until all have completed.
     async fn end(self) -> Result<Tally, SpaceError> {
         drop(self.permits.acquire_many(self.most).await);
         let (tally, error) = self.state.take();
@@ -311,10 +311,10 @@ impl Crowd {
     }
 }
 
-/// Times of answers, as Polygraph's client takes them.
+/// Response times, as Polygraph's client measures them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
-    /// Hits of memory, of the disk, and misses: how many, and nanoseconds in all.
+    /// Memory hits, disk hits and misses: their number and their total time in nanoseconds.
     each: [(u64, Nanos); 3],
 }
 
@@ -338,7 +338,7 @@ impl Tally {
     }
 }
 
-/// Calls of a test that was shortened.
+/// Calls of a shortened test.
 #[derive(Clone, Copy, Debug)]
 struct Scaled {
     filled: Calls,
@@ -347,44 +347,44 @@ struct Scaled {
     divisor: u32,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// Requests of the whole test at full size.
+    /// Number of requests of the whole test at full size.
     pub(super) requests: f64,
     calls: Scaled,
     tally: Tally,
-    /// Answers a second of the plateau.
+    /// Responses per second in the plateau.
     pub(super) achieved: f64,
-    /// Whether the rate was kept.
+    /// True if the rate was sustained.
     pub(super) delivered: bool,
-    /// Requests to the drives by requests of the plateau.
+    /// Requests to the drives per request of the plateau.
     pub(super) accesses: f64,
 }
 
 impl Run {
-    /// Mean time of a hit, in milliseconds.
+    /// Returns the mean time of a hit in milliseconds.
     pub(super) fn hit_ms(&self) -> f64 {
         self.tally.mean_ms(&[Answer::MemoryHit, Answer::DiskHit])
     }
 
-    /// Mean time of a miss, in milliseconds.
+    /// Returns the mean time of a miss in milliseconds.
     pub(super) fn miss_ms(&self) -> f64 {
         self.tally.mean_ms(&[Answer::Miss])
     }
 
-    /// Hit time and miss time by the shares of hits and misses (section 5.4).
+    /// Returns the mean of hit time and miss time, weighted by their shares (section 5.4).
     pub(super) fn response_ms(&self) -> f64 {
         let hits = self.hit_ratio();
         self.hit_ms() * hits + self.miss_ms() * (1.0 - hits)
     }
 
-    /// Hits by requests.
+    /// Returns hits divided by requests.
     pub(super) fn hit_ratio(&self) -> f64 {
         self.tally.share(&[Answer::MemoryHit, Answer::DiskHit])
     }
 
-    /// Calls of the whole test at full size: what `of` says of them.
+    /// Returns a count of calls, selected by `of`, extrapolated to the whole test at full size.
     pub(super) fn calls(&self, of: impl Fn(&Calls) -> u64) -> f64 {
         let Scaled { filled, plateau, part, divisor } = &self.calls;
         (of(filled) + of(plateau) * u64::from(*part)) as f64 * f64::from(*divisor)
@@ -406,7 +406,7 @@ type Slot = Arc<OnceLock<Result<Run, Failed>>>;
 /// The runs so far.
 static RUNS: Mutex<Option<HashMap<Case, Slot>>> = Mutex::new(None);
 
-/// What came of a case, from memory where it was run before.
+/// Returns the result of a case; runs it if it is new.
 fn run_once(variant: &Variant, case: Case) -> Result<Run, Failed> {
     let slot = {
         let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -415,12 +415,12 @@ fn run_once(variant: &Variant, case: Case) -> Result<Run, Failed> {
     slot.get_or_init(|| case.run(variant)).clone()
 }
 
-/// What came of each case.
+/// Returns the results of the cases.
 pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Run>, Failed> {
     context.variants(cases.iter().map(|case| (case, *case)), run_once)
 }
 
-/// The paper's rates on a machine; a quick run has some of them.
+/// Returns the paper's rates on a machine; a quick run has some of them.
 pub(super) fn rates(context: &Context<'_>, end: MachineClass) -> &'static [u32] {
     match (context.scale(), end) {
         (Scale::Smoke | Scale::Quick, MachineClass::Low) => &[10, 50],
@@ -430,7 +430,7 @@ pub(super) fn rates(context: &Context<'_>, end: MachineClass) -> &'static [u32] 
     }
 }
 
-/// Said below every plot.
+/// Returns the note below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let case = Case::new(context, MachineClass::Low, System::Squid, 0);
     let (divisor, part) = (case.divisor, case.part);
@@ -443,7 +443,7 @@ pub(super) fn note(context: &Context<'_>) -> String {
     }
 }
 
-/// What all experiments have in common.
+/// The parameters that all experiments share.
 pub(super) const PARAMETERS: [Parameter; 11] = [
     Parameter {
         name: "scale",
@@ -514,8 +514,8 @@ pub(super) const PARAMETERS: [Parameter; 11] = [
     },
 ];
 
-/// Why Squid-2.4 keeps less on the low-end machine than the paper says: `squid` could not keep its
-/// rate there.
+/// Explains why Squid-2.4 sustains less on the low-end machine than in the paper; `squid` is a run
+/// that could not sustain its rate there.
 pub(super) fn one_disk(squid: &Run) -> String {
     format!(
         "On one IDE disk Squid keeps less than in the paper: a request comes to {:.1} accesses of \

@@ -8,7 +8,7 @@ use super::setup::{Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Table};
 use crate::space::manager::Calls;
 
-/// Opens, closes and deletes.
+/// The experiment `unified-table-1`: opens, closes and deletes.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-table-1",
     paper: Paper::Unified,
@@ -19,7 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run: files,
 };
 
-/// Reads and writes.
+/// The experiment `unified-table-2`: reads and writes.
 pub const READS_AND_WRITES: Experiment = Experiment {
     name: "unified-table-2",
     paper: Paper::Unified,
@@ -84,7 +84,7 @@ fn plot(both: &MachinePair, what: &str, system: System, lines: &[(&str, Of, Pape
     plot
 }
 
-/// By how much ours differ from the paper's, in percent, by rate.
+/// Formats the differences from the paper's numbers in percent, by rate.
 fn off(both: &MachinePair, system: System, of: Of, paper: Paper1) -> String {
     let runs = both.rates.iter().zip(both.of(system));
     let off = runs.filter_map(|(rate, run)| {
@@ -151,7 +151,7 @@ fn reads_and_writes(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome.table(saved))
 }
 
-/// Percent of Squid's reads and writes that UNIFIED does not make.
+/// Returns the reads and writes that UNIFIED saves over Squid, in percent.
 fn fewer(squid: &Run, unified: &Run) -> [f64; 2] {
     let calls: [Of; 2] = [|calls| calls.reads, |calls| calls.writes];
     calls.map(|of| 100.0 * (1.0 - unified.calls(of) / squid.calls(of)))

@@ -1,11 +1,11 @@
-//! U7, table 3: peak throughput, and what it depends on.
+//! U7, table 3: peak throughput and its dependencies.
 
 use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Case, Modification, Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
-/// See the module.
+/// The experiment `unified-table-3`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "unified-table-3",
     paper: Paper::Unified,
@@ -25,7 +25,7 @@ fn paper(end: MachineClass, system: System) -> [f64; 2] {
     }
 }
 
-/// What is varied; a quick run has the first three.
+/// The modifications measured; a quick run has the first three.
 const MODIFICATIONS: [(Modification, &[System]); 9] = [
     (Modification::Paper, &System::BOTH),
     (Modification::FreeCalls, &[System::Squid]),
@@ -38,7 +38,7 @@ const MODIFICATIONS: [(Modification, &[System]); 9] = [
     (Modification::SlowProcessor, &System::BOTH),
 ];
 
-/// Answers a second, by what is varied, of both machines.
+/// Runs by modification and system, on both machines.
 type Varied = Vec<((Modification, System), [Run; 2])>;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {

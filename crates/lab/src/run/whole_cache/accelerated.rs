@@ -1,5 +1,5 @@
-//! TFS in front of a web server's file system (T1, T5): what was read once is read from there until
-//! it changes.
+//! TFS in front of a web server's file system (T1, T5): a document that was read once is read from
+//! TFS until it changes.
 
 use store::Source;
 
@@ -7,19 +7,19 @@ use super::{CacheError, EngineCache, FilesCache, Outcome, WebCache};
 use crate::space::file_caches::Documents;
 use workload::request::Request;
 
-/// See the module.
+/// An engine cache in front of a web server's file system.
 pub struct Accelerated<'a> {
     front: EngineCache,
     files: FilesCache<'a, Documents>,
 }
 
 impl<'a> Accelerated<'a> {
-    /// `front` before `files`.
+    /// Puts `front` in front of `files`.
     pub fn new(front: EngineCache, files: FilesCache<'a, Documents>) -> Accelerated<'a> {
         Accelerated { front, files }
     }
 
-    /// What is in front.
+    /// Returns the cache in front.
     pub fn front(&self) -> &EngineCache {
         &self.front
     }
@@ -31,7 +31,7 @@ impl WebCache for Accelerated<'_> {
         match found {
             Some((true, Source::Ram)) => return Ok(Outcome::MemoryHit),
             Some((true, Source::Disk)) => return Ok(Outcome::DiskHit),
-            // A document that changed is written by the file system; its bytes are at hand then.
+            // The file system writes a changed document; its bytes are then available.
             Some((false, _)) | None => _ = self.files.answer(request).await?,
         }
         let kept = self.front.keep(request).await?;

@@ -1,8 +1,8 @@
-//! The product's engine as a whole cache: it decides what to keep, where, and for how long.
+//! The product's engine as a whole cache, which decides what to keep, where, and for how long.
 //!
-//! Bodies are elided (docs/research/lab.md, "What is elided"), unless bytes are asked for: lengths
-//! alone decide, and no bytes are moved. Whatever the engine hands out is compared with what was
-//! stored.
+//! Bodies are elided (docs/research/lab.md, "What is elided") unless bytes are requested: decisions
+//! depend on lengths alone, and no bytes are moved. Everything that the engine returns is compared
+//! with what was stored.
 
 use std::rc::Rc;
 
@@ -15,27 +15,27 @@ use crate::space::engine::key;
 use workload::contents::Bodies;
 use workload::request::{Object, Request};
 
-/// Guesses at the memory with which the objects' part of it is as large as wanted.
+/// Maximum number of iterations to find the memory that gives objects the wanted part of it.
 const GUESSES: usize = 10;
-/// Bytes of memory within which a guess is right.
+/// Tolerance of that search, in bytes.
 const NEAR: u64 = 32;
 
-/// Bytes that are handed to a writer at a time.
+/// Bytes passed to a writer at a time.
 const CHUNK: usize = 256 << 10;
-/// Bytes of what is written alone.
+/// Block size of the disk in bytes.
 const BLOCK: u32 = 4096;
 
-/// How the engine is to be opened.
+/// How the engine is opened.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// How it works; `memory` is everything that it may use.
+    /// The store's options; `memory` is all that it may use.
     pub options: Options,
-    /// How its cache is laid out.
+    /// The format of its cache.
     pub format: FormatOptions,
-    /// Bytes of objects that its memory is to hold, whatever all the rest takes: `options.memory`
-    /// is set so.
+    /// Bytes of objects that its memory should hold, whatever the rest takes; determines
+    /// `options.memory`.
     pub tier: Option<u64>,
-    /// What bodies are made of.
+    /// The content of bodies.
     pub bodies: Bodies,
 }
 
@@ -50,14 +50,14 @@ impl From<Preset> for EngineOptions {
     }
 }
 
-/// What the engine made of its options.
+/// The sizes that follow from the engine's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of memory in all.
+    /// Total bytes of memory.
     pub memory: u64,
     /// Bytes of objects that memory may hold.
     pub tier: u64,
-    /// Bytes of index and cluster table.
+    /// Bytes of the index and the cluster table.
     pub tables: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct EngineCache {
 }
 
 impl EngineCache {
-    /// An empty cache on a part of the machine's drive.
+    /// Creates an empty cache on a part of the machine's drive.
     ///
     /// # Errors
     /// The options do not fit it.
@@ -80,8 +80,8 @@ impl EngineCache {
     ) -> Result<EngineCache, CacheError> {
         let EngineOptions { mut options, format, tier, bodies } = options.clone();
         if let Some(tier) = tier {
-            // What else takes memory grows with it in proportion, three eighths of it and sometimes
-            // a little more: the second guess is right, or one soon after it.
+            // The other memory grows in proportion, by three eighths and sometimes a little more,
+            // so the second iteration or one soon after it is exact.
             for _ in 0..GUESSES {
                 let shape = EngineCache::open(machine, region, &options, &format, bodies)?.shape;
                 let missing = (tier as i64 - shape.tier as i64) * 8 / 5;
@@ -117,21 +117,21 @@ impl EngineCache {
         Ok(EngineCache { store, shape, bodies })
     }
 
-    /// What the engine made of its options.
+    /// Returns the sizes that follow from the options.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The engine's own figures.
+    /// Returns the engine's own statistics.
     pub fn stats(&self) -> Stats {
         self.store.stats()[0]
     }
 
-    /// Looks an object up and reads all of it: whether its version is current, and where it was.
-    /// `None`: it is not there, or it is lost on the way.
+    /// Looks up an object and reads all of it. Returns whether its version is current, and where it
+    /// was; `None` if it is missing or could not be read completely.
     ///
     /// # Errors
-    /// Its body is not what was stored.
+    /// Its body differs from the one stored.
     pub(super) async fn find(
         &self,
         request: &Request,
@@ -145,7 +145,7 @@ impl EngineCache {
         Ok(is_whole.then(|| (entry.stamp() == request.version, entry.source())))
     }
 
-    /// Stores the current version of an object: whether it was taken.
+    /// Stores the current version of an object; returns whether it was accepted.
     ///
     /// # Errors
     /// The device is lost.
@@ -173,7 +173,7 @@ impl WebCache for EngineCache {
         match self.keep(request).await? {
             true => Ok(current),
             false if found.is_some() => {
-                // What was stored is out of date, and what would replace it is not taken.
+                // The stored version is out of date, and its replacement was refused.
                 self.store.remove(&key(&request.object())).await;
                 Ok(current)
             }

@@ -1,10 +1,10 @@
-//! What a run came to.
+//! The figures of a run.
 
 use device::Nanos;
 
 use super::{Outcome, Usage};
 
-/// Bins of a histogram, each of a millisecond; what is longer is in the last one.
+/// Number of bins in a histogram, one for each millisecond; the last one has all longer times.
 const BINS: usize = 64;
 
 /// Requests by time, in bins of a millisecond.
@@ -25,58 +25,58 @@ impl Histogram {
         self.bins[bin as usize] += 1;
     }
 
-    /// The share of all requests that took from `from` up to less than `to` milliseconds, in
-    /// percent. Above 63 ms nothing is told apart.
+    /// Returns the percentage of requests that took from `from` up to less than `to` milliseconds.
+    /// Times above 63 ms are not distinguished.
     pub fn percent(&self, from: usize, to: usize) -> f64 {
         let all: u64 = self.bins.iter().sum();
         let part: u64 = self.bins.iter().take(to.min(BINS)).skip(from).sum();
         100.0 * part as f64 / all.max(1) as f64
     }
 
-    /// The share of requests that took `from` milliseconds or longer, in percent.
+    /// Returns the percentage of requests that took `from` milliseconds or longer.
     pub fn percent_from(&self, from: usize) -> f64 {
         self.percent(from, BINS)
     }
 }
 
-/// Requests by what came of them, in the order of [`Outcome::ALL`].
+/// Requests by outcome, in the order of [`Outcome::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes([u64; Outcome::ALL.len()]);
 
 impl Outcomes {
-    /// How many came to this.
+    /// Returns the number of requests with this outcome.
     pub fn of(&self, outcome: Outcome) -> u64 {
         self.0[outcome as usize]
     }
 
-    /// All of them.
+    /// Returns the number of all requests.
     pub fn sum(&self) -> u64 {
         self.0.iter().sum()
     }
 }
 
-/// Of the requests that were counted.
+/// The figures of the counted requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// By what came of them.
+    /// Requests by outcome.
     pub outcomes: Outcomes,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Bytes answered from the cache.
+    /// Bytes served from the cache.
     pub hit_bytes: u64,
-    /// The disk time of each request.
+    /// Disk time of each request.
     pub disk_time: Histogram,
-    /// How long each client waited.
+    /// Waiting time of each client.
     pub waiting: Histogram,
-    /// How long all clients waited.
+    /// Total waiting time of all clients.
     pub waited: Nanos,
-    /// What the drive did.
+    /// The drive's work.
     pub usage: Usage,
-    /// Objects that came into memory beside one that was asked for.
+    /// Number of objects that entered memory along with a requested one.
     pub prefetched: u64,
-    /// Those of them that were asked for later, each once.
+    /// Number of those that were requested later, each counted once.
     pub prefetch_hits: u64,
-    /// Virtual time from the first to the last answer.
+    /// Virtual time from the first counted request to the last response.
     pub elapsed: Nanos,
 }
 
@@ -95,48 +95,48 @@ impl Figures {
         self.waited += waited;
     }
 
-    /// Requests.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.outcomes.sum()
     }
 
-    /// Hits of memory and disk, stale ones left out.
+    /// Returns the number of hits in memory and on the disk, without stale ones.
     pub fn hits(&self) -> u64 {
         self.outcomes.of(Outcome::MemoryHit) + self.outcomes.of(Outcome::DiskHit)
     }
 
-    /// Hits by requests, in percent.
+    /// Returns hits divided by requests, in percent.
     pub fn document_hit_rate(&self) -> f64 {
         100.0 * self.hits() as f64 / self.requests().max(1) as f64
     }
 
-    /// Bytes of hits by bytes asked for, in percent.
+    /// Returns bytes of hits divided by bytes requested, in percent.
     pub fn byte_hit_rate(&self) -> f64 {
         100.0 * self.hit_bytes as f64 / self.bytes.max(1) as f64
     }
 
-    /// Hits in memory by all hits, in percent (UCFS, table 4).
+    /// Returns memory hits divided by all hits, in percent (UCFS, table 4).
     pub fn memory_hit_rate(&self) -> f64 {
         100.0 * self.outcomes.of(Outcome::MemoryHit) as f64 / self.hits().max(1) as f64
     }
 
-    /// Objects that prefetching brought and that were asked for later, by those it brought, in
-    /// percent (UCFS, 2.4.5). NaN when it brought none.
+    /// Returns the percentage of prefetched objects that were requested later (UCFS, 2.4.5); NaN if
+    /// none was prefetched.
     pub fn prefetch_hit_rate(&self) -> f64 {
         100.0 * self.prefetch_hits as f64 / self.prefetched as f64
     }
 
-    /// The disk time of all requests, in seconds.
+    /// Returns the disk time of all requests in seconds.
     pub fn disk_seconds(&self) -> f64 {
         self.usage.busy() as f64 / 1e9
     }
 
-    /// The mean disk time of a request, in milliseconds.
+    /// Returns the mean disk time of a request in milliseconds.
     pub fn disk_ms(&self) -> f64 {
         self.usage.busy() as f64 / 1e6 / self.requests().max(1) as f64
     }
 
-    /// The mean time that a client waited, in milliseconds.
+    /// Returns the mean time that a client waited, in milliseconds.
     pub fn waited_ms(&self) -> f64 {
         self.waited as f64 / 1e6 / self.requests().max(1) as f64
     }

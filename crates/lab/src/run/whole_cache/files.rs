@@ -1,23 +1,23 @@
-//! Other people's caches on a modelled file system, as whole caches.
+//! Other systems' caches on a modelled file system, as whole caches.
 
 use super::{CacheError, Machine, Outcome, WebCache};
 use crate::space::file_caches::{FileCache, Served};
 use workload::request::Request;
 
-/// See the module. What a file system has in its buffers counts as memory: a hit that reads
-/// nothing from the drive.
+/// A cache on a modelled file system. A hit that reads nothing from the drive counts as a memory
+/// hit, because the file system had it in its buffers.
 pub struct FilesCache<'a, C> {
     machine: &'a Machine,
     cache: C,
 }
 
 impl<'a, C: FileCache> FilesCache<'a, C> {
-    /// `cache`, whose files lie on the drive of `machine`.
+    /// Wraps `cache`, whose files are on the drive of `machine`.
     pub fn new(machine: &'a Machine, cache: C) -> FilesCache<'a, C> {
         FilesCache { machine, cache }
     }
 
-    /// The cache.
+    /// Returns the wrapped cache.
     pub fn cache(&self) -> &C {
         &self.cache
     }

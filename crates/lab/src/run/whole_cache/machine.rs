@@ -1,8 +1,8 @@
 //! The simulated machine below a cache: virtual time, and one drive whose work is measured.
 //!
-//! A scaled-down cache would lie on a few tracks of the paper's disk, and its seeks would be short.
-//! So its space can be spread, piece by piece, over the region that the paper's cache took: what is
-//! far apart there is as far apart here.
+//! A scaled-down cache would occupy few tracks of the paper's disk, and its seeks would be short.
+//! Its space can therefore be spread, piece by piece, over the region of the paper's cache, which
+//! preserves distances.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,19 +13,19 @@ use sim::{Executor, Handle, Order, SimDisk};
 
 use super::CacheError;
 
-/// The wall time at which runs begin, in unix seconds.
+/// Wall-clock time at which runs begin, in Unix seconds.
 const START: u64 = 1_000_000_000;
-/// Bytes of a piece, within which sectors stay neighbours when a space is spread.
+/// Bytes of a piece, which stays contiguous when a space is spread.
 const PIECE: u64 = 1 << 20;
 
-/// What operations of one kind took.
+/// The drive's work on one kind of operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriveTime {
-    /// How many there were.
+    /// Number of operations.
     pub operations: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Nanoseconds that the drive worked on them.
+    /// Nanoseconds that the drive was busy with them.
     pub busy: Nanos,
 }
 
@@ -39,24 +39,24 @@ impl DriveTime {
     }
 }
 
-/// What a drive did.
+/// The work of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Reads.
+    /// Work on reads.
     pub reads: DriveTime,
-    /// Writes.
+    /// Work on writes.
     pub writes: DriveTime,
-    /// Flushes.
+    /// Work on flushes.
     pub flushes: DriveTime,
 }
 
 impl Usage {
-    /// Nanoseconds that the drive worked.
+    /// Returns the nanoseconds that the drive was busy.
     pub fn busy(&self) -> Nanos {
         self.reads.busy + self.writes.busy + self.flushes.busy
     }
 
-    /// What was added since `before`.
+    /// Returns the work since `before`.
     pub fn since(&self, before: &Usage) -> Usage {
         Usage {
             reads: self.reads.since(&before.reads),
@@ -66,14 +66,14 @@ impl Usage {
     }
 }
 
-/// Where on the drive a space of the machine lies.
+/// The location of a space on the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The first byte on the drive, a multiple of 1 MiB.
+    /// First byte on the drive, a multiple of 1 MiB.
     pub start: u64,
-    /// Bytes on the drive over which it is spread, at least as many as it has.
+    /// Bytes on the drive over which the space is spread; at least `len`.
     pub spread: u64,
-    /// Bytes of the space, a multiple of 1 MiB.
+    /// Size of the space in bytes, a multiple of 1 MiB.
     pub len: u64,
 }
 
@@ -81,34 +81,34 @@ pub struct Region {
 pub struct Machine {
     executor: Executor,
     drive: Rc<RefCell<Box<dyn Drive>>>,
-    /// When the drive has done all that it was given.
+    /// When the drive will have completed all requests.
     free: Rc<Cell<Nanos>>,
     usage: Rc<Cell<Usage>>,
 }
 
 impl Machine {
-    /// A machine with this drive. Without chance: equal runs are equal.
+    /// Creates a machine with this drive. It has no randomness: equal runs are equal.
     pub fn new(drive: Box<dyn Drive>) -> Machine {
         let executor = Executor::new(None, START);
         let drive = Rc::new(RefCell::new(drive));
         Machine { executor, drive, free: Rc::default(), usage: Rc::default() }
     }
 
-    /// Its time.
+    /// Returns the machine's clock.
     pub fn clock(&self) -> Handle {
         self.executor.handle()
     }
 
-    /// What its drive did so far.
+    /// Returns the work of its drive so far.
     pub fn usage(&self) -> Usage {
         self.usage.get()
     }
 
-    /// A disk of blocks of so many bytes on a part of its drive, requests that wait sorted by
-    /// position as kernels do. Parts must not overlap.
+    /// Creates a disk with blocks of `block` bytes on a part of the drive. Waiting requests are
+    /// sorted by position, as kernels do. Parts must not overlap.
     ///
     /// # Errors
-    /// The drive does not reach so far.
+    /// The region is not aligned or does not fit on the drive.
     pub fn disk(&self, region: Region, block: u32) -> Result<SimDisk, CacheError> {
         let Region { start, spread, len } = region;
         let sectors = self.drive.borrow().sectors();
@@ -139,7 +139,7 @@ impl Machine {
     }
 }
 
-/// A part of a drive that others have parts of, too; requests of all of them go one by one.
+/// A part of a drive that is shared by several disks; the drive serves the requests of all parts.
 struct Part {
     drive: Rc<RefCell<Box<dyn Drive>>>,
     free: Rc<Cell<Nanos>>,
@@ -148,7 +148,7 @@ struct Part {
 }
 
 impl Part {
-    /// Where a piece of the space begins on the drive, in sectors.
+    /// Returns the drive's sector at which a piece of the space begins.
     fn place(&self, piece: u64) -> u64 {
         let Region { start, spread, len } = self.region;
         let (pieces, places) = (len / PIECE, spread / PIECE);
@@ -183,7 +183,7 @@ impl Drive for Part {
     }
 
     fn serve(&mut self, now: Nanos, request: drives::Request) -> Nanos {
-        // A drive that takes one request at a time keeps those of the other parts waiting.
+        // On a drive that serves one request at a time, requests of the other parts wait.
         let start = match self.depth() {
             1 => now.max(self.free.get()),
             _ => now,

@@ -1,4 +1,5 @@
-//! The engine as a cache on a small drive: what is a hit, whose memory it is, which time counts.
+//! The engine as a cache on a small drive: what counts as a hit, what counts as memory, and which
+//! times count.
 
 use sim::Uniform;
 use store::preset;
@@ -43,7 +44,7 @@ fn outcomes_are_told_apart() {
     let old = request(1, 0, 4_000);
     let new = request(1, 1, 5_000);
     let large = request(2, 0, 300_000);
-    // Enough others to push the first to the disk.
+    // Enough other objects to push the first to the disk.
     let others = (3..3_000).map(|object| request(object, 0, 4_000));
     let requests =
         [old, old, new, new, large, large].into_iter().chain(others).chain([request(3, 0, 4_000)]);
@@ -82,7 +83,7 @@ fn disk_time_is_all_that_the_drive_did() {
     let time = |of: DriveTime| of.operations * 5 * MS + of.bytes / 512 * 2_000;
     assert_eq!(usage.busy(), time(usage.reads) + time(usage.writes));
     assert!(usage.reads.operations > 50 && usage.writes.operations > 50, "{usage:?}");
-    // Reads are waited for, writes are not: the disk is idle most of the time.
+    // Clients wait for reads, not for writes; the disk is idle most of the time.
     assert!(figures.waited >= usage.reads.busy && figures.waited < usage.busy(), "{figures:?}");
     assert!((figures.disk_time.percent_from(0) - 100.0).abs() < 1e-9);
     assert!(figures.disk_time.percent(0, 1) < figures.waiting.percent(0, 1));
@@ -105,7 +106,7 @@ fn equal_runs_are_equal_and_pace_matters() {
 
 #[test]
 fn a_spread_space_keeps_its_distances() {
-    // A drive that takes as long as the arm has to go.
+    // A drive whose times are the distances that the arm moves.
     struct Arm(u64);
     impl sim::drives::Drive for Arm {
         fn sectors(&self) -> u64 {
@@ -137,8 +138,8 @@ fn a_spread_space_keeps_its_distances() {
     assert!(machine.disk(Region { start: 0, spread: 1 << 34, len: 64 << 20 }, 4096).is_err());
 }
 
-/// Everything that a run with such bodies comes to: figures, the engine's own, and the digest of
-/// each step of a task, event, device request and answer.
+/// Returns all results of a run with such bodies: figures, the engine's own counters, and the
+/// digest of each task step, event, device request and response.
 fn history(name: &str, bodies: Bodies) -> (Figures, store::Counters, store::ReadCounters, u64) {
     let machine = machine();
     let preset = preset(name).unwrap();
@@ -161,6 +162,6 @@ fn elided_bodies_change_no_decision() {
         assert!(all.into_iter().all(|outcome| count(outcome) > 100), "{name}: {bytes:?}");
         evicting += usize::from(bytes.1.evicted_records > 0);
     }
-    // One gathers so much before it writes that it refuses first.
+    // One preset batches so much before it writes that it refuses objects first.
     assert!(evicting + 1 >= store::PRESETS.len(), "{evicting} of them evicted something");
 }

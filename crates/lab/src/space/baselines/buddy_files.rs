@@ -1,8 +1,8 @@
-//! M4 BUDDY as the paper has it, on many files: one file per size class of 1, 2, 3 … THRESHOLD
-//! blocks, made of slots of that size; an object goes to the first free slot of its class, or to a
-//! new one at the end. What is larger than THRESHOLD blocks has a file of its own.
+//! M4 BUDDY as in the paper, on many files: one file per size class of 1, 2, 3 … THRESHOLD blocks,
+//! made of slots of that size. An object goes to the first free slot of its class, or to a new one
+//! at the end. An object larger than THRESHOLD blocks has a file of its own.
 //!
-//! Files of classes are opened once, and never become shorter: deleting marks a slot free.
+//! The files of the classes are opened once and never shrink: deleting marks a slot free.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use crate::space::file_system::{Counted, FileSystem};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
 use workload::request::Object;
 
-/// Bytes of a block.
+/// Block size in bytes.
 pub const BLOCK: u64 = 512;
 
 /// The paper's threshold in blocks: 128 KiB.
@@ -24,7 +24,7 @@ pub const THRESHOLD_BLOCKS: u32 = 256;
 pub struct BuddyFiles<F: FileSystem> {
     files: Counted<F>,
     sync: SyncPolicy,
-    /// The open files of the classes: of one block, of two, …
+    /// The open files of the classes: for one block, two blocks, …
     classes: Vec<(F::File, String)>,
     state: RefCell<State>,
 }
@@ -35,12 +35,12 @@ struct State {
     held: HashMap<u32, Held>,
 }
 
-/// Where an object is.
+/// The place of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In a slot of a class; classes count from 0, the one of one block.
+    /// A slot of a class; class 0 has one block.
     Slot { class: usize, slot: u64 },
-    /// In a file of its own.
+    /// A file of its own.
     Own,
 }
 
@@ -53,14 +53,14 @@ struct Held {
 /// The slots of one file.
 #[derive(Debug, Default)]
 struct Slots {
-    /// Slots that were given back, all below `end`.
+    /// Slots that were freed, all below `end`.
     free: BTreeSet<u64>,
-    /// Slots that the file ever had.
+    /// Number of slots in the file, free ones included.
     end: u64,
 }
 
 impl Slots {
-    /// The first free slot.
+    /// Takes the first free slot.
     fn take(&mut self) -> u64 {
         self.free.pop_first().unwrap_or_else(|| {
             self.end += 1;
@@ -75,11 +75,11 @@ impl Slots {
 }
 
 impl<F: FileSystem> BuddyFiles<F> {
-    /// Creates the files of `threshold` classes, the threshold in blocks, on `files`, which is
+    /// Creates the files of `threshold` classes (the threshold in blocks) on `files`, which must be
     /// empty. With a threshold of 0 every object has a file of its own.
     ///
     /// # Errors
-    /// One cannot be created.
+    /// A file cannot be created.
     pub async fn new(files: F, threshold: u32, sync: SyncPolicy) -> Result<Self, SpaceError> {
         let files = Counted::new(files);
         let mut classes = Vec::new();
@@ -94,7 +94,7 @@ impl<F: FileSystem> BuddyFiles<F> {
         Ok(BuddyFiles { files, sync, classes, state })
     }
 
-    /// Takes a place for an object of `size` bytes.
+    /// Allocates a place for an object of `size` bytes.
     fn take(&self, size: u64) -> Place {
         let class = size.div_ceil(BLOCK).max(1) as usize - 1;
         match self.state.borrow_mut().slots.get_mut(class) {
@@ -126,7 +126,7 @@ fn own_path(id: u32) -> String {
     format!("own-{id:08X}")
 }
 
-/// Where in its file a slot begins.
+/// Returns the offset of a slot in its file.
 fn offset(class: usize, slot: u64) -> u64 {
     slot * (class as u64 + 1) * BLOCK
 }

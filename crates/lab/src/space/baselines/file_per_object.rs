@@ -1,8 +1,7 @@
-//! One file per object: what SIMPLE, SQUID and MULTIPLE-DIRS share.
+//! One file per object: the code that SIMPLE, SQUID and MULTIPLE-DIRS share.
 //!
-//! To store is to create a file, write it and close it; to read is to open it, read it and close
-//! it; to delete is to unlink it. The three differ in the directory that a file goes to, which is a
-//! [`Placement`].
+//! Storing creates a file, writes it and closes it; reading opens it, reads it and closes it;
+//! deleting unlinks it. The three differ in the directory of a file, which a [`Placement`] chooses.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -17,19 +16,19 @@ use workload::request::Object;
 /// When a baseline asks for durability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// Once, at the end: the file system decides meanwhile. The papers' way.
+    /// Once, at the end; until then the file system decides. As in the papers.
     #[default]
     AtEnd,
-    /// After each object written, too.
+    /// Also after each object written.
     EachStore,
 }
 
-/// In how many calls a body is read and written.
+/// Sizes of the calls that read and write a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSizes {
-    /// The most bytes of a read.
+    /// Maximum bytes per read.
     pub read: u64,
-    /// The most bytes of a write.
+    /// Maximum bytes per write.
     pub write: u64,
 }
 
@@ -40,19 +39,19 @@ impl CallSizes {
 
 /// Chooses the file of an object.
 pub trait Placement {
-    /// Directories to make before the first object, parents first.
+    /// Returns the directories to create before the first object, parents first.
     fn directories(&self) -> Vec<String>;
 
-    /// Where the next object goes. Called once per stored object, in order.
+    /// Returns the place of the next object. Called once per stored object, in order.
     fn place(&mut self, object: &Object) -> Place;
 }
 
-/// A file of its own for an object.
+/// The file of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// A directory that may not exist yet; `None` when it was made at the beginning.
+    /// A directory that may not exist yet; `None` if it was created at the beginning.
     pub directory: Option<String>,
-    /// The file, its directory included.
+    /// Path of the file, including its directory.
     pub path: String,
 }
 
@@ -66,7 +65,7 @@ pub struct FilePerObject<F: FileSystem, P: Placement> {
 
 struct State<P> {
     placement: P,
-    /// Directories made on demand.
+    /// Directories created on demand.
     directories: HashSet<String>,
     held: HashMap<u32, Held>,
 }
@@ -77,10 +76,10 @@ struct Held {
 }
 
 impl<F: FileSystem, P: Placement> FilePerObject<F, P> {
-    /// Makes the directories that the placement has from the beginning on `files`, which is empty.
+    /// Creates the placement's initial directories on `files`, which must be empty.
     ///
     /// # Errors
-    /// One cannot be made.
+    /// A directory cannot be created.
     pub async fn new(files: F, placement: P, sync: SyncPolicy) -> Result<Self, SpaceError> {
         let files = Counted::new(files);
         for path in placement.directories() {
@@ -91,22 +90,22 @@ impl<F: FileSystem, P: Placement> FilePerObject<F, P> {
         Ok(FilePerObject { files, sync, sizes: CallSizes::WHOLE, state: RefCell::new(state) })
     }
 
-    /// The same with bodies read and written in calls of these sizes.
+    /// Sets the sizes of the calls that read and write bodies.
     pub fn in_calls_of(self, sizes: CallSizes) -> Self {
         assert!(sizes.read > 0 && sizes.write > 0, "a call carries bytes");
         FilePerObject { sizes, ..self }
     }
 
-    /// The file system below.
+    /// Returns the file system below.
     pub fn files(&self) -> &F {
         self.files.below()
     }
 
-    /// Lets the object lie where it would be stored, without storing it: `put` brings the file
-    /// there. For what was on the disk before anything is measured.
+    /// Registers the object as stored at its place without storing it; `put` brings the file there.
+    /// For objects that were on the disk before the measurement.
     ///
     /// # Errors
-    /// That of `put`.
+    /// The error of `put`.
     pub fn adopt(
         &self,
         object: &Object,
@@ -125,7 +124,7 @@ impl<F: FileSystem, P: Placement> FilePerObject<F, P> {
             return Ok(());
         }
         match self.files.mkdir(&path).await {
-            // Another object of the same server may have been first.
+            // A concurrent store of the same server may have created it.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 Err(SpaceError::file("make directory", &path, error))
             }
@@ -152,7 +151,7 @@ impl<F: FileSystem, P: Placement> FilePerObject<F, P> {
     }
 }
 
-/// Creates the file at `path` with what `write` puts into it. When that fails nothing is left.
+/// Creates the file at `path`; `write` fills it. If that fails, the file is removed.
 pub(super) async fn create_file<F: FileSystem>(
     files: &F,
     path: &str,
@@ -165,13 +164,13 @@ pub(super) async fn create_file<F: FileSystem>(
     let closed = closed.map_err(|error| SpaceError::file("close", path, error));
     let result = written.and(closed);
     if result.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one reported.
         let _ = files.unlink(path).await;
     }
     result
 }
 
-/// The first `len` bytes of the file at `path`, at most `most` of them in a call.
+/// Reads the first `len` bytes of the file at `path`, at most `most` per call.
 pub(super) async fn read_file<F: FileSystem>(
     files: &F,
     path: &str,
@@ -200,11 +199,11 @@ async fn read_parts<F: FileSystem>(
         parts.push(files.read(file, at, part).await?);
         at += part;
     }
-    // A file system that keeps no contents has none of any part.
+    // A file system without contents returns `None` for every part.
     Ok(parts.into_iter().collect::<Option<Vec<Bytes>>>().map_or(Read::Unseen, Read::Body))
 }
 
-/// What a file system returned, as a manager says it.
+/// Converts the result of a file system to that of a manager.
 pub(super) fn found(bytes: Option<Bytes>) -> Read {
     bytes.map_or(Read::Unseen, |bytes| Read::Body(vec![bytes]))
 }

@@ -1,10 +1,10 @@
 //! M3 MULTIPLE-DIRS: one file per object; the objects of one origin server in one directory, all
-//! directories on one level. A directory is made for a server's first object and stays.
+//! directories on one level. A directory is created for a server's first object and remains.
 
 use super::file_per_object::{Place, Placement};
 use workload::request::Object;
 
-/// A directory per origin server. A file is named by its object's number.
+/// One directory per origin server. A file is named by its object's number.
 pub struct MultipleDirs;
 
 impl Placement for MultipleDirs {

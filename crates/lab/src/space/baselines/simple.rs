@@ -3,7 +3,7 @@
 use super::file_per_object::{Place, Placement};
 use workload::request::Object;
 
-/// Everything in one directory. A file is named by its object's number.
+/// One directory for all objects. A file is named by its object's number.
 pub struct Simple;
 
 impl Placement for Simple {

@@ -1,21 +1,21 @@
 //! M2 SQUID: one file per object in a tree of 16 × 256 directories, filled round robin: the first
 //! file goes to `0/00`, the next to `0/01` … `0/FF`, then `1/00`.
 //!
-//! C15's Squid has the same tree and chooses the directory by a hash of the URL, that of its
-//! SQUIDML by the origin server. Squid 2.4 itself (U8) puts 256 files in a directory before it goes
+//! C15's Squid has the same tree and chooses the directory by a hash of the URL; its SQUIDML, by a
+//! hash of the origin server. Squid 2.4 itself (U8) puts 256 files into a directory before it goes
 //! on to the next.
 
 use super::file_per_object::{Place, Placement};
 use workload::contents::mix;
 use workload::request::Object;
 
-/// Directories of the first level, `0` to `F`.
+/// Number of directories on the first level, `0` to `F`.
 const FIRST_LEVEL: u32 = 16;
 
-/// Directories of the second level in each of them, `00` to `FF`.
+/// Number of directories on the second level in each of them, `00` to `FF`.
 const SECOND_LEVEL: u32 = 256;
 
-/// Files that Squid 2.4 puts in a directory before it goes on.
+/// Number of files that Squid 2.4 puts into a directory before it goes on.
 const FILES: u32 = 256;
 
 /// Squid's tree of directories. A file is named by its number in the order of storing.
@@ -23,7 +23,7 @@ const FILES: u32 = 256;
 pub struct Squid {
     stored: u32,
     choice: Choice,
-    /// The directory above the tree, with a `/` behind it; empty: the root.
+    /// The directory above the tree, with a trailing `/`; empty: the root.
     above: String,
 }
 
@@ -38,18 +38,19 @@ enum Choice {
 }
 
 impl Squid {
-    /// Directories by a hash of the URL (C15).
+    /// Returns a tree with directories by a hash of the URL (C15).
     pub fn by_url() -> Squid {
         Squid { choice: Choice::Url, ..Squid::default() }
     }
 
-    /// All objects of a server in one directory, chosen by a hash of the server (C15, SQUIDML).
+    /// Returns a tree with all objects of a server in one directory, chosen by a hash of the server
+    /// (C15, SQUIDML).
     pub fn by_server() -> Squid {
         Squid { choice: Choice::Server, ..Squid::default() }
     }
 
-    /// The tree of a cache directory of this name, which may be one of several on a file system;
-    /// 256 files go to a directory, then as many to the next (U8).
+    /// Returns the tree of a cache directory of this name, which may be one of several on a file
+    /// system; 256 files go to a directory, then as many to the next (U8).
     pub fn in_directory(name: &str) -> Squid {
         Squid { choice: Choice::InTurn, above: format!("{name}/"), ..Squid::default() }
     }

@@ -1,9 +1,9 @@
 //! Squid 2.4 with DISKD (U8): several cache directories, each with a process of its own that makes
-//! the calls for it one after another, while Squid goes on.
+//! its calls one after another, while Squid continues.
 //!
-//! A new object goes to the directory with the fewest calls waiting, among equals to the next one
-//! in turn. With [`Limits`], a directory with too many calls waiting takes no new object and opens
-//! none.
+//! A new object goes to the directory with the fewest waiting calls; among equals, to the next one
+//! in turn. With [`Limits`], a directory with too many waiting calls accepts no new object and
+//! opens no file.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,11 +21,11 @@ use workload::request::Object;
 /// When a directory is too busy. Squid 2.4's `Q1`, 64 by default; the paper does not mention it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Calls waiting above which no file of the directory is opened; `None`: any number may wait.
+    /// Number of waiting calls from which on no file of the directory is opened; `None`: unlimited.
     pub opens: Option<u32>,
 }
 
-/// See the module.
+/// Squid's cache directories with a DISKD process each.
 pub struct Diskd<F: FileSystem> {
     directories: Vec<FilePerObject<OneAtATime<F>, Squid>>,
     limits: Limits,
@@ -36,12 +36,11 @@ pub struct Diskd<F: FileSystem> {
 }
 
 impl<F: FileSystem> Diskd<F> {
-    /// One directory of 16 × 256 on each of `files`, which are empty or, when several are the same
-    /// file system, hold nothing but each other's. Objects are read and written in calls of
-    /// `sizes`.
+    /// Creates one tree of 16 × 256 directories on each of `files`, which must be empty; several of
+    /// them may be the same file system. Objects are read and written in calls of `sizes`.
     ///
     /// # Errors
-    /// A directory cannot be made.
+    /// A directory cannot be created.
     pub async fn new(
         files: impl IntoIterator<Item = F>,
         sizes: CallSizes,
@@ -64,21 +63,21 @@ impl<F: FileSystem> Diskd<F> {
         })
     }
 
-    /// Objects that were not stored or not read because a directory was too busy.
+    /// Returns the number of objects not stored or not read because a directory was too busy.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.get()
     }
 
-    /// Calls that wait or are being made, of each directory.
+    /// Returns the number of waiting and running calls of each directory.
     pub fn waiting(&self) -> Vec<u32> {
         self.directories.iter().map(|directory| directory.files().waiting.get()).collect()
     }
 
-    /// Lets an object lie in one of the directories as if it had been stored before; see
+    /// Registers an object in one of the directories as if it had been stored before; see
     /// [`FilePerObject::adopt`].
     ///
     /// # Errors
-    /// That of `put`.
+    /// The error of `put`.
     pub fn adopt(
         &self,
         object: &Object,
@@ -90,7 +89,7 @@ impl<F: FileSystem> Diskd<F> {
         Ok(())
     }
 
-    /// The directory for a new object.
+    /// Chooses the directory for a new object.
     fn choose(&self) -> usize {
         let count = self.directories.len();
         let turn = self.turn.get();
@@ -100,7 +99,7 @@ impl<F: FileSystem> Diskd<F> {
         in_turn.min_by_key(|number| waiting[*number]).unwrap_or(turn)
     }
 
-    /// Whether a directory opens no more files now.
+    /// Returns whether a directory opens no more files now, and counts if so.
     fn is_too_busy(&self, directory: usize) -> bool {
         let waiting = self.directories[directory].files().waiting.get();
         let busy = self.limits.opens.is_some_and(|most| waiting >= most);
@@ -153,11 +152,11 @@ impl<F: FileSystem> SpaceManager for Diskd<F> {
     }
 }
 
-/// A file system whose calls are made one after another, in the order in which they came.
+/// A file system whose calls run one after another, in order of arrival.
 struct OneAtATime<F> {
     below: F,
     turn: Mutex<()>,
-    /// Calls that wait or are being made.
+    /// Number of waiting and running calls.
     waiting: Cell<u32>,
 }
 
@@ -169,7 +168,7 @@ impl<F: FileSystem> OneAtATime<F> {
     }
 }
 
-/// A call that waits or is being made.
+/// A waiting or running call.
 struct PendingCall<'a>(&'a Cell<u32>);
 
 impl PendingCall<'_> {

@@ -1,5 +1,5 @@
-//! A web server's documents in ordinary directories (T5's baseline): they are there from the
-//! beginning, a request reads one, a new version replaces it.
+//! A web server's documents in ordinary directories (the baseline of T5). All exist from the
+//! beginning; a request reads one, and a new version replaces it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::space::modelled_directory::ModelledFiles;
 use workload::request::{Object, Request};
 use workload::two_level::CacheCounts;
 
-/// Documents on a modelled file system: a directory for each group of objects.
+/// Documents on a modelled file system, with a directory for each group of objects.
 pub struct Documents {
     files: Counted<ModelledFiles>,
     /// Version and size of each document.
@@ -20,7 +20,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Puts `documents` in place, those of a directory one after another, in no time.
+    /// Installs `documents`, directory by directory, in no time.
     ///
     /// # Errors
     /// They do not fit.
@@ -42,7 +42,7 @@ impl Documents {
         Ok(Documents { files: Counted::new(files), held, counts })
     }
 
-    /// The model below.
+    /// Returns the modelled file system below.
     pub fn files(&self) -> &ModelledFiles {
         self.files.below()
     }
@@ -77,7 +77,7 @@ impl Documents {
     }
 }
 
-/// Where a document lies.
+/// Returns the path of a document.
 fn path(object: &Object) -> String {
     format!("site-{}/group-{}/{:08X}", object.site, object.group, object.id)
 }
@@ -94,7 +94,7 @@ impl FileCache for Documents {
         match held {
             Some(held) if held.version == object.version => {
                 self.count(|counts| counts.disk_hits += 1);
-                // A request may have asked for a part; the document is what was put there.
+                // The request may be for a part; the document keeps its size.
                 let known = Object { size: held.size, ..object };
                 self.held.borrow_mut().insert(object.id, known);
                 self.read(&known, &path).await?;

@@ -1,4 +1,4 @@
-//! How long answers took: in every millisecond, as the papers draw it.
+//! Response times in bins of a millisecond, as in the papers' figures.
 
 use device::Nanos;
 
@@ -8,10 +8,10 @@ use workload::two_level::CacheCounts;
 
 const MS: Nanos = 1_000_000;
 
-/// Times of answers.
+/// Response times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// How many took less than one millisecond, less than two, …
+    /// Number of times in each millisecond: below 1 ms, from 1 to below 2 ms, …
     milliseconds: Vec<u64>,
     count: u64,
     total: Nanos,
@@ -19,9 +19,9 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Adds one, in nanoseconds.
+    /// Adds a time in nanoseconds.
     pub fn add(&mut self, time: Nanos) {
-        // What takes longer than ten seconds is in the last one.
+        // Times above ten seconds are in the last bin.
         let slot = (time / MS).min(10_000) as usize;
         if slot >= self.milliseconds.len() {
             self.milliseconds.resize(slot + 1, 0);
@@ -32,58 +32,58 @@ impl Latencies {
         self.longest = self.longest.max(time);
     }
 
-    /// How many.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum in seconds.
+    /// Returns the sum in seconds.
     pub fn total_seconds(&self) -> f64 {
         self.total as f64 * 1e-9
     }
 
-    /// Their mean in milliseconds; 0 of none.
+    /// Returns the mean in milliseconds; 0 if there are none.
     pub fn mean_ms(&self) -> f64 {
         self.total as f64 * 1e-6 / self.count.max(1) as f64
     }
 
-    /// The longest in milliseconds.
+    /// Returns the longest time in milliseconds.
     pub fn longest_ms(&self) -> f64 {
         self.longest as f64 * 1e-6
     }
 
-    /// The share that took from `from` to less than `to` milliseconds, 0 to 1.
+    /// Returns the share of times from `from` to less than `to` milliseconds, 0 to 1.
     pub fn share(&self, from: usize, to: usize) -> f64 {
         let end = to.min(self.milliseconds.len());
         let within: u64 = self.milliseconds.get(from..end).unwrap_or_default().iter().sum();
         within as f64 / self.count.max(1) as f64
     }
 
-    /// How many took less than one millisecond, less than two, … up to the longest.
+    /// Returns the number of times in each millisecond, up to the longest.
     pub fn by_millisecond(&self) -> &[u64] {
         &self.milliseconds
     }
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What the cache decided.
+    /// Counts of the cache's decisions.
     pub cache: CacheCounts,
     /// The calls to the file system.
     pub calls: Calls,
     /// Times of all requests.
     pub all: Latencies,
-    /// Times of those that were read from the file system.
+    /// Times of the requests served from the file system.
     pub reads: Latencies,
-    /// Times of those that were stored, with the removals for them.
+    /// Times of the requests that stored an object, including the removals for it.
     pub stores: Latencies,
-    /// Virtual nanoseconds from the first request to the last answer.
+    /// Virtual nanoseconds from the first request to the last response.
     pub time: Nanos,
 }
 
 impl Report {
-    /// Adds an answer.
+    /// Adds a response.
     pub fn add(&mut self, served: Served, time: Nanos) {
         self.all.add(time);
         match served {

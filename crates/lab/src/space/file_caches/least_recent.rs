@@ -1,5 +1,5 @@
-//! An LRU cache over a space manager: Squid's way of choosing what to keep, with its memory for
-//! whole objects, if it has one, in front.
+//! An LRU cache over a space manager: Squid's policy, optionally with its memory for whole objects
+//! in front.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -11,21 +11,21 @@ use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
 use workload::request::{Object, Request};
 use workload::two_level::{CacheCounts, Operation, TwoLevel};
 
-/// See the module. Operations on one object come one after another, whichever requests they belong
-/// to; those on different objects go on together.
+/// An LRU cache over a space manager. Operations on one object run one after another, even for
+/// different requests; those on different objects run concurrently.
 pub struct LeastRecent<M> {
     manager: M,
     largest: u64,
     cache: RefCell<TwoLevel>,
-    /// Objects that are being worked on.
+    /// Objects in use.
     busy: RefCell<HashSet<u32>>,
     freed: Notify,
     gone: Cell<u64>,
 }
 
 impl<M: SpaceManager> LeastRecent<M> {
-    /// Keeps objects of up to `largest` bytes: `memory` bytes of them in memory, `disk` bytes with
-    /// `manager`.
+    /// Creates a cache of objects of up to `largest` bytes: `memory` bytes in memory, `disk` bytes
+    /// with `manager`.
     pub fn new(manager: M, memory: u64, disk: u64, largest: u64) -> LeastRecent<M> {
         LeastRecent {
             manager,
@@ -37,22 +37,22 @@ impl<M: SpaceManager> LeastRecent<M> {
         }
     }
 
-    /// The space manager.
+    /// Returns the space manager.
     pub fn manager(&self) -> &M {
         &self.manager
     }
 
-    /// Objects that should have been there and were not: refused when they were stored or, rarely,
-    /// removed by an eviction that came late. They are fetched and not stored.
+    /// Returns the number of objects that should have been there and were not: refused when they
+    /// were stored or, rarely, removed by a late eviction. They are fetched and not stored.
     pub fn gone(&self) -> u64 {
         self.gone.get()
     }
 
-    /// Enters objects as if they had been stored before anything was measured, the oldest first:
-    /// `adopt` brings one to the manager's disk. Those for which there is no room are passed over.
+    /// Enters objects as if they had been stored before the measurement, oldest first; `adopt`
+    /// brings an object to the manager's disk. Objects without space are skipped.
     ///
     /// # Errors
-    /// That of `adopt`.
+    /// The error of `adopt`.
     pub fn fill(
         &self,
         objects: impl IntoIterator<Item = Object>,
@@ -97,7 +97,7 @@ impl<M: SpaceManager> LeastRecent<M> {
     }
 }
 
-/// An object that is being worked on.
+/// Exclusive use of an object.
 struct Claim<'a, M> {
     cache: &'a LeastRecent<M>,
     id: u32,
@@ -121,7 +121,7 @@ impl<M: SpaceManager> FileCache for LeastRecent<M> {
         if self.counts().memory_hits > hits {
             return Ok(Served::Memory);
         }
-        // The last one is what the request is about; before it come removals.
+        // The last operation is the one that the request is about; removals precede it.
         let mut served = Served::Passed;
         for operation in &operations {
             served = self.carry_out(operation).await?;

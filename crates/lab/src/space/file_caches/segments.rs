@@ -1,26 +1,26 @@
-//! The slots of SQUIDML's memory-mapped files: five sizes, each with a hand that goes round.
+//! The slots of SQUIDML's memory-mapped files: five sizes, each with a clock hand.
 //!
-//! A size takes regions of the mapped space as it needs slots; when none is left it replaces its
-//! own: the hand passes over a slot that was used since it last came, one use forgotten each time,
-//! and takes the first without any.
+//! A size takes regions of the mapped space as it needs slots. When none is left it replaces its
+//! own objects: the hand skips a slot that was used since its last pass, subtracting one use each
+//! time, and takes the first slot without uses.
 //!
-//! Pure bookkeeping.
+//! This is pure bookkeeping.
 
 use std::collections::HashMap;
 
-/// Bytes of the slots of each size.
+/// Slot sizes in bytes.
 pub(super) const SIZES: [u64; 5] = [512, 1_024, 2_048, 4_096, 8_192];
 
 /// Bytes of a region that a size takes at a time.
 pub(super) const REGION: u64 = 1 << 20;
 
-/// Uses of an object that are remembered.
+/// Maximum number of uses counted per object.
 const MOST_USES: u8 = 7;
 
-/// See the module.
+/// The slots of all sizes.
 pub(super) struct Segments {
     sizes: [Size; 5],
-    /// Regions that no size has taken, the last to be taken first.
+    /// Number of regions that sizes have taken.
     regions: u32,
     all_regions: u32,
     held: HashMap<u32, Held>,
@@ -41,7 +41,7 @@ struct Slot {
     uses: u8,
 }
 
-/// Where an object is.
+/// The slot of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) version: u32,
@@ -49,28 +49,28 @@ pub(super) struct Held {
     slot: u32,
 }
 
-/// What was found for a new object.
+/// The slot found for a new object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
-    /// Where it goes, in bytes from the beginning of the mapped space.
+    /// Offset in the mapped space, in bytes.
     pub(super) offset: u64,
-    /// Whether another object was replaced.
+    /// True if another object was replaced.
     pub(super) replaced: bool,
 }
 
 impl Segments {
-    /// Empty, on so many bytes, of which whole regions are used.
+    /// Creates empty slots on `bytes` bytes, of which whole regions are used.
     pub(super) fn new(bytes: u64) -> Segments {
         let all_regions = u32::try_from(bytes / REGION).unwrap_or(u32::MAX);
         Segments { sizes: Default::default(), regions: 0, all_regions, held: HashMap::new() }
     }
 
-    /// Where an object is, if it is.
+    /// Returns the slot of an object, if it is there.
     pub(super) fn find(&self, object: u32) -> Option<Held> {
         self.held.get(&object).copied()
     }
 
-    /// Where in the mapped space that is.
+    /// Returns the offset of a slot in the mapped space.
     pub(super) fn offset(&self, held: Held) -> u64 {
         let per_region = REGION / SIZES[held.size];
         let slot = u64::from(held.slot);
@@ -78,7 +78,7 @@ impl Segments {
         u64::from(region) * REGION + slot % per_region * SIZES[held.size]
     }
 
-    /// An object was used.
+    /// Counts a use of an object.
     pub(super) fn touch(&mut self, held: Held) {
         if let Some(slot) = &mut self.sizes[held.size].slots[held.slot as usize] {
             slot.uses = (slot.uses + 1).min(MOST_USES);
@@ -92,8 +92,8 @@ impl Segments {
         self.sizes[held.size].free.push(held.slot);
     }
 
-    /// Finds a slot for an object that is not held. `None` when it is larger than any, or its size
-    /// has no slot and no region is left.
+    /// Finds a slot for an object that is not held. Returns `None` if it is larger than any slot,
+    /// or if its size has no slot and no region is left.
     pub(super) fn place(&mut self, object: u32, version: u32, bytes: u64) -> Option<Placed> {
         let size = SIZES.iter().position(|size| bytes <= *size)?;
         let mut replaced = false;
@@ -121,11 +121,11 @@ impl Size {
         let first = self.slots.len() as u32;
         self.regions.push(region);
         self.slots.resize(self.slots.len() + slots as usize, None);
-        // The first one is taken first.
+        // Reversed, so that the first slot is taken first.
         self.free.extend((first..first + slots as u32).rev());
     }
 
-    /// The next object that the hand takes; all slots are used.
+    /// Returns the object that the hand replaces next; all slots are used.
     fn victim(&mut self) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
@@ -154,7 +154,7 @@ mod tests {
             let placed = segments.place(object, 0, 8_000).unwrap();
             assert_eq!(placed, Placed { offset: u64::from(object) * 8_192, replaced: false });
         }
-        // Another size takes the other region, and then there is none.
+        // Another size takes the other region; then none is left.
         assert_eq!(segments.place(1_000, 0, 500).unwrap().offset, REGION);
         assert_eq!(segments.place(1_001, 0, 1_000), None);
         for object in [0, 0, 2] {

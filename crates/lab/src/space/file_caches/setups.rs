@@ -1,7 +1,7 @@
-//! The systems as the papers set them up: drive, file system, memory, sizes of calls.
+//! The set-ups of the papers' systems: drive, file system, memory, sizes of calls.
 //!
-//! What a paper leaves open is a field here or is said where it is chosen;
-//! docs/research/models.md lists it.
+//! A value that a paper leaves open is a field here or is mentioned where it is chosen;
+//! docs/research/models.md lists them.
 
 use sim::drives::Drive;
 use sim::drives::mechanical::{Config, Controller, FastWrite, MechanicalDrive};
@@ -18,40 +18,41 @@ use crate::space::manager::SpaceError;
 use crate::space::modelled_directory::ModelledFiles;
 use workload::request::Object;
 
-/// C18: bytes of memory that cache data.
+/// C18: bytes of memory for data.
 pub const UCFS_MEMORY: u64 = 256 << 20;
 
-/// C18: nothing larger is cached.
+/// C18: size of the largest cached object in bytes.
 pub const LARGEST: u64 = 256 << 10;
 
-/// A cache and the file systems below it, whose counts tell what their disks did.
+/// A cache and the file systems below it, whose counts show the work of their disks.
 pub struct OnModel<C> {
     /// The cache.
     pub cache: C,
-    /// One for each drive.
+    /// The file systems, one for each drive.
     pub file_systems: Vec<Ffs>,
 }
 
-/// The shipped drive of this name.
+/// Returns the shipped drive of this name.
 ///
 /// # Errors
-/// There is none.
+/// There is no such drive.
 pub fn drive(name: &str, config: Config) -> Result<MechanicalDrive, SpaceError> {
     changed_drive(name, config, |_| {})
 }
 
-/// The shipped drive of this name, which acknowledges a write only when it is on the medium.
+/// Returns the shipped drive of this name as a write-through drive: it acknowledges a write only
+/// when it is on the medium.
 ///
 /// # Errors
-/// There is none.
+/// There is no such drive.
 pub fn write_through_drive(name: &str, config: Config) -> Result<MechanicalDrive, SpaceError> {
     changed_drive(name, config, |controller| controller.fast_write = FastWrite::Never)
 }
 
-/// The shipped drive of this name, changed.
+/// Returns the shipped drive of this name with a changed controller.
 ///
 /// # Errors
-/// There is none.
+/// There is no such drive.
 pub fn changed_drive(
     name: &str,
     config: Config,
@@ -66,8 +67,8 @@ pub fn changed_drive(
     drive.map_err(|error| SpaceError::Engine(error.to_string()))
 }
 
-/// A disk of `len` bytes from the beginning of `drive` (all of it with `None`), requests sorted by
-/// position as kernels do.
+/// Creates a disk of `len` bytes from the beginning of `drive` (all of it with `None`). Waiting
+/// requests are sorted by position, as kernels do.
 pub fn disk(clock: &Handle, drive: impl Drive + 'static, len: Option<u64>) -> SimDisk {
     let options = Options { len, order: Order::Sweep, power_loss: false, ..Options::default() };
     SimDisk::new(clock.clone(), Box::new(drive), options)
@@ -78,8 +79,9 @@ fn make(clock: &Handle, disk: SimDisk, parameters: Parameters) -> Result<Ffs, Sp
     ffs.map_err(|error| SpaceError::Engine(error.to_string()))
 }
 
-/// C15, SQUID/FFS, and with parameters that are [`Parameters::asynchronous`] SQUID/FFS-async: a
-/// file per object in Squid's tree, the directory by a hash of the URL; LRU over `capacity` bytes.
+/// Creates SQUID/FFS of C15; with [`Parameters::asynchronous`] parameters, SQUID/FFS-async. It has
+/// a file per object in Squid's tree, the directory by a hash of the URL, and LRU over `capacity`
+/// bytes.
 ///
 /// # Errors
 /// The parameters do not fit the disk.
@@ -96,7 +98,7 @@ pub async fn squid_on_ffs(
     Ok(OnModel { cache, file_systems: vec![ffs] })
 }
 
-/// C15, SQUIDML: `mapped` bytes of the `capacity` are the mapped file.
+/// Creates SQUIDML of C15: `mapped` bytes of the `capacity` are the mapped file.
 ///
 /// # Errors
 /// The parameters do not fit the disk.
@@ -116,7 +118,7 @@ pub async fn squid_ml(
     Ok(OnModel { cache, file_systems: vec![ffs] })
 }
 
-/// T5: a web server's `documents` on FFS-async.
+/// Creates the web server of T5: `documents` on FFS-async.
 ///
 /// # Errors
 /// They do not fit on the disk.
@@ -134,22 +136,21 @@ pub fn web_server(
 /// A machine of U8.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// The shipped drive that stands for the machine's.
+    /// Name of the shipped drive that stands for the machine's drive.
     pub drive: &'static str,
-    /// How many.
+    /// Number of drives.
     pub drives: usize,
     /// Bytes of objects in Squid's own memory.
     pub memory: u64,
-    /// Bytes of memory that the system has for files, over all drives. The paper does not say;
-    /// this is what is left of the machine beside Squid, its index of some 800,000 objects and the
-    /// system.
+    /// Bytes of the system's memory for files, over all drives. The paper does not state it. This
+    /// is the machine's memory less Squid, its index of some 800,000 objects, and the system.
     pub buffers: u64,
     /// Bytes of objects on the disks.
     pub capacity: u64,
 }
 
 impl Machine {
-    /// 256 MB, a Seagate ST320414A, 10 GB of cache.
+    /// 256 MB of memory, a Seagate ST320414A, 10 GB of cache.
     pub const LOW_END: Machine = Machine {
         drive: "st320414a",
         drives: 1,
@@ -158,7 +159,7 @@ impl Machine {
         capacity: 10 << 30,
     };
 
-    /// 1 GB, five SCSI disks of 9 GB and 10,000 rpm, 10 GB of cache.
+    /// 1 GB of memory, five SCSI disks of 9 GB and 10,000 rpm, 10 GB of cache.
     pub const HIGH_END: Machine = Machine {
         drive: "st39102lw",
         drives: 5,
@@ -171,7 +172,7 @@ impl Machine {
     pub const CALLS: CallSizes = CallSizes { read: 4_096, write: 8_192 };
 }
 
-/// U8, Squid 2.4 with DISKD: a directory on each drive of `machine`.
+/// Creates Squid 2.4 with DISKD of U8: a cache directory on each drive of `machine`.
 ///
 /// # Errors
 /// There is no such drive.

@@ -1,5 +1,5 @@
-//! SQUIDML (C15): objects of up to 8 KB in a memory-mapped file, in slots of five sizes with a
-//! replacement that goes round; the others in files, those of a server in one directory.
+//! SQUIDML (C15): objects of up to 8 KB in a memory-mapped file, in slots of five sizes with cyclic
+//! replacement; larger objects in files, those of a server in one directory.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,10 +14,10 @@ use crate::space::modelled_directory::ModelledFiles;
 use workload::request::Request;
 use workload::two_level::CacheCounts;
 
-/// The name of the mapped file.
+/// Name of the mapped file.
 const MAPPED: &str = "mapped";
 
-/// See the module. Mapped file and others share a file system, and so its memory.
+/// Squid with a mapped file. The mapped file and the others share a file system, and so its memory.
 pub struct SquidMl {
     files: ModelledFiles,
     mapped: File,
@@ -27,11 +27,11 @@ pub struct SquidMl {
 }
 
 impl SquidMl {
-    /// A mapped file of `mapped` bytes on `files`, beside `large` on the same. It is there in no
-    /// time.
+    /// Creates a mapped file of `mapped` bytes on `files`, in no time; `large` is on the same file
+    /// system.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// There is no space for it.
     pub fn new(
         files: ModelledFiles,
         mapped: u64,
@@ -84,8 +84,8 @@ impl SquidMl {
 impl FileCache for SquidMl {
     async fn serve(&self, request: &Request) -> Result<Served, SpaceError> {
         let [.., largest] = SIZES;
-        // A version of another length may be kept the other way: it is found out of date there
-        // when its turn comes.
+        // A version of another length may be stored in the other place; it is found out of date
+        // there when it is next requested.
         match request.size <= largest {
             true => self.serve_small(request).await,
             false => {

@@ -1,4 +1,4 @@
-//! Which calls the systems make, what they keep, and that a run can be repeated.
+//! Tests the calls that the systems make, what they keep, and that runs are repeatable.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use workload::request::Object;
 
 const MIB: u64 = 1 << 20;
 
-/// A disk on which every request takes so many milliseconds.
+/// Creates a disk on which every request takes `ms` milliseconds.
 fn plain_disk(clock: &Handle, bytes: u64, ms: Nanos) -> SimDisk {
     let drive =
         Uniform { sectors: bytes / SECTOR, depth: 1, request: ms * 1_000_000, sector: 0, flush: 0 };
@@ -31,7 +31,7 @@ fn workload(seed: u64, requests: usize) -> impl Iterator<Item = Request> {
     workload.iter(seed).take(requests)
 }
 
-/// C15's memory, made small.
+/// Returns C15's file system with `memory` bytes and small cylinder groups.
 fn small_ffs(memory: u64) -> Parameters {
     Parameters { group: 8 * MIB, ..Parameters::ucfs_ffs(memory) }
 }
@@ -60,7 +60,7 @@ fn squid_makes_the_calls_of_the_paper() {
             ..Calls::default()
         };
         assert_eq!(squid.calls() - before, stored);
-        // A new version, and one for which there is no room beside it.
+        // A new version, and an object that does not fit beside it.
         assert_eq!(squid.serve(&request(1, 1, 30_000)).await.unwrap(), Served::Stored);
         assert_eq!(squid.serve(&request(3, 0, 30_000)).await.unwrap(), Served::Stored);
         assert_eq!((squid.calls() - before).unlinks, 2);
@@ -94,8 +94,8 @@ fn each_directory_makes_one_call_at_a_time_and_all_of_them_work() {
         for store in stores {
             assert_eq!(store.await, Served::Stored);
         }
-        // Ten each, of five requests to the disk: the paths have three levels here, so that a
-        // creation writes four inodes.
+        // Ten stores on each, with five disk requests per store: the paths have three levels here,
+        // so a creation writes four inodes.
         assert_eq!(clock.now() - begun, 10 * 5 * 1_000_000);
         assert_eq!(squid.manager().waiting(), [0; 4]);
 
@@ -141,7 +141,7 @@ fn small_objects_of_squid_ml_need_no_calls() {
         assert_eq!(squid.serve(&request(4, 0, 8_193)).await.unwrap(), Served::Stored);
         assert_eq!(squid.serve(&request(4, 0, 8_193)).await.unwrap(), Served::Disk);
         assert_eq!(squid.calls().creates, 1);
-        // More than the mapped file holds: objects are replaced.
+        // More than the mapped file holds, so objects are replaced.
         for object in 10..5_000 {
             squid.serve(&request(object, 0, 8_000)).await.unwrap();
         }
@@ -172,7 +172,7 @@ fn documents_are_there_and_new_versions_replace_them() {
             ..Request::default()
         };
         assert_eq!(server.serve(&ask(8, 0, 6_000)).await.unwrap(), Served::Disk);
-        // A part of it was asked for; the server reads the document.
+        // The request was for a part; the server reads the whole document.
         assert_eq!(server.serve(&ask(9, 0, 100)).await.unwrap(), Served::Disk);
         assert_eq!(server.calls().read_bytes, 12_000);
         assert_eq!(server.serve(&ask(9, 1, 700)).await.unwrap(), Served::Stored);
@@ -183,7 +183,7 @@ fn documents_are_there_and_new_versions_replace_them() {
     });
 }
 
-/// What a run of C15's systems gives under one workload.
+/// Returns the results of C15's systems under one workload.
 fn run_ucfs(seed: u64, ml: bool, parameters: Parameters) -> (Report, u64) {
     let executor = Executor::new(Some(seed), 0);
     let clock = executor.handle();
@@ -204,7 +204,7 @@ fn run_ucfs(seed: u64, ml: bool, parameters: Parameters) -> (Report, u64) {
     (report, clock.history())
 }
 
-/// The mechanism, not the figures: who waits for what.
+/// Tests the mechanism, not the figures: which operations wait for which.
 #[test]
 fn synchronous_writes_cost_most_and_runs_can_be_repeated() {
     let parameters = small_ffs(4 * MIB);
@@ -224,7 +224,7 @@ fn synchronous_writes_cost_most_and_runs_can_be_repeated() {
     assert!((per_request - sync.time as f64).abs() < 1e3);
 }
 
-/// Many requests at a time, for few objects and with little room.
+/// Many concurrent requests, for few objects and with little space.
 #[test]
 fn requests_at_a_time_do_not_disturb_each_other() {
     for seed in 0..4 {

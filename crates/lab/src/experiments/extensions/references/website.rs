@@ -1,60 +1,61 @@
-//! Web sites by where the files lie that their pages refer to, and what a cache may be told of
-//! what belongs together.
+//! Web sites that differ in where the files of their pages lie, and the groupings that a cache may
+//! be told.
 //!
-//! The pages and parts are those of a stream, in which each page has its parts to itself. A site
-//! says in which directories they lie, and a tenth of the parts are files that many pages share.
+//! The pages and parts are those of a stream, in which no two pages share a part. A site assigns
+//! directories to them and replaces a tenth of the parts by files that many pages share.
 
 use std::collections::{HashMap, VecDeque};
 
 use workload::contents::mix;
 use workload::request::{Kind, Request};
 
-/// Pages of which the files lie in one directory, where it is shared at all.
+/// Pages per directory, in sites where pages share directories.
 const BLOCK: u32 = 64;
-/// Files that so many pages share, and the bytes of each.
+/// Number of shared files per block of pages, and the size of each in bytes.
 const SHARED: u64 = 4;
 const SHARED_BYTES: u64 = 8_000;
-/// The number of the first of them, above those of the stream.
+/// The number of the first shared file, above those of the stream.
 const FIRST_SHARED: u32 = 1 << 30;
-/// One part in so many is a shared file.
+/// One part in this many is a shared file.
 const SHARED_EVERY: u64 = 10;
 
-/// Where the files of a site lie.
+/// How the files of a site are arranged in directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Website {
-    /// Each page in a directory of its own, its parts with it.
+    /// Each page in a directory of its own, with its parts.
     Beside,
-    /// The same, but half of the parts in a directory of 64 pages.
+    /// Like `Beside`, but half of the parts lie in a directory of 64 pages.
     Half,
-    /// The same; the page is `NAME.html` in a directory of 64 pages, asked for as `NAME/`.
+    /// Like `Half`, but the page is `NAME.html` in a directory of 64 pages and is requested as
+    /// `NAME/`.
     Clean,
-    /// 64 pages in a directory, all of their parts in another.
+    /// 64 pages in one directory, all of their parts in another.
     Apart,
     /// All pages in one directory, all parts in another.
     Flat,
 }
 
-/// What the cache is told of what belongs together.
+/// The grouping that the cache is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Nothing: everything is by itself.
+    /// No group: every object is alone.
     Nothing,
     /// The directory of the URL.
     Url,
     /// The directory of the file.
     File,
-    /// The directory of the only page that refers to it; else its own.
+    /// The directory of the only page that refers to the file; otherwise the file's own directory.
     PagesDirectory,
-    /// The only page that refers to it; else its directory.
+    /// The only page that refers to the file; otherwise the file's directory.
     Page,
 }
 
 impl Told {
-    /// All.
+    /// All groupings.
     pub(super) const ALL: [Told; 5] =
         [Told::Nothing, Told::Url, Told::File, Told::PagesDirectory, Told::Page];
 
-    /// As tables name it.
+    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Told::Nothing => "nothing",
@@ -67,11 +68,11 @@ impl Told {
 }
 
 impl Website {
-    /// All.
+    /// All sites.
     pub(super) const ALL: [Website; 5] =
         [Website::Beside, Website::Half, Website::Clean, Website::Apart, Website::Flat];
 
-    /// What is measured of it: the rest says the same as something else.
+    /// Returns the groupings to measure; the others would repeat one of these.
     pub(super) fn told(self) -> &'static [Told] {
         match self {
             Website::Beside => &[Told::Nothing, Told::Url, Told::Page],
@@ -81,7 +82,7 @@ impl Website {
         }
     }
 
-    /// As tables name it.
+    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Website::Beside => "parts beside their page",
@@ -92,7 +93,7 @@ impl Website {
         }
     }
 
-    /// What is asked for, and where it lies.
+    /// Returns the request on this site, with the location of its file.
     pub(super) fn place(self, request: &Request) -> Placed {
         let page = request.group;
         let is_page = request.kind == Kind::Html;
@@ -121,7 +122,7 @@ impl Website {
     }
 }
 
-/// The directories of a site.
+/// The kinds of directories of a site.
 #[derive(Clone, Copy)]
 enum Level {
     Own,
@@ -133,13 +134,13 @@ fn directory(level: Level, number: u32) -> u32 {
     number * 3 + level as u32
 }
 
-/// A request, and where its file lies.
+/// A request with the location of its file.
 pub(super) struct Placed {
-    /// Its group is the directory of its URL.
+    /// The request; its group is the directory of its URL.
     pub(super) request: Request,
-    /// The number of the page that it is, or that it was asked for with.
+    /// Number of the page that is requested, or that the part belongs to.
     page: u32,
-    /// A name for that page alone.
+    /// A group number for that page alone.
     own: u32,
     /// The directory of the file.
     file: u32,
@@ -151,12 +152,12 @@ impl Placed {
     }
 }
 
-/// Which page refers to which files: what is in the pages.
+/// The content of the pages: which page refers to which files.
 #[derive(Default)]
 pub(super) struct Contents(HashMap<u32, Vec<u32>>);
 
 impl Contents {
-    /// Of the pages that will be asked for.
+    /// Collects the references of all pages in `requests`.
     pub(super) fn of(site: Website, requests: impl Iterator<Item = Request>) -> Contents {
         let mut pages: HashMap<u32, Vec<u32>> = HashMap::new();
         for placed in requests.map(|request| site.place(&request)) {
@@ -169,17 +170,16 @@ impl Contents {
     }
 }
 
-/// Who refers to a file.
+/// The pages that refer to a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Referrer {
     /// One page, or pages of one group.
     Group(u32),
-    /// Several.
+    /// Pages of several groups.
     Several,
 }
 
-/// What was read in pages when they were stored: a bounded number of references, the oldest
-/// forgotten first.
+/// References read in pages when they were stored: a bounded number, the oldest forgotten first.
 pub(super) struct References<'a> {
     contents: &'a Contents,
     told: Told,
@@ -189,12 +189,12 @@ pub(super) struct References<'a> {
 }
 
 impl<'a> References<'a> {
-    /// At most so many.
+    /// Creates an empty table of at most `most` references.
     pub(super) fn new(contents: &'a Contents, told: Told, most: usize) -> References<'a> {
         References { contents, told, known: HashMap::new(), order: VecDeque::new(), most }
     }
 
-    /// The group of a file that is asked for.
+    /// Returns the group of a requested file.
     pub(super) fn group(&self, placed: &Placed) -> u32 {
         match self.told {
             Told::Nothing => directory(Level::Own, placed.request.object),
@@ -208,7 +208,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Reads a page that was stored.
+    /// Reads the references of a page that was stored.
     pub(super) fn stored(&mut self, placed: &Placed) {
         let is_read = matches!(self.told, Told::PagesDirectory | Told::Page);
         if !placed.is_page() || !is_read {

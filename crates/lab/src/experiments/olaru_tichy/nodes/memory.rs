@@ -1,4 +1,4 @@
-//! What nodes keep, what leaves their memories and where it goes, and who is told.
+//! Copies on nodes: which ones are kept, what happens to evicted ones, and which nodes are told.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -14,13 +14,13 @@ use crate::experiments::olaru_tichy::hardware::transfer;
 use crate::experiments::olaru_tichy::lru::Cached;
 
 impl Nodes {
-    /// How documents like this one are treated.
+    /// Returns the policy for a document.
     pub(super) fn policy(&self, document: u32) -> Policy {
         let size = Some(self.documents.size(document));
         self.setup.table.classify(&DocumentFacts { size, ..DocumentFacts::default() }).policy
     }
 
-    /// Whether a node's disk has a document.
+    /// Returns whether a node's disk has a document.
     pub(super) fn is_on_disk(&self, at: usize, document: u32) -> bool {
         match self.setup.storage {
             Storage::Cache(_) => self.nodes[at].cache.borrow().contains(document),
@@ -30,7 +30,7 @@ impl Nodes {
         }
     }
 
-    /// Keeps a document where it is to be kept.
+    /// Stores a document in the places that `keep` names.
     pub(super) fn keep(self: &Rc<Nodes>, at: usize, document: u32, keep: Keep) {
         let cached = Cached { document, size: self.documents.size(document), moves: 0 };
         if keep.disk {
@@ -41,7 +41,7 @@ impl Nodes {
         }
     }
 
-    /// Puts a copy into a node's memory; what goes for it is dropped or offered.
+    /// Puts a copy into a node's memory; evicted copies are dropped or offered.
     fn remember(self: &Rc<Nodes>, at: usize, copy: Cached) {
         if self.nodes[at].memory.borrow().contains(copy.document) {
             return;
@@ -54,7 +54,7 @@ impl Nodes {
         }
     }
 
-    /// Tells those whom it concerns that a copy came or went.
+    /// Tells the nodes concerned that a copy came or went.
     fn tell(&self, at: usize, document: u32, came: bool) {
         if self.policy(document).lookup != Lookup::Cooperate {
             return;
@@ -82,7 +82,7 @@ impl Nodes {
         owners.first().and_then(|owner| self.places.get(&owner.id)).copied()
     }
 
-    /// Whether no other memory is believed to have the document, by those that are told.
+    /// Returns whether, according to the nodes that are told, no other memory has the document.
     fn is_last(&self, at: usize, document: u32) -> bool {
         let knows = match self.setup.hints {
             Told::Nobody => return true,
@@ -97,7 +97,7 @@ impl Nodes {
         hints.holders(Nodes::key(document)).all(|holder| holder == me)
     }
 
-    /// Decides on a copy that left memory.
+    /// Decides on a copy evicted from memory.
     fn evicted(self: &Rc<Nodes>, at: usize, evicted: Cached) {
         let node = &self.nodes[at];
         let policy = self.policy(evicted.document);
@@ -137,7 +137,7 @@ impl Nodes {
         }));
     }
 
-    /// Sends a document from a node to another.
+    /// Sends a document from one node to another.
     pub(super) async fn send(&self, from: usize, size: u64) {
         {
             let mut counts = self.counts.borrow_mut();
@@ -153,7 +153,7 @@ impl Nodes {
         self.clock.sleep_until(self.clock.now() + hardware.latency).await;
     }
 
-    /// The nodes that one does not ask at present.
+    /// Returns the nodes that this one currently avoids.
     pub(super) fn avoid(&self, at: usize) -> BTreeSet<MemberId> {
         let now = self.now();
         let breakers = self.nodes[at].breakers.borrow();

@@ -1,4 +1,5 @@
-//! A node looks for a document: it plans, asks, joins a fetch that runs, and answers others.
+//! Lookups of a document at a node: it plans, asks other nodes, joins running fetches, and responds
+//! to other nodes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,21 +18,21 @@ use crate::experiments::olaru_tichy::counts::Source;
 use crate::experiments::olaru_tichy::documents::Documents;
 use crate::experiments::olaru_tichy::exchange;
 
-/// The span of time in which requests for a document are counted.
+/// The interval in which requests for a document are counted.
 const SPAN: Nanos = 1_000_000_000;
 
-/// What a node that was asked came to.
+/// The response of an asked node.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     source: Source,
-    /// Owners of the document, by its popularity.
+    /// Number of owners of the document, by its popularity.
     owners: u32,
 }
 
-/// A fetch that others may join.
+/// A running fetch that other requests may join.
 pub(super) struct Running {
     plan: LookupPlan,
-    /// Whether it brought the document, once it has ended.
+    /// The result: true if it delivered the document; `None` while it runs.
     end: Cell<Option<bool>>,
     waiting: RefCell<Vec<Waker>>,
 }
@@ -58,7 +59,7 @@ impl Running {
     }
 }
 
-/// How often documents were lately asked for at a node.
+/// Recent popularity of documents at a node.
 #[derive(Default)]
 pub(super) struct Popular(HashMap<u32, Popularity>);
 
@@ -67,12 +68,12 @@ struct Popularity {
     span: Nanos,
     requests: u64,
     owners: u32,
-    /// What an owner said, and until when that holds.
+    /// The number of owners that an owner stated, and until when it is valid.
     told: (u32, Nanos),
 }
 
 impl Popular {
-    /// Notes a request, and returns on how many owners the document is kept.
+    /// Counts a request; returns the number of owners of the document.
     fn note(&mut self, document: u32, now: Nanos, hot: Hotness) -> u32 {
         let span = now / SPAN;
         let known = self.0.entry(document).or_default();
@@ -92,7 +93,7 @@ impl Popular {
 }
 
 impl Nodes {
-    /// Looks for a document at a node; `None`: it was not found.
+    /// Looks up a document at a node; returns `None` if it was not found.
     pub(super) async fn look_up(
         self: Rc<Nodes>,
         at: usize,
@@ -137,7 +138,7 @@ impl Nodes {
         found
     }
 
-    /// Plans a search by what the node knows.
+    /// Plans a lookup from the node's knowledge.
     fn plan(&self, at: usize, document: u32, asked: &Asked, owners: u32) -> Option<LookupPlan> {
         let node = &self.nodes[at];
         let key = Nodes::key(document);
@@ -158,7 +159,7 @@ impl Nodes {
         Some(plan)
     }
 
-    /// Takes the steps of a plan until one has the document.
+    /// Executes the steps of a plan until one finds the document.
     async fn walk(self: &Rc<Nodes>, at: usize, document: u32, plan: &LookupPlan) -> Option<Source> {
         for step in &plan.steps {
             let found = match step {
@@ -198,7 +199,7 @@ impl Nodes {
         Some(Source::Origin)
     }
 
-    /// Asks another node, and waits for it as long as it may take.
+    /// Asks another node and waits at most until the timeout.
     async fn ask(self: &Rc<Nodes>, at: usize, document: u32, ask: &Ask) -> Option<Source> {
         let to = *self.places.get(&ask.member)?;
         let permit = self.permit(at, to);
@@ -230,7 +231,7 @@ impl Nodes {
         }
     }
 
-    /// Answers another node. One that is down never does.
+    /// Responds to another node. A node that is down never responds.
     fn answer(
         self: Rc<Nodes>,
         at: usize,

@@ -1,8 +1,9 @@
-//! Nodes as caches of equal rank: whom one asks for a document that it does not have, by asking
-//! all, or by summaries of what the others have (Fan and others, "Summary Cache", SIGCOMM 1998).
+//! Nodes as sibling caches: which ones a node asks for a document that it lacks, either all of them
+//! or by summaries of their contents (Fan and others, "Summary Cache", SIGCOMM 1998).
 //!
-//! A summary is a Bloom filter of eight bits for each document that fits into the cache and four
-//! hashes. It is as old as its last exchange: what came since is not in it, what went still is.
+//! A summary is a Bloom filter with four hashes and eight bits for each document in the cache. It
+//! is as old as its last exchange: later additions are missing from it, and later removals still in
+//! it.
 
 use std::rc::Rc;
 
@@ -13,14 +14,14 @@ use super::{MESSAGE, Nodes, Siblings};
 use crate::experiments::olaru_tichy::exchange;
 use workload::contents::mix;
 
-/// Hashes of a document.
+/// Number of hashes per document.
 const HASHES: u64 = 4;
-/// Bits for a document.
+/// Bits per document.
 const BITS: u64 = 8;
-/// Siblings that are asked because their summaries have the document.
+/// Maximum number of siblings asked because their summaries have the document.
 const ASKED_MAX: usize = 2;
 
-/// The summaries of all nodes, as all others have them.
+/// The summaries of all nodes, the same at every node.
 #[derive(Default)]
 pub(super) struct Summaries {
     exchanged: Option<Nanos>,
@@ -53,10 +54,10 @@ impl Filter {
 }
 
 impl Nodes {
-    /// The questions to siblings for a document that a node does not have.
+    /// Returns the requests to siblings for a document that a node lacks.
     pub(super) fn siblings(&self, at: usize, document: u32) -> Vec<Ask> {
         let count = self.nodes.len();
-        // Each node begins with another one, so that none is asked by all.
+        // Each node starts at another sibling, so that no node gets all requests.
         let start = (mix(u64::from(document)) as usize).wrapping_add(at);
         let others = (0..count).map(|step| start.wrapping_add(step) % count);
         let others = others.filter(|to| *to != at && self.nodes[*to].is_member.get());
@@ -64,7 +65,7 @@ impl Nodes {
         match self.setup.siblings {
             Siblings::None => Vec::new(),
             Siblings::AskAll => {
-                // A query and an answer for each of them.
+                // A query and a reply for each sibling.
                 self.note_message(2 * (count as u64 - 1), MESSAGE);
                 let has = |to: &usize| {
                     self.nodes[*to].memory.borrow().contains(document)
@@ -84,7 +85,7 @@ impl Nodes {
         }
     }
 
-    /// Exchanges summaries if it is time.
+    /// Exchanges summaries if they are due.
     fn exchange_summaries(&self, age: Nanos) {
         let now = self.clock.now();
         let exchanged = self.summaries.borrow().exchanged;

@@ -1,63 +1,63 @@
-//! What a cache holds, and what lies beside what: clusters on a disk that are filled in the order
-//! of insertion and given up from the oldest on, and a memory before them that is an LRU list.
+//! The content and the arrangement of a cache: clusters on a disk that are filled in the order of
+//! insertion and evicted from the oldest on, behind a memory with an LRU list.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::origin::Micros;
 use workload::request::Request;
 
-/// Bytes of what such a read brings, to either side.
+/// Bytes that such a read brings on either side.
 const AROUND: u64 = 256 << 10;
 
-/// Steps to either side that are gone to find a neighbour, as the product goes them.
+/// Maximum number of steps to either side in the search for a neighbour, as in the product.
 const STEPS: usize = 64;
 
-/// Who is a neighbour. All are of the same site.
+/// Which objects are neighbours; all are of the same site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbourhood {
-    /// In memory, in the same directory or the same cluster, and come to memory at about the same
-    /// time.
+    /// Objects in memory, in the same directory or the same cluster, that entered memory at about
+    /// the same time.
     Memory,
-    /// The product's: those; and when what is validated was not in memory, those that one read
-    /// brings of what lies around it in its cluster.
+    /// The product's neighbourhood: as `Memory`. If the validated object was not in memory, one
+    /// read also brings in the objects around it in its cluster.
     Around,
-    /// Whatever is stored in the same directory, the page as far as a name tells: who is not in
-    /// memory costs a read.
+    /// All stored objects of the same directory, which approximates the page; those not in memory
+    /// cost a read.
     Page,
-    /// Whatever lies in the same cluster, as if each read brought the whole of it.
+    /// All objects in the same cluster, as if each read brought in the whole cluster.
     Cluster,
 }
 
-/// A validation that nobody waits for, planned or under way.
+/// A validation that no client waits for, planned or running.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) start: Micros,
     pub(super) done: Micros,
 }
 
-/// An object as it is held.
+/// A stored object.
 #[derive(Clone, Debug)]
 pub(super) struct CachedObject {
     pub(super) version: u32,
     pub(super) received: Micros,
     pub(super) lifetime: Micros,
     pub(super) planned: Option<Planned>,
-    /// It was validated by itself, and nobody has asked for it since.
+    /// True if it was validated as a neighbour and has not been requested since.
     pub(super) unasked: bool,
     site: u32,
     group: u32,
     size: u64,
-    /// Its place in the order of writing.
+    /// Its position in the order of writing.
     written: u64,
     cluster: u64,
-    /// Its first byte in the cluster.
+    /// Offset of its first byte in the cluster.
     offset: u64,
     in_memory: Option<InMemory>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct InMemory {
-    /// When it came there: its place in its site's row.
+    /// When it entered memory; orders the objects of a site.
     came: u64,
     /// When it was last used.
     used: u64,
@@ -73,7 +73,7 @@ impl CachedObject {
     }
 }
 
-/// Bytes of everything.
+/// Sizes in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) memory: u64,
@@ -81,23 +81,23 @@ pub(super) struct Sizes {
     pub(super) cluster: u64,
 }
 
-/// See the module.
+/// A cache with clusters on a disk and an LRU memory.
 pub(super) struct CacheModel {
     sizes: Sizes,
     objects: HashMap<u32, CachedObject>,
-    /// Counts all that happens, for orders.
+    /// Counts all events, to order them.
     clock: u64,
-    /// What was written into each cluster, the oldest first; the last one is open.
+    /// The objects written into each cluster, oldest cluster first; the last one is open.
     clusters: VecDeque<Vec<u32>>,
-    /// The number of the oldest cluster.
+    /// Number of the oldest cluster.
     oldest: u64,
     filled: u64,
-    /// By site or directory and order of writing.
+    /// Objects by site or directory, and order of writing.
     sites: BTreeMap<(u32, u64), u32>,
     groups: BTreeMap<(u32, u64), u32>,
-    /// By site and order of coming.
+    /// Objects in memory by site and order of entry.
     rows: BTreeMap<(u32, u64), u32>,
-    /// By last use.
+    /// Objects in memory by last use.
     uses: BTreeMap<u64, u32>,
     memory: u64,
 }
@@ -131,12 +131,12 @@ impl CacheModel {
         self.objects.values()
     }
 
-    /// Whether it is worth a place at all.
+    /// Returns whether the object may be stored.
     pub(super) fn takes(&self, request: &Request) -> bool {
         !request.uncacheable && request.size <= self.sizes.memory / 16
     }
 
-    /// Stores a version; what has to go for it is returned.
+    /// Stores a version; returns the evicted objects.
     pub(super) fn insert(&mut self, request: &Request, version: u32) -> Vec<CachedObject> {
         self.remove(request.object);
         let (site, group, size) = (request.site, request.group, request.size);
@@ -159,7 +159,7 @@ impl CacheModel {
         self.write(request.object)
     }
 
-    /// The object is written anew, with another version.
+    /// Rewrites the object with another version; returns the evicted objects.
     pub(super) fn rewrite(&mut self, object: u32, version: u32) -> Vec<CachedObject> {
         let Some(held) = self.objects.get_mut(&object) else { return Vec::new() };
         held.version = version;
@@ -215,7 +215,7 @@ impl CacheModel {
         Some(held)
     }
 
-    /// It is used: it comes to memory if it is not there. True when it was.
+    /// Uses an object, which enters memory if it is not there. Returns whether it was there.
     pub(super) fn touch(&mut self, object: u32) -> bool {
         self.clock += 1;
         let Some(held) = self.objects.get_mut(&object) else { return false };
@@ -245,7 +245,8 @@ impl CacheModel {
         self.memory -= held.size;
     }
 
-    /// A read brings what lies around an object in its cluster, of its site, to memory.
+    /// Brings the objects of the same site around an object in its cluster into memory, as a read
+    /// does.
     pub(super) fn bring(&mut self, object: u32) {
         let Some(held) = self.objects.get(&object) else { return };
         let end = held.offset + held.size;
@@ -259,11 +260,11 @@ impl CacheModel {
         };
         let mut along = around(&self.sites, (held.site, held.written));
         along.retain(comes);
-        // The nearest last, and so the nearest to what was asked for.
+        // Nearest last, so that they are the most recently used.
         along.iter().rev().for_each(|number| _ = self.touch(*number));
     }
 
-    /// The neighbours of an object, the nearest first.
+    /// Returns the neighbours of an object, nearest first.
     pub(super) fn beside(&self, object: u32, beside: Neighbourhood) -> Vec<u32> {
         let Some(held) = self.objects.get(&object) else { return Vec::new() };
         let other = |number: &u32| self.objects.get(number).map(|other| (*number, other));
@@ -286,8 +287,8 @@ impl CacheModel {
     }
 }
 
-/// Those around a place in an order, of the same first part, the nearest first: alternately before
-/// and behind it.
+/// Returns the objects around a position with the same first part, nearest first, alternating
+/// between before and behind it.
 fn around(order: &BTreeMap<(u32, u64), u32>, at: (u32, u64)) -> Vec<u32> {
     let mut before = order.range((at.0, 0)..at).rev().take(STEPS).map(|(_, object)| *object);
     let behind = order.range((at.0, at.1 + 1)..=(at.0, u64::MAX));
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_those_of_the_site_by_directory_or_cluster_the_nearest_first() {
-        // Clusters of four: 0 to 3, 4 to 7.
+        // Clusters of four objects: 0 to 3, 4 to 7.
         let objects = [(0, 10), (1, 11), (2, 10), (3, 20), (4, 10), (5, 11), (6, 10), (7, 20)];
         let holdings = filled(ROOMY, &objects);
         assert_eq!(holdings.beside(2, Neighbourhood::Page), [0, 4, 6]);
@@ -341,7 +342,8 @@ mod tests {
             holdings.insert(&request(object, 10, large), 0);
             holdings.touch(object);
         }
-        // 0 to 4 are one cluster; only 5 and 6 are in memory. From 2 on 256 KB reach all others.
+        // Objects 0 to 4 are one cluster; only 5 and 6 are in memory. From object 2, 256 KB reach
+        // all others.
         holdings.touch(2);
         assert_eq!(holdings.beside(2, Neighbourhood::Around), [6]);
         holdings.bring(0);
@@ -357,7 +359,7 @@ mod tests {
         assert!(holdings.touch(1) && !holdings.touch(0));
         assert!(!holdings.get(2).unwrap().is_in_memory());
         assert_eq!(holdings.beside(0, Neighbourhood::Memory), [3, 1]);
-        // What is written anew outlives its first cluster.
+        // A rewritten object outlives its first cluster.
         holdings.rewrite(1, 1);
         let gone: usize =
             (10..20).map(|object| holdings.insert(&request(object, 30, 10), 0).len()).sum();

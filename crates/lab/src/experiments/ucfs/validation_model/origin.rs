@@ -1,54 +1,54 @@
-//! What origins have, when: versions of objects by the requests of a trace, and for how long a
-//! cache takes each for fresh.
+//! The versions that origins have at each time, derived from the requests of a trace, and how long
+//! a cache takes each as fresh.
 //!
-//! A trace tells that an object has changed only when it is asked for the next time. When between
-//! the two requests that was is drawn here, once, from the object's number alone: so every run over
-//! the same trace meets the same origins, whatever it asks them and when.
+//! A trace shows a change only at the next request for the object. The time of the change between
+//! the two requests is drawn here once, from the object's number alone. So every run over a trace
+//! sees the same origins, whatever requests it sends.
 
 use std::collections::HashMap;
 
 use workload::contents::mix;
 use workload::request::Request;
 
-/// Microseconds, the unit of time here.
+/// Time in microseconds.
 pub type Micros = u64;
 
-/// Milliseconds of a request's time as [`Micros`].
+/// One millisecond as [`Micros`].
 pub const MILLI: Micros = 1_000;
-/// A second.
+/// One second.
 pub const SECOND: Micros = 1_000 * MILLI;
-/// A day.
+/// One day.
 pub const DAY: Micros = 86_400 * SECOND;
 
-/// For how long what an origin sends is fresh.
+/// How long responses of an origin are fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetimes {
-    /// The origin does not say: a tenth of the time since the last modification, at most a day
-    /// (`caching.heuristic-percent` and `-max`).
+    /// The origin states no lifetime: a tenth of the time since the last modification, at most a
+    /// day (`caching.heuristic-percent` and `-max`).
     Guessed,
-    /// The origin says this, of everything.
+    /// The origin states this lifetime for everything.
     Said(Micros),
 }
 
-/// What an origin has of an object at some time.
+/// An origin's version of an object at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// 0 is the one that it had first.
+    /// Number of the version, from 0.
     pub number: u32,
-    /// How old it is: the time since its last modification.
+    /// Time since its last modification.
     pub age: Micros,
 }
 
 /// The origins of a trace.
 pub struct Origins {
-    /// When objects have changed, in order; those that never do are not there.
+    /// Times of changes by object, in order; objects that never change are absent.
     changes: HashMap<u32, Vec<Micros>>,
-    /// All times are divided by this: the trace is so much shorter than its original.
+    /// Divisor of all times: the trace is shorter than its original by this factor.
     divisor: u64,
 }
 
 impl Origins {
-    /// Those that `requests` come to, of a trace whose time is divided by `divisor`.
+    /// Returns the origins behind `requests`, of a trace whose time is divided by `divisor`.
     pub fn of(requests: impl Iterator<Item = Request>, divisor: u32) -> Origins {
         let mut last: HashMap<u32, (Micros, u32)> = HashMap::new();
         let mut changes: HashMap<u32, Vec<Micros>> = HashMap::new();
@@ -65,7 +65,7 @@ impl Origins {
         Origins { changes, divisor: u64::from(divisor.max(1)) }
     }
 
-    /// What the origin of `object` has at `now`.
+    /// Returns the origin's version of `object` at `now`.
     pub fn at(&self, object: u32, now: Micros) -> Version {
         let changes = self.changes.get(&object).map_or(&[][..], Vec::as_slice);
         let number = changes.partition_point(|at| *at <= now);
@@ -76,7 +76,7 @@ impl Origins {
         Version { number: number as u32, age }
     }
 
-    /// For how long a version that is this old is fresh.
+    /// Returns the freshness lifetime of a version of this age.
     pub fn lifetime(&self, lifetimes: Lifetimes, age: Micros) -> Micros {
         match lifetimes {
             Lifetimes::Guessed => (age / 10).min(DAY / self.divisor),
@@ -84,8 +84,8 @@ impl Origins {
         }
     }
 
-    /// How old an object is when the trace begins: from a day to 256 of them, each doubling as
-    /// likely.
+    /// Returns the age of an object at the start of the trace: from 1 to 256 days, each doubling
+    /// equally likely.
     fn first_age(&self, object: u32) -> Micros {
         let drawn = mix(u64::from(object) ^ 0x00a6_e500_0000_0000);
         let least = DAY << (drawn % 8);
