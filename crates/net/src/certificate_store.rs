@@ -105,10 +105,12 @@ impl CertificateStore {
         if sni.eq_ignore_ascii_case(host) {
             return true;
         }
-        let given = self.chooser.candidates(sni);
-        let first = given.first().copied().unwrap_or(0);
+        // The client has one of these, by the signatures that it knows.
         let host = host.to_ascii_lowercase();
-        self.chooser.certificates[first].names().iter().any(|name| matches(name, &host))
+        let names = |number: &usize| self.chooser.certificates[*number].names();
+        let of_name = self.chooser.candidates(sni);
+        let received = if of_name.is_empty() { &self.chooser.defaults } else { of_name };
+        received.iter().all(|number| names(number).iter().any(|name| matches(name, &host)))
     }
 }
 
