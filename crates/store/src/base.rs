@@ -1,4 +1,4 @@
-//! What all parts share: digests, records and their encoding, labels, events, counters.
+//! Types shared by all parts: digests, records and their encoding, labels, events, counters.
 
 pub(crate) mod content;
 pub(crate) mod counters;

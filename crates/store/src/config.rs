@@ -1,4 +1,4 @@
-//! Configuration of the store: options, presets, names of layouts.
+//! Configuration of the store: options, presets, layout names.
 
 pub(crate) mod layout_name;
 pub(crate) mod lookup_options;

@@ -1,12 +1,12 @@
-//! The core of one device's store: what is where, decided under one lock.
+//! The core of one device's store: decides what lies where, under one lock.
 //!
-//! Plain `&mut self` code that never waits and never reads a clock. It answers what a lookup needs
-//! ([`lookup`]), takes objects in ([`insertion`]), makes them dead ([`removal`]) and says what the
-//! background must do next ([`maintenance`]). The shell (`volume`) does it and reports back.
+//! Plain `&mut self` code that never waits and never reads a clock. It serves lookups ([`lookup`]),
+//! takes in objects ([`insertion`]), marks records dead ([`removal`]) and tells the background what
+//! to do next ([`maintenance`]). The shell (`volume`) carries that out and reports back.
 //!
-//! Its invariant: a record on the device that no index entry leads to is dead or lies in a cluster
-//! that was given up, and the journal says so. Hence what is not found today is not found after a
-//! restart either.
+//! Invariant: a record on the device that no index entry leads to is dead or lies in a cluster that
+//! was given up, and the journal says so. Hence an object that is not found now is not found after
+//! a restart either.
 
 mod cluster_scan;
 mod counting;

@@ -1,11 +1,12 @@
-//! Every structure on the device against arbitrary and mutated bytes: decoding never panics, never
-//! promises more than the bytes can hold, and gives back what was encoded when nothing was changed.
+//! Fuzzes the decoders of every structure on the device with arbitrary and mutated bytes. Decoding
+//! never panics, never claims more than the bytes can hold, and returns the encoded structure when
+//! nothing was changed.
 //!
-//! Half of the mutated structures get a right checksum again: what lies behind the checksum must
-//! be as robust as what lies before it.
+//! Half of the mutated structures get a correct checksum again, because the code behind the
+//! checksum must be as robust as the check itself.
 //!
-//! Runs for two seconds, or for `LARDER_FUZZ_SECONDS`; `LARDER_FUZZ_SEED` or `LARDER_SEED` sets
-//! the seed, which is printed.
+//! Runs for two seconds, or for `LARDER_FUZZ_SECONDS`; `LARDER_FUZZ_SEED` or `LARDER_SEED` sets the
+//! seed, which is printed.
 
 use std::time::{Duration, Instant};
 
@@ -34,13 +35,13 @@ use crate::space::restored_tables::{SpaceTables, restore_tables};
 const PLACE: Place = Place { position: 40, incarnation: 6 };
 const CLUSTER: u32 = 5;
 
-/// A structure to be decoded.
+/// A structure to decode.
 struct Subject {
-    /// The structure, whole.
+    /// The intact encoding.
     bytes: Vec<u8>,
-    /// Makes the checksum right again, as far as the bytes allow.
+    /// Corrects the checksum, as far as the bytes allow.
     seal: fn(&mut [u8]),
-    /// Decodes; the last argument says that nothing was changed.
+    /// Decodes the bytes; the last argument says whether they are unchanged.
     decode: fn(&[u8], bool),
 }
 
@@ -154,7 +155,7 @@ fn records(random: &mut fastrand::Rng) -> Subject {
             let sound = found.verify_body(&secret(), bytes);
             assert!(sound || !whole);
             assert!(found.key.end <= bytes.len() && found.meta.end <= bytes.len());
-            // Of an elided body nothing is there.
+            // The bytes of an elided body are not stored.
             assert!(!sound || found.meaningful() <= bytes.len());
         },
     }
@@ -207,7 +208,7 @@ fn purge(random: &mut fastrand::Rng) -> Purge {
     Purge { scope, mode, sequence: random.u64(..), boundary: random.u64(..), at: random.u32(..) }
 }
 
-/// A whole journal, as long as its area.
+/// Returns a whole journal, as long as its area.
 fn journals(random: &mut fastrand::Rng) -> Subject {
     let area = Extent { offset: 0, len: 16 * BLOCK };
     let mut image = vec![0; area.len as usize];
@@ -240,7 +241,7 @@ fn journals(random: &mut fastrand::Rng) -> Subject {
     }
 }
 
-/// Tables from an empty checkpoint and this journal.
+/// Restores the tables from an empty checkpoint and this journal.
 fn restore(journal: &[u8]) {
     let areas = sample().areas;
     let mut clusters = Vec::new();
@@ -342,7 +343,7 @@ fn buckets(random: &mut fastrand::Rng) -> Subject {
 
 fn mutate(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
     for _ in 0..random.u32(1..5) {
-        // Most of what is told is told at the ends.
+        // Most fields are at the ends.
         let len = bytes.len().max(1);
         let near = random.usize(..len.min(160));
         let at = [near, len - 1 - near, random.usize(..len)][random.usize(..3)];

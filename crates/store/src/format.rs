@@ -1,4 +1,4 @@
-//! The structures on the device: superblock, areas, journal, checkpoints, dumps.
+//! Structures on the device: superblock, areas, journal, checkpoints, dumps, purge log.
 
 pub(crate) mod checkpoint;
 pub(crate) mod device_layout;

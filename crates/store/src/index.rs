@@ -1,12 +1,12 @@
-//! The index: finds the place of a digest's record without a device access.
+//! The index: finds the position of a digest's record without a device access.
 //!
-//! There are two kinds. [`compact`] is the product's: nine bytes per object, a partial key.
-//! [`exact`] is the file lookup table of the UCFS paper (C1): the whole digest, also of objects in
-//! memory only, in 24 bytes and a bit.
+//! There are two kinds. [`compact`] is Larder's own: nine bytes per object, a partial key.
+//! [`exact`] is the file lookup table of the UCFS paper (C1): slightly more than 24 bytes per
+//! object, the whole digest, also for objects in memory only.
 //!
-//! Both promise: an entry is found until it is removed, replaced, or dropped and *returned* as
-//! displaced; a fixed number of places; a bounded time per call; the same operations give the same
-//! table, byte for byte.
+//! Both guarantee that an entry is found until it is removed, replaced, or dropped and *returned*
+//! as displaced. The number of entries is fixed and the time per call bounded. The same operations
+//! give the same table, byte for byte.
 
 mod compact;
 mod cuckoo;
@@ -23,21 +23,22 @@ use exact::ExactIndex;
 /// The kind of index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IndexKind {
-    /// Nine bytes per object; the key stored with the record tells equal tags apart.
+    /// Nine bytes per object. The key stored with the record tells equal tags apart.
     #[default]
     Compact,
-    /// The file lookup table of the UCFS paper (C1): 24 bytes and a bit per object, the whole
-    /// digest of its key. For the layout `cluster`: it does not know how long a record is.
+    /// The file lookup table of the UCFS paper (C1): slightly more than 24 bytes per object, the
+    /// whole digest of its key. For the layout `cluster` only, because it does not hold the length
+    /// of a record.
     Exact,
 }
 
 impl IndexKind {
-    /// All of them, in the order in which they are documented.
+    /// All kinds, in the order in which they are documented.
     pub const ALL: [IndexKind; 2] = [IndexKind::Compact, IndexKind::Exact];
-    /// Their names, in the same order.
+    /// Their names, in the order of [`IndexKind::ALL`].
     pub const NAMES: &[&str] = &["compact", "exact"];
 
-    /// Returns its name, as it is written everywhere.
+    /// Returns the name, as one of [`IndexKind::NAMES`].
     pub fn as_str(self) -> &'static str {
         match self {
             IndexKind::Compact => "compact",
@@ -45,7 +46,7 @@ impl IndexKind {
         }
     }
 
-    /// Returns the index of this name, one of [`IndexKind::NAMES`].
+    /// Returns the kind of this name, one of [`IndexKind::NAMES`].
     pub fn from_name(name: &str) -> Option<IndexKind> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -60,18 +61,19 @@ impl fmt::Display for IndexKind {
 /// The kind and size of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// The kind.
+    /// The kind of index.
     pub kind: IndexKind,
-    /// Entries that it has room for; `None`: one for every object of the expected mean size that
-    /// the cache can hold, in an exact index at most [`IndexOptions::EXACT_ENTRIES`].
+    /// Capacity in entries; `None`: one for every object of the expected mean size that the cache
+    /// can hold, in an exact index at most [`IndexOptions::EXACT_ENTRIES`].
     pub entries: Option<u64>,
 }
 
 impl IndexOptions {
-    /// The paper's table: 4 M entries (2.3.2, C18).
+    /// Capacity of the paper's table in entries: 4 M (2.3.2, C18).
     pub const EXACT_ENTRIES: u64 = 4 << 20;
 
-    /// Entries for a cache of `cache_size` bytes with objects of `mean_object` bytes.
+    /// Returns the capacity in entries for a cache of `cache_size` bytes with objects of
+    /// `mean_object` bytes.
     pub fn entries_for(&self, cache_size: u64, mean_object: u32) -> u64 {
         let expected = cache_size / u64::from(mean_object.max(1));
         let most = match self.kind {
@@ -106,40 +108,41 @@ impl IndexOptions {
     }
 }
 
-/// The entry of a record.
+/// The index entry of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// Granule number on the device.
     pub position: u32,
-    /// Length of the read. The exact index does not know it: it names the largest class.
+    /// Length of the read. The exact index does not store it and returns the largest class.
     pub class: SizeClass,
-    /// The object's metadata were replaced: a second entry stands under the derived digest.
+    /// Whether the object's metadata were replaced: a second entry then stands under the derived
+    /// digest.
     pub refreshed: bool,
 }
 
 /// The side effects of an insertion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// The entry in whose place the new one stands. Its record is no longer reachable.
+    /// The entry that the new one replaced. Its record is no longer reachable.
     pub old: Option<Slot>,
-    /// An unrelated entry that was given up because no room could be made. Its record is no
-    /// longer reachable.
+    /// An unrelated entry that was dropped because no slot could be freed. Its record is no longer
+    /// reachable.
     pub displaced: Option<Slot>,
-    /// That entry's digest when its object is in memory, where it may not stay: in an exact index
-    /// every object has an entry.
+    /// The digest of the dropped entry if its object is in memory. The object must leave memory,
+    /// because in an exact index every object has an entry.
     pub expelled: Option<Digest>,
 }
 
-/// Why bytes are not the dump of an index.
+/// The reason why bytes are not the dump of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadDump {
     /// The bytes are not whole buckets, or reach past the last one.
     Length,
-    /// The slot with this number is no possible entry.
+    /// The slot with this number is not a possible entry.
     Slot(u64),
 }
 
-/// The index of one device. See the module for what it promises.
+/// The index of one device.
 pub(crate) struct Index(Variant);
 
 enum Variant {
@@ -147,7 +150,7 @@ enum Variant {
     Exact(ExactIndex),
 }
 
-/// Calls the method of the kind that there is. The kind never changes, so the branch is free.
+/// Dispatches to the index of either kind. The kind never changes, so the branch is predicted.
 macro_rules! each {
     ($self:ident, $index:ident => $call:expr) => {
         match &$self.0 {
@@ -170,7 +173,7 @@ impl Index {
         Index::with_capacity(options.kind, options.capacity(cache_size, mean_object))
     }
 
-    /// Returns an empty index with room for so many entries.
+    /// Returns an empty index with room for `entries` entries.
     pub(crate) fn with_capacity(kind: IndexKind, entries: usize) -> Index {
         Index(match kind {
             IndexKind::Compact => Variant::Compact(CompactIndex::with_capacity(entries)),
@@ -178,7 +181,6 @@ impl Index {
         })
     }
 
-    /// Returns its kind.
     pub(crate) fn kind(&self) -> IndexKind {
         match &self.0 {
             Variant::Compact(_) => IndexKind::Compact,
@@ -186,18 +188,18 @@ impl Index {
         }
     }
 
-    /// Returns the entry of `digest` when it has a record on the device. The compact index may
-    /// answer with that of another digest with the same tag and buckets.
+    /// Returns the entry of `digest` if it has a record on the device. The compact index may return
+    /// the entry of another digest with the same tag and buckets.
     pub(crate) fn get(&self, digest: &Digest) -> Option<Slot> {
         each!(self, index => index.get(digest))
     }
 
-    /// Enters where the record of `digest` is, in place of what was known.
+    /// Sets the entry of `digest`, replacing any earlier one.
     pub(crate) fn insert(&mut self, digest: &Digest, slot: Slot) -> Inserted {
         each!(mut self, index => index.insert(digest, slot))
     }
 
-    /// Enters `digest` unless a record of it is known, whose slot is then returned as the error.
+    /// Inserts an entry for `digest` unless there is one, which is then returned as the error.
     pub(crate) fn insert_if_absent(
         &mut self,
         digest: &Digest,
@@ -206,17 +208,18 @@ impl Index {
         each!(mut self, index => index.insert_if_absent(digest, slot))
     }
 
-    /// Forgets where the record of `digest` is.
+    /// Removes the record of `digest` and returns its entry.
     pub(crate) fn remove(&mut self, digest: &Digest) -> Option<Slot> {
         each!(mut self, index => index.remove(digest))
     }
 
-    /// Forgets the record of `digest` if it is at `position`; true when it was.
+    /// Removes the record of `digest` if it is at `position`; returns whether it was.
     pub(crate) fn remove_at(&mut self, digest: &Digest, position: u32) -> bool {
         each!(mut self, index => index.remove_at(digest, position))
     }
 
-    /// Sets the flag of the entry of `digest` if it points to `position`; true when it did.
+    /// Sets the flag `refreshed` of the entry of `digest` if its record is at `position`; returns
+    /// whether it is.
     pub(crate) fn update_flag(&mut self, digest: &Digest, position: u32, refreshed: bool) -> bool {
         each!(mut self, index => index.update_flag(digest, position, refreshed))
     }
@@ -238,7 +241,7 @@ impl Index {
         }
     }
 
-    /// Keeps the caller's stamp with the entry of `digest`. Only the exact index can.
+    /// Stores the caller's stamp with the entry of `digest`. The compact index ignores it.
     pub(crate) fn set_stamp(&mut self, digest: &Digest, stamp: u32) {
         if let Variant::Exact(index) = &mut self.0 {
             index.set_stamp(digest, stamp);
@@ -263,12 +266,12 @@ impl Index {
         each!(self, index => index.len())
     }
 
-    /// Returns the share of the slots that is taken, 0 to 1.
+    /// Returns the load: the share of slots that are taken, 0 to 1.
     pub(crate) fn load(&self) -> f64 {
         each!(self, index => index.load())
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the bytes of memory that the index takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         each!(self, index => index.memory_bytes())
     }
@@ -294,25 +297,25 @@ impl Index {
         }
     }
 
-    /// Forgets every record in the given buckets that `keep` refuses; returns how many.
+    /// Removes every record in the given buckets that `keep` rejects; returns how many.
     pub(crate) fn sweep(&mut self, buckets: Range<usize>, keep: impl FnMut(Slot) -> bool) -> usize {
         each!(mut self, index => index.sweep(buckets, keep))
     }
 
-    /// Returns whether it can be swept in steps.
+    /// Returns whether the index can be swept in steps.
     pub(crate) fn can_sweep(&self) -> bool {
         matches!(self.0, Variant::Compact(_))
     }
 
-    /// Begins a sweep in steps, which meets every record that is known from now to its end.
+    /// Begins a sweep in steps, which visits every record that is in the index from now to its end.
     pub(crate) fn begin_sweep(&mut self) {
         if let Variant::Compact(index) = &mut self.0 {
             index.begin_sweep();
         }
     }
 
-    /// Sweeps the next so many buckets; how many records `keep` refused, which are forgotten, and
-    /// whether the sweep has ended. A record may be asked about twice.
+    /// Sweeps the next `buckets` buckets and removes the records that `keep` rejects. Returns how
+    /// many it removed, and whether the sweep has ended. A record may be visited twice.
     pub(crate) fn step_sweep(
         &mut self,
         buckets: usize,
@@ -324,16 +327,16 @@ impl Index {
         }
     }
 
-    /// Writes the buckets from `first` on to `out`, as many as fit it whole; returns how many.
+    /// Writes the buckets from `first` on to `out`, as many as fit whole; returns how many.
     pub(crate) fn dump(&self, first: usize, out: &mut [u8]) -> usize {
         each!(self, index => index.dump(first, out))
     }
 
-    /// Replaces the buckets from `first` on by those of a dump from an index of the same kind with
+    /// Replaces the buckets from `first` on by those of a dump of an index of the same kind with
     /// equally many buckets. Positions must be below `positions`.
     ///
     /// # Errors
-    /// The bytes are no dump. The buckets are then partly replaced: clear the index.
+    /// The bytes are not a valid dump. The buckets are then partly replaced: clear the index.
     pub(crate) fn restore(
         &mut self,
         first: usize,

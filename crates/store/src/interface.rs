@@ -1,4 +1,4 @@
-//! What callers use: the store, its entries and writers, figures, neighbours.
+//! The public API: the store, its entries and writers, eviction offers, purges, neighbours.
 
 pub(crate) mod entry;
 pub(crate) mod evictions;

@@ -1,24 +1,25 @@
-//! The engine: objects of any size on devices that it manages itself.
+//! The storage engine: stores objects of any size on devices that it manages itself.
 //!
-//! A *pure core* (index, layout, memory tier, eviction, journal) decides under one lock per
-//! device; a *thin shell* (the async functions of [`Store`]) does what was decided: lock, decide,
-//! unlock, await the device, lock, commit. The store knows nothing of HTTP: a key is bytes,
-//! metadata is bytes, a body is bytes.
+//! A *pure core* (index, layout, memory tier, eviction, journal) makes decisions under one lock per
+//! device. A *thin shell* (the async functions of [`Store`]) carries them out: lock, decide,
+//! unlock, await the device, lock, commit. The store knows nothing of HTTP: keys, metadata and
+//! bodies are bytes.
 //!
-//! It promises: what it returns for a key is what was last committed under exactly that key, every
-//! byte checked; or nothing. What was removed or superseded never comes back, whatever crashes.
+//! Guarantees: a lookup returns what was last committed under exactly that key, with every byte
+//! verified, or nothing. A removed or superseded object never reappears, even after a crash.
 //!
-//! The folders, from the top to the bottom; each imports those below it alone
-//! (`package.metadata.folders` in `Cargo.toml`, kept by `cargo xtask tidy`):
+//! The folders, from top to bottom; each imports only those below it (`package.metadata.folders` in
+//! `Cargo.toml`, checked by `cargo xtask tidy`):
 //!
-//! - `tools` looks at a cache from outside; `interface` is what callers use;
-//! - `shell` is one device with its core: opening, recovery, lookups, the background;
-//! - `core` decides: pure, under one lock;
-//! - `memory` is what is in memory; `space` is where records lie; `read` is how a device is read;
-//! - `format` is the structures on the device; `purge` is purges in force and labels borne;
-//! - `config` is the configuration; `index` is which record has which key;
+//! - `tools` inspects a cache from outside; `interface` is the public API;
+//! - `shell` runs one device with its core: opening, recovery, lookups, the background;
+//! - `core` makes the decisions, without I/O, under one lock;
+//! - `memory` is the memory tier; `space` manages where records lie; `read` reads devices;
+//! - `format` is the structures on the device; `purge` is the purges in force and the label
+//!   filters;
+//! - `config` is the configuration; `index` maps keys to records;
 //! - `policy` is eviction and admission; `layout` is the allocators;
-//! - `base` is what all share: digests, records, labels, limits, events, counters.
+//! - `base` is shared by all: digests, records, labels, limits, events, counters.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -86,7 +87,7 @@ pub use tools::inspect::{
     ClusterReport, Inspector, ObjectReport, SlotReport, SuperblockReport, VerifyReport,
 };
 
-/// The allocators alone, for their benchmark and for drawings; not part of the interface.
+/// The allocators, exported for their benchmark and for drawings; not part of the interface.
 #[doc(hidden)]
 pub mod layouts {
     pub use crate::layout::*;

@@ -1,9 +1,9 @@
-//! Digests: fixed-size names of records. They exist so that index and tables need not hold keys.
+//! Digests: fixed-size names of records, so that the index and other tables need not hold keys.
 //!
 //! A digest is SipHash-1-3 with 128 bits of output, keyed with the cache's secret, so that a client
-//! cannot choose keys that collide in the index. Equal keys have equal digests as long as the cache
-//! exists. Two keys with one digest are possible in theory only; the full key is stored with the
-//! record and compared all the same.
+//! cannot choose keys that collide in the index. Equal keys have equal digests for the lifetime of
+//! the cache. Two keys with the same digest are possible in theory only; the full key is
+//! nevertheless stored with the record and compared.
 
 use crate::base::labels::Labels;
 use std::fmt;
@@ -11,34 +11,34 @@ use std::hash::{Hash, Hasher};
 
 use siphasher::sip128::SipHasher13;
 
-/// Bytes that divide a text into parts that many texts have in common.
+/// Bytes that separate a text into parts that many texts share.
 const SEPARATORS: &[u8] = b"/?&=";
 
-/// The name of one record: of an object's head, of its replaced metadata or of one of its pieces.
+/// The name of one record: an object's head, its replaced metadata or one of its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Digest(pub [u8; 16]);
 
-/// Spreads the bits of a hash (the finalizer of MurmurHash3).
+/// Mixes the bits of a hash (the finalizer of MurmurHash3).
 fn mixed(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
 }
 
-/// Makes digests with the secret of one cache.
+/// Computes digests with the secret of one cache.
 #[derive(Clone)]
 pub(crate) struct Digester {
     keys: SipHasher13,
     pieces: SipHasher13,
     labels: SipHasher13,
-    /// The hash of an empty beginning.
+    /// Hash state of an empty beginning.
     beginnings: u64,
 }
 
 impl Digester {
-    /// Returns a digester for the cache that has this secret.
+    /// Creates the digester of the cache that has this secret.
     pub(crate) fn new(secret: &[u8; 16]) -> Digester {
-        // Pieces are hashed with another key than objects, so that no choice of key bytes makes
+        // Pieces are hashed with a different key than objects, so that no choice of key bytes makes
         // an object's digest that of a piece.
         let pieces = secret.map(|byte| !byte);
         let labels = secret.map(|byte| byte ^ 0x55);
@@ -53,8 +53,8 @@ impl Digester {
         }
     }
 
-    /// Returns the digest of a label of this kind. Labels with equal digests are purged together:
-    /// 64 bits of a keyed hash make that unlikely enough, and it is harmless.
+    /// Returns the digest of a label of this kind. Labels with equal digests are purged together: a
+    /// keyed hash of 64 bits makes that unlikely enough, and it is harmless.
     pub(crate) fn label(&self, kind: u8, name: &[u8]) -> u64 {
         let mut hasher = self.labels;
         hasher.write_u8(kind);
@@ -62,8 +62,8 @@ impl Digester {
         hasher.finish()
     }
 
-    /// Appends the digests of the labels of an object with this key and these metadata, and of the
-    /// beginnings of its text.
+    /// Appends to `all` the digests of the labels of an object with this key and metadata, and of
+    /// the beginnings of its text.
     pub(crate) fn labels(&self, of: &dyn Labels, key: &[u8], meta: &[u8], all: &mut Vec<u64>) {
         of.labels(key, meta, &mut |label| all.push(self.label(label.kind, label.name)));
         if let Some(text) = of.text(key) {
@@ -71,18 +71,18 @@ impl Digester {
         }
     }
 
-    /// Returns the digest of the longest beginning of `prefix` that every text has among its
-    /// beginnings which begins with `prefix`; `None`: it has none, for it is too short.
+    /// Returns the digest of the longest beginning of `prefix` that is also a beginning of every
+    /// text that starts with `prefix`. Returns `None` when `prefix` is too short to have one.
     pub(crate) fn beginning(&self, prefix: &[u8]) -> Option<u64> {
         let mut longest = None;
         self.beginnings(prefix, |digest| longest = Some(digest));
         longest
     }
 
-    /// Calls `see` with the digests of those beginnings of `text` by which purges of prefixes are
-    /// told apart from what is stored. Where they end depends on the bytes before alone: behind a
-    /// separator, and 2, 8, 32, ... bytes later. Each stored object has many of them, so they are
-    /// hashed byte by byte with FNV-1a. Texts with equal digests only cost an entry for a purge.
+    /// Calls `see` with the digests of the beginnings of `text` that purges of prefixes are matched
+    /// by. Where they end depends only on the bytes before: behind a separator, and 2, 8, 32, ...
+    /// bytes later. Each stored object has many of them, so they are hashed byte by byte with
+    /// FNV-1a. Texts with equal digests cost no more than an entry for a purge.
     fn beginnings(&self, text: &[u8], mut see: impl FnMut(u64)) {
         let (mut hash, mut behind) = (self.beginnings, 0_usize);
         for byte in text {
@@ -94,18 +94,18 @@ impl Digester {
         }
     }
 
-    /// Returns the digest of a prefix. It is compared with prefixes of the same length only.
+    /// Returns the digest of a prefix, which is compared only with those of prefixes of the same
+    /// length.
     pub(crate) fn prefix(&self, prefix: &[u8]) -> u64 {
         self.labels.hash(prefix).h1
     }
 
-    /// Returns the digest of an object's key.
     pub(crate) fn key(&self, bytes: &[u8]) -> Digest {
         let hash = self.keys.hash(bytes);
         Digest::from_halves(hash.h1, hash.h2)
     }
 
-    /// Returns the digest of piece `number` of the large object with this identity.
+    /// Returns the digest of piece `number` of the large object with this id.
     pub(crate) fn piece(&self, object_id: u64, number: u32) -> Digest {
         let mut message = [0; 12];
         message[..8].copy_from_slice(&object_id.to_le_bytes());
@@ -116,7 +116,7 @@ impl Digester {
 }
 
 impl Digest {
-    /// Returns a digest from its first and last eight bytes, read as little-endian numbers.
+    /// Returns the digest with these first and last eight bytes, read as little-endian numbers.
     pub(crate) fn from_halves(low: u64, high: u64) -> Digest {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&low.to_le_bytes());
@@ -124,7 +124,8 @@ impl Digest {
         Digest(bytes)
     }
 
-    /// Returns the part that it shares with every digest that an index may take for it: the tag.
+    /// Returns the digest reduced to its tag: the part that it shares with every digest that a
+    /// compact index may take for it.
     pub(crate) fn tag_alone(&self) -> Digest {
         let tag = (self.halves().1 >> 40).max(1);
         let mut bytes = [0; 16];
@@ -148,7 +149,7 @@ impl Digest {
     }
 }
 
-/// A digest is uniform already: tables take its first half as it is.
+/// A digest is already uniform: hash tables use its first half unchanged.
 impl Hash for Digest {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.halves().0);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Something to be logged. `device` counts from 0 in the order in which devices were given.
+/// An event to be logged. `device` counts from 0 in the order in which devices were given.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A read, write or flush failed; service goes on.
@@ -15,27 +15,27 @@ pub enum Event {
         /// The system's error.
         error: String,
     },
-    /// The device is given up: its share of the cache is neither read nor written any more.
+    /// The device is given up: its share of the cache is no longer read or written.
     Offline {
         /// Number of the device.
         device: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The table of purges in force is nearly full, or was full: its oldest quarter became one
-    /// purge of everything as old ([`crate::Options::purges`]).
+    /// The purge table is nearly full, or was full and its oldest quarter was merged into one purge
+    /// of everything as old ([`crate::Options::purges`]).
     PurgesFull {
         /// Number of the device.
         device: usize,
         /// Entries in force.
         entries: usize,
-        /// The most that there may be.
+        /// Capacity of the table.
         max: usize,
-        /// The oldest were merged; else they will be if more come.
+        /// Whether the oldest entries were merged. If not, they will be if more purges come.
         merged: bool,
     },
-    /// A write or flush has not ended within [`crate::Options::write_bound`]: no caller waits
-    /// for the device until one does, and an object that does not fit in memory is not stored.
+    /// A write or flush has not ended within [`crate::Options::write_bound`]. Until one does, no
+    /// caller waits for the device, and an object that does not fit in memory is not stored.
     WritesStalled {
         /// Number of the device.
         device: usize,
@@ -46,7 +46,7 @@ pub enum Event {
     WritesResumed {
         /// Number of the device.
         device: usize,
-        /// Time since the operation began that had stalled first.
+        /// Time since the start of the operation that stalled first.
         after: Duration,
     },
     /// One superblock copy was bad and has been restored from the other.
@@ -54,34 +54,35 @@ pub enum Event {
         /// Number of the device.
         device: usize,
     },
-    /// Records on the device cannot be proved to be alive: the cache starts empty.
+    /// Records on the device cannot be proved alive: the cache starts empty.
     StartedEmpty {
         /// Number of the device.
         device: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The device is shorter than the cache on it: what lay beyond its end is lost.
+    /// The device is shorter than the cache on it: everything beyond its end is lost.
     Shrunken {
         /// Number of the device.
         device: usize,
-        /// Bytes that it has.
+        /// Size of the device in bytes.
         len: u64,
-        /// Bytes that the cache was made for.
+        /// Size in bytes that the cache was created for.
         expected: u64,
     },
-    /// Readers of large objects hold no longer what they have still to read: where that goes
-    /// meanwhile, their transfers end early. Reported now and then, with the numbers since the last
-    /// report.
+    /// Readers of large objects no longer hold the pieces that they have still to read: their
+    /// transfers end early if those are evicted. Reported now and then, with the numbers since the
+    /// last report.
     HoldsRevoked {
         /// Number of the device.
         device: usize,
-        /// Objects, because all together were more than [`crate::Options::held_percent`].
+        /// Objects released because all held objects together exceeded
+        /// [`crate::Options::held_percent`].
         objects: u64,
-        /// Readers, because they took longer than [`crate::Options::held_time`].
+        /// Readers released because they took longer than [`crate::Options::held_time`].
         transfers: u64,
     },
-    /// Recovery has read this many of all clusters.
+    /// Recovery is in progress.
     Recovering {
         /// Number of the device.
         device: usize,

@@ -1,14 +1,14 @@
-//! Where an object is kept.
+//! The tiers that store an object.
 
-/// The tiers that keep an object that is inserted.
+/// The tiers that store an inserted object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Home {
-    /// The device, and memory as its admission says.
+    /// The device, and memory as memory admission decides.
     #[default]
     MemoryAndDisk,
-    /// Memory alone, until it leaves that for room or at the end of the run: the device of another
-    /// node has it. An object that is too large for one record, or for memory, is not kept at all.
+    /// Memory only, until the object is evicted or the run ends: another node has it on its device.
+    /// An object too large for one record, or for memory, is not stored at all.
     Memory,
-    /// The device alone, until it is asked for: the memory of another node has it.
+    /// The device only, until the object is requested: another node has it in memory.
     Disk,
 }

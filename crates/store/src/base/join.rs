@@ -1,10 +1,10 @@
-//! Waiting for several futures on one task, without a runtime.
+//! Waits for several futures on one task, without a runtime.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-/// Completes when both have.
+/// Completes when both futures have.
 pub(crate) async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut a_done, mut b_done) = (false, false);
@@ -16,7 +16,7 @@ pub(crate) async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()
     .await;
 }
 
-/// Completes when all have.
+/// Completes when all futures have.
 pub(crate) async fn all<F: Future<Output = ()>>(futures: Vec<F>) {
     let mut left: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     poll_fn(|context| {
@@ -26,7 +26,7 @@ pub(crate) async fn all<F: Future<Output = ()>>(futures: Vec<F>) {
     .await;
 }
 
-/// Lets the others of the worker go on first.
+/// Yields once to the other tasks of the worker.
 pub(crate) async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -39,7 +39,7 @@ pub(crate) async fn yield_now() {
     .await;
 }
 
-/// Returns the values of all, in the order of the futures.
+/// Waits for all futures and returns their values, in the order of the futures.
 pub(crate) async fn values<T, F: Future<Output = T>>(futures: Vec<F>) -> Vec<T> {
     let mut values: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     let tasks = futures.into_iter().zip(&mut values).map(|(future, value)| async move {

@@ -1,22 +1,22 @@
 //! The key of an object, and its locality.
 //!
-//! It promises: keys are equal when their bytes are, whatever is said of their locality.
+//! Guarantees: keys are equal when their bytes are, whatever their localities.
 
 use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 
-/// The store's knowledge of an object's locality: two opaque hashes made by the caller. Objects
-/// with equal `group` are placed together, then those with equal `site`.
+/// The locality of an object: two opaque hashes computed by the caller. Objects with equal `group`
+/// are placed together, then those with equal `site`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Locality {
-    /// The origin server.
+    /// Hash of the origin server.
     pub site: u64,
-    /// The origin server and the directory of the path.
+    /// Hash of the origin server and the directory of the path.
     pub group: u64,
 }
 
-/// The full key of an object. Stored with it and compared on every read.
+/// The full key of an object, stored with it and compared on every read.
 #[derive(Clone, Debug)]
 pub struct Key {
     bytes: Bytes,
@@ -38,10 +38,10 @@ impl Hash for Key {
 }
 
 impl Key {
-    /// The longest key in bytes that the store takes.
+    /// Maximum length of a key in bytes.
     pub const MAX_LEN: usize = 16 * 1024;
 
-    /// Returns a key of at most [`Key::MAX_LEN`] bytes; `None` when longer.
+    /// Returns a key of at most [`Key::MAX_LEN`] bytes; `None` when `bytes` is longer.
     pub fn new(bytes: Bytes, locality: Locality) -> Option<Key> {
         (bytes.len() <= Self::MAX_LEN).then_some(Key { bytes, locality })
     }

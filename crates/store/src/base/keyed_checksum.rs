@@ -1,15 +1,15 @@
 //! The cache's secret and the checksums keyed with it.
 //!
-//! The secret is made when the cache is created. It exists so that a client can choose neither URLs
-//! that collide in the index, nor bytes that pass for a record.
+//! The secret is generated when the cache is created. Because of it, a client can choose neither
+//! URLs that collide in the index nor bytes that pass for a record.
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 
-/// Bytes of a secret as stored in the superblock.
+/// Length in bytes of a secret as stored in the superblock.
 pub(crate) const SECRET_LEN: usize = 32;
-/// Bytes of key material XXH3 works with.
+/// Length in bytes of the key material of XXH3.
 const XXH3_SECRET_LEN: usize = 192;
 
 /// Key material of one cache.
@@ -32,7 +32,7 @@ impl Secret {
         Secret { seed, checksum_key }
     }
 
-    /// Returns the 32 bytes that are stored.
+    /// Returns the 32 bytes that are stored in the superblock.
     pub(crate) fn seed(&self) -> &[u8; SECRET_LEN] {
         &self.seed
     }
@@ -50,8 +50,8 @@ impl Secret {
         sum.expect("the key is long enough for XXH3")
     }
 
-    /// Returns the keyed checksum of `bytes` bound to a place, so that the right bytes at the wrong
-    /// place do not pass.
+    /// Returns the keyed checksum of `bytes` bound to a place, so that the right bytes in the wrong
+    /// place fail.
     pub(crate) fn checksum_at(&self, place: u64, bytes: &[u8]) -> u64 {
         let mut bound = [0; 16];
         bound[..8].copy_from_slice(&place.to_le_bytes());

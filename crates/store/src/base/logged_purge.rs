@@ -1,30 +1,30 @@
-//! A purge by name, as it is told to another store, and a place in the log of them.
+//! Purges by name, as other stores receive them, and positions in their log.
 
 use bytes::Bytes;
 
 use crate::base::key::Key;
 use crate::base::labels::{Label, Mode, Target};
 
-/// What a purge concerned, by name.
+/// The objects that a purge concerned, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgedTarget {
     /// Every object.
     Everything,
     /// Every object with this label.
     Label {
-        /// See [`Label::kind`].
+        /// The kind of the label ([`Label::kind`]).
         kind: u8,
-        /// See [`Label::name`].
+        /// The name of the label ([`Label::name`]).
         name: Bytes,
     },
-    /// Every object whose text begins so.
+    /// Every object whose text begins with these bytes.
     Prefix(Bytes),
     /// The object with this key.
     Key(Key),
 }
 
 impl PurgedTarget {
-    /// The same with a copy of the name.
+    /// Returns an owned copy of `target`.
     pub(crate) fn of(target: &Target<'_>) -> PurgedTarget {
         match *target {
             Target::Everything => PurgedTarget::Everything,
@@ -35,7 +35,7 @@ impl PurgedTarget {
         }
     }
 
-    /// As the target of a purge; `None`: it is a key.
+    /// Returns the target of a purge; `None` for a single key.
     pub(crate) fn as_target(&self) -> Option<Target<'_>> {
         match self {
             PurgedTarget::Everything => Some(Target::Everything),
@@ -46,29 +46,29 @@ impl PurgedTarget {
     }
 }
 
-/// A purge that was logged.
+/// An entry of the purge log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedPurge {
-    /// What it concerned.
+    /// The objects that it concerned.
     pub target: PurgedTarget,
-    /// What it did with that. The purge of a key is hard.
+    /// Its effect on them. The purge of a key is always [`Mode::Hard`].
     pub mode: Mode,
-    /// When it was made, in unix seconds.
+    /// Time of the purge, in unix seconds.
     pub at: u64,
 }
 
-/// A place in a store's log of purges, between two of them. It outlives the store: it holds in the
-/// next run, and may be kept by whoever follows the log.
+/// A position between two entries of a store's purge log. It stays valid across restarts, and a
+/// follower of the log may store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PurgePosition {
-    /// Names the log: another one begins when what was purged before is not known for sure.
+    /// Number of the log. A new log begins when earlier purges are not known for sure.
     pub(crate) log: u64,
-    /// Purges before it.
+    /// Number of entries before the position.
     pub(crate) number: u64,
 }
 
 impl PurgePosition {
-    /// Makes the position behind the first `number` purges of the log with the number `log`.
+    /// Returns the position behind the first `number` purges of the log with the number `log`.
     pub const fn new(log: u64, number: u64) -> PurgePosition {
         PurgePosition { log, number }
     }
@@ -78,12 +78,12 @@ impl PurgePosition {
         self.log
     }
 
-    /// Returns how many purges of the log stand before it.
+    /// Returns how many purges of the log precede this position.
     pub const fn number(self) -> u64 {
         self.number
     }
 
-    /// The position as bytes, to be stored or sent.
+    /// Encodes the position, to be stored or sent.
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.log.to_le_bytes());
@@ -91,21 +91,21 @@ impl PurgePosition {
         bytes
     }
 
-    /// The position that [`PurgePosition::to_bytes`] gave. Any other bytes name a place that no log
-    /// has.
+    /// Decodes a position encoded by [`PurgePosition::to_bytes`]. Any other bytes yield a position
+    /// that no log has.
     pub fn from_bytes(bytes: [u8; 16]) -> PurgePosition {
         let bits = u128::from_le_bytes(bytes);
         PurgePosition { log: bits as u64, number: (bits >> 64) as u64 }
     }
 }
 
-/// What a log says of the purges since a position.
+/// The purges that a log has since a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgesSince {
-    /// These, in their order, and the position behind them. There may be more: ask again from there
-    /// until there are none.
+    /// Purges in order, and the position behind them. There may be more: ask again from that
+    /// position until the list is empty.
     Purges(Vec<LoggedPurge>, PurgePosition),
-    /// The log does not reach back so far, or is another one: whatever was stored before counts as
-    /// purged. It goes on from this position.
+    /// The log does not reach back that far, or is another one: everything stored before counts as
+    /// purged. The log continues at this position.
     TooOld(PurgePosition),
 }

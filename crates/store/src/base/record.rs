@@ -1,4 +1,4 @@
-//! A record: the bytes in a cluster of an object, of a piece of one, or of new metadata.
+//! A record: the bytes on the device of an object, of a piece of one, or of new metadata.
 //!
 //! ```text
 //! header (112 B) | key | metadata | checksums of the body's chunks | body
@@ -6,11 +6,11 @@
 //!
 //! The first checksum covers everything up to the body and is bound to the record's place and its
 //! cluster's incarnation; each 64 KiB chunk of the body has its own. A record is accepted only at
-//! its own place, with the incarnation that is expected there, and under the expected key: bodies
+//! its own place, with the incarnation that is expected there, and under the expected key. Bodies
 //! are never searched for records.
 //!
-//! In a simulation the body may be elided ([`Content`]): its ids then stand in place of the
-//! checksums, and nothing in place of the body.
+//! In a simulation the body may be elided ([`Content`]): its ids then take the place of the
+//! checksums, and the body's bytes are not written.
 
 use std::ops::Range;
 
@@ -27,18 +27,18 @@ pub(crate) const HEADER_LEN: usize = 112;
 /// Bytes of body under one checksum.
 pub(crate) const CHUNK: usize = 64 * 1024;
 const MAGIC: u32 = u32::from_le_bytes(*b"LREC");
-/// Flags of a record: it is a page; its body is elided.
+/// Flags of a record: the object is a page; its body is elided.
 const HTML: u8 = 1;
 const ELIDED: u8 = 2;
 
 /// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// Key, metadata and, when it is small, the whole body of an object.
+    /// Key and metadata of an object and, when it is small, its whole body.
     Object,
     /// A part of the body of a large object.
     Piece,
-    /// Metadata that replace those of an object record.
+    /// Metadata that replace those of an object's record.
     Meta,
 }
 
@@ -58,38 +58,39 @@ impl RecordKind {
     }
 }
 
-/// The facts of a record apart from its variable parts.
+/// The fixed-size fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: RecordKind,
-    /// The object is a page that names others.
+    /// Whether the object is a page that refers to others.
     pub(crate) html: bool,
-    /// Digest of the key (for metadata too); for a piece, of the object's identity and its number.
+    /// Digest of the key (for metadata too); for a piece, of the object's id and the piece's
+    /// number.
     pub(crate) digest: Digest,
     /// Orders all records of a cache.
     pub(crate) sequence: u64,
-    /// Names this version of a large object; its pieces carry the same. For metadata: the
+    /// Identifies this version of a large object; its pieces carry the same id. For metadata: the
     /// sequence number of the object record that they belong to.
     pub(crate) object_id: u64,
     /// Bytes of the whole object's body.
     pub(crate) object_len: u64,
     /// Bytes of every piece but the last; 0 when the body is in this record. For metadata: the
-    /// position of that object record.
+    /// position of the object record that they belong to.
     pub(crate) piece_size: u32,
-    /// Unix seconds.
+    /// Time of storing, in unix seconds.
     pub(crate) stored_at: u32,
     /// Locality hashes, so that the object can be grouped again.
     pub(crate) site: u64,
     pub(crate) group: u64,
-    /// Number of requests for the object when the record was written (2.4.1 of the UCFS paper:
-    /// reference number).
+    /// Number of requests for the object when the record was written (the reference number of
+    /// section 2.4.1 of the UCFS paper).
     pub(crate) references: u32,
     /// The caller's [`crate::Hint::stamp`].
     pub(crate) stamp: u32,
 }
 
 impl Header {
-    /// Returns whether it is an object of the same site and group as the record `before` it.
+    /// Returns whether this is an object of the same site and group as the record `before` it.
     pub(crate) fn joins(&self, before: Option<&Header>) -> bool {
         let object = |header: &Header| header.kind == RecordKind::Object;
         object(self)
@@ -99,42 +100,42 @@ impl Header {
     }
 }
 
-/// A record ready to be put into a cluster, but for its place.
+/// A record that is ready to be written, except for its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) header: Header,
     pub(crate) key: Bytes,
     pub(crate) meta: Bytes,
-    /// The part of the body that is in this record.
+    /// The part of the body in this record.
     pub(crate) body: Content,
     /// One per chunk of `body`.
     checksums: Vec<u64>,
 }
 
-/// The continuation of a record that lies in several runs of slots.
+/// Where a record that lies in several runs of slots continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// Slots of the first run; 0: there is no other.
+    /// Slots of the first run; 0 when there is no other.
     pub(crate) slots: u16,
-    /// The first slot of the second run. Outside the checksum: the run that is found there says
-    /// of which record it is.
+    /// The first slot of the second run. Not covered by the checksum: the run found there says
+    /// which record it belongs to.
     pub(crate) next: u32,
 }
 
-/// The size and continuation of a record by its head, not verified.
+/// The size and continuation of a record according to its head, unverified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outline {
-    /// The incarnation of its place by the record.
+    /// The incarnation of its place that the record states.
     pub(crate) incarnation: u64,
     pub(crate) chain: Chain,
-    /// Bytes up to the body.
+    /// Bytes before the body.
     pub(crate) head_len: usize,
-    /// Bytes of all of it.
+    /// Bytes of the whole record.
     pub(crate) len: usize,
 }
 
 impl Outline {
-    /// Reads the outline of what may be a record at the front of `bytes`.
+    /// Reads the outline of a possible record at the front of `bytes`.
     pub(crate) fn read(bytes: &[u8]) -> Option<Outline> {
         let mut from = Decoder(bytes.get(..HEADER_LEN)?);
         if from.u32()? != MAGIC {
@@ -162,16 +163,16 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the place as a number for a checksum.
+    /// Returns the place as a number to bind a checksum to.
     pub(crate) fn bound(self) -> u64 {
-        // Incarnations count up from one boot to the next; spreading keeps the sum unambiguous
-        // enough for a checksum seed.
+        // Incarnations count up from one start to the next. Multiplying spreads them, so that sums
+        // with positions are unlikely to coincide.
         self.incarnation.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(self.position))
     }
 }
 
 impl Record {
-    /// Returns a record with the checksums of its body.
+    /// Creates a record and computes the checksums of its body.
     pub(crate) fn new(
         secret: &Secret,
         header: Header,
@@ -184,8 +185,8 @@ impl Record {
         Record { header, key, meta, body, checksums }
     }
 
-    /// Returns a record as [`Record::new`] does, of a body whose checksums are known; with none of
-    /// them, they are not.
+    /// Creates a record like [`Record::new`], with known checksums of its body. Computes them if
+    /// `checksums` has another number than the body has chunks (for instance none).
     pub(crate) fn with_checksums(
         secret: &Secret,
         header: Header,
@@ -210,12 +211,12 @@ impl Record {
         record_len(self.key.len(), self.meta.len(), self.body.len())
     }
 
-    /// Writes the record to the front of `out`, which has at least [`Record::len`] bytes.
+    /// Writes the record to the front of `out`, which must have at least [`Record::len`] bytes.
     pub(crate) fn write_to(&self, secret: &Secret, place: Place, out: &mut [u8]) {
         self.write_chained(secret, place, Chain::default(), out);
     }
 
-    /// Writes a record as [`Record::write_to`] does, for one that continues in another run.
+    /// Writes the record like [`Record::write_to`], with the continuation in another run.
     pub(crate) fn write_chained(
         &self,
         secret: &Secret,
@@ -248,12 +249,12 @@ impl Record {
     }
 }
 
-/// Returns the length in bytes of a record with variable parts of these lengths.
+/// Returns the length in bytes of a record whose key, metadata and body have these lengths.
 pub(crate) fn record_len(key: usize, meta: usize, body: usize) -> usize {
     HEADER_LEN + key + meta + 8 * body.div_ceil(CHUNK) + body
 }
 
-/// A record as found on the device; ranges are within the bytes it was read from.
+/// A record as found on the device. Ranges are within the bytes it was decoded from.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) header: Header,
@@ -265,8 +266,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads the record at the front of `bytes` and verifies everything up to the body. `None`
-    /// when it is not a record that was written to just this place.
+    /// Decodes the record at the front of `bytes` and verifies everything before the body. Returns
+    /// `None` unless it is a record that was written to exactly this place.
     pub(crate) fn decode(secret: &Secret, place: Place, bytes: &[u8]) -> Option<Found> {
         let mut from = Decoder(bytes);
         if from.u32()? != MAGIC {
@@ -313,8 +314,8 @@ impl Found {
         Some(Found { header, key, meta, body, checksums, elided })
     }
 
-    /// Returns the incarnation in the record at the front of `bytes`, if there is one. Nothing is
-    /// verified.
+    /// Returns the incarnation that the record at the front of `bytes` states, if there is a
+    /// record. Verifies nothing.
     pub(crate) fn claimed_incarnation(bytes: &[u8]) -> Option<u64> {
         let mut from = Decoder(bytes);
         (from.u32()? == MAGIC).then_some(())?;
@@ -327,17 +328,17 @@ impl Found {
         self.body.end
     }
 
-    /// Returns the bytes of it that have content: all, or those up to a body that is elided.
+    /// Returns the length in bytes of the part with content: the whole record, or only up to an
+    /// elided body.
     pub(crate) fn meaningful(&self) -> usize {
         if self.elided { self.body.start } else { self.body.end }
     }
 
-    /// Returns whether its body is elided.
     pub(crate) fn elided(&self) -> bool {
         self.elided
     }
 
-    /// Returns the body in `bytes`, those that the record was decoded from.
+    /// Returns the body in `bytes`, which must be the bytes that the record was decoded from.
     pub(crate) fn content(&self, bytes: &Bytes) -> Content {
         if !self.elided {
             return Content::Bytes(bytes.slice(self.body.clone()));
@@ -346,7 +347,7 @@ impl Found {
         Content::Elided { id, len: self.body.len() }
     }
 
-    /// Verifies the body in `bytes`, those that the record was decoded from.
+    /// Verifies the body in `bytes`, which must be the bytes that the record was decoded from.
     pub(crate) fn verify_body(&self, secret: &Secret, bytes: &[u8]) -> bool {
         let Some(sums) = bytes.get(self.checksums.clone()) else { return false };
         if self.elided {
@@ -441,7 +442,8 @@ mod tests {
         let mut bytes = vec![0; record.len()];
         record.write_to(&secret, PLACE, &mut bytes);
         for at in 0..bytes.len() {
-            // Four reserved bytes behind the magic stand outside all checksums and mean nothing.
+            // The four bytes behind the magic (the next slot of a chain) are outside of all
+            // checksums.
             if (4..8).contains(&at) {
                 continue;
             }

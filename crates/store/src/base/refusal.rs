@@ -1,23 +1,23 @@
-//! Reasons for which the store does not take an object.
+//! Reasons why the store refuses an object.
 
 use std::fmt;
 
-/// Why the store did not take an object. The caller serves it all the same.
+/// The reason why the store refused an object. The caller serves the object all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Larger than the store's largest object.
     TooLarge,
-    /// The admission policy said no.
+    /// Rejected by the admission policy.
     NotAdmitted,
-    /// No room could be made.
+    /// No space could be freed.
     NoSpace,
-    /// No buffer could be had within the bound, or the device stalls.
+    /// No buffer became free within the time limit, or the device stalls.
     Busy,
-    /// The device is dead or the store is shut down.
+    /// The device has failed or the store is shut down.
     Offline,
     /// The key was removed or purged after the fetch began.
     Overtaken,
-    /// Body length and [`crate::Hint::size`] disagree.
+    /// The body length and [`crate::Hint::size`] disagree.
     WrongLength,
 }
 

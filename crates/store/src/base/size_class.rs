@@ -1,7 +1,7 @@
-//! Size classes: seven bits for the length of the read that gets a whole record.
+//! Size classes: seven bits that encode the length of the read that fetches a whole record.
 //!
-//! Eight classes per octave from 64 bytes, so that a read is at most 12.5% longer than its record
-//! (records shorter than 64 bytes are read as 64).
+//! There are eight classes per octave from 64 bytes, so that a read is at most 12.5% longer than
+//! its record (records shorter than 64 bytes are read as 64).
 
 /// The length of the read for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,11 +14,13 @@ impl SizeClass {
     /// The class of the longest records.
     pub(crate) const LARGEST: SizeClass = SizeClass(Self::COUNT - 1);
 
-    /// The longest record in bytes that a class can name: 3.75 MiB.
+    /// Length in bytes of the longest record that a class can name: 3.75 MiB.
     pub(crate) const MAX_LEN: u32 = Self::LARGEST.len();
 
-    /// Returns the smallest class whose length is at least `len` bytes, which must be at most
-    /// [`SizeClass::MAX_LEN`]: the caller cuts larger objects into pieces.
+    /// Returns the smallest class whose length is at least `len` bytes.
+    ///
+    /// # Panics
+    /// When `len` exceeds [`SizeClass::MAX_LEN`]: the caller cuts larger objects into pieces.
     pub(crate) const fn for_len(len: u32) -> SizeClass {
         assert!(len <= Self::MAX_LEN, "a record is never longer than the largest size class");
         if len <= 64 {

@@ -1,5 +1,5 @@
-//! The summary at the end of a sealed cluster: its records in 48 bytes each, so that recovery and
-//! eviction read a few KiB of a cluster instead of all of it.
+//! The summary at the end of a sealed cluster. It lists the cluster's records in 48 bytes each, so
+//! that recovery and eviction read a few KiB of a cluster instead of all of it.
 //!
 //! ```text
 //! | records … | (gap) | labels | entry n-1 | … | entry 1 | entry 0 | trailer (64 B) |
@@ -8,27 +8,27 @@
 //! Entries grow downwards from the trailer, so that a reader that has the last 4 KiB has the
 //! trailer and the first entries, and knows how much more to read.
 //!
-//! Before the entries stand the digests of all labels of the records, so that a start after a crash
-//! knows them without reading the records. They have a checksum of their own, and may be missing:
-//! there was no room for them, or no labels are read.
+//! The digests of all labels of the records precede the entries, so that a start after a crash
+//! knows them without reading the records. They have a checksum of their own. They are missing when
+//! there was no space for them, or when no labels are read.
 
 use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
 use crate::base::record::RecordKind;
 use crate::base::wire::{Decoder, Encoder};
 
-/// Bytes of an entry.
+/// Length of an entry in bytes.
 pub(crate) const ENTRY_LEN: usize = 48;
-/// Bytes of the trailer.
+/// Length of the trailer in bytes.
 pub(crate) const TRAILER_LEN: usize = 64;
-/// Bytes of a label.
+/// Length of a label's digest in bytes.
 pub(crate) const LABEL_LEN: usize = 8;
 const MAGIC: u32 = u32::from_le_bytes(*b"LSUM");
 
 /// The labels that the records of a cluster bear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SummaryLabels<'a> {
-    /// The way they were read: [`crate::Labels::version`].
+    /// The way the labels were read: [`crate::Labels::version`].
     pub(crate) version: u64,
     /// Their digests.
     pub(crate) labels: &'a [u64],
@@ -49,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) target: u32,
     /// For metadata: the sequence number of that object record.
     pub(crate) target_sequence: u64,
-    /// It is an object of the same site and group as the record before it.
+    /// Whether it is an object of the same site and group as the record before it.
     pub(crate) joins: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn summary_len(count: usize) -> usize {
     TRAILER_LEN + count * ENTRY_LEN
 }
 
-/// Encodes the summary: the last [`summary_len`] bytes of a cluster, and labels before them.
+/// Encodes the summary: the last [`summary_len`] bytes of a cluster, and the labels before them.
 /// `place` is the number of the cluster.
 pub(crate) fn encode(
     secret: &Secret,
@@ -90,7 +90,7 @@ pub(crate) fn encode(
     bytes
 }
 
-/// Returns the checksum of labels, which binds them to their cluster and to the way they were read.
+/// Returns the checksum of labels, bound to their cluster and to the way they were read.
 fn proof(secret: &Secret, place: u32, incarnation: u64, version: u64, labels: &[u8]) -> u64 {
     let mut bound = Vec::with_capacity(28);
     let out = &mut Encoder(&mut bound);
@@ -98,18 +98,18 @@ fn proof(secret: &Secret, place: u32, incarnation: u64, version: u64, labels: &[
     secret.checksum(&bound)
 }
 
-/// The content of a cluster's end.
+/// The result of decoding the end of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// The summary, in the order in which the records were placed.
     Whole(Vec<Entry>),
-    /// The last this many bytes of the cluster are needed.
+    /// This many bytes from the end of the cluster are needed.
     Needs(usize),
     /// No summary of this incarnation: the cluster was not sealed, or is damaged.
     Absent,
 }
 
-/// Reads a summary from `tail`, the last bytes of cluster `place`.
+/// Decodes a summary from `tail`, the last bytes of cluster `place`.
 pub(crate) fn decode(secret: &Secret, place: u32, incarnation: u64, tail: &[u8]) -> Decoded {
     let Some(trailer) = tail.len().checked_sub(TRAILER_LEN).and_then(|at| tail.get(at..)) else {
         return Decoded::Needs(TRAILER_LEN);
@@ -128,9 +128,9 @@ pub(crate) fn decode(secret: &Secret, place: u32, incarnation: u64, tail: &[u8])
     entries.collect::<Option<Vec<Entry>>>().map_or(Decoded::Absent, Decoded::Whole)
 }
 
-/// Returns how many of the last bytes of cluster `place` have its summary with the labels, by the
-/// trailer at the end of `tail`; `None` when there is none, or it has no labels that were read in
-/// this way.
+/// Returns how many bytes at the end of cluster `place` hold its summary and labels, according to
+/// the trailer at the end of `tail`. Returns `None` when there is no summary, or it has no labels
+/// of this `version`.
 pub(crate) fn len_with_labels(
     place: u32,
     incarnation: u64,
@@ -143,8 +143,8 @@ pub(crate) fn len_with_labels(
     Some(summary_len(trailer.count) + labels * LABEL_LEN)
 }
 
-/// Returns the labels in `tail`, the last bytes of cluster `place`, if they were read as `version`
-/// says and are complete.
+/// Returns the labels in `tail`, the last bytes of cluster `place`, if they are complete and were
+/// read the way of `version`.
 pub(crate) fn decode_labels(
     secret: &Secret,
     place: u32,
@@ -164,9 +164,9 @@ pub(crate) fn decode_labels(
 }
 
 struct Trailer {
-    /// Entries.
+    /// Number of entries.
     count: usize,
-    /// The way labels were read, their number, and their checksum.
+    /// The way the labels were read, their number, and their checksum.
     version: u64,
     labels: Option<usize>,
     proof: u64,
@@ -178,7 +178,7 @@ fn decode_trailer(trailer: &[u8], place: u32, incarnation: u64) -> Option<Traile
     let ours = from.u64()? == incarnation && from.u32()? == place;
     let count = from.u32()? as usize;
     let (version, proof) = (from.u64()?, from.u64()?);
-    // Versions that kept no labels wrote a zero.
+    // Versions of the program without labels wrote a zero.
     let labels = (from.u32()? as usize).checked_sub(1);
     from.bytes(TRAILER_LEN - 52)?;
     let checksum = from.u64()?;
@@ -199,7 +199,7 @@ fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     let sequence = from.u64()?;
     let (granule, len, target) = (from.u32()?, from.u32()?, from.u32()?);
     let kind = RecordKind::from_code(from.u8()?)?;
-    // Versions that knew no runs wrote a zero.
+    // Versions of the program without runs wrote a zero.
     let joins = from.u8()? == 1;
     from.bytes(2)?;
     let target_sequence = from.u64()?;
@@ -263,7 +263,7 @@ mod tests {
             let bytes = encode(&secret, 5, 77, &entries, borne);
             let plain = summary_len(100);
             assert_eq!(bytes.len(), plain + labels.len() * LABEL_LEN);
-            // Who knows of no labels finds the entries where they were.
+            // A reader that ignores labels finds the entries in the same position.
             let short = &bytes[bytes.len() - plain..];
             assert_eq!(decode(&secret, 5, 77, short), Decoded::Whole(entries.clone()));
             assert_eq!(len_with_labels(5, 77, 9, short), Some(bytes.len()));
@@ -271,7 +271,7 @@ mod tests {
             assert_eq!(found.as_deref(), Some(labels));
             let cut = decode_labels(&secret, 5, 77, 9, short);
             assert_eq!(cut.is_some(), labels.is_empty());
-            // They are of another cluster, of another time, or were read in another way.
+            // Labels of another cluster, another incarnation or another reading are rejected.
             for (place, incarnation, version) in [(6, 77, 9), (5, 78, 9), (5, 77, 8)] {
                 assert_eq!(decode_labels(&secret, place, incarnation, version, &bytes), None);
             }

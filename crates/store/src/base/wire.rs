@@ -1,5 +1,5 @@
-//! Fixed-width little-endian fields, written and read one behind another. Reading never panics: a
-//! missing field is `None`.
+//! Fixed-width little-endian fields, written and read in sequence. Reading never panics: a missing
+//! field is `None`.
 
 /// Appends fields to a vector.
 pub(crate) struct Encoder<'a>(pub(crate) &'a mut Vec<u8>);

@@ -1,31 +1,31 @@
-//! The names of the layouts, spelled alike in settings, commands, metrics and results.
+//! Layout names, spelled the same in settings, commands, metrics and results.
 
 use std::fmt;
 
 use crate::layout::LayoutKind;
 
-/// How objects are laid out on a device.
+/// The layout of objects on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LayoutName {
-    /// In clusters, which are reclaimed whole.
+    /// Clusters, which are reclaimed whole.
     #[default]
     Cluster,
-    /// In slots, round and round over the free ones.
+    /// Slots, allocated round robin over the free ones.
     Stream,
-    /// In slots, each object in the largest free piece.
+    /// Slots, each object in the largest free piece.
     Unified,
-    /// In slots of size classes, the first free place of the class.
+    /// Slots of size classes, each object in the first free place of its class.
     Buddy,
 }
 
 impl LayoutName {
-    /// All of them, in the order in which they are documented.
+    /// All layouts, in the order in which they are documented.
     pub const ALL: [LayoutName; 4] =
         [LayoutName::Cluster, LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
-    /// Their names, in the same order.
+    /// Their names, in the order of [`LayoutName::ALL`].
     pub const NAMES: &[&str] = &["cluster", "stream", "unified", "buddy"];
 
-    /// As it is written everywhere.
+    /// Returns the name, as one of [`LayoutName::NAMES`].
     pub fn as_str(self) -> &'static str {
         match self {
             LayoutName::Cluster => "cluster",
@@ -35,7 +35,7 @@ impl LayoutName {
         }
     }
 
-    /// The name of a layout of slots, or of clusters.
+    /// Returns the name of a slot layout; `None` stands for clusters.
     pub(crate) fn of(slots: Option<LayoutKind>) -> LayoutName {
         match slots {
             None => LayoutName::Cluster,
@@ -45,7 +45,7 @@ impl LayoutName {
         }
     }
 
-    /// The layout of this name, one of [`LayoutName::NAMES`].
+    /// Returns the layout of this name, one of [`LayoutName::NAMES`].
     pub fn from_name(name: &str) -> Option<LayoutName> {
         Self::ALL.into_iter().find(|layout| layout.as_str() == name)
     }

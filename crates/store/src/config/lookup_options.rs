@@ -1,55 +1,55 @@
-//! What a lookup may ask of the store's tiers: where to look, and what becomes of memory.
+//! Options of a lookup: the tiers that it searches, and its effect on the memory tier.
 //!
-//! The default is what a cache wants for itself. The others are for who stands above the store: a
-//! node that asks the memory of all its peers before any disk, or that hands an object over to a
-//! peer that will keep it.
+//! The defaults suit a single cache. The other values are for layers above the store: a node that
+//! asks the memory of all its peers before any disk, or that hands an object over to a peer that
+//! will keep it.
 
-/// Where a lookup looks.
+/// The tiers that a lookup searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tiers {
-    /// In memory, then on the device.
+    /// Memory, then the device.
     #[default]
     MemoryAndDisk,
-    /// In memory alone: no device is touched, and no read under way is waited for. An object in
-    /// pieces is found when its head and its first piece are in memory; its further pieces are
-    /// read from where they are. A lookup that finds nothing is not counted: its caller goes on
-    /// to another tier.
+    /// Memory only: the lookup starts no device access and waits for no read under way. An object
+    /// in pieces is found when its head and its first piece are in memory; its other pieces are
+    /// read from wherever they are. A lookup that finds nothing is not counted, because its caller
+    /// goes on to another tier.
     Memory,
 }
 
-/// What a lookup does to the memory tier.
+/// The effect of a lookup on the memory tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retention {
-    /// What is found counts as asked for, and enters memory as the tier's admission says.
+    /// The object counts as requested, and enters memory as the tier's admission decides.
     #[default]
     Keep,
-    /// What is found does not enter memory, nor does anything that lies beside it, and leaves it
-    /// where the device has it as well: the caller sees to it that it is kept elsewhere. What is
-    /// in memory alone stays there.
+    /// The object does not enter memory, nor does anything that lies beside it. It leaves memory if
+    /// the device has it as well: the caller makes sure that it is kept elsewhere. An object that
+    /// is in memory only stays there.
     Exclusive,
 }
 
-/// How a lookup is done; see [`crate::Store::lookup_with`].
+/// Options of [`crate::Store::lookup_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupOptions {
-    /// Where it looks.
+    /// The tiers to search.
     pub tiers: Tiers,
-    /// What it does to the memory tier.
+    /// The effect on the memory tier.
     pub retention: Retention,
 }
 
 impl LookupOptions {
-    /// Whether nothing but memory may be asked.
+    /// Returns whether only memory may be searched.
     pub(crate) fn memory_only(self) -> bool {
         self.tiers == Tiers::Memory
     }
 
-    /// Whether what is found is not to be in memory afterwards.
+    /// Returns whether the object must not be in memory afterwards.
     pub(crate) fn is_exclusive(self) -> bool {
         self.retention == Retention::Exclusive
     }
 
-    /// The same for what is read on in an object that was found.
+    /// Returns the options for reading the pieces of an object that was found.
     pub(crate) fn for_pieces(self) -> LookupOptions {
         LookupOptions { tiers: Tiers::MemoryAndDisk, ..self }
     }

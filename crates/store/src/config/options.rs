@@ -1,4 +1,5 @@
-//! Parameters of a store. A paper's system is one set of them; the defaults are the product's.
+//! Parameters of a store. The system of each paper is one set of them; the defaults are Larder's
+//! own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,34 +13,35 @@ use crate::index::IndexOptions;
 use crate::layout::LayoutKind;
 use crate::policy::{AdmissionName, PolicyName};
 
-/// When an object is written to the device.
+/// The moment at which an object is written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePolicy {
     /// As soon as it is complete: a kill loses at most the last [`Options::durability_bound`].
     OnInsert,
-    /// When it leaves memory, grouped with its neighbours (UCFS): a kill loses what is in memory.
+    /// When it leaves memory, grouped with its neighbours (UCFS): a kill loses everything in
+    /// memory.
     OnEvict,
 }
 
-/// How much a disk hit reads.
+/// The amount that a disk hit reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadUnit {
-    /// Just the object's record.
+    /// Only the object's record.
     Object,
     /// The whole cluster; its other objects enter memory as prefetched (UCFS, C4).
     Cluster,
-    /// Each read decides how much of what surrounds the record comes along: as much as pays for
-    /// itself, by what reads cost on this device and by what was asked for later of what came
-    /// along before.
+    /// Decided for each read: as much around the record as pays off, judged by the cost of reads on
+    /// this device and by how much of earlier read-ahead was requested later.
     Auto,
 }
 
-/// How the memory tier is divided, in percent of its bytes; what is missing to 100 is cold (C10).
+/// The parts of the memory tier, in percent of its bytes; the remainder to 100 is cold (C10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierShares {
-    /// What was hit: 0 to 100. With 0 the tier is one LRU list, whose last part is cold (T4).
+    /// Share of objects that were hit: 0 to 100. With 0 the tier is one LRU list, whose last part
+    /// is cold (T4).
     pub hot: u8,
-    /// What is new, prefetched or no longer hot: 0 to 100.
+    /// Share of objects that are new, prefetched or no longer hot: 0 to 100.
     pub medium: u8,
 }
 
@@ -49,150 +51,153 @@ impl Default for TierShares {
     }
 }
 
-/// What of the objects that are read from the device enters the memory tier. What is stored enters
-/// it in any case.
+/// The objects read from the device that enter the memory tier. Inserted objects always enter it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TierAdmission {
-    /// All of it, what came along as well, where new objects enter (C10).
+    /// All of them, including read-ahead, where new objects enter (C10).
     All,
-    /// What was asked for before lately, or finds free room; everything while a read takes the
-    /// device more than half a millisecond. What came along enters as cold, and moves up when it is
-    /// asked for: first to where new objects enter.
+    /// Objects that were requested before recently, or that fit into free memory; all of them while
+    /// a read of the device takes more than half a millisecond. Read-ahead enters as cold and moves
+    /// up when it is requested: first to where new objects enter.
     SecondUse,
 }
 
-/// What the clusters that stay earn the most of.
+/// The goal of eviction: what the clusters that stay should earn most of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
-    /// Hits: every object that is asked for counts the same.
+    /// Hits: each requested object counts the same.
     Requests,
-    /// Bytes of hits: an object counts with its bytes.
+    /// Bytes of hits: each requested object counts by its size.
     Bytes,
 }
 
 /// Locality buffers (LAZY-READS-LOC, M9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityOptions {
-    /// How many there are: 8 to 128 in the paper, at least 1.
+    /// Number of buffers: 8 to 128 in the paper, at least 1.
     pub buffers: u16,
-    /// Bytes of each, 64 KiB by default (unstated in the paper), at least 4 KiB.
+    /// Size of each buffer in bytes: 64 KiB by default (unstated in the paper), at least 4 KiB.
     pub bytes: u32,
 }
 
-/// Parameters of an open store; [`Options::default`] is the product's choice.
+/// Parameters of an open store; [`Options::default`] is Larder's choice.
 #[derive(Clone)]
 pub struct Options {
-    /// Bytes of memory for index, tables, tier and buffers of all devices together.
+    /// Bytes of memory for the index, tables, memory tier and buffers of all devices together.
     pub memory: u64,
-    /// When objects are written.
+    /// The moment at which objects are written.
     pub write_policy: WritePolicy,
-    /// How much a disk hit reads.
+    /// The amount that a disk hit reads.
     pub read_unit: ReadUnit,
-    /// Bytes that a read takes along to either side of a record at most ([`ReadUnit::Auto`]).
+    /// Maximum number of bytes that a read takes along on either side of a record
+    /// ([`ReadUnit::Auto`]).
     pub read_window_max: u64,
-    /// Reads collect until there are so many, then go out by position (LAZY-READS, M8); 1: each
-    /// goes out at once.
+    /// Number of reads that are collected and then sent by position (LAZY-READS, M8); 1 sends each
+    /// at once.
     pub read_batch: usize,
-    /// The longest that a read waits for others while none is under way.
+    /// Maximum time that a read waits for others while none is under way.
     pub read_batch_timeout: Duration,
-    /// Batches are broken into runs of so many, each begun when the one before it has ended, as
-    /// the paper's file system did (3 to 5); 0: not.
+    /// Batches are split into runs of this many reads, each started when the one before it has
+    /// ended, as in the paper's file system (3 to 5); 0 disables splitting.
     pub read_batch_split: usize,
-    /// The longest that a committed object or a fact may stay unwritten
+    /// Maximum time that a committed object or a journal fact may stay unwritten
     /// ([`WritePolicy::OnInsert`]).
     pub durability_bound: Duration,
-    /// The longest between two flushes of the device while there is something to flush: what a
-    /// power loss may cost. Purges never wait for it.
+    /// Maximum time between two flushes of the device while there is something to flush: the amount
+    /// that a power loss may cost. Purges never wait for it.
     pub flush_interval: Duration,
-    /// The longest that a read may take, and that a purge waits to be durable.
+    /// Maximum time that a read may take, and that a purge waits to be durable.
     pub stall_bound: Duration,
-    /// The longest that an insertion waits for room before it is refused as `Busy`, and that an
+    /// Maximum time that an insertion waits for space before it is refused as `Busy`, and that an
     /// insertion, a removal or an invalidation waits for the journal. A write or flush that takes
     /// longer makes all of these give up at once until it, or another, has ended.
     pub write_bound: Duration,
-    /// Percent of the space that readers of large objects may hold: pieces that they have still to
-    /// read, of versions that were removed or replaced as well, are not written over. 0 to 50; 0:
-    /// what is removed or evicted is gone for them, too.
+    /// Percent of the space that readers of large objects may hold, 0 to 50. The pieces that they
+    /// have still to read are not overwritten, even of versions that were removed or replaced. With
+    /// 0 a removed or evicted object is gone for its readers, too.
     pub held_percent: u8,
-    /// The longest that one reader may hold anything.
+    /// Maximum time that one reader may hold anything.
     pub held_time: Duration,
-    /// Bytes of the largest object; `None`: a quarter of the device that it would be on.
+    /// Maximum size of an object in bytes; `None`: a quarter of the device that it would be on.
     pub object_max: Option<u64>,
-    /// What is stored at all; see [`crate::policy::Admission`].
+    /// The admission policy, see [`crate::policy::Admission`].
     pub admission: AdmissionName,
-    /// Keys that [`AdmissionName::SecondHit`] and [`AdmissionName::WhenFull`] remember on each
-    /// device, 1,000 to 2^32, in up to 2.5 bytes each.
+    /// Number of keys that [`AdmissionName::SecondHit`] and [`AdmissionName::WhenFull`] remember on
+    /// each device: 1,000 to 2^32, in up to 2.5 bytes each.
     pub admission_keys: u64,
-    /// A cluster none of whose objects was touched for this long is dropped (UCFS, C9: 115 hours).
+    /// Age at which a cluster is dropped if none of its objects was used in that time (UCFS, C9:
+    /// 115 hours).
     pub one_timer_age: Option<Duration>,
-    /// Reference counts of clusters are halved each time that so many percent of all clusters were
-    /// written, 0 to 100; 0: when their mean passes `aging_mean`.
+    /// Reference counts of clusters are halved each time this percentage (0 to 100) of all clusters
+    /// was written. With 0 they are halved when their mean passes `aging_mean`.
     pub reference_half_life: u8,
     /// Reference counts of clusters are halved when their mean passes this (C9), unless
     /// `reference_half_life` is set.
     pub aging_mean: u16,
-    /// Percent of all clusters, the youngest, that are not evicted for want of references.
+    /// Percent of all clusters, the youngest, that are not evicted for lack of references.
     pub young_percent: u8,
-    /// What a reference to a cluster counts. In the layouts that reuse space record by record
-    /// nothing: `policy` chooses there.
+    /// The weight of a reference to a cluster. Unused in slot layouts, where `policy` chooses the
+    /// records to evict.
     pub prefer: Prefer,
-    /// Which index, and how large.
+    /// Kind and size of the index.
     pub index: IndexOptions,
-    /// How memory is divided (C10).
+    /// The parts of the memory tier (C10).
     pub tier_shares: TierShares,
-    /// What enters memory when it is read.
+    /// The objects that enter memory when they are read.
     pub tier_admission: TierAdmission,
     /// Percent of the cold part of memory, its older end, whose objects are grouped
     /// ([`WritePolicy::OnEvict`], C11): 1 to 100.
     pub group_share: u8,
-    /// So many groups are formed at a time when memory is full, and written side by side (C8, C11:
-    /// "several"): 1 to 64.
+    /// Number of groups that are formed at a time when memory is full, and written side by side
+    /// (C8, C11: "several"): 1 to 64.
     pub group_batch: u8,
-    /// A group is filled up with objects of fewer bytes than this, whatever they are (C11).
+    /// A group is filled up with any objects of fewer bytes than this (C11).
     pub group_small: u32,
     /// A group counts as full when fewer bytes than this are free in its clusters (C11).
     pub group_slack: u32,
-    /// Which record goes for room, in the layouts that reuse space record by record.
+    /// The policy that chooses records to evict, in slot layouts.
     pub policy: PolicyName,
-    /// Percent of the slots that may be taken before the policy gives records up (the papers'
-    /// disk utilization): 1 to 99. `None`: what suits the layout.
+    /// Percent of the slots that may be taken before the policy evicts records (the papers' disk
+    /// utilization): 1 to 99. `None`: a default that suits the layout.
     pub fill_percent: Option<u8>,
-    /// Bytes of a packet: neighbouring records are collected up to a multiple of it and written
-    /// together (STREAM-PACKETIZER, M7). A multiple of the slot; 0: every record is written alone.
+    /// Size of a packet in bytes: neighbouring records are collected up to a multiple of it and
+    /// written together (STREAM-PACKETIZER, M7). A multiple of the slot size; 0 writes every record
+    /// alone.
     pub packet: u32,
-    /// Bytes of a page, the least that is written in a layout of slots: a record that ends within
-    /// one is written with the rest of it. 4,096 is the default, as drives tell of smaller blocks
-    /// that they only emulate; less for a file whose host has pages of its own. Rounded up to a
-    /// power of two, and to the device's block.
+    /// Size of a page in bytes, the smallest write in a slot layout: a record that ends within a
+    /// page is written with the rest of it. The default is 4,096, because drives report smaller
+    /// blocks that they only emulate; use less for a file whose host has pages of its own. Rounded
+    /// up to a power of two, and to the device's block size.
     pub write_page: u32,
-    /// Objects of one site wait for one another in memory and are written side by side, at the
-    /// latest after the durability bound (M9); `None`: they are written as they come.
+    /// Buffers in which objects of one site are collected and then written side by side, at the
+    /// latest after the durability bound (M9); `None`: objects are written as they arrive.
     pub locality: Option<LocalityOptions>,
-    /// Bytes of a batch: what is inserted waits in memory until there are so many, at most for the
-    /// durability bound, and is written sorted by site, group and arrival; half of what may wait to
-    /// be written at most. 0: it is written as it comes. In the layout `cluster` only, and without
-    /// locality buffers.
+    /// Size of a batch in bytes. Inserted objects wait in memory until there are this many bytes,
+    /// at most for the durability bound, and are written sorted by site, group and arrival. Limited
+    /// to half of the memory for pending writes. 0 writes objects as they arrive. Applies only to
+    /// the layout `cluster` without locality buffers.
     pub batch: u32,
-    /// Records that one insertion may cost others when no free piece is large enough (U3).
+    /// Maximum number of records that one insertion may evict when no free piece is large enough
+    /// (U3).
     pub evict_max: u32,
-    /// How long opening may wait for recovery before it goes on beside service.
+    /// Maximum time that opening waits for recovery, which then continues in the background.
     pub recovery_wait: Duration,
-    /// Purges of labels and prefixes that are in force at a time, without those of labels that
-    /// nothing bears; beyond it the oldest quarter of them becomes one purge of everything that is
-    /// as old. At least 1, and no more than a checkpoint of the device has room for (some 1,000 at
-    /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
+    /// Maximum number of purges of labels and prefixes in force, not counting purges of labels that
+    /// no object bears. Beyond it the oldest quarter becomes one purge of everything as old. At
+    /// least 1, and no more than a checkpoint of the device has space for (some 1,000 at 64 MiB,
+    /// 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
     pub purges: u32,
-    /// Whether purges are logged by name for stores elsewhere that follow them
-    /// ([`crate::Store::purges_since`]); it takes up to 256 KiB of memory for each device.
+    /// Whether purges are logged by name for stores that follow them
+    /// ([`crate::Store::purges_since`]). The log takes up to 256 KiB of memory for each device.
     pub purge_log: bool,
-    /// Reads the labels off objects; `None`: they have none.
+    /// Reads the labels of objects; `None`: objects have none.
     pub labels: Option<Arc<dyn Labels>>,
-    /// Told what operators should know; called without locks held, must not block.
+    /// Called with events for operators. It is called without locks held and must not block.
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
 }
 
-/// Writes the named fields. All but those that cannot be written are named, so that one that is
-/// added is not forgotten.
+/// Formats the named fields. The pattern must name every field of `Options`, so that a new one
+/// cannot be forgotten.
 macro_rules! fields {
     ($options:expr, $f:expr; $($field:ident),*) => {{
         let Options { $($field,)* labels: _, on_event: _ } = $options;
@@ -267,46 +272,47 @@ impl Default for Options {
 /// Parameters fixed when a cache is created.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatOptions {
-    /// How objects are laid out.
+    /// The layout of objects.
     pub layout: LayoutName,
-    /// Expected mean object in bytes (body, metadata and key): sizes the index; `None`: by the
-    /// size of the cache and of the memory, see [`FormatOptions::mean_object_for`].
+    /// Expected mean size of an object in bytes (body, metadata and key), from which the index is
+    /// sized; `None`: chosen by the size of the cache and of the memory, see
+    /// [`FormatOptions::mean_object_for`].
     pub mean_object: Option<u32>,
-    /// Bytes of memory that the cache is going to be used with, as [`Options::memory`]: decides
-    /// nothing but the default of `mean_object`.
+    /// Bytes of memory that the cache will be used with, as in [`Options::memory`]. Affects only
+    /// the default of `mean_object`.
     pub memory: u64,
-    /// Bytes of a cluster, a power of two within [`crate::CLUSTER_SIZES`]; `None`: by the size of
-    /// the cache.
+    /// Size of a cluster in bytes, a power of two within [`crate::CLUSTER_SIZES`]; `None`: chosen
+    /// by the size of the cache.
     pub cluster_size: Option<u32>,
-    /// The index that its dump has room for. A cache can be opened with another one; it is then
-    /// recovered from its summaries at every start.
+    /// The index for whose dump space is reserved. A cache can be opened with another one, but is
+    /// then recovered from its summaries at every start.
     pub index: IndexOptions,
-    /// Bytes of a slot, in the layouts that have them: a power of two from 512 to 4,096 (UNIFIED:
-    /// chunk; BUDDY and STREAM: block of 512).
+    /// Size of a slot in bytes, in slot layouts: a power of two from 512 to 4,096 (UNIFIED: chunk;
+    /// BUDDY and STREAM: block of 512).
     pub slot_size: u32,
-    /// Bytes of the largest size class of the layout `buddy` (M4: 128 KiB).
+    /// Size in bytes of the largest size class of the layout `buddy` (M4: 128 KiB).
     pub buddy_threshold: u32,
-    /// Free runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
+    /// Maximum number of runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
     pub stream_runs: u32,
-    /// The second superblock lies at the end of the device; otherwise near the first, as up to
-    /// format version 3: for simulations that were counted with it there.
+    /// Whether the second superblock lies at the end of the device. Otherwise it lies near the
+    /// first, as up to format version 3: for simulations whose results were obtained with it there.
     pub superblock_far: bool,
-    /// There is room for what an orderly stop saves of labels ([`Options::labels`]); without it
-    /// they are read again after each start.
+    /// Whether space is reserved for the label filters that an orderly stop saves
+    /// ([`Options::labels`]). Without it labels are read again after each start.
     pub labels: bool,
 }
 
 /// The default of [`Options::memory`].
 const MEMORY: u64 = 256 << 20;
 
-/// The most that [`FormatOptions::mean_object`] is by default: what the index of a cache is made
-/// for that is large beside its memory.
+/// The largest default of [`FormatOptions::mean_object`], for caches that are large compared with
+/// their memory.
 pub const MEAN_OBJECT: u32 = 12 * 1024;
 
-/// The least that it is by default.
+/// The smallest default of [`FormatOptions::mean_object`].
 const MEAN_OBJECT_LEAST: u32 = 6 * 1024;
 
-/// The part of the memory that an index for objects of less than [`MEAN_OBJECT`] may take.
+/// The divisor of the memory that an index for objects smaller than [`MEAN_OBJECT`] may take.
 const INDEX_SHARE: u64 = 8;
 
 impl Default for FormatOptions {
@@ -327,14 +333,15 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
-    /// The expected mean object of a cache of `len` bytes: what was asked for, or the least from 6
-    /// KiB on, in steps of 512 bytes, for which the index takes no more than an eighth of the
-    /// memory, at most [`MEAN_OBJECT`].
+    /// Returns the expected mean object size in bytes of a cache of `len` bytes: the configured
+    /// one, or the smallest from 6 KiB on, in steps of 512 bytes, for which the index takes at most
+    /// an eighth of the memory; [`MEAN_OBJECT`] if there is none.
     ///
-    /// An index that is full before the disk costs hits, one that is too large costs memory: 8.9
-    /// bytes for each object. With 256 MiB it is 6 KiB up to a cache of 21 GiB, [`MEAN_OBJECT`]
-    /// from 42 GiB on. In the layouts of slots a record takes 64 bytes and more beside the index,
-    /// and it is always [`MEAN_OBJECT`]; so it is where the entries of the index are given.
+    /// An index that is full before the disk costs hits; one that is too large costs memory: 8.9
+    /// bytes for each object. With 256 MiB the mean is 6 KiB up to a cache of 21 GiB, and
+    /// [`MEAN_OBJECT`] from 42 GiB on. In slot layouts a record takes 64 bytes and more beside the
+    /// index, so the mean is always [`MEAN_OBJECT`], as it is when the number of index entries is
+    /// configured.
     pub fn mean_object_for(&self, len: u64) -> u32 {
         if let Some(mean_object) = self.mean_object {
             return mean_object;
@@ -353,7 +360,7 @@ impl FormatOptions {
         self.cluster_size.unwrap_or_else(|| cluster_size_for(len))
     }
 
-    /// The layout with its parameters for a space of `slots` slots; `None` for clusters.
+    /// Returns the layout with its parameters for a space of `slots` slots; `None` for clusters.
     pub(crate) fn slot_layout(&self, slots: u32) -> Option<LayoutKind> {
         match self.layout {
             LayoutName::Cluster => None,
@@ -369,10 +376,10 @@ impl FormatOptions {
 }
 
 impl Options {
-    /// How a slot space of this layout works on a device with blocks of `block` bytes.
+    /// Returns the options of a slot space of this layout on a device with blocks of `block` bytes.
     pub(crate) fn slot_options(&self, layout: LayoutKind, block: u32) -> SlotOptions {
-        // STREAM needs room between its records (Markatos and others, figure 6); worst fit and
-        // size classes less.
+        // STREAM needs free space between its records (Markatos and others, figure 6); worst fit
+        // and size classes need less.
         let fill = match layout {
             LayoutKind::Stream { .. } => 75,
             LayoutKind::Unified | LayoutKind::Buddy { .. } => 90,
@@ -426,17 +433,17 @@ mod tests {
     }
 }
 
-/// How a slot space works.
+/// The options of a slot space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotOptions {
     pub(crate) layout: LayoutKind,
     pub(crate) policy: PolicyName,
-    /// Percent of the slots that may be taken before something is evicted.
+    /// Percent of the slots that may be taken before records are evicted.
     pub(crate) fill_percent: u8,
-    /// Bytes of a packet; 0: none.
+    /// Size of a packet in bytes; 0: no packets.
     pub(crate) packet: u32,
-    /// Bytes of a page: what is written alone.
+    /// Size of a page in bytes, the smallest write.
     pub(crate) page: u32,
-    /// Records that one insertion may cost others for want of a fitting place.
+    /// Maximum number of records that one insertion may evict when no free piece is large enough.
     pub(crate) evict_max: u32,
 }

@@ -1,7 +1,7 @@
-//! Presets: the system of each paper, and the product, as one named set of parameters.
+//! Presets: the system of each paper, and Larder itself, as one named set of parameters each.
 //!
-//! A preset is defaults, not a mode: the engine never asks which one it runs. Whoever wants a
-//! variant of a paper's system takes its preset and changes a field.
+//! A preset is a set of defaults, not a mode: the engine never asks which one it runs. For a
+//! variant of a paper's system, take its preset and change a field.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::policy::PolicyName;
 /// A named set of parameters.
 #[derive(Clone)]
 pub struct Preset {
-    /// As it is written everywhere.
+    /// The name, as one of [`PRESETS`].
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// A description in one sentence.
     pub text: &'static str,
     /// Parameters of the open store.
     pub options: Options,
@@ -26,7 +26,7 @@ pub struct Preset {
     pub format: FormatOptions,
 }
 
-/// The names of all presets, the product's own first.
+/// The names of all presets, Larder's own first.
 pub const PRESETS: &[&str] = &[
     "larder",
     "ucfs",
@@ -39,7 +39,7 @@ pub const PRESETS: &[&str] = &[
     "markatos-lazy-reads-loc",
 ];
 
-/// The preset of this name, one of [`PRESETS`].
+/// Returns the preset of this name, one of [`PRESETS`].
 pub fn preset(name: &str) -> Option<Preset> {
     let (name, text, options, format) = match name {
         "larder" => (
@@ -118,8 +118,8 @@ fn clusters_of_64_kb() -> FormatOptions {
     }
 }
 
-/// Slots as large as the blocks of BUDDY and STREAM (Markatos and others, "File Management", with
-/// the threshold of figure 5); UNIFIED gives its chunk no size (4.1).
+/// Slots of the size of BUDDY's and STREAM's blocks (Markatos and others, "File Management", with
+/// the threshold of figure 5); the UNIFIED paper states no chunk size (4.1).
 fn slots_of_512_bytes(layout: LayoutName) -> FormatOptions {
     FormatOptions {
         layout,
@@ -130,13 +130,14 @@ fn slots_of_512_bytes(layout: LayoutName) -> FormatOptions {
     }
 }
 
-/// No bound on how long what was stored may stay unwritten: so long that it never comes.
+/// No bound on how long an object may stay unwritten: so long that it never expires.
 const UNBOUNDED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Options {
-    /// UCFS as its paper has it: whole-cluster reads (section 2.4.3), writes from the cold end of
-    /// memory in groups (2.6), a memory of three levels (2.5), one-timers dropped after 115 hours
-    /// (2.4.9), nothing above 256 KB (2.2). A kill loses what is in memory only.
+    /// Returns the options of UCFS as in its paper: whole-cluster reads (section 2.4.3), writes
+    /// from the cold end of memory in groups (2.6), a memory of three levels (2.5), clusters of
+    /// one-timers dropped after 115 hours (2.4.9), nothing above 256 KB (2.2). A kill loses objects
+    /// that are in memory only.
     pub fn ucfs() -> Options {
         Options {
             write_policy: WritePolicy::OnEvict,
@@ -157,8 +158,9 @@ impl Options {
         }
     }
 
-    /// TFS as its paper has it (section 2): the storage of UCFS below one LRU list, whose last
-    /// tenth is the group buffer. It has no age for one-timers and no largest object.
+    /// Returns the options of TFS as in its paper (section 2): the storage of UCFS below one LRU
+    /// list, whose last tenth is the group buffer. It has no maximum age of one-timers and no
+    /// maximum object size.
     pub fn tfs() -> Options {
         Options {
             object_max: None,
@@ -169,9 +171,9 @@ impl Options {
         }
     }
 
-    /// What the papers on slots have in common: an object is written when it has arrived, each in a
-    /// write of its own, and read alone; LRU says what goes. Without a bound on how long what is
-    /// collected may stay unwritten.
+    /// Returns the options that the papers on slots share: each object is written on arrival, in a
+    /// write of its own, and read alone; LRU chooses the records to evict. There is no bound on how
+    /// long collected writes may stay unwritten.
     fn slots() -> Options {
         Options {
             write_policy: WritePolicy::OnInsert,
@@ -185,33 +187,35 @@ impl Options {
         }
     }
 
-    /// UNIFIED as its paper has it: one read, one write (section 4.2), Squid's LRU (5). The paper
-    /// does not say how full its file was; 90% leaves worst fit (4.3) pieces to choose from.
+    /// Returns the options of UNIFIED as in its paper: one read, one write (section 4.2), Squid's
+    /// LRU (5). The paper does not say how full its file was; 90% leaves worst fit (4.3) pieces to
+    /// choose from.
     pub fn unified() -> Options {
         Options { fill_percent: Some(90), ..Options::slots() }
     }
 
-    /// BUDDY as its paper has it (Markatos and others, "File Management"), with LRU as in its
-    /// evaluation ("Methodology"). It works at any utilization (figure 6); what empty regions of
-    /// other classes take away is left to it.
+    /// Returns the options of BUDDY as in its paper (Markatos and others, "File Management"), with
+    /// LRU as in its evaluation ("Methodology"). It works at any utilization (figure 6), so empty
+    /// regions of other classes count as its own loss.
     pub fn markatos_buddy() -> Options {
         Options { fill_percent: Some(90), ..Options::slots() }
     }
 
-    /// STREAM as its paper has it ("Optimizing Write throughput"), at the utilization of
-    /// 70% from which it is ahead (figure 6).
+    /// Returns the options of STREAM as in its paper ("Optimizing Write throughput"), at the
+    /// utilization of 70% from which it is ahead (figure 6).
     pub fn markatos_stream() -> Options {
         Options { fill_percent: Some(70), ..Options::slots() }
     }
 
-    /// STREAM-PACKETIZER: a buffer of one page collects writes as long as they are contiguous. A
-    /// page was 8 KiB on the paper's machine, an UltraSPARC.
+    /// Returns the options of STREAM-PACKETIZER: a buffer of one page collects writes as long as
+    /// they are contiguous. A page was 8 KiB on the paper's machine, an UltraSPARC.
     pub fn markatos_stream_pack() -> Options {
         Options { packet: 8 << 10, ..Options::markatos_stream() }
     }
 
-    /// LAZY-READS ("Improving Read Requests"): reads go out ten at a time, sorted (figure 7). The
-    /// paper has a time-out for an unloaded system and gives it no length.
+    /// Returns the options of LAZY-READS ("Improving Read Requests"): reads go out ten at a time,
+    /// sorted (figure 7). The paper has a timeout for an unloaded system but does not state its
+    /// length.
     pub fn markatos_lazy_reads() -> Options {
         Options {
             read_batch: 10,
@@ -220,8 +224,8 @@ impl Options {
         }
     }
 
-    /// LAZY-READS-LOC ("Preserving the Locality of the URL stream"): 128 buffers are the most that
-    /// the paper tries (figure 8, table 1); it gives them no size.
+    /// Returns the options of LAZY-READS-LOC ("Preserving the Locality of the URL stream"): 128
+    /// buffers are the most that the paper tries (figure 8, table 1); it does not state their size.
     pub fn markatos_lazy_reads_loc() -> Options {
         let locality = Some(LocalityOptions { buffers: 128, bytes: 64 << 10 });
         Options { locality, ..Options::markatos_lazy_reads() }

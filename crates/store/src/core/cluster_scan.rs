@@ -1,5 +1,5 @@
-//! Recovery of a space of clusters: what the summaries say becomes the index again. See
-//! [`crate::shell::recovery`] for what is read, in which order.
+//! Recovery of a space of clusters: rebuilds the index from the summaries. See
+//! [`crate::shell::recovery`] for what is read, and in which order.
 
 use std::collections::BTreeMap;
 
@@ -12,41 +12,42 @@ use crate::core::state::Core;
 use crate::index::Slot;
 use crate::space::cluster_table::State;
 
-/// How far a scan of clusters has come.
+/// The progress of a scan of clusters.
 pub(crate) struct ClusterScan {
-    /// Clusters that were read.
+    /// Number of clusters read.
     done: u32,
-    /// Metadata records met so far whose object has not been.
+    /// Metadata records found so far whose object has not been found.
     metas: BTreeMap<Digest, FoundMeta>,
 }
 
-/// What a scan of clusters does next.
+/// The next step of a scan of clusters.
 pub(crate) enum NextClusters {
-    /// Read these, with their incarnations. They are pinned: they stay what they are meanwhile.
+    /// Read these clusters, given with their incarnations. They are pinned, so they do not change
+    /// meanwhile.
     Read(Vec<(ClusterId, u64)>),
-    /// Nothing: all are read, and the index has so many records.
+    /// Nothing: all clusters are read; the index has this many records.
     Complete { records: usize },
     /// Nothing: the device is offline.
     Offline,
 }
 
-/// A metadata record on its way to its object.
+/// A metadata record whose object has not been found yet.
 struct FoundMeta {
     slot: Slot,
     target: u32,
     target_sequence: u64,
-    /// Where it was found.
+    /// The cluster it was found in.
     cluster: ClusterId,
     incarnation: u64,
 }
 
 impl ClusterScan {
-    /// Begins a scan that has read nothing yet.
+    /// Begins a scan.
     pub(crate) fn new() -> ClusterScan {
         ClusterScan { done: 0, metas: BTreeMap::new() }
     }
 
-    /// Gives the cluster up: what it holds cannot be known.
+    /// Drops the cluster, whose contents cannot be known.
     fn abandon(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
         let unchanged = core.space.table().incarnation(cluster) == incarnation
             && core.space.table().state(cluster) == State::OnDisk;
@@ -56,7 +57,7 @@ impl ClusterScan {
         }
     }
 
-    /// Takes in what a cluster holds, the newest record first.
+    /// Applies the entries of a cluster, the newest record first.
     fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
         if !core.is_current(cluster, incarnation) {
             return;
@@ -82,7 +83,7 @@ impl ClusterScan {
                     core.retire(inserted);
                 }
             }
-            // Metadata are newer than their object: what has been found is not theirs.
+            // Metadata are newer than their object, so the record found before is not theirs.
             RecordKind::Meta if core.index.get(&entry.digest).is_some() => {}
             RecordKind::Meta => {
                 let found = FoundMeta {
@@ -108,14 +109,14 @@ impl ClusterScan {
             .metas
             .remove(&entry.digest)
             .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
-        // Evicted meanwhile: the object would fall back to metadata that are no longer true.
+        // The metadata were evicted meanwhile: the object would fall back to outdated ones.
         if meta.as_ref().is_some_and(|meta| !core.is_current(meta.cluster, meta.incarnation)) {
             core.mark_dead(slot);
             return;
         }
         let slot = Slot { refreshed: meta.is_some(), ..slot };
         match core.index.insert_if_absent(&entry.digest, slot) {
-            // Known already, or a newer record of the key (or of an equal tag) was met before.
+            // Known already, or a newer record of the key (or of an equal tag) was found before.
             Err(known) if known.position == slot.position => {}
             Err(_) => core.mark_dead(slot),
             Ok(inserted) => {
@@ -130,12 +131,12 @@ impl ClusterScan {
 }
 
 impl ClusterScan {
-    /// Returns whether no cluster is left to be read.
+    /// Returns whether no cluster is left to read.
     pub(crate) fn is_complete(core: &Core) -> bool {
         core.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
     }
 
-    /// Says which clusters to read next, at most so many; ends recovery after the last.
+    /// Returns the clusters to read next, at most `most`. Ends recovery after the last.
     pub(crate) fn next(&mut self, core: &mut Core, most: usize) -> NextClusters {
         if ClusterScan::is_complete(core) {
             return NextClusters::Complete { records: core.recovered() };
@@ -147,7 +148,7 @@ impl ClusterScan {
         let left = &mut recovering.left;
         let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(most)).collect();
         self.done += batch.len() as u32;
-        // Some may have been given up since the scan was planned.
+        // Some may have been dropped since the scan was planned.
         batch.retain(|(cluster, incarnation)| core.is_current(*cluster, *incarnation));
         batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
         if let Some(recovering) = &mut core.recovering {
@@ -156,8 +157,8 @@ impl ClusterScan {
         NextClusters::Read(batch)
     }
 
-    /// Takes in a cluster that was read: it holds these records, which bear these labels, if that
-    /// is known; `None` when what it holds cannot be known.
+    /// Applies a cluster that was read: its records, and their labels if these are known.
+    /// `contents` is `None` when they cannot be known.
     pub(crate) fn take_in(
         &mut self,
         core: &mut Core,
@@ -184,7 +185,7 @@ impl ClusterScan {
 }
 
 impl Core {
-    /// Ends recovery; returns how many records there are.
+    /// Ends recovery; returns the number of records.
     pub(super) fn recovered(&mut self) -> usize {
         self.recovering = None;
         self.recovered_labels();

@@ -1,24 +1,24 @@
-//! What is counted from outside: answers, refusals, failures of the device.
+//! Events that the shell counts: lookups, refusals, failures of the device.
 
 use crate::base::digest::Digest;
 use crate::base::source::Source;
 use crate::core::state::Core;
 
-/// Something to be counted.
+/// An event to count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counted {
-    /// A lookup of this digest for a request has ended, with an answer from there or without any.
+    /// A lookup of this digest for a request ended: a hit from this source, or a miss.
     Lookup(Digest, Option<Source>),
     /// An object was refused.
     Refusal,
-    /// A read, a write or a flush has failed.
+    /// A read, a write or a flush failed.
     DeviceError,
-    /// A purge or an invalidation was not durable in time.
+    /// A purge or an invalidation did not become durable in time.
     NotDurable,
 }
 
 impl Core {
-    /// Counts what happened.
+    /// Counts an event.
     pub(crate) fn count(&mut self, what: Counted) {
         match what {
             Counted::Lookup(digest, answer) => self.count_lookup(&digest, answer),
@@ -28,7 +28,7 @@ impl Core {
         }
     }
 
-    /// Counts how a lookup for a request has ended.
+    /// Counts the result of a lookup for a request.
     pub(super) fn count_lookup(&mut self, digest: &Digest, answer: Option<Source>) {
         match answer {
             Some(source) => {

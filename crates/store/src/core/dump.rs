@@ -1,4 +1,4 @@
-//! What an orderly stop saves, read off a core that changes no more.
+//! The tables that an orderly stop saves, read from a core that no longer changes.
 
 use crate::core::state::Core;
 use crate::index::IndexKind;
@@ -16,12 +16,12 @@ impl Core {
 }
 
 impl<'a> Dump<'a> {
-    /// Returns the kind of the index, and its buckets.
+    /// Returns the kind of the index, and its number of buckets.
     pub(crate) fn index_shape(&self) -> (IndexKind, usize) {
         (self.0.index.kind(), self.0.index.bucket_count())
     }
 
-    /// Writes the index from the bucket `first` on into `bytes`.
+    /// Writes the index from bucket `first` on to `bytes`.
     pub(crate) fn index(&self, first: usize, bytes: &mut [u8]) {
         self.0.index.dump(first, bytes);
     }
@@ -31,8 +31,8 @@ impl<'a> Dump<'a> {
         slot_dump::encode(self.0.space.slots_mut()?, &self.0.index)
     }
 
-    /// Returns the filters of borne labels, and how the labels were read; `None`: there is nothing
-    /// to save.
+    /// Returns the label filters, and the version of the way labels were read; `None` when there is
+    /// nothing to save.
     pub(crate) fn label_filters(self) -> Option<(&'a LabelFilters, u64)> {
         self.0.label_filters_to_save()
     }

@@ -1,14 +1,15 @@
-//! Evictions are offered to a subscriber: what leaves memory for room, with its bytes.
+//! Eviction offers: objects that leave memory for room are offered to a subscriber, with their
+//! bytes.
 //!
-//! What is known without reading the device is offered, which is what was in memory. A record that
-//! goes with its cluster or its slots while nothing of it is in memory is not: its key stands on
-//! the device alone. What is in memory stays there when its record goes, and is offered when it
-//! leaves, as the last copy. Left out besides are pieces of large objects, and what a read brought
-//! along and nobody asked for.
+//! Only objects that were in memory are offered, because no device is read for an offer. A record
+//! that is evicted with its cluster or its slots while it is not in memory is not offered: its key
+//! is on the device only. An object in memory stays there when its record is evicted, and is
+//! offered as the last copy when it leaves. Pieces of large objects are not offered, nor is
+//! read-ahead that was never requested.
 //!
 //! An offer is withdrawn when the object is removed, superseded, refreshed or in memory again, and
-//! passed over when a purge concerns it: what a subscriber gets is what a lookup would have found
-//! just before. Without a subscriber none of this is paid for.
+//! skipped when a purge concerns it. So a subscriber gets exactly the object that a lookup would
+//! have found just before. Without a subscriber none of this costs anything.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,11 +25,11 @@ use crate::memory::object::Object;
 /// The number of a subscription.
 pub(crate) type SubscriptionId = u64;
 
-/// What was evicted, and who wants to know.
+/// The eviction offers, and the subscription to them.
 #[derive(Default)]
 pub(crate) struct Evictions {
     queue: Option<Box<EvictionQueue<Arc<Object>>>>,
-    /// The last subscription; the queue is its own.
+    /// Number of the last subscription, which owns the queue.
     last: SubscriptionId,
 }
 
@@ -47,7 +48,7 @@ impl Evictions {
         }
     }
 
-    /// Does the same of an object that was asked for.
+    /// Offers an object that was requested and has left memory.
     pub(super) fn offer_object(&mut self, digest: &Digest, object: &Arc<Object>) {
         if let Some(queue) = &mut self.queue
             && object.header.kind == RecordKind::Object
@@ -56,19 +57,19 @@ impl Evictions {
         }
     }
 
-    /// Returns whether anybody wants to know.
+    /// Returns whether there is a subscriber.
     pub(super) fn wanted(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Subscribes to evictions from now on, in place of who did before.
+    /// Subscribes to evictions from now on, replacing any earlier subscriber.
     pub(crate) fn subscribe(&mut self, limits: EvictionLimits) -> SubscriptionId {
         self.last += 1;
         self.queue = Some(Box::new(EvictionQueue::new(limits)));
         self.last
     }
 
-    /// Ends a subscription, unless another took its place.
+    /// Ends a subscription, unless another one replaced it.
     pub(crate) fn unsubscribe(&mut self, id: SubscriptionId) {
         if self.last == id {
             self.queue = None;
@@ -88,21 +89,22 @@ impl Evictions {
 pub(crate) struct LeftMemory {
     pub(crate) digest: Digest,
     pub(crate) object: Arc<Object>,
-    /// It is not on the device either.
+    /// Whether the device does not have the object either.
     pub(crate) last_copy: bool,
-    /// Set when its key is removed from now on, and the last sequence number before.
+    /// The flag that a later removal of the key sets, and the last sequence number before.
     pub(crate) fetch: (Overtaken, u64),
 }
 
 impl Core {
-    /// Who subscribes to evictions, and what waits for them.
+    /// Returns the subscription to evictions, and its offers.
     pub(crate) fn evictions(&mut self) -> &mut Evictions {
         &mut self.evictions
     }
 
-    /// Takes the oldest offer that still holds; and how many were dropped so far.
+    /// Takes the oldest offer that is still valid; also returns how many offers were dropped so
+    /// far.
     pub(crate) fn next_evicted(&mut self, id: SubscriptionId) -> (Option<LeftMemory>, u64) {
-        // Nobody notes down any more what is removed.
+        // Removals are no longer recorded.
         if !self.online() {
             self.evictions.unsubscribe(id);
         }
@@ -116,9 +118,10 @@ impl Core {
         (None, self.evictions.dropped(id))
     }
 
-    /// Returns whether `object` is in no place any more; `None` when it is not the present version,
-    /// or a purge concerns it. It is held against purges as a fetch is: the table keeps none for
-    /// its sake, but knows those of what nothing bears, and how far back it is complete.
+    /// Returns whether neither memory nor the device has `object` any more; `None` when it is not
+    /// the current version, or a purge concerns it. Purges are checked as for a fetch: the purge
+    /// table keeps no entries for offers, but remembers purges of labels that no object bears, and
+    /// how far back it is complete.
     fn is_last_copy(&self, digest: &Digest, object: &Object) -> Option<bool> {
         let checked = object.checked.load(Ordering::Relaxed);
         let valid = self.memory.tier.peek(digest).is_none()

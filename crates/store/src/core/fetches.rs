@@ -1,4 +1,4 @@
-//! Fetches under way: so that a removal or a purge overtakes those that began before it.
+//! Fetches under way, so that a removal or a purge overtakes those that began before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::digest::Digest;
 
-/// Set once, when the key was removed after the fetch began.
+/// Set once the key is removed after the fetch began.
 pub(crate) type Overtaken = Arc<AtomicBool>;
 
 /// The flags of running fetches by key.
@@ -21,7 +21,7 @@ impl Fetches {
         Arc::clone(self.running.entry(digest).or_default())
     }
 
-    /// Ends a fetch; `flag` is the one that it was given.
+    /// Ends a fetch; `flag` is the one that [`Fetches::begin`] returned.
     pub(crate) fn end(&mut self, digest: &Digest, flag: &Overtaken) {
         let last = self
             .running
@@ -32,7 +32,7 @@ impl Fetches {
         }
     }
 
-    /// Overtakes the fetches of `digest`, which was removed: what they bring may not be stored.
+    /// Overtakes the fetches of `digest`, which was removed: their results must not be stored.
     pub(crate) fn overtake(&mut self, digest: &Digest) {
         if let Some(flag) = self.running.remove(digest) {
             flag.store(true, Ordering::Release);

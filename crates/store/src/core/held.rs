@@ -1,16 +1,16 @@
-//! What the readers of large objects hold: a body that somebody has begun to read stays readable to
-//! its end, from the version that it began with.
+//! Holds of readers of large objects: once a reader has begun a body, it can read that version to
+//! its end.
 //!
-//! The pieces that a reader has still to read are pinned where they lie, so that eviction passes
-//! them by. When the version is removed, replaced or purged its pieces are dead like any others: no
-//! index entry leads to them, the journal says so, and no restart brings them back. But they are
-//! noted down here first, and who reads already finds them by that until its last byte.
+//! The pieces that a reader has still to read are pinned in place, so that eviction skips them.
+//! When the version is removed, replaced or purged, its pieces die like any others: no index entry
+//! leads to them, the journal says so, and no restart brings them back. But they are recorded here
+//! first, and existing readers find them through that record until the last byte.
 //!
-//! It promises: nobody but a reader that had begun before reads what is dead; all readers together
-//! hold no more than a share of the device ([`Options::held_percent`]), beyond which those are let
-//! down that got on least lately; and none holds anything for longer than a time
-//! ([`Options::held_time`]). Readers whose hold is revoked find what is still alive, as any lookup
-//! does.
+//! Guarantees: only readers that began before read dead pieces. All readers together hold no more
+//! than a share of the device ([`Options::held_percent`]); beyond it, the holds of the readers that
+//! made progress least recently are revoked. No reader holds anything for longer than
+//! [`Options::held_time`]. Readers with a revoked hold find the pieces that are still alive, like
+//! any lookup.
 //!
 //! [`Options::held_percent`]: crate::Options::held_percent
 //! [`Options::held_time`]: crate::Options::held_time
@@ -28,39 +28,40 @@ use crate::memory::memory_tier::Weighed;
 use crate::memory::object::Object;
 use crate::space::Location;
 
-/// The part of the memory tier that dead pieces may take besides, for those who read them.
+/// Divisor of the memory tier: dead pieces may take that share of memory in addition, for their
+/// readers.
 const IN_MEMORY: usize = 16;
 
-/// Revoked holds are reported once in this time.
+/// Minimum time between two reports of revoked holds.
 const REPORT_INTERVAL: Nanos = 10_000_000_000;
 
-/// A reader's number: a later one has a higher.
+/// The number of a reader; later readers have higher numbers.
 pub(crate) type ReaderId = u64;
 
-/// Where a piece is that somebody is going to read.
+/// The location of a held piece.
 pub(super) enum Piece {
     /// On the device, or on its way there: pinned.
     Placed { place: Place, location: Location },
-    /// It was removed before it was ever placed.
+    /// In memory: it was removed before it was placed.
     InMemory(Arc<Object>),
 }
 
 /// A version of an object that is being read.
 #[derive(Default)]
 struct Version {
-    /// Its place among those that hold something on the device.
+    /// Its rank among the versions that hold something on the device.
     rank: Option<Rank>,
-    /// Somebody reads its body, and does not only have it at hand.
+    /// Whether a reader has begun to read its body, rather than only having opened it.
     is_read: bool,
-    /// How many readers are to read on from a piece of this number.
+    /// Number of readers that continue at each piece, by number of the piece.
     readers: BTreeMap<u32, u32>,
     pieces: BTreeMap<u32, Piece>,
-    /// It held too much: nothing more of it is held.
+    /// Whether its hold was revoked: nothing more of it is held.
     revoked: bool,
 }
 
-/// The hold of the lowest is revoked first: versions that nobody reads the body of, then those in
-/// which nobody got on for longest.
+/// Revocation order, lowest first: versions whose body is not being read, then those whose readers
+/// made progress least recently.
 type Rank = (bool, u64);
 
 struct Reader {
@@ -70,58 +71,59 @@ struct Reader {
     begun: Nanos,
 }
 
-/// What is held on one device.
+/// The holds on one device.
 pub(crate) struct Held {
-    /// By the number of the object's version.
+    /// By object id.
     versions: BTreeMap<u64, Version>,
-    /// The oldest first.
+    /// Oldest first.
     readers: BTreeMap<ReaderId, Reader>,
     last: ReaderId,
     /// Versions that hold something on the device.
     holders: BTreeMap<Rank, u64>,
     last_rank: u64,
-    /// How many pieces are held in a cluster: all of it is pinned.
+    /// Number of pieces held in each cluster; a held piece pins all of its cluster.
     clusters: BTreeMap<ClusterId, u32>,
-    /// Bytes of the device that are pinned, and of memory; what they may be.
+    /// Pinned bytes of the device, held bytes of memory, and the maximum of each.
     placed: u64,
     placed_max: u64,
     in_memory: usize,
     in_memory_max: usize,
     time: Nanos,
-    /// Versions whose hold was revoked for want of room, and readers whose was for their duration.
+    /// Number of versions whose hold was revoked for lack of room, and of readers whose hold was
+    /// revoked for its duration.
     revoked: u64,
     timed_out: u64,
-    /// What the last report said, and when it was.
+    /// The numbers in the last report, and its time.
     reported: (HoldsRevoked, Option<Nanos>),
 }
 
-/// How many holds were revoked.
+/// Numbers of revoked holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoldsRevoked {
-    /// Versions, for want of room.
+    /// Versions, for lack of room.
     pub(crate) objects: u64,
-    /// Readers, for having read for too long.
+    /// Readers that took too long.
     pub(crate) transfers: u64,
 }
 
-/// What readers hold on one device.
+/// Figures of the holds on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldStats {
-    /// Readers of large objects.
+    /// Number of readers of large objects.
     pub readers: usize,
-    /// Bytes on the device that wait for them.
+    /// Bytes on the device that are held for them.
     pub bytes: u64,
-    /// Bytes in memory that do.
+    /// Bytes in memory that are held for them.
     pub memory_bytes: usize,
-    /// Versions whose hold was revoked because all together held more than their share.
+    /// Number of versions whose hold was revoked because all holds together exceeded their share.
     pub revoked: u64,
-    /// Readers whose hold was revoked because they took too long.
+    /// Number of readers whose hold was revoked because they took too long.
     pub timed_out: u64,
 }
 
 impl Held {
-    /// Returns what the options allow on a device with these `areas`, beside a memory tier of
-    /// `tier` bytes.
+    /// Creates an empty table with the bounds of the options, for a device with these `areas` and a
+    /// memory tier of `tier` bytes.
     pub(super) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
         let space = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         let placed_max = space * u64::from(options.held_percent) / 100;
@@ -145,14 +147,15 @@ impl Held {
         }
     }
 
-    /// Returns when revoked holds that are not reported yet are to be; `None` without any.
+    /// Returns when revoked holds that are not reported yet are to be reported; `None` when there
+    /// are none.
     pub(super) fn report_due(&self) -> Option<Nanos> {
         let (reported, at) = self.reported;
         let news = (reported.objects, reported.transfers) != (self.revoked, self.timed_out);
         news.then(|| at.map_or(0, |at| at.saturating_add(REPORT_INTERVAL)))
     }
 
-    /// Returns the revoked holds to be reported now.
+    /// Returns the revoked holds to report now.
     pub(super) fn report(&mut self, now: Nanos) -> Option<HoldsRevoked> {
         self.report_due().filter(|due| *due <= now)?;
         let all = HoldsRevoked { objects: self.revoked, transfers: self.timed_out };
@@ -171,7 +174,7 @@ impl Held {
         }
     }
 
-    /// Returns whether somebody reads the version and it may hold more.
+    /// Returns whether the version has readers and may hold more.
     pub(super) fn may_hold(&self, object_id: u64) -> bool {
         self.versions.get(&object_id).is_some_and(|version| !version.revoked)
     }
@@ -182,9 +185,9 @@ impl Held {
         version.is_some_and(|version| version.pieces.contains_key(&number))
     }
 
-    /// Returns the version whose hold is to be revoked so that `object_id` may hold more; `None`
-    /// when that is the lowest, or nobody reads the body of `object_id`: then it holds what there
-    /// is room for.
+    /// Returns the version whose hold must be revoked so that `object_id` may hold more. Returns
+    /// `None` when `object_id` itself ranks lowest, or its body is not being read: then it holds
+    /// only what fits.
     pub(super) fn lower_than(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
         let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
@@ -192,7 +195,7 @@ impl Held {
         (*rank < own).then_some(*lowest)
     }
 
-    /// Returns the bytes that are pinned besides, when a piece is held at this place.
+    /// Returns the additional bytes that are pinned when a piece at this place is held.
     fn cost(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> u64 {
         match cluster {
             Some((cluster, _)) if self.clusters.contains_key(&cluster) => 0,
@@ -209,7 +212,7 @@ impl Held {
         }
     }
 
-    /// Counts it as held no more.
+    /// Counts a piece at this place as no longer held.
     pub(super) fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
         if let Some((cluster, _)) = cluster
             && let Some(count) = self.clusters.get_mut(&cluster)
@@ -241,7 +244,7 @@ impl Held {
         self.holders.insert(rank, object_id);
     }
 
-    /// Notes that the body of `object_id` is being read, and read further.
+    /// Records that a reader of the body of `object_id` made progress.
     fn progressed(&mut self, object_id: u64) {
         let Some(version) = self.versions.get_mut(&object_id) else { return };
         version.is_read = true;
@@ -250,8 +253,8 @@ impl Held {
         }
     }
 
-    /// Moves a reader of `object_id` from piece to piece, or ends it (`None`); returns the pieces
-    /// that nobody is going to read any more.
+    /// Moves a reader of `object_id` from piece `from` to piece `to`, or ends it (`None`). Returns
+    /// the pieces that no reader needs any more.
     fn moved(&mut self, object_id: u64, from: u32, to: Option<u32>) -> Vec<Piece> {
         let Some(version) = self.versions.get_mut(&object_id) else { return Vec::new() };
         if let Some(count) = version.readers.get_mut(&from) {
@@ -274,7 +277,7 @@ impl Held {
         std::mem::replace(&mut version.pieces, wanted).into_values().collect()
     }
 
-    /// Begins to read the version at piece `at`.
+    /// Adds a reader of the version that starts at piece `at`.
     pub(super) fn begin(&mut self, object_id: u64, at: u32, now: Nanos) -> ReaderId {
         self.last += 1;
         self.readers.insert(self.last, Reader { object_id, at, begun: now });
@@ -283,8 +286,8 @@ impl Held {
         self.last
     }
 
-    /// Notes that the reader has read what lies before piece `at`; returns the pieces that nobody
-    /// is going to read any more.
+    /// Records that the reader has read everything before piece `at`; returns the pieces that no
+    /// reader needs any more.
     pub(super) fn read_on(&mut self, id: ReaderId, at: u32) -> Vec<Piece> {
         let Some(reader) = self.readers.get_mut(&id).filter(|reader| reader.at != at) else {
             return Vec::new();
@@ -296,22 +299,22 @@ impl Held {
         done
     }
 
-    /// Notes that the reader reads the body, and does not only have it at hand.
+    /// Records that the reader has begun to read the body, rather than only having opened it.
     pub(super) fn reads_body(&mut self, id: ReaderId) {
         if let Some(reader) = self.readers.get(&id) {
             self.progressed(reader.object_id);
         }
     }
 
-    /// Ends the reader, if its hold was not revoked before; returns the pieces that nobody is
-    /// going to read any more.
+    /// Ends the reader, unless its hold was revoked before; returns the pieces that no reader needs
+    /// any more.
     pub(super) fn end(&mut self, id: ReaderId) -> Vec<Piece> {
         let Some(reader) = self.readers.remove(&id) else { return Vec::new() };
         self.moved(reader.object_id, reader.at, None)
     }
 
-    /// Ends the oldest reader, when it has taken too long; returns the pieces that nobody is going
-    /// to read any more.
+    /// Ends the oldest reader if it has taken too long; returns the pieces that no reader needs any
+    /// more.
     pub(super) fn end_overdue(&mut self, now: Nanos) -> Option<Vec<Piece>> {
         let (id, reader) = self.readers.first_key_value()?;
         if now.saturating_sub(reader.begun) <= self.time {
@@ -322,12 +325,12 @@ impl Held {
         Some(self.end(id))
     }
 
-    /// Returns where the piece is, when it is held.
+    /// Returns the location of the piece if it is held.
     pub(super) fn piece(&self, object_id: u64, number: u32) -> Option<&Piece> {
         self.versions.get(&object_id)?.pieces.get(&number)
     }
 
-    /// Returns whether a piece at this place may be held besides all others.
+    /// Returns whether there is room to hold a piece at this place in addition to all others.
     pub(super) fn has_room(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
         self.placed + self.cost(cluster, location) <= self.placed_max
     }
@@ -358,12 +361,12 @@ impl Held {
         }
     }
 
-    /// Counts a piece in memory as held no more.
+    /// Counts a piece in memory as no longer held.
     pub(super) fn forget_in_memory(&mut self, object: &Arc<Object>) {
         self.in_memory -= object.weight();
     }
 
-    /// Revokes what the readers of a version hold, and returns it.
+    /// Revokes the hold of a version's readers; returns the pieces held.
     pub(super) fn revoke(&mut self, object_id: u64) -> Option<Vec<Piece>> {
         let version = self.versions.get_mut(&object_id)?;
         version.revoked = true;

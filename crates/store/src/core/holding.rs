@@ -1,4 +1,4 @@
-//! Readers of large objects begin, get on and end; what dies is held for them. See [`super::held`].
+//! Tracks the readers of large objects, and holds dying pieces for them. See [`super::held`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use crate::core::state::Core;
 use crate::index::Slot;
 use crate::memory::object::Object;
 
-/// Pieces that are looked up under one lock.
+/// Number of pieces that are looked up under one lock.
 pub(crate) const HELD_STEP: u32 = 512;
 
-/// What a reader finds that is not to be found any more.
+/// A piece that only existing readers can find.
 pub(crate) enum HeldPiece {
-    /// To be read by this plan.
+    /// On the device, to be read by this plan.
     Read(ReadPlan),
-    /// Here.
+    /// In memory.
     Object(Arc<Object>),
 }
 
-/// How far a reader of a large object has come.
+/// The progress of a reader of a large object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderProgress {
-    /// It reads the body, and does not only have it at hand.
+    /// It has begun to read the body, rather than only having opened it.
     ReadsBody,
-    /// It has read what lies before this piece.
+    /// It has read everything before this piece.
     ReadUpTo(u32),
     /// It has ended.
     Ended,
 }
 
 impl Core {
-    /// Begins to read `object` at its first piece; `None` when a piece is missing. Where there is
-    /// room its first pieces stay until the reading of the body begins, which holds all.
+    /// Adds a reader of `object` at its first piece; returns `None` when a piece is missing. As far
+    /// as there is room, the first pieces are held until the reader begins the body, which holds
+    /// all pieces.
     pub(crate) fn open_reader(&mut self, object: &Object, now: Now) -> Option<ReaderId> {
         if !self.has_pieces(object) {
             return None;
@@ -49,7 +50,7 @@ impl Core {
         Some(id)
     }
 
-    /// Begins to read the version at piece `at`, with the progress that is known at once.
+    /// Adds a reader of the version at piece `at`, with progress that is already known.
     pub(crate) fn begin_reading(
         &mut self,
         object_id: u64,
@@ -65,7 +66,7 @@ impl Core {
         id
     }
 
-    /// Notes how far a reader has come.
+    /// Records the progress of a reader.
     pub(crate) fn reader_progressed(&mut self, id: ReaderId, progress: ReaderProgress) {
         let done = match progress {
             ReaderProgress::ReadsBody => {
@@ -86,7 +87,7 @@ impl Core {
         }
     }
 
-    /// Pins the pieces of a version that is being read, as far as they are placed: they stay.
+    /// Holds the pieces of a version that is being read by pinning those that are placed.
     pub(crate) fn hold(&mut self, object_id: u64, pieces: Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
@@ -98,7 +99,7 @@ impl Core {
         }
     }
 
-    /// Holds a piece that is about to die for those who read its version.
+    /// Holds a piece that is about to die, for the readers of its version.
     pub(super) fn hold_dying(&mut self, object_id: u64, number: u32) {
         if self.held.has(object_id, number) {
             return;
@@ -117,7 +118,7 @@ impl Core {
         self.place_at(slot.position).is_some()
     }
 
-    /// Holds a piece in its place. False when the version may hold no more.
+    /// Holds a piece in its place. Returns false when the version may hold no more.
     fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
         let Some(place) = self.place_at(slot.position) else { return true };
         if !self.held.may_hold(object_id) {
@@ -139,13 +140,13 @@ impl Core {
         true
     }
 
-    /// Returns the cluster that `place` lies in, and its bytes.
+    /// Returns the cluster that `place` lies in, and the cluster's size in bytes.
     fn cluster_held(&self, place: Place) -> Option<(ClusterId, u32)> {
         let cluster = self.space.cluster_of(&self.areas, place.position)?;
         Some((cluster, self.areas.cluster_size))
     }
 
-    /// Revokes what the readers of a version hold.
+    /// Revokes the hold of a version's readers.
     fn revoke(&mut self, object_id: u64) {
         if let Some(pieces) = self.held.revoke(object_id) {
             self.release_held(pieces);
@@ -170,8 +171,8 @@ impl Core {
         }
     }
 
-    /// Finds piece `number` of a version that somebody reads and that is not to be found any more;
-    /// `None` when it is not held. The plan is pinned like any other.
+    /// Finds piece `number` of a version that only existing readers can find; `None` when it is not
+    /// held. A plan is pinned like any other.
     pub(crate) fn find_held(&mut self, object_id: u64, number: u32) -> Option<HeldPiece> {
         if !self.online() {
             return None;

@@ -1,4 +1,4 @@
-//! Insertion: an object becomes visible, its record gets a place.
+//! Insertion: makes an object visible and gives its record a place.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,23 +28,23 @@ use crate::purge::purges::Validity;
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
-/// So many objects that wait for a place are passed over in search of others that may leave
-/// memory. There may be none, where memory is smaller than what waits.
+/// Maximum number of staged objects that are skipped in search of others that may leave memory.
+/// There may be no others, if memory is smaller than the staged objects.
 const KEPT_AT_ONCE: u32 = 64;
 
 impl Core {
-    /// Begins a fetch of `digest`: returns the flag that is set when it is overtaken, and the last
-    /// sequence number before it.
+    /// Begins a fetch of `digest`. Returns the flag that is set when the fetch is overtaken, and
+    /// the last sequence number before it.
     pub(crate) fn begin_fetch(&mut self, digest: Digest) -> (Overtaken, u64) {
         (self.fetches.begin(digest), self.sequence)
     }
 
-    /// Ends a fetch, or an insertion of what it brought.
+    /// Ends a fetch, or the insertion of its result.
     pub(crate) fn end_fetch(&mut self, digest: &Digest, flag: &Overtaken) {
         self.fetches.end(digest, flag);
     }
 
-    /// Begins to write an object that was fetched: returns the number of its version.
+    /// Begins to write a fetched object; returns the id of the new version.
     pub(crate) fn begin_writing(
         &mut self,
         fetched: &Fetched,
@@ -61,8 +61,9 @@ impl Core {
         Ok(self.sequence)
     }
 
-    /// Returns whether what was fetched for the key of `digest` is to be stored (asked once per
-    /// fetch). What takes the place of something stored always is: else the old version would stay.
+    /// Returns whether the object fetched for the key of `digest` should be stored (called once per
+    /// fetch). An object that replaces a stored one is always admitted; otherwise the old version
+    /// would stay.
     pub(crate) fn admits(&mut self, digest: &Digest) -> bool {
         if self.admission.admits_all() {
             return true;
@@ -74,7 +75,7 @@ impl Core {
         seen || stored
     }
 
-    /// Makes `new` visible, in place of what was under its digest.
+    /// Makes `new` visible, replacing any object of the same digest.
     pub(crate) fn try_insert(&mut self, new: NewObject, now: Now) -> TryInsert {
         if !self.online() {
             return TryInsert::Refused(Refusal::Offline);
@@ -101,8 +102,8 @@ impl Core {
                     self.wake_background();
                     return TryInsert::Wait(new);
                 }
-                // Memory gives up no faster than the device takes. Half of the room is more than
-                // the open cluster, so something waits that is about to be written.
+                // Memory evicts no faster than the device writes. Half of the limit is more than
+                // the open cluster, so some other records are about to be written.
                 if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
                     self.space.expedite();
                     self.wake_background();
@@ -115,7 +116,7 @@ impl Core {
                 self.shrink_tier(now);
                 if is_staged {
                     self.stage(digest, &new.record.header, new.record.len(), now);
-                    // When what waits is to be written it knows from the first of it.
+                    // The background knows the deadline from the first staged object.
                     if self.seen_by_background() != before || !self.staging_is_expected() {
                         self.wake_background();
                     }
@@ -131,7 +132,7 @@ impl Core {
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
         let object = self.place(new.record, now);
-        // Pieces are new by name: nothing older can come back in their place.
+        // Pieces have new digests: nothing older can reappear in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         let enters_memory = new.home != Home::Disk && self.worth_keeping(&object);
         if enters_memory && self.memory_takes(now) {
@@ -143,7 +144,7 @@ impl Core {
         TryInsert::Done(done)
     }
 
-    /// Makes `new` visible in memory alone.
+    /// Makes `new` visible in memory only.
     fn insert_in_memory(&mut self, new: NewObject, now: Now) -> TryInsert {
         let object = Arc::new(Object::from_record(&new.record, None));
         object.checked.store(self.sequence, Ordering::Relaxed);
@@ -163,14 +164,14 @@ impl Core {
         TryInsert::Done(done)
     }
 
-    /// Returns what an insertion may change and the background must know of at once: facts for the
-    /// journal, and bytes for the device.
+    /// Returns the figures whose change by an insertion the background must learn of at once:
+    /// journal facts noted, and bytes to write.
     fn seen_by_background(&self) -> (JournalPosition, usize) {
         (self.journal.now(), self.space.unwritten_bytes())
     }
 
-    /// Returns whether nothing leaves the staging yet, and the background knows when something
-    /// will: an earlier object waits there.
+    /// Returns whether no object leaves the staging yet, and the background knows when one will
+    /// because an earlier object waits there.
     fn staging_is_expected(&self) -> bool {
         !self.maintenance.draining
             && self.memory.staging.as_ref().is_some_and(LocalityStaging::is_expected)
@@ -180,9 +181,9 @@ impl Core {
         self.memory.staging.as_ref().is_some_and(LocalityStaging::is_stuck)
     }
 
-    /// Returns whether `record` lives in memory only until it leaves it. What would sweep memory
-    /// does not, and the head of such an object is worth little without its pieces: all go out at
-    /// once.
+    /// Returns whether `record` stays in memory only until it is evicted from it. Objects so large
+    /// that they would sweep memory do not; since a head is worth little without its pieces, all of
+    /// such an object is written at once.
     fn written_late(&self, record: &Record) -> bool {
         let header = &record.header;
         let in_pieces = header.piece_size > 0;
@@ -190,7 +191,7 @@ impl Core {
             && !(in_pieces && header.object_len > self.tier_share_max())
     }
 
-    /// Removes what is under the digest of `record`, in whose place that comes.
+    /// Removes the version that `record` replaces.
     fn supersede(&mut self, record: &Record) {
         if record.header.kind == RecordKind::Object {
             self.counters.insertions += 1;
@@ -214,7 +215,7 @@ impl Core {
         }
     }
 
-    /// Makes sure of a place in the open cluster.
+    /// Makes sure of a place in the open cluster; opens another cluster if needed.
     fn make_room_in_cluster(&mut self, len: usize, now: Now) -> Room {
         if self.space.appender().has_room(&self.areas, len) {
             return Room::Ready;
@@ -234,7 +235,7 @@ impl Core {
         Room::Ready
     }
 
-    /// Gives `record` the next sequence number and a place, and enters it into the index.
+    /// Gives `record` the next sequence number and a place, and inserts it into the index.
     pub(super) fn place(&mut self, mut record: Record, now: Now) -> Arc<Object> {
         self.sequence += 1;
         record.header.sequence = self.sequence;
@@ -281,7 +282,8 @@ impl Core {
         position
     }
 
-    /// Declares dead what an insertion into the index pushed out: nothing leads to it any more.
+    /// Declares dead the records that an insertion into the index displaced, because no entry leads
+    /// to them any more.
     pub(super) fn retire(&mut self, inserted: Inserted) {
         for slot in inserted.old.into_iter().chain(inserted.displaced) {
             self.mark_dead(slot);
@@ -293,8 +295,7 @@ impl Core {
         self.counters.index_displaced += u64::from(lost);
     }
 
-    /// Replaces the metadata of the version with sequence number `sequence` (and, in memory only,
-    /// of the very object `of`).
+    /// Replaces the metadata of version `of`; in memory only, of exactly that object.
     pub(crate) fn try_replace_meta(
         &mut self,
         of: &Arc<Object>,
@@ -315,7 +316,7 @@ impl Core {
         }
         let slot = self.index.get(&digest);
         let resident = self.memory.tier.peek(&digest);
-        // It may have been placed since the caller found it.
+        // The object may have been placed since the caller found it.
         let placed = resident.filter(|resident| {
             of.place.is_none() && resident.object.header.object_id == of.header.object_id
         });
@@ -350,7 +351,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Appends a metadata record for the object record of `slot`. `Ok(false)`: no room now.
+    /// Appends a metadata record for the object record of `slot`. Returns `Ok(false)` when there is
+    /// no room now.
     fn place_meta(
         &mut self,
         of: &Arc<Object>,
@@ -380,8 +382,9 @@ impl Core {
         let position = self.append(&record, slot.position, of.header.sequence, now);
         let meta_slot = Slot { position, class, refreshed: false };
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
-        // An older metadata record is superseded by its sequence number alone: were it dead while
-        // this one is lost in a crash, the object would go back to metadata older still.
+        // An older metadata record is superseded only by its sequence number. If it were declared
+        // dead and this one were then lost in a crash, the object would go back to even older
+        // metadata.
         self.retire(Inserted { old: None, ..inserted });
         self.note_refresh(slot.position, inserted.old);
         self.note_labels(of, meta, position);
@@ -390,8 +393,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Lets go of what the memory tier has too much; what is dirty is grouped and placed (C11). It
-    /// stays for a while when there is no room for it: see [`Core::write_group`].
+    /// Evicts the excess of the memory tier; dirty objects are grouped and placed (C11). They stay
+    /// for a while when there is no room for them, see [`Core::write_group`].
     pub(super) fn shrink_tier(&mut self, now: Now) {
         let groups = self.counters.groups;
         let mut kept = 0;
@@ -421,8 +424,9 @@ impl Core {
         }
     }
 
-    /// Groups what is cold into several clusters at a time (2.5.1 of the UCFS paper), which are
-    /// written side by side: until so many groups were written in all, as long as they are full.
+    /// Writes more groups of cold objects into clusters that are written side by side (section
+    /// 2.5.1 of the UCFS paper): until `until` groups were written in total, as long as the groups
+    /// are full.
     fn write_more_groups(&mut self, until: u64, now: Now) {
         while self.counters.groups < until {
             let slack = u64::from(self.options.group_slack);
@@ -435,9 +439,10 @@ impl Core {
         }
     }
 
-    /// Writes a group from the old end of memory, into clusters of its own. Without a place for
-    /// it now, `victim`, the least recently used object, stays: insertions wait then, and reads
-    /// leave nothing in memory. Without one for good it is given up. False when it stays.
+    /// Writes a group from the old end of memory into clusters of its own. If there is no place for
+    /// it now, `victim`, the least recently used object, stays; insertions then wait, and reads
+    /// leave nothing in memory. If there will never be one, `victim` is dropped. Returns false when
+    /// it stays.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) -> bool {
         let full = match &self.space {
             Space::Clusters(space) => space.table.count(State::Free) == 0,
@@ -464,7 +469,8 @@ impl Core {
         true
     }
 
-    /// Writes the objects out, as far as there is room. False when nothing was written.
+    /// Writes the objects to the device as far as there is room. Returns false when nothing was
+    /// written.
     fn write_members(&mut self, members: &[Digest], now: Now) -> bool {
         self.begin_cluster();
         let written = members.iter().take_while(|digest| self.write_out(digest, now)).count();
@@ -475,8 +481,8 @@ impl Core {
         written > 0
     }
 
-    /// Gives what is placed next a cluster of its own (2.4.2 of the UCFS paper: the write buffer is
-    /// a whole number of clusters).
+    /// Makes the next record start a new cluster (section 2.4.2 of the UCFS paper: the write buffer
+    /// is a whole number of clusters).
     pub(super) fn begin_cluster(&mut self) {
         if self.space.has_clusters() && self.space.appender().begun() {
             self.space.seal(&self.areas);
@@ -507,11 +513,11 @@ impl Core {
         grouping::choose(&candidates, sizes)
     }
 
-    /// Moves a dirty object out of memory into the open cluster. False when it has no place: it
-    /// stays.
+    /// Moves a dirty object from memory into the open cluster. Returns false when there is no place
+    /// for it, and it stays.
     pub(super) fn write_out(&mut self, digest: &Digest, now: Now) -> bool {
         let Some(resident) = self.memory.tier.peek(digest) else { return true };
-        // What is placed passes for younger than all purges before it.
+        // A placed record counts as younger than all purges before it.
         let object = Arc::clone(&resident.object);
         if self.validity(&object) != Validity::Valid {
             self.remove_resident(digest);
@@ -530,12 +536,12 @@ impl Core {
         true
     }
 
-    /// Gives a dirty object a place and keeps it in memory as a clean copy of what is there. False
-    /// when it has no place: it stays dirty.
+    /// Gives a dirty object a place and keeps it in memory as a clean copy. Returns false when
+    /// there is no place for it, and it stays dirty.
     pub(super) fn place_resident(&mut self, digest: &Digest, now: Now) -> bool {
         let Some(resident) = self.memory.tier.peek(digest) else { return true };
         let (object, references) = (Arc::clone(&resident.object), resident.accesses);
-        // What is placed passes for younger than all purges before it.
+        // A placed record counts as younger than all purges before it.
         if self.validity(&object) != Validity::Valid {
             self.remove_resident(digest);
             return true;
@@ -550,8 +556,8 @@ impl Core {
         true
     }
 
-    /// Writes every dirty object out (orderly stop, C13), neighbours behind one another. False
-    /// when room is missing: try again.
+    /// Writes every dirty object to the device (orderly stop, C13), in order of group. Returns
+    /// false when room is missing: try again.
     pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
         let mut dirty: Vec<(u64, Digest)> = self
             .memory

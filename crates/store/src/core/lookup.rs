@@ -1,4 +1,4 @@
-//! Lookups: what is found in memory, and what must be read from where.
+//! Lookups: find objects in memory, and plan the reads of those on the device.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use crate::read::window::{DistanceBand, Memory};
 use crate::space::Location;
 use crate::space::slots::SlotSpace;
 
-/// Cuts at most `most` bytes of `bounds` around a record in it, in whole granules from its begin
-/// on; the record is never cut.
+/// Returns a part of `bounds` around `record`, of at most `most` bytes, in whole granules from the
+/// start of `bounds`. The record is never cut.
 fn within(bounds: Extent, record: Extent, most: u64, granule: u64) -> Extent {
     let before = record.offset - bounds.offset;
     let room = most.saturating_sub(record.len);
@@ -36,9 +36,10 @@ fn within(bounds: Extent, record: Extent, most: u64, granule: u64) -> Extent {
 }
 
 impl Core {
-    /// Looks for what `request` asks for; `now` is in unix seconds. For a request counts at once
-    /// what that settles, which is nothing or an object in memory that is not in pieces. True when
-    /// no more is to be counted; the others are when they have been read ([`Counted::Lookup`]).
+    /// Looks up the record of `request`; `now` is in unix seconds. Counts a client request at once
+    /// if its result is settled: a miss, or an object in memory that is not in pieces. The returned
+    /// flag is true when nothing is left to count; other requests are counted after their reads
+    /// ([`Counted::Lookup`]).
     ///
     /// [`Counted::Lookup`]: crate::core::Counted::Lookup
     pub(crate) fn find(
@@ -55,7 +56,7 @@ impl Core {
             return (finding, false);
         }
         let settled = match &finding {
-            // Its caller goes on to another tier.
+            // The caller goes on to another tier.
             Finding::Nothing if request.options.memory_only() => return (finding, true),
             Finding::Nothing => Some(None),
             Finding::Object(object, source) => {
@@ -69,9 +70,9 @@ impl Core {
         (finding, settled.is_some())
     }
 
-    /// Looks for the object that `request` asks for in the memory tier alone, and takes it as
-    /// [`Core::find`] does if its body is in its record. Else it leaves no trace, and says whether
-    /// there may be something all the same.
+    /// Looks up the object of `request` in the memory tier only, and returns it like [`Core::find`]
+    /// if its body is in its record. Otherwise it leaves no trace, and returns whether the object
+    /// may be elsewhere.
     pub(crate) fn glance(&mut self, request: &LookupRequest<'_>, now: u32) -> Glanced {
         let LookupRequest { digest, expected, .. } = *request;
         if self.health == Health::Offline {
@@ -109,7 +110,7 @@ impl Core {
         if let Some(finding) = self.find_resident(request, now) {
             return finding;
         }
-        // What recovery has found so far may have been superseded by what it has not.
+        // Records found by recovery so far may be superseded by others that it has not found.
         if self.space.slots().is_some_and(SlotSpace::assembling) {
             return Finding::Nothing;
         }
@@ -149,7 +150,8 @@ impl Core {
         }
     }
 
-    /// Returns what the memory tier has under the digest; `None` when that is nothing.
+    /// Returns the memory tier's result for the request; `None` when the tier does not have the
+    /// digest.
     fn find_resident(&mut self, request: &LookupRequest<'_>, now: u32) -> Option<Finding> {
         let LookupRequest { digest, expected, options, .. } = *request;
         let exclusive = options.is_exclusive();
@@ -168,7 +170,7 @@ impl Core {
         Some(Finding::Object(object, Source::Ram))
     }
 
-    /// Returns the piece that is looked for, when it is on its way to somebody else.
+    /// Returns the expected piece if it is being sent to another reader.
     fn piece_in_transit(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
         match expected {
             Expected::Piece => {
@@ -178,8 +180,8 @@ impl Core {
         }
     }
 
-    /// Returns the object of `slot` when its record still waits to be written. Its replaced
-    /// metadata, if any, came later and wait as well.
+    /// Returns the object of `slot` if its record still waits to be written. Its replaced metadata,
+    /// if any, are newer and wait as well.
     fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
         let record = self.space.unwritten(slot.position)?;
         let object = Object::from_record(record, self.place_at(slot.position));
@@ -203,7 +205,7 @@ impl Core {
         self.space.pin(&self.areas, slot.position);
         let Location { extent: record, split } = self.space.locate(&self.areas, slot);
         let (extent, surroundings) = match split {
-            // What comes along would enter memory.
+            // Read-ahead would enter memory.
             None if options.is_exclusive() => {
                 self.reads.count_exact();
                 (record, None)
@@ -216,7 +218,7 @@ impl Core {
         };
         let window = match (surroundings, expected) {
             (Some(_), _) => Some(self.reads.begin_window(record, extent)),
-            // Who wants the same piece waits for it.
+            // Other readers of the same piece wait for this read.
             (None, Expected::Piece) if split.is_none() => Some(self.reads.begin_read(extent)),
             (None, _) => None,
         };
@@ -243,8 +245,8 @@ impl Core {
         Some(plan)
     }
 
-    /// Returns whether what has a record of this kind and of `len` bytes enters memory when it is
-    /// read for a request.
+    /// Returns whether an object with a record of this kind and `len` bytes enters memory when it
+    /// is read for a request.
     pub(super) fn enters_memory(&mut self, digest: &Digest, kind: RecordKind, len: usize) -> bool {
         let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest, kind);
@@ -254,16 +256,16 @@ impl Core {
         keep
     }
 
-    /// Lets the object of `digest` enter memory when it is read next: it leaves memory, where it
-    /// was asked for, or is read for its own sake.
+    /// Makes the object of `digest` enter memory when it is read next. Called for a requested
+    /// object that leaves memory, and for a neighbour that is read on purpose.
     pub(super) fn expect(&mut self, digest: &Digest) {
         if let Some(doorkeeper) = &mut self.memory.doorkeeper {
             doorkeeper.seen(digest, RecordKind::Object);
         }
     }
 
-    /// Plans the read that brings to memory what surrounds the record of `digest` on the device: at
-    /// most `most` bytes. `None` when it is not there, or lies in several runs.
+    /// Plans a read of the surroundings of the record of `digest`, of at most `most` bytes. Returns
+    /// `None` when the record is not on the device, or lies in several runs.
     pub(crate) fn plan_around(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
         if !self.online() || self.space.slots().is_some_and(SlotSpace::assembling) {
             return None;
@@ -300,15 +302,15 @@ impl Core {
         })
     }
 
-    /// Returns the read under way, for another record, that brings that of `slot` along. None
-    /// brings what lies in several runs.
+    /// Returns the read under way for another record that brings the record of `slot` along. There
+    /// is none for a record in several runs.
     fn covering_window(&self, slot: Slot) -> Option<WindowId> {
         self.place_at(slot.position)?;
         let Location { extent, split } = self.space.locate(&self.areas, slot);
         if split.is_some() { None } else { self.reads.covering(extent) }
     }
 
-    /// Chooses how much is read for a record: the read unit.
+    /// Chooses the extent to read for a record, by the read unit.
     fn choose_extent(
         &mut self,
         slot: Slot,
@@ -316,7 +318,7 @@ impl Core {
         expected: Expected<'_>,
     ) -> (Extent, Option<Surroundings>) {
         let bounds = match (self.options.read_unit, expected) {
-            // The pieces of a large object are no neighbours of one another in time.
+            // Pieces of a large object are not used at about the same time, as neighbours are.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
             (ReadUnit::Auto, _) => {
                 let runs = self.writes_runs();
@@ -338,7 +340,7 @@ impl Core {
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
         };
-        // An exact index does not know how long a record is: the first one's extent is its cluster.
+        // An exact index does not hold the length of a record: `record` is then its whole cluster.
         if extent == record && extent != bounds {
             self.reads.count_exact();
             return (record, None);
@@ -351,7 +353,7 @@ impl Core {
         (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
     }
 
-    /// Returns what `extent` is, which holds the record at `position`.
+    /// Returns the scope of `extent`, which holds the record at `position`.
     fn scope_of(&self, position: u32, extent: Extent) -> Scope {
         match self.space.cluster_of(&self.areas, position) {
             Some(cluster) if extent == self.areas.cluster(cluster) => Scope::Cluster(cluster),
@@ -360,15 +362,14 @@ impl Core {
         }
     }
 
-    /// Returns what is known of earlier reads that took something along, and of the price of its
-    /// room.
+    /// Returns the hits on earlier read-ahead, and the price of the memory that read-ahead takes.
     fn space_price(&self) -> Memory {
         let memory = self.memory.tier.space_price();
         let ahead = self.reads.ahead();
         if ahead.capacity() == 0 {
             return memory;
         }
-        // What is kept apart takes no room from the tier: nothing is lost there for it.
+        // Read-ahead that is kept apart takes no memory from the tier, so no hits are lost there.
         let mut band_hits = memory.band_hits;
         band_hits.iter_mut().zip(&ahead.band_hits).for_each(|(all, ahead)| *all += ahead);
         Memory { band_hits, cold_hits: 0, ..memory }
@@ -389,11 +390,11 @@ impl Core {
         Some(MetaPlan::Read { position: slot.position, place, location })
     }
 
-    /// Takes in the plan's record, which was read and is what was wanted, and what `scan` says lies
-    /// beside it in the `bytes` that were read. The object enters memory, if it is to, unless it
-    /// was removed or superseded meanwhile. False when a purge has made it dead. The neighbours are
-    /// those that are to be verified and taken in ([`Core::prefetch`]): none when they are kept as
-    /// they were read.
+    /// Completes a plan whose record was read and is the expected one; `scan` lists its neighbours
+    /// in `bytes`. The object enters memory if the plan says so, unless it was removed or
+    /// superseded meanwhile. Returns false when a purge has made it dead. Also returns the
+    /// neighbours to verify and pass to [`Core::prefetch`]: none when they are kept as they were
+    /// read.
     pub(crate) fn loaded(
         &mut self,
         plan: &ReadPlan,
@@ -410,8 +411,8 @@ impl Core {
         (lives, neighbours)
     }
 
-    /// Takes in what was read around a record for its neighbours' sake: the record itself is not
-    /// looked at. Returns those, as [`Core::loaded`].
+    /// Completes a plan that read the surroundings of a record for its neighbours; the record
+    /// itself is ignored. Returns the neighbours, like [`Core::loaded`].
     pub(crate) fn neighbours_read(
         &mut self,
         plan: &ReadPlan,
@@ -439,15 +440,16 @@ impl Core {
         true
     }
 
-    /// Returns whether memory takes anything in: not while it has more than its share already,
-    /// which waits for room on the device.
+    /// Returns whether memory accepts objects: not while it exceeds its share, because it waits for
+    /// room on the device.
     pub(super) fn memory_takes(&mut self, now: Now) -> bool {
         self.shrink_tier(now);
         self.memory.tier.excess() == 0
     }
 
-    /// Keeps `object`, read from the device, in memory if it is still the current one and its
-    /// metadata are those at `meta`, or its own. The caller shrinks the tier afterwards.
+    /// Keeps `object`, read from the device, in memory if it is still the current version with the
+    /// metadata at `meta`, or with its own when `meta` is `None`. The caller shrinks the tier
+    /// afterwards.
     pub(super) fn keep(
         &mut self,
         digest: Digest,
@@ -467,8 +469,8 @@ impl Core {
         self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
-    /// Returns whether memory is the place for it: it fits, and is not a part of something so large
-    /// that it would sweep everything else out.
+    /// Returns whether the object may be kept in memory: it fits, and is not a piece of an object
+    /// so large that it would sweep the tier.
     pub(super) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
         use crate::memory::memory_tier::Weighed;
         let scan = object.header.kind == RecordKind::Piece
@@ -476,7 +478,7 @@ impl Core {
         !scan && self.memory.tier.fits(object.weight())
     }
 
-    /// Returns the cluster in which an object lives.
+    /// Returns the cluster that an object lies in.
     pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
         object.place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
     }
@@ -506,7 +508,7 @@ impl Core {
         }
     }
 
-    /// Notes that the plan's reads ended without the wanted record, and why.
+    /// Completes a plan whose reads ended without the expected record, for the reason `why`.
     pub(crate) fn read_failed(&mut self, plan: &ReadPlan, why: ReadFailure) {
         if let Some(window) = plan.window {
             self.reads.end_window(window);
@@ -519,7 +521,7 @@ impl Core {
         }
     }
 
-    /// Unpins what the plan pinned: its reads have ended.
+    /// Unpins the records that the plan pinned: its reads have ended.
     fn unpin(&mut self, plan: &ReadPlan) {
         if let Some(timing) = plan.timing {
             self.reads.measured(timing);

@@ -1,4 +1,4 @@
-//! What the background does next: writes, evictions, flushes, checkpoints. Decisions only.
+//! Decides the next step of the background: writes, evictions, flushes, checkpoints.
 
 use device::{Extent, Nanos};
 
@@ -20,19 +20,20 @@ use crate::space::cluster_table::State as ClusterState;
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;
-/// Share of the index's slots above which clusters are given up although there is room.
+/// Load of the index above which clusters are evicted even if there is room.
 const INDEX_LOAD_MAX: f64 = 0.95;
-/// Share of the index's slots above which it counts as full for what is admitted: as far below as
-/// makes that no cluster that was given up for it lets in whatever comes.
+/// Load of the index above which it counts as full for admission. It is so far below
+/// [`INDEX_LOAD_MAX`] that evicting clusters for the index does not make admission accept every
+/// object.
 const INDEX_LOAD_FULL: f64 = 0.90;
-/// One eviction gives up a share of the clusters, so that sweeping the index for it costs little
-/// for each of their records.
+/// Divisor of the number of clusters that are evicted at once, so that the cost of sweeping the
+/// index is spread over many records.
 const EVICTED_AT_ONCE: u32 = 128;
-/// Clusters that wait for their summaries to be read at most.
+/// Maximum number of clusters that wait for their summaries to be read.
 const LEARNT_AT_ONCE: usize = 16;
-/// Buckets of the index that are swept under one lock.
+/// Number of index buckets that are swept under one lock.
 const SWEEP_STEP: usize = 4096;
-/// Nanoseconds between two looks for clusters that nobody has used for long, on an idle store.
+/// Nanoseconds between two searches for clusters that were not used for long, on an idle store.
 const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 
 impl Core {
@@ -52,17 +53,17 @@ impl Core {
         if self.journal.checkpoint_due() {
             return Task::Checkpoint;
         }
-        // Those who wait for the journal come first, but not again and again before all else.
+        // Tasks that wait for the journal come first, but not repeatedly before everything else.
         let wanted = self.wanted_sync();
         let first = !std::mem::take(&mut self.maintenance.synced);
         if let Some(sync) = wanted.filter(|_| first) {
             self.maintenance.synced = true;
             return sync;
         }
-        // Before the writes, which may never end while clients store.
+        // Before the writes, which may never end while clients store objects.
         let in_slots = !self.space.has_clusters();
         let more = in_slots && self.evict_overfull();
-        // Each cluster that is opened has the journal written: there it is never far behind.
+        // Opening a cluster makes the journal be written, so with clusters it is never far behind.
         if in_slots && let Some(sync) = self.overdue_sync(now.monotonic) {
             self.maintenance.facts_since = None;
             return sync;
@@ -96,7 +97,7 @@ impl Core {
         }
     }
 
-    /// Takes in how a step of the background has ended.
+    /// Applies the result of a step of the background.
     pub(crate) fn complete(&mut self, completed: Completed) {
         match completed {
             Completed::Write(job, Some(requests)) => self.written(&job, requests),
@@ -117,7 +118,7 @@ impl Core {
         }
     }
 
-    /// Returns whether room is wanted and waits for nothing but the journal.
+    /// Returns whether room is needed and waits only for the journal.
     fn space_waits_for_journal(&self) -> bool {
         match &self.space {
             Space::Clusters(space) => {
@@ -128,7 +129,7 @@ impl Core {
         }
     }
 
-    /// Returns the journal write that somebody waits for.
+    /// Returns the journal write that a task waits for.
     fn wanted_sync(&self) -> Option<Task> {
         let logged = self.purge_log.as_ref().map_or(u64::MAX, PurgeLog::durable);
         let durable = self.journal.durable() < self.maintenance.flush_wanted
@@ -164,19 +165,19 @@ impl Core {
         }
     }
 
-    /// Returns the journal write, or flush, for which it is time though nobody waits.
+    /// Returns the journal write or flush that is due even if no task waits for it.
     fn overdue_sync(&mut self, now: Nanos) -> Option<Task> {
         let (facts, flush) = self.sync_due(now);
         if flush.is_some_and(|due| due <= now) {
             return Some(Task::Sync { durable: true });
         }
-        // In slots no insertion waits for what has nothing to do with it: facts may become many.
+        // With slots, an insertion waits only for facts of its own key, so facts may accumulate.
         let many = !self.space.has_clusters() && self.journal.fills_a_write();
         let due = facts.is_some_and(|due| due <= now) || many;
         due.then_some(Task::Sync { durable: false })
     }
 
-    /// Returns when the facts that wait must be written, and when the device flushed.
+    /// Returns when the pending facts must be written, and when the device must be flushed.
     fn sync_due(&mut self, now: Nanos) -> (Option<Nanos>, Option<Nanos>) {
         let facts = self.journal.now() > self.journal.written();
         if !facts {
@@ -203,7 +204,7 @@ impl Core {
                 [self.space.deadline(self.bound()), gathered].into_iter().flatten().min()
             })
             .flatten();
-        // Hours are counted: looking every hour is enough.
+        // The age is counted in hours, so one search each hour is enough.
         let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);
         let due = [facts_due, flush_due, write_due, one_timers, self.held.report_due()];
         Task::Idle(due.into_iter().flatten().min())
@@ -221,7 +222,7 @@ impl Core {
         (low, (low + more).min(most.max(2)))
     }
 
-    /// Returns whether there is room that nothing has to go for.
+    /// Returns whether there is room without evicting anything.
     pub(super) fn has_unused_room(&self) -> bool {
         match &self.space {
             Space::Clusters(space) => {
@@ -248,7 +249,7 @@ impl Core {
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
         let wanted = self.clusters_wanted();
-        // Until recovery has ended the index does not know all that a cluster holds.
+        // Until recovery has ended, the index does not know all records of a cluster.
         let sweeps = self.recovering.is_none()
             && self.options.write_policy == WritePolicy::OnInsert
             && self.index.can_sweep();
@@ -265,7 +266,7 @@ impl Core {
         Some(Task::Again)
     }
 
-    /// Pins and returns at most so many clusters, those that are missed least.
+    /// Pins and returns at most `most` clusters, the least valuable ones.
     fn victims(&mut self, most: u32) -> Vec<ClusterId> {
         let mut victims = Vec::new();
         while (victims.len() as u32) < most
@@ -277,7 +278,7 @@ impl Core {
         victims
     }
 
-    /// Gives up `victims`, which are pinned.
+    /// Drops `victims`, which are pinned, and begins the sweep of their index entries.
     fn begin_sweep(&mut self, victims: Vec<ClusterId>) {
         if victims.is_empty() {
             return;
@@ -285,8 +286,8 @@ impl Core {
         let mut bits = vec![0_u64; self.areas.clusters.div_ceil(64) as usize];
         for victim in &victims {
             bits[*victim as usize / 64] |= 1 << (victim % 64);
-            // First of all: what is removed or superseded from now on may have had a record there
-            // that nothing leads to any more.
+            // First of all: an object that is removed or superseded from now on may have had a
+            // record there that no index entry leads to any more.
             self.counters.evicted_clusters += 1;
             self.drop_cluster(*victim);
         }
@@ -294,8 +295,8 @@ impl Core {
         self.maintenance.sweep = Some(Sweep { victims, bits });
     }
 
-    /// Notes that something in `cluster` was asked for of which it is not known what it lies
-    /// beside: it is found out, unless much else is.
+    /// Notes that an object in `cluster` was requested whose run is not known. The cluster's
+    /// summary will be read, unless many others wait.
     pub(super) fn want_runs(&mut self, cluster: ClusterId) {
         let wanted = &mut self.maintenance.unlearned;
         if wanted.len() < LEARNT_AT_ONCE && !wanted.contains(&cluster) {
@@ -314,7 +315,7 @@ impl Core {
         Some(Task::Learn { cluster, incarnation, extent: self.areas.cluster(cluster) })
     }
 
-    /// Takes in the summary of a cluster, if it has one.
+    /// Applies the summary of a cluster, if it has one.
     fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
         if self.space.table_mut().unpin(cluster) {
             self.wake_waiters();
@@ -329,12 +330,12 @@ impl Core {
             cluster,
             incarnation,
             extent: self.areas.cluster(cluster),
-            // What recovery has not met yet may be what a dead record had superseded.
+            // A record that recovery has not found yet may be one that a dead record superseded.
             all_dead: self.recovering.is_none() && self.space.table().is_all_dead(cluster),
         }
     }
 
-    /// Returns a cluster that goes whether or not room is wanted.
+    /// Returns a cluster to evict whether or not room is needed.
     fn spent_cluster(&mut self, now: Now) -> Option<ClusterId> {
         if let Some(cluster) = self.space.table().most_dead() {
             return Some(cluster);
@@ -344,7 +345,7 @@ impl Core {
         Some(cluster)
     }
 
-    /// Returns how many clusters are to go for room.
+    /// Returns how many clusters to evict for room.
     fn clusters_wanted(&mut self) -> u32 {
         let (low, high) = self.reserve();
         let free = self.space.nearly_free();
@@ -353,19 +354,20 @@ impl Core {
         } else if free >= high {
             self.maintenance.refilling = false;
         }
-        // A full index gives up entries here and there; rather give up the cluster that is missed
-        // least (UCFS, section 2.3.2).
+        // A full index would displace arbitrary entries; evict the least valuable cluster instead
+        // (UCFS, section 2.3.2).
         let full = self.index.load() >= INDEX_LOAD_MAX;
         let for_index = if full { (self.areas.clusters / EVICTED_AT_ONCE).max(1) } else { 0 };
         let for_room = if self.maintenance.refilling { high.saturating_sub(free) } else { 0 };
         for_room.max(for_index)
     }
 
-    /// Forgets some of what leads into the clusters that were given up; in the end they are free
-    /// for the journal. True while there is more to do.
+    /// Removes some of the index entries that lead into the dropped clusters. After the last, the
+    /// clusters are unpinned and become free once the journal allows it. Returns true while there
+    /// is more to do.
     pub(super) fn step_sweep(&mut self) -> bool {
         let Some(sweep) = &self.maintenance.sweep else { return false };
-        // A power of two; asked for every entry of the index.
+        // Granules per cluster are a power of two; this is evaluated for every index entry.
         let shift = self.areas.granules_per_cluster().trailing_zeros();
         let goes = |cluster: u32| sweep.bits[cluster as usize / 64] >> (cluster % 64) & 1 == 1;
         let (forgotten, ended) =
@@ -381,8 +383,8 @@ impl Core {
         !ended
     }
 
-    /// Gives the plan's cluster up. `entries` is its summary; without one the whole index is
-    /// searched for entries that lead into it.
+    /// Evicts the plan's cluster. `entries` is its summary; without one, the whole index is
+    /// searched for entries that lead into the cluster.
     pub(super) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
         if self.space.table_mut().unpin(cluster) {
@@ -393,25 +395,26 @@ impl Core {
                 self.space.table().state(cluster),
                 ClusterState::OnDisk | ClusterState::OnDiskAndInMemory
             );
-        // Once offline nothing is noted down any more, so nothing may change.
+        // Once offline no facts are noted any more, so nothing may change.
         if !unchanged || !self.online() {
             return;
         }
         match entries {
             Some(entries) => entries.iter().for_each(|entry| self.evict_record(cluster, entry)),
-            // Nobody can tell what it supersedes: recovery has to read it first, record by record.
+            // The records that it supersedes are unknown: recovery must read it first, record by
+            // record.
             None if self.unrecovered(cluster) => return,
             None => self.sweep(cluster),
         }
         self.counters.evicted_clusters += 1;
         self.dissolve_virtual(cluster);
-        // It may have been a virtual cluster that went with one of its members.
+        // It may have been a virtual cluster that was dropped with one of its members.
         if self.space.table().state(cluster).in_use() {
             self.drop_cluster(cluster);
         }
     }
 
-    /// Declares a cluster given up; it becomes free when the journal is durable up to here.
+    /// Drops a cluster; it becomes free when the journal is durable up to here.
     pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
         let incarnation = self.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
@@ -424,7 +427,7 @@ impl Core {
         self.forget_record(entry.kind, &entry.digest, position);
     }
 
-    /// Gives the record at `position` up, if the index leads to it.
+    /// Evicts the record at `position`, if the index leads to it.
     pub(super) fn evict_object(&mut self, digest: &Digest, position: u32) {
         let Some(slot) = self.index.get(digest).filter(|slot| slot.position == position) else {
             return;
@@ -439,7 +442,7 @@ impl Core {
         self.counters.evicted_records += 1;
     }
 
-    /// Gives up current metadata, and with them the object, which would fall back to older ones.
+    /// Evicts current metadata, and with them the object, which would fall back to older ones.
     pub(super) fn evict_meta(&mut self, digest: &Digest, position: u32) {
         if !self.index.remove_at(&digest.derive_meta(), position) {
             return;
@@ -454,7 +457,8 @@ impl Core {
     }
 
     /// Removes every index entry that leads into `cluster`, whose summary cannot be read. Its
-    /// metadata records may belong to any object with replaced metadata: all of those go.
+    /// metadata records may belong to any object with replaced metadata, so all of those are
+    /// removed too.
     fn sweep(&mut self, cluster: ClusterId) {
         let granules = self.areas.granules_per_cluster();
         let first = self.areas.position(cluster, 0);
@@ -471,7 +475,7 @@ impl Core {
         self.counters.evicted_records += removed as u64;
     }
 
-    /// Takes in that the job reached the device.
+    /// Records that the job reached the device.
     fn written(&mut self, job: &WriteJob, requests: Requests) {
         for cluster in Appender::completes(job) {
             self.space.table_mut().written(cluster);
@@ -482,8 +486,8 @@ impl Core {
         self.wake_waiters();
     }
 
-    /// Takes in that the job failed: the records of its clusters are lost, the clusters not used
-    /// again.
+    /// Records that the job failed: the records of its clusters are lost, and the clusters are not
+    /// used again.
     fn write_failed(&mut self, job: &WriteJob) {
         for (cluster, lost) in self.space.appender_mut().fail_write(&self.areas, job) {
             for record in &lost {
@@ -502,7 +506,7 @@ impl Core {
         debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
     }
 
-    /// Returns what of the journal is to be written next, after `written` was; `None`: nothing.
+    /// Returns the next journal write, after `written` ended; `None` when there is none.
     pub(crate) fn next_journal_write(
         &mut self,
         written: Option<&JournalWrite>,
@@ -515,7 +519,7 @@ impl Core {
         self.journal.begin_write(&self.secret)
     }
 
-    /// Begins a flush of the device: what was written before is durable when it ends.
+    /// Begins a flush of the device: everything written before is durable when it ends.
     pub(crate) fn begin_flush(&mut self) -> FlushMark {
         self.maintenance.unflushed = false;
         self.space.begin_flush();
@@ -525,7 +529,7 @@ impl Core {
         self.journal.begin_flush()
     }
 
-    /// Ends the flush: the journal is durable up to the mark, quarantined clusters may become
+    /// Ends the flush: the journal is durable up to the mark, and quarantined clusters may become
     /// free.
     fn flushed(&mut self, mark: FlushMark, now: Nanos) {
         self.journal.end_flush(mark);
@@ -543,19 +547,20 @@ impl Core {
         self.wake_background();
     }
 
-    /// Takes in that the superblocks name this run of the store.
+    /// Records that the superblocks name this run of the store.
     fn run_named(&mut self, run: u64) {
         self.superblock.run = run;
         self.wake_waiters();
     }
 
-    /// Does one step of an orderly stop. Returns whether everything is written; `None`: not yet.
+    /// Does one step of an orderly stop. Returns whether everything is written; `None` when it is
+    /// not yet.
     pub(super) fn drain(&mut self, now: Now) -> Option<bool> {
         if !self.online() {
             return Some(false);
         }
         self.maintenance.draining = true;
-        // What leads into a cluster that was given up is not to be in the dump.
+        // Entries that lead into a dropped cluster must not be in the dump.
         while self.step_sweep() {}
         let placed = self.write_out_dirty(now);
         self.space.seal(&self.areas);
@@ -565,9 +570,9 @@ impl Core {
             .then_some(true)
     }
 
-    /// Makes the next checkpoint, as of now, and says where it is to be written.
-    /// Where dead records have come faster than the background could give clusters up, those with
-    /// the most of them go now, so that it fits its slot.
+    /// Makes a checkpoint of the current state; also returns the extent to write it to. If dead
+    /// records have come faster than the background could drop clusters, those with the most dead
+    /// records are dropped now, so that the checkpoint fits its slot.
     pub(crate) fn make_checkpoint(&mut self) -> (Checkpoint, Extent) {
         self.checkpoint += 1;
         self.maintenance.checkpoint_wanted = false;
@@ -605,7 +610,7 @@ impl Core {
         (checkpoint, slot)
     }
 
-    /// Takes in that the checkpoint is durable.
+    /// Records that the checkpoint is durable.
     fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
         self.journal.forget_before(checkpoint.journal_block);
         self.superblock.journal_contained = checkpoint.journal_block - 1;

@@ -1,63 +1,63 @@
-//! What maintenance remembers between its steps.
+//! State that maintenance keeps between its steps.
 
 use device::Nanos;
 
 use crate::base::limits::ClusterId;
 use crate::format::journal::JournalPosition;
 
-/// What maintenance remembers between its steps.
+/// State that maintenance keeps between its steps.
 #[derive(Default)]
 pub(super) struct MaintenanceState {
-    /// The free reserve fell below its low mark and has not reached its high one yet.
+    /// Whether the free reserve fell below its low mark and has not reached its high mark yet.
     pub(super) refilling: bool,
-    /// Something was written since the last flush began.
+    /// Whether anything was written since the last flush began.
     pub(super) unflushed: bool,
-    /// When the last flush ended.
+    /// Time at which the last flush ended.
     pub(super) last_flush: Nanos,
-    /// When facts were first seen waiting.
+    /// Time at which pending facts were first seen.
     pub(super) facts_since: Option<Nanos>,
-    /// Everything is to be written now: an orderly stop.
+    /// Whether everything must be written now, for an orderly stop.
     pub(super) draining: bool,
-    /// The last step was for those who wait for the journal.
+    /// Whether the last step was for tasks that wait for the journal.
     pub(super) synced: bool,
-    /// A write takes longer than it may: callers do not wait for the background.
+    /// Whether a write takes longer than it may, so that callers do not wait for the background.
     pub(super) writes_stall: bool,
-    /// Reports on the table of purges that operators have had.
+    /// Reports on the purge table that the operator has received.
     pub(super) purges_reported: PurgesReported,
-    /// An insertion found no place.
+    /// Whether an insertion found no place.
     pub(super) starved: bool,
-    /// Clusters that are being given up together.
+    /// The sweep of clusters that are being evicted together.
     pub(super) sweep: Option<Sweep>,
-    /// A checkpoint is to be written now.
+    /// Whether a checkpoint must be written now.
     pub(super) checkpoint_wanted: bool,
-    /// Clusters in which something was asked for, and of which it is not known what lies together.
+    /// Clusters with requested objects whose runs are not known.
     pub(super) unlearned: Vec<ClusterId>,
-    /// Clusters to be given up by what their summaries say, pinned.
+    /// Clusters to evict by their summaries; pinned.
     pub(super) summarized: Vec<(ClusterId, u64)>,
-    /// Somebody waits for the journal to be written up to here.
+    /// The position that tasks wait for the journal to be written up to.
     pub(super) write_wanted: JournalPosition,
-    /// Somebody waits for the journal to be durable up to here.
+    /// The position that tasks wait for the journal to be durable up to.
     pub(super) flush_wanted: JournalPosition,
-    /// Somebody waits for so many logged purges to be durable.
+    /// The number of logged purges that tasks wait to be durable.
     pub(super) log_wanted: u64,
-    /// Somebody waits for the superblock to name this run of the store.
+    /// The run of the store that tasks wait for the superblock to name.
     pub(super) run_wanted: u64,
 }
 
-/// Reports on the table of purges that operators have had.
+/// Reports on the purge table that the operator has received.
 #[derive(Default)]
 pub(super) struct PurgesReported {
-    /// The table is nearly full.
+    /// Whether the table was reported as nearly full.
     pub(super) filling: bool,
-    /// Number of merges that were reported.
+    /// Number of merges reported.
     pub(super) merged: u64,
 }
 
-/// Clusters that are given up together. The journal says so already; a sweep of the index forgets
-/// what leads there, so that nothing has to be read for it.
+/// Clusters that are evicted together. The journal has already been told. A sweep of the index
+/// removes the entries that lead into them, so nothing must be read from them.
 pub(super) struct Sweep {
-    /// Pinned until the sweep has ended: nothing is written there meanwhile.
+    /// The clusters, pinned until the sweep has ended so that nothing is written there meanwhile.
     pub(super) victims: Vec<ClusterId>,
-    /// A bit per cluster: set for those.
+    /// One bit for each cluster of the device, set for these.
     pub(super) bits: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! The memory tier and the index in step: in an exact index every object in memory has an entry
-//! that says so (C1).
+//! Keeps the memory tier and the index in step: in an exact index every object in memory has an
+//! entry that says so (C1).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
 
 impl Core {
-    /// Puts an object into memory, in place of what is there under its digest.
+    /// Puts an object into memory, replacing any object of the same digest.
     pub(super) fn insert_resident(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let stamp = resident.object.header.stamp;
         let named = resident.object.header.kind != RecordKind::Piece;
@@ -23,21 +23,21 @@ impl Core {
         self.retire(inserted);
     }
 
-    /// Takes an object out of memory.
+    /// Removes an object from memory.
     pub(super) fn remove_resident(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
         let resident = self.memory.tier.remove(digest)?;
         self.index.leave_memory(digest);
         Some(resident)
     }
 
-    /// Takes an object out of memory for room. True when it was there.
+    /// Evicts an object from memory; returns whether it was there.
     pub(super) fn evict_resident(&mut self, digest: &Digest) -> bool {
         let Some(resident) = self.remove_resident(digest) else { return false };
         self.evictions.offer(digest, &resident);
         true
     }
 
-    /// Takes an object out of memory whose entry was pushed out of a full index.
+    /// Removes from memory an object whose entry was displaced from a full index.
     pub(super) fn resident_displaced(&mut self, digest: &Digest) {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();

@@ -1,5 +1,5 @@
-//! The records in the bytes that were read beside one that was asked for: found, verified and
-//! copied without the lock. See [`super::prefetch`].
+//! Records in the bytes that were read around a requested record: found, verified and copied
+//! without the lock. See [`super::prefetch`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use crate::memory::object::{Buffer, Object};
 use crate::read::ahead::Ahead;
 use crate::read::window::DistanceBand;
 
-/// So many starts of records that are none end a search: somebody's body imitates them.
+/// Number of false starts of records that end a search: a body may imitate them.
 const FALSE_STARTS: u32 = 16;
 
-/// A record that was read beside the one that was asked for.
+/// A record that was read beside the requested one.
 pub(crate) struct Neighbour {
     pub(super) digest: Digest,
     pub(super) kind: RecordKind,
     pub(super) place: Place,
-    /// Where its bytes are, from the start of what was read.
+    /// Its bytes, from the start of the bytes read.
     pub(super) range: Range<usize>,
-    /// It is alive and not in memory.
+    /// Whether it is alive and not in memory.
     pub(super) wanted: bool,
-    /// It is, and its metadata are in another place: to have it in memory takes reads of its own.
+    /// Whether it is alive and not in memory, but has its metadata in another place, so that it
+    /// takes reads of its own.
     pub(super) refreshed: bool,
 }
 
@@ -38,12 +39,12 @@ impl Neighbour {
         self.digest
     }
 
-    /// Returns whether it is alive and not in memory, and has metadata in another place.
+    /// Returns whether it is alive and not in memory, but has its metadata in another place.
     pub(crate) fn is_refreshed(&self) -> bool {
         self.refreshed
     }
 
-    /// Returns site and key of its record in `bytes`, in which it was found.
+    /// Returns the site and key of its record in `bytes`, in which it was found.
     pub(crate) fn name(&self, secret: &Secret, bytes: &Bytes) -> Option<(u64, Bytes)> {
         let record = bytes.slice(self.range.start.min(bytes.len())..);
         let found = Found::decode(secret, self.place, &record)?;
@@ -52,26 +53,26 @@ impl Neighbour {
     }
 }
 
-/// What the bytes that were read say lies beside a record.
+/// The neighbours of a record found in the bytes read.
 pub(crate) enum NeighbourScan {
-    /// Records, their heads verified.
+    /// Records with verified heads.
     Records(Vec<Neighbour>),
-    /// In slots: places where a record claims to be, and where from the start of what was read.
-    /// Nothing of that is verified.
+    /// In slots: places where a record claims to be, with their offset from the start of the bytes
+    /// read. Unverified.
     Claims(Vec<(Place, usize)>),
 }
 
 impl NeighbourScan {
-    /// Nothing.
+    /// No neighbours.
     pub(crate) const NOTHING: NeighbourScan = NeighbourScan::Records(Vec::new());
 }
 
-/// Finds in `bytes`, which were read for `plan`, what lies beside its record. Of a whole cluster
-/// that is what its summary says. In a part of one, records are found one behind the other: each is
-/// believed only if its checksum, bound to place and incarnation, says that it was written there,
-/// and taken only if the index says so too, so that nothing in a body can pass for one. In slots
-/// the table of what lives says where a record begins and how long it is; the bytes only spare it
-/// the question for every slot.
+/// Finds the neighbours of the record of `plan` in `bytes`, which were read for it. In a whole
+/// cluster they are listed by the summary. In a part of a cluster, records are found one behind the
+/// other. Each is accepted only if its checksum, bound to place and incarnation, proves that it was
+/// written there, and if the index agrees, so that no bytes of a body can pass for a record. In
+/// slots the record table says where a record begins and how long it is; scanning the bytes only
+/// avoids a lookup there for every slot.
 pub(crate) fn neighbours(secret: &Secret, plan: &ReadPlan, bytes: &Bytes) -> NeighbourScan {
     let Some(surroundings) = plan.surroundings else { return NeighbourScan::NOTHING };
     match surroundings.scope {
@@ -154,9 +155,9 @@ fn listed(
     entries.iter().map(neighbour).collect()
 }
 
-/// Makes objects of the wanted ones of `neighbours`, every byte verified, in memory of their own,
-/// with the band that each lies in. What is damaged is left out: whoever asks for it will find
-/// that.
+/// Returns the wanted ones of `neighbours` as objects in memory of their own, with every byte
+/// verified, and with their distance bands. Damaged ones are left out; a lookup of them will find
+/// the damage.
 pub(crate) fn verified(
     secret: &Secret,
     plan: &ReadPlan,
@@ -179,7 +180,7 @@ pub(crate) fn verified(
     wanted.filter_map(object).collect()
 }
 
-/// Makes the object of `digest` from `bytes`, every byte verified, in memory of its own.
+/// Returns the object of `ahead` from `bytes`, with every byte verified, in memory of its own.
 pub(crate) fn ahead_verified(secret: &Secret, ahead: &Ahead, bytes: &Bytes) -> Option<Arc<Object>> {
     let record = bytes.get(ahead.range.start..)?;
     let found = Found::decode(secret, ahead.place, record)?;

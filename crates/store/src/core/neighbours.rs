@@ -1,5 +1,5 @@
-//! Neighbours: what is in memory beside an object, of its site, and lies in its cluster or in its
-//! directory (systems C14). No device is asked.
+//! Neighbours: objects in memory of the same site as an object, in its cluster or its directory
+//! (systems C14). No device is read.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::core::state::Core;
 use crate::memory::object::Object;
 use crate::purge::purges::Validity;
 
-/// So many steps are gone each way from the object's own place: a walk under the lock must be
-/// short, some microseconds, and what is farther away came to memory at another time.
+/// Number of steps that a walk goes each way from the object's position. A walk under the lock must
+/// be short, some microseconds, and objects farther away entered memory at another time.
 const STEPS: usize = 64;
 
 impl Core {
@@ -26,15 +26,15 @@ impl Core {
         beside.map(|(_, other)| Arc::clone(&other.object)).collect()
     }
 
-    /// Returns what is in memory under `digest` with this key, without a trace; not an object in
-    /// pieces.
+    /// Returns the object in memory with this digest and key, without a trace. Returns `None` for
+    /// an object in pieces.
     pub(crate) fn resident_whole(&self, digest: &Digest, key: &[u8]) -> Option<Arc<Object>> {
         let object = &self.memory.tier.peek(digest)?.object;
         (object.key == key && self.is_whole(object)).then(|| Arc::clone(object))
     }
 
-    /// Returns the objects in memory that were asked for most often, and how often, in no order; at
-    /// most so many. Objects in pieces are left out.
+    /// Returns the most requested objects in memory with their number of requests, at most `count`,
+    /// in arbitrary order. Objects in pieces are left out.
     pub(crate) fn most_used(&self, count: usize) -> Vec<(u32, Arc<Object>)> {
         let whole = self.memory.tier.iter().map(|(_, resident)| resident).filter(|resident| {
             let object = &resident.object;
@@ -48,8 +48,7 @@ impl Core {
         all.into_iter().map(|(accesses, object)| (accesses, Arc::clone(object))).collect()
     }
 
-    /// Returns whether it is an object whose body is in its record, and that no purge has made
-    /// dead.
+    /// Returns whether it is an object with its body in its record, and not purged.
     fn is_whole(&self, object: &Object) -> bool {
         object.header.kind == RecordKind::Object
             && !object.in_pieces()

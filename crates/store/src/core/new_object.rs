@@ -1,4 +1,4 @@
-//! An object on its way in, and what becomes of it.
+//! An object being inserted, and the result of the insertion.
 
 use crate::base::home::Home;
 use crate::base::record::Record;
@@ -6,44 +6,44 @@ use crate::base::refusal::Refusal;
 use crate::core::fetches::Overtaken;
 use crate::format::journal::JournalPosition;
 
-/// An object or piece, complete but for its place.
+/// An object or piece, complete except for its place.
 pub(crate) struct NewObject {
     pub(crate) record: Record,
-    /// The fetch that it came from: objects only.
+    /// The fetch that it came from, for objects only.
     pub(crate) fetched: Option<Fetched>,
-    /// Where it is kept.
+    /// The tiers to store it in.
     pub(crate) home: Home,
 }
 
-/// When an object was fetched.
+/// The time at which an object was fetched.
 #[derive(Clone)]
 pub(crate) struct Fetched {
-    /// Set when its key was removed since the fetch began.
+    /// Set when the key is removed after the fetch began.
     pub(crate) overtaken: Overtaken,
-    /// The sequence number that was the last when it began.
+    /// The last sequence number before the fetch began.
     pub(crate) begun: u64,
 }
 
-/// What became of an insertion.
+/// The result of an insertion.
 #[expect(clippy::large_enum_variant, reason = "the object is moved, and not allocated, each time")]
 pub(crate) enum TryInsert {
-    /// Visible. The journal must be written up to that position before the insertion counts as
-    /// done: something on the device died with it, or shortly before (an eviction, a damaged
-    /// record), and is, or may be, an older version of it.
+    /// Visible. If there is a position, the journal must be written up to it before the insertion
+    /// counts as done. A record on the device died with the insertion, or shortly before (an
+    /// eviction, a damaged record), and is or may be an older version of the object.
     Done(Option<JournalPosition>),
     /// No room now: wait for a change and try again.
     Wait(NewObject),
-    /// Refused for good.
+    /// Refused.
     Refused(Refusal),
 }
 
-/// Whether there is a place for a record.
+/// The availability of a place for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// Yes.
+    /// There is a place.
     Ready,
-    /// After a write, a flush or an eviction, perhaps.
+    /// There may be a place after a write, a flush or an eviction.
     Wait,
-    /// No.
+    /// There is none.
     Refused(Refusal),
 }

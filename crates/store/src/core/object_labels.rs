@@ -1,4 +1,4 @@
-//! Which labels are borne, kept up as records and objects in memory come and go: see
+//! Keeps the label filters up to date as records and objects in memory come and go. See
 //! [`crate::purge::label_filters`].
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::space::Space;
 use crate::space::cluster_table::State;
 
 impl Core {
-    /// Returns whether what is to be kept in memory under `digest`, or is, has no record that will
-    /// be found after it: its labels are borne by it alone.
+    /// Returns whether `resident`, in memory under `digest` or about to be, has no record on the
+    /// device, so that it alone bears its labels.
     pub(super) fn lives_in_memory(
         &self,
         digest: &Digest,
@@ -31,7 +31,7 @@ impl Core {
         resident.dirty || !placed()
     }
 
-    /// Returns the digests of what an object is called; none of a piece.
+    /// Returns the digests of an object's labels; a piece has none.
     pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
         let mut all = Vec::with_capacity(24);
         if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
@@ -40,7 +40,7 @@ impl Core {
         all
     }
 
-    /// Notes that a record with these labels was placed, in this cluster where there are clusters.
+    /// Records that a record with these labels was placed, in this cluster if there are clusters.
     pub(super) fn note_record_labels(
         &mut self,
         cluster: Option<ClusterId>,
@@ -55,14 +55,14 @@ impl Core {
         }
     }
 
-    /// Notes that `object` lives in memory alone.
+    /// Records the labels of `object`, which is in memory only.
     pub(super) fn note_resident(&mut self, object: &Object) {
         for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
             self.label_filters.add(label);
         }
     }
 
-    /// Takes in the labels of what is in the cluster.
+    /// Records the labels of the objects in the cluster.
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.is_current(cluster, incarnation) {
             self.rotate_label_eras(self.sequence);
@@ -70,17 +70,17 @@ impl Core {
         }
     }
 
-    /// Takes in the labels of a record that a scan of slots found and that may live.
+    /// Records the labels of a record that a scan of slots found and that may be alive.
     pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
         self.label_filters.scanned(labels);
     }
 
-    /// Notes that the scan of the slots has listed all that lives.
+    /// Records that the scan of the slots has listed every live record.
     pub(super) fn scanned_all(&mut self) {
         self.label_filters.all_scanned(self.sequence + 1);
     }
 
-    /// Has the labels that recovery did not find read at once, if that is little.
+    /// Has the labels that recovery did not find read at once, if they are few.
     pub(super) fn recovered_labels(&mut self) {
         self.recount_unknown();
         if let Space::Clusters(space) = &self.space
@@ -93,16 +93,16 @@ impl Core {
         }
     }
 
-    /// Returns the filters for a dump, and how their labels were read; `None`: there is nothing to
-    /// save.
+    /// Returns the label filters to dump, and the version of the way their labels were read; `None`
+    /// when there is nothing to save.
     pub(super) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
         let version = reading(self.options.labels.as_deref()?);
         self.recount_unknown();
         Some((&self.label_filters, version))
     }
 
-    /// Begins another era of labels when the present one is full, with the record of this sequence
-    /// number or the cluster that is about to be opened.
+    /// Begins a new era of labels when the current one is full; the era starts with the record of
+    /// this sequence number, or with the cluster that is about to be opened.
     pub(super) fn rotate_label_eras(&mut self, sequence: u64) {
         if !self.label_filters.rotation_due() {
             return;
@@ -137,7 +137,7 @@ impl Core {
         }
     }
 
-    /// Counts again of what the labels are not known.
+    /// Counts anew the records or clusters with unknown labels.
     pub(super) fn recount_unknown(&mut self) {
         match &self.space {
             Space::Clusters(space) => {
@@ -152,8 +152,8 @@ impl Core {
         }
     }
 
-    /// Returns the next cluster whose labels are to be read. After the last of them the purges of
-    /// labels that nothing bears are dropped.
+    /// Returns the task that reads the labels of the next cluster. After the last one, drops the
+    /// purges of labels that no object bears.
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
         let busy = self.recovering.is_some() || self.maintenance.draining;
@@ -175,7 +175,7 @@ impl Core {
         Some(Task::ReadLabels(LabelsPlan { evict, dead }))
     }
 
-    /// Takes in the labels of the plan's cluster; `None`: it could not be read, or not all of it.
+    /// Records the labels of the plan's cluster; `None` when it could not be read completely.
     pub(super) fn labels_read(&mut self, plan: &LabelsPlan, labels: Option<&[u64]>) {
         let Some(labels) = labels else {
             self.evict(&plan.evict, None);

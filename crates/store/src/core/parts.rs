@@ -1,4 +1,4 @@
-//! The parts of a core that are several tables each.
+//! Parts of a core that consist of several tables.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -11,19 +11,19 @@ use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::Tier;
 use crate::memory::object::Object;
 
-/// What is in memory.
+/// The objects in memory.
 pub(super) struct InMemory {
     pub(super) tier: Tier<Arc<Object>>,
-    /// Says what enters the tier when it is read; without one all does.
+    /// Decides which objects enter the tier when they are read; without one all do.
     pub(super) doorkeeper: Option<Doorkeeper>,
-    /// What waits for others that it is to lie beside, when that is wanted.
+    /// Objects that wait for others to be placed beside, if enabled.
     pub(super) staging: Option<LocalityStaging>,
     /// Pieces that are being sent.
     pub(super) in_transit: InTransit,
 }
 
 impl InMemory {
-    /// Makes it empty, with as much room as `plan` gives it; beside a space of clusters or not.
+    /// Creates empty tables of the sizes in `plan`, for a space of clusters or of slots.
     pub(super) fn new(
         options: &Options,
         doorkeeper: Option<Doorkeeper>,
@@ -39,23 +39,23 @@ impl InMemory {
     }
 }
 
-/// The background task: whether it runs, and how it is woken.
+/// The background task: whether it runs, and how to wake it.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// To wake it, when it idles.
+    /// The waker of the idle background.
     waker: Option<Waker>,
-    /// Something changed since it was last given a task.
+    /// Whether anything changed since it was last given a task.
     woken: bool,
     runs: bool,
 }
 
 impl Background {
-    /// Notes that the background is asked for what it does next: it knows of all changes.
+    /// Records that the background asks for its next task, and so knows of all changes.
     pub(super) fn begin_task(&mut self) {
         self.woken = false;
     }
 
-    /// Wakes it: it may have something to do.
+    /// Wakes the background, because there may be a task for it.
     pub(super) fn wake(&mut self) {
         self.woken = true;
         if let Some(waker) = self.waker.take() {
@@ -63,8 +63,8 @@ impl Background {
         }
     }
 
-    /// Lets `waker` wake it. False when something changed since it was last given a task: it is not
-    /// to idle.
+    /// Registers `waker` to wake the background. Returns false when something changed since it was
+    /// last given a task: it must not idle.
     pub(crate) fn idle(&mut self, waker: &Waker) -> bool {
         if self.woken {
             return false;
@@ -73,17 +73,17 @@ impl Background {
         true
     }
 
-    /// Notes that it runs from now on.
+    /// Records that the background runs.
     pub(crate) fn start(&mut self) {
         self.runs = true;
     }
 
-    /// Notes that it has ended.
+    /// Records that the background has ended.
     pub(super) fn stop(&mut self) {
         self.runs = false;
     }
 
-    /// Returns whether it runs.
+    /// Returns whether the background runs.
     pub(super) fn runs(&self) -> bool {
         self.runs
     }

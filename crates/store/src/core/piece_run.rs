@@ -1,10 +1,10 @@
-//! Runs of pieces: pieces of a large object that follow each other on the device, and are read at
-//! once. A read costs the processor as much as some hundred kilobytes of it (submitted, completed,
-//! awaited); so, with the read unit `auto`, who reads on fast takes several pieces with each
-//! (docs/decisions/0018-large-bodies.md).
+//! Runs of pieces: pieces of a large object that are adjacent on the device and read with one
+//! request. A read costs as much CPU time as some hundred kilobytes of its bytes (submit, complete,
+//! await). Therefore, with the read unit `auto`, each read takes several pieces for a reader that
+//! makes fast progress (docs/decisions/0018-large-bodies.md).
 //!
-//! What a run brings is in one buffer, which lives until the last of it is sent. A piece that
-//! enters the memory tier is copied out of it, for it stays there for longer.
+//! The pieces of a run share one buffer, which lives until the last of them is sent. A piece that
+//! enters the memory tier is copied out of the buffer, because it stays there for longer.
 
 use std::ops::Range;
 
@@ -19,23 +19,23 @@ use crate::core::state::Core;
 use crate::index::Slot;
 use crate::space::slots::SlotSpace;
 
-/// The pieces of a run may lie apart by this part of their bytes: what lies between is read too.
+/// Divisor of the bytes of a run's pieces: gaps between them may take this share, and are read too.
 const APART: u64 = 8;
 
-/// Pieces of one version that a reader would take at once.
+/// Pieces of one version for a reader to take at once.
 pub(crate) struct PieceRun {
     pub(crate) object_id: u64,
-    /// Bytes of the whole body.
+    /// Length of the whole body in bytes.
     pub(crate) object_len: u64,
-    /// Their numbers.
+    /// Numbers of the pieces.
     pub(crate) numbers: Range<u32>,
     pub(crate) options: LookupOptions,
 }
 
 impl Core {
-    /// Plans one read for the first of these pieces and for those behind it that follow it on the
-    /// device; `now` is in unix seconds. The plans have one extent. Empty unless there are two at
-    /// least: then each is looked up by itself, wherever it is.
+    /// Plans one read for the first of these pieces and for those that follow it on the device;
+    /// `now` is in unix seconds. The plans share one extent. Returns an empty list unless there are
+    /// at least two; each piece is then looked up by itself.
     pub(crate) fn plan_run(&mut self, run: &PieceRun, now: u32) -> Vec<ReadPlan> {
         let may_read = self.online()
             && self.options.read_unit == ReadUnit::Auto
@@ -51,7 +51,7 @@ impl Core {
             return Vec::new();
         }
         self.reads.count_window();
-        // Who wants one of them meanwhile waits for it.
+        // Other readers of these pieces wait for this read.
         let mut window = Some(self.reads.begin_read(extent));
         let mut plans = Vec::with_capacity(found.len());
         for (plan, slot) in found {
@@ -65,8 +65,8 @@ impl Core {
         plans
     }
 
-    /// Returns the pieces of a run from its first on, as long as each is on the device alone, and
-    /// behind the one before: plans to read each, not pinned yet.
+    /// Returns the pieces of a run from its first on, as long as each is on the device only and
+    /// behind the one before: unpinned plans to read each.
     fn pieces_in_a_row(&mut self, run: &PieceRun) -> Vec<(ReadPlan, Slot)> {
         let mut found: Vec<(ReadPlan, Slot)> = Vec::new();
         let mut bytes = 0;
@@ -86,8 +86,8 @@ impl Core {
         found
     }
 
-    /// Returns the plan to read a piece, when it is in one place on the device, and neither in
-    /// memory nor on its way to somebody.
+    /// Returns the plan to read a piece if it is in one run on the device, and neither in memory
+    /// nor being sent.
     fn on_device_alone(&mut self, digest: Digest) -> Option<(ReadPlan, Slot)> {
         if self.memory.tier.peek(&digest).is_some() {
             return None;

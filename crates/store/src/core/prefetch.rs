@@ -1,14 +1,14 @@
-//! Prefetching: what lies next to a record that is read comes along into memory (C4).
+//! Prefetching: the neighbours of a record that is read enter memory with it (C4).
 //!
-//! In steps, so that nothing is verified or copied under the lock: [`super::neighbours()`] finds
-//! the records in the bytes, [`Core::want`] says under the lock which of them are alive and not in
-//! memory yet, [`super::verified`] makes objects of those, and [`Core::prefetch`] takes in those
-//! that still live.
+//! Done in steps, so that nothing is verified or copied under the lock. [`super::neighbours()`]
+//! finds the records in the bytes. [`Core::want`] determines under the lock which of them are alive
+//! and not in memory yet. [`super::verified`] turns those into objects. [`Core::prefetch`] takes in
+//! the objects that are still alive.
 //!
-//! Only the record that was asked for is pinned. What surrounds it in a space of slots may be dead,
-//! given up, and written over while the read is under way: a neighbour is one only if a record of
-//! this sequence number lives at its position both before it was verified and when it enters
-//! memory, and all its bytes are that record's by their checksums, which are bound to both.
+//! Only the requested record is pinned. In a space of slots, its surroundings may be dead, evicted
+//! and overwritten while the read is under way. Therefore a neighbour must pass two tests: a record
+//! of this sequence number is alive at its position both before it is verified and when it enters
+//! memory; and all its bytes match that record's checksums, which are bound to both.
 
 use std::sync::Arc;
 
@@ -29,15 +29,15 @@ use crate::read::ahead::Ahead;
 use crate::read::window::DistanceBand;
 
 impl Core {
-    /// Returns whether what a read of this plan brings along is kept as it was read.
+    /// Returns whether the neighbours read by this plan are kept as they were read.
     fn keeps_ahead(&self, plan: &ReadPlan) -> bool {
         let clusters =
             plan.surroundings.is_some_and(|around| !matches!(around.scope, Scope::Slots));
         clusters && self.reads.ahead().capacity() > 0
     }
 
-    /// Keeps the records `beside` that of `plan` in `bytes` until they are asked for. False when
-    /// they are to be taken into the memory tier.
+    /// Keeps the records `beside` that of `plan` in `bytes` until they are requested. Returns false
+    /// when they should enter the memory tier instead.
     pub(super) fn put_ahead(
         &mut self,
         plan: &ReadPlan,
@@ -60,21 +60,21 @@ impl Core {
             }
         });
         let records = records.collect();
-        // Blocks at either end, and what the pool gives more than was asked for.
+        // Blocks at either end, and the excess of the pool's buffer over the requested size.
         let buffer = BufPool::room_for(plan.extent.len as usize + 2 * device::WRITE_ALIGN as usize);
         self.reads.ahead_mut().put(bytes.clone(), buffer, records);
         true
     }
 
-    /// Returns what an earlier read brought along for `slot`, the present version of `digest`.
+    /// Returns the read-ahead of an earlier read for `slot`, the current version of `digest`.
     pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
         let (ahead, bytes) = self.reads.ahead().get(digest).filter(|_| !slot.refreshed)?;
         let current = self.is_at(slot.position, Some(ahead.place));
         (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
     }
 
-    /// Takes in what was brought along and verified: `object`, or damaged. It enters memory unless
-    /// it was removed or superseded meanwhile. False when a purge has made it dead.
+    /// Takes in verified read-ahead: `object`, or `None` if it was damaged. It enters memory unless
+    /// it was removed or superseded meanwhile. Returns false when a purge has made it dead.
     pub(crate) fn loaded_ahead(
         &mut self,
         ahead: &Ahead,
@@ -100,8 +100,8 @@ impl Core {
         true
     }
 
-    /// Marks those records `beside` one that was read that are alive and not in memory. Of slots,
-    /// `len` bytes of which were read, those that are alive are all that is returned.
+    /// Marks the records `beside` a requested one that are alive and not in memory. For slots,
+    /// `len` bytes of which were read, returns only the live records.
     pub(super) fn want(&self, beside: NeighbourScan, len: usize) -> Vec<Neighbour> {
         let mut neighbours = match beside {
             NeighbourScan::Records(records) => records,
@@ -117,8 +117,8 @@ impl Core {
         neighbours
     }
 
-    /// Returns the records of `claims` that live where they claim to be, in one run and on the
-    /// device, and were read to their end.
+    /// Returns the records of `claims` that are alive in the claimed place, lie in one run, are on
+    /// the device, and were read to their end.
     fn living(&self, claims: &[(Place, usize)], len: usize) -> Vec<Neighbour> {
         let Some(space) = self.space.slots() else { return Vec::new() };
         let neighbour = |(place, at): &(Place, usize)| {
@@ -137,8 +137,8 @@ impl Core {
         claims.iter().filter_map(neighbour).collect()
     }
 
-    /// Takes `objects` into memory. When all that lives in a cluster that was read whole is in
-    /// memory then, it is a virtual cluster.
+    /// Takes `objects` into memory. If all live records of a cluster that was read whole are in
+    /// memory then, the cluster becomes a virtual cluster.
     pub(crate) fn prefetch(
         &mut self,
         whole: Option<ClusterId>,
@@ -160,7 +160,7 @@ impl Core {
         self.shrink_tier(now);
     }
 
-    /// Returns what lives of the records of a cluster, if all of it is in memory.
+    /// Returns the live records of a cluster, if all of them are in memory.
     fn members(&self, cluster: ClusterId, records: &[Neighbour]) -> Option<Vec<Digest>> {
         let mut members = Vec::with_capacity(records.len());
         for record in records {

@@ -1,5 +1,4 @@
-//! Purges of labels, prefixes and everything: what they make of objects, and when they are
-//! forgotten.
+//! Purges of labels, prefixes and everything: their effect on objects, and when they are dropped.
 
 use bytes::Bytes;
 
@@ -16,20 +15,21 @@ use crate::purge::purges::{Labelled, Purge, Purges, Scope, Validity};
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
-/// When the table is full, and less than one in so many of its entries can be dropped, the oldest
-/// are merged.
+/// When the purge table is full and fewer than one in this many of its entries can be dropped, the
+/// oldest are merged.
 const GAIN: usize = 16;
-/// The operator is warned when the table is so many percent full, and again when it was less so.
+/// Fill level of the purge table in percent at which the operator is warned. The warning is
+/// repeated only after the table was half full or less.
 const WARNED_AT: usize = 75;
 
-/// Labels that are unknown are read when the table has more than one in so many of the entries that
-/// it may have: who purges little has nothing read.
+/// Unknown labels are read once the table holds more than one in this many of its maximum entries,
+/// so that nothing is read on stores with few purges.
 const READ_FROM: usize = 8;
 
-/// Relabelled objects that are remembered before those are looked for that have been written.
+/// Number of relabelled objects above which those already written are dropped from the list.
 const RELABELLED: usize = 1024;
 
-/// An object's key and metadata, with who can read them.
+/// An object's key and metadata, with the reader of its labels.
 struct Named<'a> {
     labels: Option<&'a dyn Labels>,
     key: &'a [u8],
@@ -48,18 +48,19 @@ impl Labelled for Named<'_> {
     }
 }
 
-/// The table of purges is nearly full, or was.
+/// The purge table is nearly full, or was full and has been merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PurgesFull {
     pub(crate) entries: usize,
     pub(crate) max: usize,
-    /// The oldest entries became one purge of everything as old.
+    /// Whether the oldest entries were merged into one purge of everything as old.
     pub(crate) merged: bool,
 }
 
 impl Core {
-    /// Purges what `targets` concern, as of `now`. The journal position is the one up to which the
-    /// journal must be durable before it counts as done.
+    /// Purges the objects that `targets` concern, as of `now`. Returns the position up to which the
+    /// journal must be durable before the purge counts as done, and the sequence number of the
+    /// newest purge.
     pub(crate) fn purge(
         &mut self,
         targets: &[Target<'_>],
@@ -70,7 +71,8 @@ impl Core {
             return (JournalPosition::MAX, self.purges.newest());
         }
         if mode == Mode::Soft {
-            // What is placed later passes for younger: it would be lost instead of outdated.
+            // A record placed later counts as younger than the purge, so outdated objects cannot be
+            // placed: they would be lost.
             self.place_all_staged(now);
         }
         let at = now.unix;
@@ -98,7 +100,8 @@ impl Core {
         self.counters.purges += targets.len() as u64;
         self.limit_purges();
         self.wake_background();
-        // Also when nothing was noted: what died before, and bore the label, must not come back.
+        // Even when nothing was noted: an object that died before, and bore the label, must not
+        // come back.
         (self.journal.now(), self.purges.newest())
     }
 
@@ -106,7 +109,7 @@ impl Core {
         self.options.labels.is_none() || self.label_filters.may_be_borne(label)
     }
 
-    /// Returns the lowest incarnation that clusters opened from now on have.
+    /// Returns the lowest incarnation of clusters opened from now on.
     fn boundary(&self) -> u64 {
         match &self.space {
             Space::Clusters(space) => space.table.next_incarnation(),
@@ -114,7 +117,7 @@ impl Core {
         }
     }
 
-    /// Drops the purges of labels and prefixes that nothing bears any more.
+    /// Drops the purges of labels and prefixes that no object bears any more.
     pub(super) fn forget_unused_purges(&mut self) {
         self.recount_unknown();
         if self.options.labels.is_none() || self.label_filters.unknown() > 0 {
@@ -124,7 +127,7 @@ impl Core {
         self.purges.forget_unused(|label| label_filters.may_be_borne(label));
     }
 
-    /// Keeps the table within its bound.
+    /// Keeps the purge table within its bound.
     fn limit_purges(&mut self) {
         let many = self.purges.len() > self.purges.max() / READ_FROM;
         if many && self.options.labels.is_some() && self.recovering.is_none() {
@@ -135,9 +138,11 @@ impl Core {
         }
         self.prune_purges();
         self.forget_unused_purges();
-        // What has gone is in the journal: a start must not find more than there may be.
+        // Dropped entries are still in the journal: a start must not find more than the table may
+        // hold.
         self.maintenance.checkpoint_wanted = true;
-        // Were that worth little, it would be worth as little at the next purge.
+        // If few entries were dropped, the next purge would find the table full again, so make more
+        // room.
         while self.purges.len() > self.purges.max() - self.purges.max() / GAIN {
             let Some(purge) = self.purges.merge_oldest() else { return };
             self.counters.purges_merged += 1;
@@ -145,8 +150,8 @@ impl Core {
         }
     }
 
-    /// Returns how many entries the table of purges has, and may have, when operators should know:
-    /// once when it fills up, and once more when the oldest of them had to be merged.
+    /// Returns the fill of the purge table when the operator should know: once when it fills up,
+    /// and again whenever its oldest entries had to be merged.
     pub(crate) fn purges_to_report(&mut self) -> Option<PurgesFull> {
         let (entries, max) = (self.purges.len(), self.purges.max());
         let merged = self.counters.purges_merged;
@@ -163,7 +168,7 @@ impl Core {
         full.then_some(PurgesFull { entries, max, merged: false })
     }
 
-    /// Makes what was found on the device fit the bound of this run.
+    /// Fits the purges found on the device into the bound of this run.
     pub(super) fn fit_purges(&mut self, memory: u64) {
         let in_memory = purges_in(memory);
         let room = self.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
@@ -171,13 +176,13 @@ impl Core {
         self.limit_purges();
     }
 
-    /// Drops the purges that no record is older than.
+    /// Drops the purges that are older than every record.
     pub(super) fn prune_purges(&mut self) {
         self.recount_unknown();
         if self.purges.len() == 0 || self.recovering.is_some() {
             return;
         }
-        // What lives in memory alone has no other age than when it was last held against the table.
+        // An object in memory only has no other age than its last check against the purge table.
         use std::sync::atomic::Ordering::Relaxed;
         let residents =
             self.memory.tier.iter().filter(|(digest, r)| self.lives_in_memory(digest, r));
@@ -204,13 +209,14 @@ impl Core {
         Named { labels: self.options.labels.as_deref(), key, meta }
     }
 
-    /// Returns whether a purge since `begun` concerns an object with this key and these metadata.
+    /// Returns whether a purge since `begun` concerns an object with this key and metadata.
     pub(crate) fn overtaken(&self, begun: u64, key: &[u8], meta: &[u8]) -> bool {
         let named = self.named(key, meta);
         self.purges.concern(&self.digester, begun, &named)
     }
 
-    /// Returns what purges have made of `object`, which it remembers: each is asked about once.
+    /// Returns the effect of purges on `object`, and caches it in the object, so that each purge is
+    /// checked once.
     pub(super) fn validity(&self, object: &Object) -> Validity {
         use std::sync::atomic::Ordering::Relaxed;
         let (newest, checked) = (self.purges.newest_in_force(), object.checked.load(Relaxed));
@@ -226,13 +232,13 @@ impl Core {
         object.outdated_since().map_or(Validity::Valid, Validity::Outdated)
     }
 
-    /// Returns whether `object`, which was found under `digest`, is alive after all purges. What is
-    /// not is removed, if it still is the present version.
+    /// Returns whether `object`, found under `digest`, is alive after all purges. Removes a purged
+    /// object if it is still the current version.
     pub(super) fn is_alive(&mut self, digest: &Digest, object: &Object) -> bool {
         if self.validity(object) != Validity::Purged {
             return true;
         }
-        // While recovery goes on, removals have to be remembered: this one need not be.
+        // During recovery removals must be remembered; this one can be left out.
         if self.recovering.is_none() && self.online() && self.is_present(digest, object) {
             self.counters.purged_objects += 1;
             self.forget_version(digest);
@@ -241,9 +247,9 @@ impl Core {
         false
     }
 
-    /// Remembers metadata that give `of` a label which those before did not, in a cluster: should
-    /// they be lost in a crash, the object would fall back to what a purge of that label does not
-    /// concern.
+    /// Remembers a metadata record in a cluster that gives `of` a label which the metadata before
+    /// did not. If it were lost in a crash, the object would fall back to metadata that a purge of
+    /// that label does not concern.
     pub(super) fn note_labels(&mut self, of: &Object, meta: &Bytes, position: u32) {
         let Some(labels) = self.options.labels.as_deref() else { return };
         if !self.space.has_clusters() {
@@ -265,8 +271,8 @@ impl Core {
         }
     }
 
-    /// Objects whose newest metadata are not written yet, and alone make a purge concern them, are
-    /// removed before the purge is noted down.
+    /// Removes, before a purge is noted, the objects that it concerns only by their newest
+    /// metadata, while these are not written yet.
     fn forget_relabelled(&mut self, targets: &[Target<'_>]) {
         let mut purges = Purges::new(usize::MAX);
         for target in targets {

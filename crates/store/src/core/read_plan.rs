@@ -1,4 +1,4 @@
-//! What a lookup finds under the lock, and what must be read for it.
+//! The results of a lookup under the lock, and the plans of its reads.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::read::ahead::Ahead;
 use crate::read::reads::{ReadTiming, WindowId};
 use crate::space::{Location, Split};
 
-/// Which record a lookup wants, so that one with an equal tag is not mistaken for it.
+/// The record that a lookup expects, so that one with an equal tag is not mistaken for it.
 #[derive(Clone, Copy)]
 pub(crate) enum Expected<'a> {
     /// An object with this key.
     Key(&'a [u8]),
-    /// A piece; its digest names it.
+    /// A piece, identified by its digest.
     Piece,
 }
 
 impl Expected<'_> {
-    /// Returns whether `object` is the one.
+    /// Returns whether `object` is the expected one.
     pub(crate) fn is(self, object: &Object) -> bool {
         match self {
             Expected::Key(key) => object.header.kind == RecordKind::Object && object.key == key,
@@ -35,18 +35,18 @@ impl Expected<'_> {
     }
 }
 
-/// What a lookup is for.
+/// The purpose of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A request: it is counted as a hit or a miss.
+    /// A request, counted as a hit or a miss.
     Request,
     /// A piece of an object that was found.
     Piece,
-    /// A neighbour that is to be in memory: it enters whatever the tier's admission says.
+    /// A neighbour to bring into memory: it enters even if the tier's admission would not take it.
     Neighbour,
 }
 
-/// What a lookup looks for, and how.
+/// The parameters of a lookup.
 #[derive(Clone, Copy)]
 pub(crate) struct LookupRequest<'a> {
     pub(crate) digest: Digest,
@@ -55,70 +55,70 @@ pub(crate) struct LookupRequest<'a> {
     pub(crate) options: LookupOptions,
 }
 
-/// Why a plan's reads did not give what was wanted.
+/// The reason why a plan's reads failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFailure {
-    /// Something was not read, or the lookup was dropped.
+    /// A read failed, or the lookup was dropped.
     NotRead,
-    /// A whole record of another key: equal tags.
+    /// An intact record of another key with an equal tag.
     OtherKey,
     /// The record at the plan's position is damaged.
     Damaged,
 }
 
-/// Whether a lookup may wait for a read that is under way for another.
+/// Whether a lookup may wait for a read under way for another record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitPolicy {
-    /// It may.
+    /// The lookup may wait.
     Join,
-    /// It did, and its record did not come along.
+    /// The lookup has waited, and its record was not among the bytes read.
     ReadAlone,
 }
 
-/// What a glance shows under the lock ([`Core::glance`](crate::core::Core::glance)).
+/// The result of a glance under the lock ([`Core::glance`](crate::core::Core::glance)).
 pub(crate) enum Glanced {
-    /// An object in memory, with all of its body. It is counted.
+    /// An object in memory with its whole body. It has been counted.
     Whole(Arc<Object>),
-    /// Something that a lookup may find, but not in the memory tier.
+    /// A lookup may find the object, but not in the memory tier.
     Elsewhere,
-    /// Nothing, or what is in pieces.
+    /// Nothing, or an object in pieces.
     Nothing,
 }
 
-/// What a lookup found under the lock.
+/// The result of a lookup under the lock.
 pub(crate) enum Finding {
     /// The object, verified.
     Object(Arc<Object>, Source),
-    /// An earlier read brought it along: verify it, and say so with `Core::loaded_ahead`.
+    /// Read ahead by an earlier read: verify it, then call `Core::loaded_ahead`.
     Ahead(Ahead, Bytes),
-    /// It may be on the device: the cluster is pinned until `Core::loaded` or `Core::read_failed`.
+    /// It may be on the device: its place is pinned until `Core::loaded` or `Core::read_failed`.
     Read(ReadPlan),
-    /// A read that is under way for another brings it along: look again when that has ended.
+    /// A read under way for another record brings it along: look again when that has ended.
     InFlight(WindowId),
-    /// Not here.
+    /// A miss.
     Nothing,
 }
 
-/// What must be read for a lookup.
+/// The reads of a lookup.
 pub(crate) struct ReadPlan {
     pub(crate) digest: Digest,
     pub(crate) position: u32,
     pub(crate) place: Place,
-    /// The record on the device; up to an eighth too long.
+    /// The extent of the record on the device; up to an eighth too long.
     pub(super) record: Extent,
-    /// What is read for it.
+    /// The extent to read.
     pub(crate) extent: Extent,
-    /// The extent holds more than the record.
+    /// The surroundings, if the extent holds more than the record.
     pub(crate) surroundings: Option<Surroundings>,
-    /// The number under which others wait for it then.
+    /// The number under which other lookups wait for this read.
     pub(crate) window: Option<WindowId>,
-    /// What the device needed for it, once it was read.
+    /// The measured cost of the read, once it has ended.
     pub(crate) timing: Option<ReadTiming>,
-    /// The record lies in several runs, of which the extent is the first.
+    /// The other runs of a record in several runs, of which the extent is the first.
     pub(crate) split: Option<Box<Split>>,
     /// Metadata that replace those in the record.
     pub(crate) meta: Option<MetaPlan>,
-    /// The object is to enter memory.
+    /// Whether the object enters memory.
     pub(crate) keep: bool,
 }
 
@@ -131,17 +131,18 @@ impl MetaPlan {
     }
 }
 
-/// Where replaced metadata are.
+/// The location of replaced metadata.
 pub(crate) enum MetaPlan {
-    /// In memory still, for the object record with the sequence number `target`.
-    /// They were placed with this `sequence` number.
+    /// Still in memory, for the object record with the sequence number `target`. They were placed
+    /// with the sequence number `sequence`.
     Ready { position: u32, meta: Bytes, target: u64, sequence: u64 },
-    /// On the device; pinned too.
+    /// On the device; pinned as well.
     Read { position: u32, place: Place, location: Location },
 }
 
 impl ReadPlan {
-    /// Returns the plan for a record at `place`, pinned, to which no index entry leads any more.
+    /// Creates the plan to read just the record at `place`, without metadata and without entering
+    /// memory. The caller pins the record.
     pub(super) fn of_held(digest: Digest, place: Place, location: Location) -> ReadPlan {
         let Location { extent, split } = location;
         ReadPlan {
@@ -159,22 +160,22 @@ impl ReadPlan {
         }
     }
 
-    /// Returns where in the bytes of the extent the record starts.
+    /// Returns the offset of the record in the bytes of the extent.
     pub(crate) fn start_in_extent(&self) -> usize {
         (self.record.offset - self.extent.offset) as usize
     }
 
-    /// Returns the record within the bytes of the extent.
+    /// Returns the range of the record in the bytes of the extent.
     pub(crate) fn record_in_extent(&self) -> std::ops::Range<u64> {
         let start = self.record.offset - self.extent.offset;
         start..start + self.record.len
     }
 }
 
-/// What an extent holds beside a record.
+/// The scope of an extent that holds more than a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope {
-    /// All of this cluster.
+    /// A whole cluster.
     Cluster(ClusterId),
     /// A part of a cluster.
     Part,
@@ -182,10 +183,10 @@ pub(crate) enum Scope {
     Slots,
 }
 
-/// What surrounds the record of a plan that reads more than it.
+/// The surroundings of a record in a plan that reads more than the record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
-    /// Bytes of a granule.
+    /// Size of a granule in bytes.
     pub(super) granule: u32,
     /// The position of the first byte of the extent.
     pub(super) first: u32,
@@ -193,14 +194,14 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Makes those of an extent that starts on a granule.
+    /// Returns the surroundings in an extent at `offset`, which starts on a granule.
     pub(crate) fn new(areas: &Areas, offset: u64, scope: Scope) -> Surroundings {
         let granule = u64::from(areas.granule);
         let first = ((offset - areas.clusters_at) / granule) as u32;
         Surroundings { granule: areas.granule, first, scope }
     }
 
-    /// Returns the cluster that the extent is all of.
+    /// Returns the cluster if the extent is a whole one.
     pub(crate) fn whole(&self) -> Option<ClusterId> {
         match self.scope {
             Scope::Cluster(cluster) => Some(cluster),

@@ -1,4 +1,4 @@
-//! Removal: records die, in memory at once and for recovery through the journal.
+//! Removal: records die in memory at once, and for recovery through the journal.
 
 use std::sync::atomic::Ordering;
 
@@ -11,15 +11,16 @@ use crate::index::{IndexKind, Slot};
 use crate::memory::object::Object;
 use crate::space::Space;
 
-/// How many pieces a lookup makes sure of: 64 MiB of body, some 50 µs.
+/// Maximum number of pieces that a lookup checks for: 64 MiB of body, some 50 µs.
 const PIECES_CHECKED: u32 = 1024;
 
 impl Core {
-    /// Removes what is under `digest` and overtakes its running fetches. The journal position is
-    /// the one up to which the journal must be written before the removal counts as done.
+    /// Removes the version of `digest` and overtakes its running fetches. Returns whether there was
+    /// one, and the position up to which the journal must be written before the removal counts as
+    /// done.
     pub(crate) fn remove(&mut self, digest: &Digest) -> (bool, JournalPosition) {
         self.fetches.overtake(digest);
-        // The journal takes nothing down any more: index and device must go on saying the same.
+        // The journal accepts no facts any more: index and device must stay consistent.
         if !self.online() {
             return (false, JournalPosition::MAX);
         }
@@ -29,9 +30,9 @@ impl Core {
         (removed, self.journal.now())
     }
 
-    /// Removes what is under `digest` on behalf of a fetch of it, which was given `flag`, and
-    /// overtakes all other running fetches. Returns the fetch's new flag as well; `None` when it
-    /// was overtaken before.
+    /// Removes the version of `digest` on behalf of a fetch of it, which was given `flag`, and
+    /// overtakes all other running fetches. Also returns the fetch's new flag; `None` when it was
+    /// overtaken before.
     pub(crate) fn remove_for_fetch(
         &mut self,
         digest: &Digest,
@@ -43,14 +44,15 @@ impl Core {
         (removed, up_to, renewed)
     }
 
-    /// Makes the present version under `digest` dead. True when there was one.
+    /// Makes the current version of `digest` dead; returns whether there was one.
     pub(super) fn forget_version(&mut self, digest: &Digest) -> bool {
         self.note_touched(digest);
         self.evictions.withdraw(digest);
         self.clear_version(digest)
     }
 
-    /// Does as [`Core::forget_version`], for a digest that no older record can have.
+    /// Makes a version dead like [`Core::forget_version`], for a digest that no older record can
+    /// have.
     fn clear_version(&mut self, digest: &Digest) -> bool {
         let resident = self.remove_resident(digest);
         if let Some(resident) = &resident
@@ -62,7 +64,8 @@ impl Core {
         self.forget_place(digest) || resident.is_some()
     }
 
-    /// Declares the record of `digest`, and its replaced metadata, dead. True when there was one.
+    /// Declares the record of `digest` and its replaced metadata dead; returns whether there was
+    /// one.
     pub(super) fn forget_place(&mut self, digest: &Digest) -> bool {
         let Some(slot) = self.index.remove(digest) else { return false };
         self.mark_dead_under(digest, slot);
@@ -74,9 +77,9 @@ impl Core {
         true
     }
 
-    /// Pieces of a version that nobody can ask for any more. They are dead like any record that
-    /// the index lets go: their bytes count as dead, and what had an equal tag does not come back.
-    /// Who reads the version already holds them ([`super::held`]).
+    /// Declares dead the pieces of a version that no lookup can find any more, like any record that
+    /// leaves the index: their bytes count as dead, and records with an equal tag do not come back.
+    /// Existing readers of the version hold the pieces ([`super::held`]).
     pub(super) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         if self.held.may_hold(object_id) {
             for number in pieces.clone() {
@@ -86,7 +89,7 @@ impl Core {
         self.discard_pieces(object_id, pieces);
     }
 
-    /// Declares dead the pieces of a version that never was.
+    /// Declares dead the pieces of a version that was never committed.
     pub(crate) fn discard_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
@@ -97,9 +100,9 @@ impl Core {
         }
     }
 
-    /// Returns true when as many of the first pieces of `object` as are checked are known. Those
-    /// are all of them for an object of ordinary size; the pieces of a huge one would take too
-    /// long.
+    /// Returns whether the first pieces of `object` are known, up to the number that is checked.
+    /// For an object of ordinary size these are all pieces; checking all pieces of a huge one would
+    /// take too long.
     pub(super) fn has_pieces(&self, object: &Object) -> bool {
         (0..object.pieces().min(PIECES_CHECKED))
             .all(|number| self.knows(&self.digester.piece(object.header.object_id, number)))
@@ -107,16 +110,16 @@ impl Core {
 
     /// Returns whether there is a record of this digest, in memory or on the device.
     pub(crate) fn knows(&self, digest: &Digest) -> bool {
-        // Entries may lead into a cluster that was given up, until they are swept.
+        // Entries may lead into a dropped cluster until they are swept.
         let on_device = |slot: Slot| self.place_at(slot.position).is_some();
         self.memory.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
     }
 
-    /// Removes a version that lost a piece and is of no use to anybody, if it still is the present
-    /// one, so that the next request is a miss and not another answer cut short.
+    /// Removes a version that lost a piece, if it is still the current one, so that the next
+    /// request is a miss and not another truncated response.
     pub(crate) fn forget_incomplete(&mut self, digest: &Digest, object: &Object) {
-        // Recovery may still find the piece, in a cluster older than its head's; and a device that
-        // was given up answers nothing.
+        // Recovery may still find the piece, in an older cluster than its head's. An offline device
+        // serves nothing.
         if self.recovering.is_some() || !self.online() {
             return;
         }
@@ -129,12 +132,12 @@ impl Core {
         }
     }
 
-    /// Returns whether `object` is what a lookup of `digest` finds now.
+    /// Returns whether a lookup of `digest` would find `object` now.
     pub(crate) fn is_current_object(&mut self, digest: &Digest, object: &Object) -> bool {
         self.online() && self.is_alive(digest, object) && self.is_present(digest, object)
     }
 
-    /// Returns whether `object` is the version that is under `digest` now.
+    /// Returns whether `object` is the current version of `digest`.
     pub(super) fn is_present(&self, digest: &Digest, object: &Object) -> bool {
         match self.memory.tier.peek(digest) {
             Some(resident) => resident.object.header.object_id == object.header.object_id,
@@ -145,13 +148,13 @@ impl Core {
         }
     }
 
-    /// Declares the record of `slot` dead, which the index has just let go.
+    /// Declares dead the record of `slot`, which has just left the index.
     pub(super) fn mark_dead(&mut self, slot: Slot) {
         self.mark_dead_known(None, slot);
     }
 
-    /// Does the same when the index found it under `digest`: only what it would find there, too,
-    /// waits until that is written.
+    /// Declares dead a record that the index found under `digest`. Only insertions under a digest
+    /// that the index may take for it wait until that is written.
     fn mark_dead_under(&mut self, digest: &Digest, slot: Slot) {
         self.mark_dead_known(Some(digest), slot);
     }
@@ -171,7 +174,7 @@ impl Core {
         }
         let bytes = match self.index.kind() {
             IndexKind::Compact => slot.class.len(),
-            // It does not know: an equal share of what lives in the cluster.
+            // The length is unknown: assume the mean of the cluster's live records.
             IndexKind::Exact => self.space.table().mean_live_bytes(cluster),
         };
         if self.space.table_mut().mark_dead(cluster, granule, bytes) {
@@ -185,8 +188,8 @@ impl Core {
         }
     }
 
-    /// Notes for recovery, which has not found every record yet, that one of this digest that turns
-    /// up is older than what happens now.
+    /// Records for a recovery under way that any record of this digest found later is older than
+    /// the present operation.
     pub(super) fn note_touched(&mut self, digest: &Digest) {
         let sequence = self.sequence + 1;
         let Some(recovering) = &mut self.recovering else { return };
@@ -199,8 +202,8 @@ impl Core {
         }
     }
 
-    /// Ends recovery early, for more was removed than a checkpoint takes: the clusters not read are
-    /// given up, and with them all that the removals speak of.
+    /// Ends recovery early because more was removed than fits in a checkpoint: the unread clusters
+    /// are dropped, and with them all records that the removals refer to.
     pub(super) fn abandon_recovery(&mut self) {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.clear();
@@ -233,7 +236,7 @@ impl Core {
             && self.space.table().state(cluster).in_use()
     }
 
-    /// Declares dead the record at `position`, which was found damaged. True when the index led to
+    /// Declares dead the record at `position`, which is damaged; returns whether the index led to
     /// it.
     pub(super) fn damaged(&mut self, digest: &Digest, position: u32) -> bool {
         self.counters.damaged_records += 1;

@@ -1,4 +1,4 @@
-//! How large the tables are, and how memory is divided.
+//! The sizes of the tables, and the division of memory.
 
 use crate::config::options::Options;
 use crate::format::device_layout::{Areas, DEAD_PER_CLUSTER};
@@ -6,25 +6,25 @@ use crate::index::IndexOptions;
 use crate::purge::purges::Purges;
 use crate::space::cluster_table::Policy;
 
-/// Bytes of buffers that may wait for reads, if an eighth of the memory is as much: three for half
-/// a megabyte of a large object.
+/// Bytes of buffers that may be kept for reads, if an eighth of the memory is as much: three
+/// buffers for half a megabyte of a large object each.
 const BUFFERS_LEAST: usize = 2 << 20;
 
-/// How memory is divided; see `docs/architecture.md`.
+/// The division of memory; see `docs/architecture.md`.
 pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
     pub(crate) buffers: usize,
     pub(crate) tier: usize,
-    /// Of what reads bring along.
+    /// Bytes for read-ahead.
     pub(crate) ahead: usize,
 }
 
 impl MemoryPlan {
-    /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
-    /// clusters, is for records that wait; they are in aligned buffers once more while they are
-    /// written. An eighth is for reads and what fills collect; half of that, but up to
-    /// [`BUFFERS_LEAST`] all of it, may be buffers that wait for the next reads. The rest is the
-    /// tier's, but for an eighth of it that keeps what reads bring along, where that is kept apart.
+    /// Divides `memory` bytes, of which the tables take `tables` bytes. An eighth, but at least two
+    /// clusters, is for pending records; they take as much again in aligned buffers while they are
+    /// written. An eighth is for reads and for the windows of fills; half of it, or all of it up to
+    /// [`BUFFERS_LEAST`], may be buffers kept for the next reads. The rest is for the tier, except
+    /// for an eighth of it that holds read-ahead, where that is kept apart.
     pub(super) fn new(memory: u64, tables: usize, areas: &Areas, reads_ahead: bool) -> MemoryPlan {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
@@ -36,14 +36,14 @@ impl MemoryPlan {
     }
 }
 
-/// Objects that a cache of `size` bytes is expected to hold: as many as the index was made for, who
-/// may have been configured otherwise.
+/// Returns the number of objects that a cache of `size` bytes is expected to hold: at least the
+/// number of entries of the index, which may have been configured.
 pub(crate) fn objects_of(index: IndexOptions, size: u64, mean_object: u32) -> u64 {
     let expected = size / u64::from(mean_object.max(1));
     expected.max(index.entries_for(size, mean_object))
 }
 
-/// Returns the policy by which a table of `clusters` clusters replaces them.
+/// Returns the replacement policy of a table of `clusters` clusters.
 pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
     Policy {
         half_life_percent: options.reference_half_life,
@@ -55,19 +55,21 @@ pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
     }
 }
 
-/// Purges of what nothing bears that are remembered for fetches that had begun before. What began
-/// before the oldest quarter of more of them is not kept.
+/// Number of purges of labels that no object bears that are remembered for fetches under way. When
+/// there are more, the oldest quarter is merged into one purge of everything as old, and results of
+/// fetches that began before it are not stored.
 pub(super) const FETCH_PURGES: usize = 16_384;
 
-/// The part of the memory that the table of purges may take.
+/// Divisor of the memory that the purge table may take.
 const TABLE_SHARE: u64 = 32;
 
-/// Returns the bytes of memory for the table of purges, and for those of what nothing bears.
+/// Returns the bytes of memory for the purge table, and for the purges of labels that no object
+/// bears.
 pub(super) fn table_bytes(memory: u64) -> u64 {
     memory / TABLE_SHARE + (FETCH_PURGES * Purges::ENTRY_BYTES) as u64
 }
 
-/// Entries that the table of purges may have in `memory` bytes for everything.
+/// Returns how many entries the purge table may have if all memory is `memory` bytes.
 pub(super) fn purges_in(memory: u64) -> u64 {
     memory / TABLE_SHARE / Purges::ENTRY_BYTES as u64
 }

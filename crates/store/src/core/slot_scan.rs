@@ -1,4 +1,4 @@
-//! Recovery of a space of slots: what was found becomes index and record table again. See
+//! Recovery of a space of slots: rebuilds the index and the record table. See
 //! [`crate::shell::slot_recovery`] for what is read.
 
 use std::collections::BTreeMap;
@@ -9,23 +9,23 @@ use crate::space::slots::found::{FoundRecord, enter};
 use crate::space::slots::image::SlotImage;
 use crate::space::slots::record_table::Listed;
 
-/// What a scan has found, and what it is held against.
+/// The records that a scan has found, and the image that they are checked against.
 pub(crate) struct SlotFinds {
     image: SlotImage,
-    /// Metadata, whose objects may still turn up.
+    /// Metadata whose objects may still be found.
     metas: Vec<FoundRecord>,
-    /// Records whose body never came. They count until all is read, so that nothing that they
-    /// superseded takes their place, and then go.
+    /// Records with an incomplete body. They count until everything is read, so that no record that
+    /// they superseded takes their place, and are then dropped.
     unfinished: Vec<Listed>,
 }
 
 impl SlotFinds {
-    /// Begins with nothing found; what lives is what `image` says.
+    /// Begins a scan with nothing found; `image` says which records are alive.
     pub(crate) fn new(image: SlotImage) -> SlotFinds {
         SlotFinds { image, metas: Vec::new(), unfinished: Vec::new() }
     }
 
-    /// Returns whether the record of this incarnation at `position` lives.
+    /// Returns whether the record of this incarnation at `position` is alive.
     pub(crate) fn lives(&self, position: u32, incarnation: u64) -> bool {
         self.image.lives(position, incarnation)
     }
@@ -36,9 +36,9 @@ impl SlotFinds {
         incarnation > self.image.reached
     }
 
-    /// Lists what was found.
+    /// Lists the records found.
     fn take_in(&mut self, core: &mut Core, found: Vec<FoundRecord>) {
-        // What was removed meanwhile is not remembered any more: none of it may be among these.
+        // Removals are no longer remembered, so none of the removed records may be listed.
         if core.recovering.as_ref().is_none_or(|recovering| recovering.abandoned) {
             return;
         }
@@ -60,7 +60,8 @@ impl SlotFinds {
         }
     }
 
-    /// Ends the scan: metadata go to their objects, and an object whose own are missing goes.
+    /// Ends the scan: assigns metadata to their objects, and drops objects whose metadata are
+    /// missing.
     fn finish(mut self, core: &mut Core) {
         self.metas.sort_by_key(|meta| std::cmp::Reverse(meta.listed.sequence));
         let mut refreshed: BTreeMap<u32, u64> = BTreeMap::new();
@@ -112,14 +113,13 @@ fn list(core: &mut Core, record: &FoundRecord) {
 }
 
 impl SlotFinds {
-    /// Returns whether more was removed than can be remembered: what has not been found by now is
-    /// lost.
+    /// Returns whether more was removed than can be remembered: records not found by now are lost.
     pub(crate) fn is_abandoned(core: &Core) -> bool {
         core.recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
     }
 
-    /// Takes in a window that was read, in which these records were found; so many windows of all
-    /// are read.
+    /// Applies a window that was read and the records found in it. `progress` is the number of
+    /// windows read, and their total.
     pub(crate) fn window_read(
         &mut self,
         core: &mut Core,
@@ -130,7 +130,7 @@ impl SlotFinds {
         core.scanned = progress;
     }
 
-    /// Makes the space ready for use: everything is found. A checkpoint is to say so.
+    /// Makes the space ready for use once everything is found. A checkpoint must follow.
     pub(crate) fn assemble(self, core: &mut Core) -> Assembled {
         self.finish(core);
         core.assembled();
@@ -139,14 +139,14 @@ impl SlotFinds {
     }
 }
 
-/// A space of slots that is ready, and of which no checkpoint says so yet.
+/// A space of slots that is ready but not yet recorded by a checkpoint.
 #[must_use]
 pub(crate) struct Assembled {
     records: usize,
 }
 
 impl Assembled {
-    /// Ends recovery: a checkpoint says what lives. Returns how many records there are.
+    /// Ends recovery, after a checkpoint was written; returns the number of records.
     pub(crate) fn recovered(self, core: &mut Core) -> usize {
         core.recovered();
         core.wake_waiters();

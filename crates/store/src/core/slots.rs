@@ -1,4 +1,4 @@
-//! What the core decides for a space of slots: which records make room, and when they are dead.
+//! Decisions of the core for a space of slots: which records are evicted, and when they are dead.
 
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
@@ -12,13 +12,14 @@ use crate::space::slots::SlotSpace;
 use crate::space::slots::page_write::{PageDone, PageJob};
 use crate::space::slots::record_table::Listed;
 
-/// Records given up in one step.
+/// Maximum number of records evicted in one step.
 const EVICT_STEP: usize = 64;
-/// Records given up at a time for an insertion that finds no place.
+/// Number of records evicted at a time for an insertion that finds no place.
 const EVICT_FOR_ROOM: usize = 8;
 
 impl Core {
-    /// Reserves a run of free slots, or several; evicts for them (systems U3: up to a bound).
+    /// Reserves one or several runs of free slots; evicts records for them (systems U3: up to a
+    /// bound).
     pub(super) fn make_room_in_slots(&mut self, len: usize) -> Room {
         let Some(space) = self.space.slots_mut() else { return Room::Refused(Refusal::NoSpace) };
         if space.assembling() {
@@ -41,8 +42,8 @@ impl Core {
         Room::Wait
     }
 
-    /// Gives records up until no more slots are taken than may be, at most some per step. True
-    /// when there is more to do.
+    /// Evicts records until no more slots are taken than allowed, a bounded number in each step.
+    /// Returns true when there is more to do.
     pub(super) fn evict_overfull(&mut self) -> bool {
         for _ in 0..EVICT_STEP {
             if !self.space.slots().is_some_and(|space| space.overfull()) {
@@ -55,7 +56,7 @@ impl Core {
         true
     }
 
-    /// Gives up the record that the policy names. False when there is none.
+    /// Evicts the record that the policy chooses; returns false when there is none.
     fn evict_one(&mut self) -> bool {
         let Some(victim) = self.space.slots_mut().and_then(|space| space.victim()) else {
             return false;
@@ -65,13 +66,13 @@ impl Core {
         true
     }
 
-    /// Sees to it that nothing leads to the record any more.
+    /// Removes the index entries that lead to the record.
     fn forget_listed(&mut self, record: &Listed) {
         self.forget_record(record.kind, &record.digest, record.run.first);
     }
 
-    /// Declares the record at `position` dead: recovery learns it, and its slots become free in
-    /// time.
+    /// Declares the record at `position` dead: the journal tells recovery, and its slots become
+    /// free in time.
     pub(super) fn mark_dead_at(&mut self, position: u32) {
         let Some(listed) = self.space.slots().and_then(|space| space.listed(position)) else {
             return;
@@ -85,25 +86,25 @@ impl Core {
         self.wake_background();
     }
 
-    /// Notes down that the record is dead. Its key is remembered until that is written, so that
-    /// what takes its place waits for it: see [`Core::unwritten_deletion`].
+    /// Notes that the record is dead. Its key is remembered until that is written, so that
+    /// insertions that replace it wait for it, see [`Core::unwritten_deletion`].
     fn note_released(&mut self, record: &Listed) {
         let fact = Fact::Released { position: record.run.first, sequence: record.sequence };
         match record.kind {
             RecordKind::Object => self.journal.note_deletion_of(&record.digest, fact),
-            // Nothing older is found under the name of a piece, and metadata apply to the object
-            // that they name only.
+            // No older record has the digest of a piece, and metadata apply only to the object that
+            // they name.
             RecordKind::Piece | RecordKind::Meta => self.journal.note(fact),
         }
     }
 
-    /// Returns the journal position up to which the journal must be written before an insertion of
-    /// `digest` counts as done: of what died and is not noted yet, that which could be found under
-    /// this digest if the process died before the new record is on the device.
+    /// Returns the position up to which the journal must be written before an insertion of `digest`
+    /// counts as done. Up to there, the journal covers every dead record that a lookup of this
+    /// digest could find if the process died before the new record is on the device.
     pub(super) fn unwritten_deletion(&self, digest: &Digest) -> Option<JournalPosition> {
         match &self.space {
-            // A cluster dies as a whole, and nobody lists what was in it. A single record dies by
-            // what the index knows of it, which others may have in common.
+            // A cluster dies as a whole, and its records are not listed. A single record is
+            // recorded by its tag in the index, which other records may share.
             Space::Clusters(_) => {
                 let alike = self.journal.unwritten_deletion_of(&digest.tag_alone());
                 let own = self.journal.unwritten_deletion_of(digest);
@@ -113,11 +114,11 @@ impl Core {
         }
     }
 
-    /// Returns the journal position up to which the journal must be durable so that nothing that
-    /// has died by now is found under `digest` after a loss of power; `None` when it is.
+    /// Returns the position up to which the journal must be durable so that a power loss revives no
+    /// dead record under `digest`; `None` when it is durable that far.
     pub(crate) fn undurable_deletion(&self, digest: &Digest) -> Option<JournalPosition> {
         if !self.online() {
-            // It never will be.
+            // It will never be durable.
             return Some(JournalPosition::MAX);
         }
         let own = self.journal.undurable_deletion_of(digest);
@@ -131,7 +132,7 @@ impl Core {
     }
 
     /// Notes that the object at `position` has new metadata, in the record placed last; `old` is
-    /// where those before were.
+    /// the slot of the previous ones.
     pub(super) fn note_refresh(&mut self, position: u32, old: Option<Slot>) {
         let sequence = self.sequence;
         let Some(space) = self.space.slots_mut() else { return };
@@ -142,7 +143,7 @@ impl Core {
         self.journal.note(Fact::Refreshed { position, sequence });
     }
 
-    /// Frees all but what is listed, which is all that lives.
+    /// Frees all slots except those of the listed records, which are all live records.
     pub(super) fn assembled(&mut self) {
         let Some(space) = self.space.slots_mut() else { return };
         for record in space.assembled(true) {
@@ -150,7 +151,7 @@ impl Core {
         }
     }
 
-    /// Takes in how the job has ended.
+    /// Applies the result of a write job.
     pub(super) fn pages_written(&mut self, job: PageJob, done: Vec<PageDone>) {
         let Some(space) = self.space.slots_mut() else { return };
         let written = job.writes.iter().zip(&done).filter(|(_, done)| done.whole);
@@ -171,14 +172,14 @@ impl Core {
         self.wake_waiters();
     }
 
-    /// Ends a flush: slots become free, superseded metadata die.
+    /// Ends a flush: slots become free, and superseded metadata die.
     pub(super) fn slots_flushed(&mut self) {
         let durable = self.journal.durable();
         let Some(space) = self.space.slots_mut() else { return };
         space.end_flush();
         space.journal_durable(durable);
         self.maintenance.starved = false;
-        // Once offline nothing is noted down any more: they die after the next start.
+        // Once offline no facts are noted any more: they die after the next start.
         if !self.online() {
             return;
         }
@@ -186,17 +187,17 @@ impl Core {
         dead.into_iter().for_each(|position| self.mark_dead_at(position));
     }
 
-    /// Returns whether free slots are wanted and wait for nothing but the journal.
+    /// Returns whether free slots are needed and wait only for the journal.
     pub(super) fn slots_wait(&self) -> bool {
         space_waits(self)
             && (self.maintenance.starved || self.space.slots().is_some_and(SlotSpace::is_short))
     }
 
-    /// Removes what leads to a record of `kind` at `position`.
+    /// Removes the index entries that lead to a record of `kind` at `position`.
     pub(super) fn forget_record(&mut self, kind: RecordKind, digest: &Digest, position: u32) {
         if kind != RecordKind::Piece {
-            // Recovery may not have met it yet: then what it has superseded, or the object whose
-            // metadata it replaces, may still turn up and would take its place.
+            // Recovery may not have found it yet. Then a record that it superseded, or the object
+            // whose metadata it replaces, could still be found and take its place.
             self.note_touched(digest);
         }
         match kind {

@@ -1,4 +1,5 @@
-//! Gathers what belongs together before it is placed. See [`crate::memory::locality_staging`].
+//! Staging: gathers objects that belong together before they are placed. See
+//! [`crate::memory::locality_staging`].
 
 use device::Nanos;
 
@@ -8,7 +9,7 @@ use crate::base::record::{Header, RecordKind};
 use crate::core::state::Core;
 use crate::memory::locality_staging::{Leaving, LocalityStaging};
 
-/// Objects of a batch that are placed under one lock.
+/// Number of objects of a batch that are placed under one lock.
 const PLACED_AT_ONCE: usize = 64;
 
 impl Core {
@@ -18,25 +19,24 @@ impl Core {
         self.memory.staging.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
     }
 
-    /// Returns whether objects of one group lie in runs; else what surrounds one came at the same
-    /// time.
+    /// Returns whether objects of one group lie in runs; otherwise the surroundings of an object
+    /// are those that arrived at the same time.
     pub(super) fn writes_runs(&self) -> bool {
         self.memory.staging.as_ref().is_some_and(LocalityStaging::sorts)
     }
 
-    /// Lets an object that has entered memory, dirty, wait for others. What is full with it is
-    /// written.
+    /// Stages an object that has entered memory as dirty. Writes a buffer that is full with it.
     pub(super) fn stage(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
         let Some(staging) = &mut self.memory.staging else { return };
         staging.push(digest, header, len, now.monotonic);
-        // A batch is the background's: so many objects are not placed under one lock.
+        // Batches are left to the background: they hold too many objects to place under one lock.
         if staging.in_buffers() {
             self.place_staged(usize::MAX, now);
         }
     }
 
-    /// Sends out everything that was staged before `overdue`, or earlier, and places some of what
-    /// leaves. True when there is more to place at once.
+    /// Sends out the objects that were staged at `overdue` or earlier, and places some of them.
+    /// Returns true when there are more to place.
     pub(super) fn send_staged(&mut self, overdue: Option<Nanos>, now: Now) -> bool {
         let Some(staging) = &mut self.memory.staging else { return false };
         staging.send_overdue(overdue);
@@ -48,8 +48,8 @@ impl Core {
         more
     }
 
-    /// Sends out all that waits, for an object of it is the next to leave memory. Without a
-    /// place for it, it stays in memory, and others leave before it. False then.
+    /// Sends out all staged objects, because one of them is the next to leave memory. If there is
+    /// no place for it, it stays in memory, others leave before it, and this returns false.
     pub(super) fn evict_staged(&mut self, digest: &Digest, now: Now) -> bool {
         self.place_all_staged(now);
         let stays = self.memory.tier.peek(digest).is_some_and(|resident| resident.dirty);
@@ -59,7 +59,7 @@ impl Core {
         !stays
     }
 
-    /// Places all that waits, as far as there is room.
+    /// Places all staged objects, as far as there is room.
     pub(super) fn place_all_staged(&mut self, now: Now) {
         if let Some(staging) = &mut self.memory.staging {
             staging.send();
@@ -67,11 +67,11 @@ impl Core {
         self.place_staged(usize::MAX, now);
     }
 
-    /// Places what is leaving, as far as there is room, at most so many objects. True when it was
-    /// not for want of room that it ended.
+    /// Places objects that are leaving, as far as there is room, at most `most`. Returns true when
+    /// it stopped at `most` with more to place.
     fn place_staged(&mut self, mut most: usize, now: Now) -> bool {
         let Some(staging) = &self.memory.staging else { return false };
-        // It has waited since then, wherever it waits now.
+        // The objects have waited since that time.
         let now = Now { monotonic: staging.left(), ..now };
         while let Some(mut leaving) =
             self.memory.staging.as_mut().and_then(LocalityStaging::pop_leaving)
@@ -103,15 +103,14 @@ impl Core {
         }
     }
 
-    /// Returns whether the object was neither removed nor superseded nor written since it was
-    /// staged.
+    /// Returns whether the object was neither removed, superseded nor written since it was staged.
     fn waits_for_place(&self, digest: &Digest) -> bool {
         self.memory.tier.peek(digest).is_some_and(|resident| {
             resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
         })
     }
 
-    /// Looks for one free run for what leaves, in a space of slots.
+    /// Looks for one free run for the leaving objects, in a space of slots.
     fn seek_place(&mut self, leaving: &Leaving) {
         let waiting = leaving.items().filter(|(digest, _)| self.waits_for_place(digest));
         let lens: Vec<usize> = waiting.map(|(_, len)| *len as usize).collect();

@@ -1,4 +1,4 @@
-//! The state of one device's store: a core, and what it is made of.
+//! The core: the state of one device's store.
 
 use std::sync::Arc;
 
@@ -32,43 +32,43 @@ use crate::space::Space;
 use crate::space::appender::Appender;
 use crate::space::space_audit::Account;
 
-/// Whether the device is in use.
+/// The health of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// Reads and writes.
+    /// In use.
     Online,
     /// Given up after errors, or shut down: every lookup misses, every insertion is refused.
     Offline,
 }
 
-/// What never changes while a cache is open: known without the lock.
+/// The constants of an open cache, available without the lock.
 #[derive(Clone)]
 pub(crate) struct Constants {
     /// Identity of the cache.
     pub(crate) uuid: [u8; 16],
-    /// How the device is divided.
+    /// The division of the device.
     pub(crate) areas: Areas,
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
-    /// Records lie in clusters, and not in slots.
+    /// Whether records lie in clusters rather than in slots.
     pub(crate) in_clusters: bool,
     /// Bytes of buffers that are kept for the next reads.
     pub(crate) buffers_max: usize,
-    /// Bytes of body in a piece of a large object.
+    /// Maximum number of body bytes in a piece of a large object.
     pub(crate) piece_size: u32,
-    /// Bytes of the largest record.
+    /// Maximum length of a record in bytes.
     pub(crate) record_max: usize,
 }
 
-/// How one device does.
+/// The status of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// It reads and writes.
+    /// Whether it is in use.
     pub(crate) online: bool,
-    /// Recovery goes on.
+    /// Whether recovery is under way.
     pub(crate) recovering: bool,
-    /// Clusters or windows that recovery has read, and how many there are.
+    /// Clusters or windows that recovery has read, and their total.
     pub(crate) recovered: (u32, u32),
 }
 
@@ -85,27 +85,27 @@ pub(crate) struct Core {
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
     pub(super) admission: Admission,
-    /// What the readers of large objects hold.
+    /// Holds of the readers of large objects.
     pub(super) held: Held,
     pub(super) purges: PurgeTables,
-    /// Which labels may be borne.
+    /// Filters of the labels that objects may bear.
     pub(super) label_filters: LabelFilters,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
     /// the object, position of the metadata.
     pub(super) relabelled: Vec<(Digest, u32)>,
     pub(super) evictions: Evictions,
-    /// Purges by name, where they are logged.
+    /// The log of purges by name, if it is kept.
     pub(super) purge_log: Option<PurgeLog>,
     pub(super) counters: Counters,
     pub(super) recovering: Option<Recovering>,
     pub(super) health: Health,
-    /// The last sequence number given out.
+    /// The last sequence number assigned.
     pub(super) sequence: u64,
-    /// Bytes of records that may wait to be written.
+    /// Maximum number of bytes of records that wait to be written.
     pub(super) unwritten_max: usize,
     /// Bytes of buffers that are kept for the next reads.
     pub(super) buffers_max: usize,
-    /// How many removed digests a checkpoint has room for.
+    /// Number of removed digests that a checkpoint has space for.
     pub(super) removed_max: u64,
     /// The run of the store in which it was opened; the superblock's is higher when devices were
     /// given up since.
@@ -114,16 +114,16 @@ pub(crate) struct Core {
     pub(super) checkpoint: u64,
     pub(super) maintenance: MaintenanceState,
     pub(super) reads: Reads,
-    /// Clusters that recovery has read, and how many there are.
+    /// Clusters or windows that recovery has read, and their total.
     pub(super) scanned: (u32, u32),
     /// Tasks that wait for room, a write, a flush or another change.
     pub(super) waiters: Waiters,
     pub(super) background: Background,
 }
 
-/// What a core is made of.
+/// The parts to create a core from.
 pub(crate) struct Parts {
-    /// As written for this opening of the cache.
+    /// The superblock written for this opening of the cache.
     pub(crate) superblock: Superblock,
     pub(crate) options: Arc<Options>,
     pub(crate) space: Space,
@@ -135,7 +135,7 @@ pub(crate) struct Parts {
     pub(crate) purges: Purges,
     pub(crate) purge_log: Option<PurgeLog>,
     pub(crate) recovering: Option<Recovering>,
-    /// The filters of borne labels, when they are known from an orderly stop.
+    /// The label filters, if an orderly stop saved them.
     pub(crate) label_filters: Option<LabelFilters>,
 }
 
@@ -159,7 +159,7 @@ impl Core {
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
-        // Sequence numbers of different openings never meet: 2^40 each.
+        // Sequence numbers of different openings never overlap: each has 2^40.
         let sequence = parts.superblock.generation << 40;
         let mut core = Core {
             held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
@@ -201,13 +201,13 @@ impl Core {
         core
     }
 
-    /// Counts the space anew; see [`crate::Store::account`].
+    /// Counts the space anew, see [`crate::Store::account`].
     pub(crate) fn account(&self) -> Result<Account, String> {
         let account = self.space.account(&self.areas, &self.index)?;
         if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
     }
 
-    /// Returns what never changes while the cache is open.
+    /// Returns the constants of the open cache.
     pub(crate) fn constants(&self) -> Constants {
         Constants {
             uuid: self.superblock.uuid,
@@ -222,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Returns whether the device is in use, and how far recovery has come.
+    /// Returns whether the device is in use, and the progress of recovery.
     pub(crate) fn status(&self) -> Status {
         Status {
             online: self.online(),
@@ -231,42 +231,42 @@ impl Core {
         }
     }
 
-    /// Returns the superblock as it is to be written next.
+    /// Returns the superblock to write next.
     pub(crate) fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// Returns where records lie, to be looked at.
+    /// Returns the space, for inspection.
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
 
-    /// Begins a log of purges by name, if there is none: the device that kept it is given up.
-    /// It is `now`, in unix seconds.
+    /// Returns the log of purges by name; begins one at `now`, in unix seconds, if there is none
+    /// because the device that kept it was given up.
     pub(crate) fn begin_purge_log(&mut self, now: u64) -> &mut PurgeLog {
         let Superblock { uuid, generation, .. } = &self.superblock;
         self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation, now))
     }
 
-    /// Begins another log of purges by name in place of the one that there is, with a greater
-    /// number than that and than `known`.
+    /// Begins a new log of purges by name in place of the present one, with a greater number than
+    /// that and than `known`.
     pub(crate) fn begin_later_purge_log(&mut self, known: u64) {
         let log = self.begin_purge_log(0);
         *log = log.later(known);
         self.wake_background();
     }
 
-    /// Returns the log of purges by name, where there is one.
+    /// Returns the log of purges by name, if there is one.
     pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
         self.purge_log.as_mut()
     }
 
-    /// Returns how the device is read: whose turn it is, and which reads others wait for.
+    /// Returns the state of the device's reads: their queue, and the reads that lookups wait for.
     pub(crate) fn reads(&mut self) -> &mut Reads {
         &mut self.reads
     }
 
-    /// Returns the stamp of what is stored under `digest`; see [`crate::Store::stamp`].
+    /// Returns the stamp of the object under `digest`, see [`crate::Store::stamp`].
     pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
         self.index.stamp(digest)
     }
@@ -275,17 +275,18 @@ impl Core {
         self.health == Health::Online
     }
 
-    /// Wakes the background: it may have something to do.
+    /// Wakes the background, because there may be a task for it.
     pub(super) fn wake_background(&mut self) {
         self.background.wake();
     }
 
-    /// Returns the background task, as far as it is not what it is to do.
+    /// Returns the state of the background task, apart from its tasks.
     pub(crate) fn background(&mut self) -> &mut Background {
         &mut self.background
     }
 
-    /// Gives the device up, or ends: nothing is read or written from now on. True the first time.
+    /// Takes the device offline: nothing is read or written from now on. Returns true the first
+    /// time.
     pub(crate) fn go_offline(&mut self) -> bool {
         let first = self.online();
         self.health = Health::Offline;
@@ -294,7 +295,7 @@ impl Core {
         first
     }
 
-    /// Returns the bytes of the largest record.
+    /// Returns the maximum length of a record in bytes.
     pub(super) fn record_max(&self) -> usize {
         match &self.space {
             Space::Clusters(_) => Appender::record_max(&self.areas),
@@ -302,8 +303,8 @@ impl Core {
         }
     }
 
-    /// Returns the bytes of body in a piece of a large object: small enough for a reader's buffer
-    /// and for the clusters; large enough for one read to be worth it.
+    /// Returns the number of body bytes in a piece of a large object: small enough for a reader's
+    /// buffer and for the clusters; large enough for a read to be worthwhile.
     fn piece_size(&self) -> u32 {
         match &self.space {
             Space::Clusters(_) => Appender::piece_size(&self.areas),
@@ -311,12 +312,12 @@ impl Core {
         }
     }
 
-    /// Returns the place that a record at `position` has now; `None` when nothing lives there.
+    /// Returns the present place of the record at `position`; `None` when no record is alive there.
     pub(super) fn place_at(&self, position: u32) -> Option<Place> {
         self.space.place_at(&self.areas, position)
     }
 
-    /// Returns whether the record at `position` is the one that has, or had, `place`.
+    /// Returns whether the record at `position` is the one at `place`.
     pub(super) fn is_at(&self, position: u32, place: Option<Place>) -> bool {
         place.is_some() && self.place_at(position) == place
     }

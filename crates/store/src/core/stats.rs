@@ -14,72 +14,72 @@ use crate::space::cluster_table::{ClusterTable, Policy, State};
 use crate::space::slot_stats::SlotStats;
 use crate::space::slots::SlotSpace;
 
-/// Figures of one device's store.
+/// Figures of one device's store at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     /// Totals since the store was opened.
     pub counters: Counters,
-    /// How the reads for lookups went.
+    /// Counters of the reads for lookups.
     pub reads: ReadCounters,
-    /// What a read costs on the device, as measured by so many reads.
+    /// The measured cost of a read on the device, and the number of reads that it is based on.
     pub read_cost: (ReadCost, u64),
-    /// What the readers of large objects hold.
+    /// Holds of the readers of large objects.
     pub held: HeldStats,
-    /// Bytes of memory of pieces of large objects that are being sent.
+    /// Bytes in memory of pieces of large objects that are being sent.
     pub transit_bytes: usize,
-    /// The device is in use.
+    /// Whether the device is in use.
     pub online: bool,
-    /// A write or flush takes longer than it may: nothing waits for the device.
+    /// Whether a write or flush takes longer than it may, so that nothing waits for the device.
     pub writes_stall: bool,
-    /// Clusters that recovery has read, and how many there are; equal when it is complete.
+    /// Clusters or windows that recovery has read, and their total; equal when it is complete.
     pub recovered: (u32, u32),
-    /// Recovery goes on.
+    /// Whether recovery is under way.
     pub recovering: bool,
-    /// Records in the index.
+    /// Number of records in the index.
     pub index_entries: usize,
-    /// Share of the index's slots that is taken, 0 to 1.
+    /// Load of the index: the share of its slots that are taken, 0 to 1.
     pub index_load: f64,
-    /// Bytes of memory of the index.
+    /// Bytes of memory that the index takes.
     pub index_bytes: usize,
-    /// Bytes of memory of the cluster table, or of the tables of the slots.
+    /// Bytes of memory that the cluster table, or the tables of the slots, take.
     pub cluster_table_bytes: usize,
     /// Bytes of objects in memory: hot, medium, cold.
     pub tier_bytes: [usize; 3],
-    /// Bytes that the memory tier may hold.
+    /// Capacity of the memory tier in bytes.
     pub tier_capacity: usize,
-    /// Bytes of what reads brought along beside what was asked for.
+    /// Bytes of read-ahead that is kept beside the memory tier.
     pub read_ahead_bytes: usize,
-    /// Objects in memory.
+    /// Number of objects in memory.
     pub tier_objects: usize,
-    /// Bytes of memory of the tier's own structures, and of what says what enters it.
+    /// Bytes of memory that the tier's own structures and its doorkeeper take.
     pub tier_overhead_bytes: usize,
     /// Bytes of objects in memory that are not on the device yet (write-on-evict).
     pub dirty_bytes: usize,
     /// Bytes of records that wait to be written.
     pub unwritten_bytes: usize,
-    /// Buffers for reads.
+    /// Counters of the read buffers.
     pub buffers: PoolCounts,
-    /// Bytes of a cluster.
+    /// Size of a cluster in bytes.
     pub cluster_size: u32,
-    /// Clusters in all.
+    /// Number of clusters.
     pub clusters: u32,
-    /// Clusters that hold records.
+    /// Number of clusters that hold records.
     pub clusters_in_use: u32,
-    /// Clusters that are free, or become so at the next flush.
+    /// Number of clusters that are free, or become free with the next flush.
     pub clusters_free: u32,
-    /// Clusters that the device could not write.
+    /// Number of clusters that the device could not write.
     pub clusters_bad: u32,
-    /// Records on the device that are dead.
+    /// Number of dead records on the device, in clusters.
     pub dead_records: usize,
-    /// How objects are laid out.
+    /// The layout of objects.
     pub layout: LayoutName,
-    /// Slots, in the layouts that have them; clusters are none then.
+    /// Figures of the slots, in slot layouts; there are no clusters then.
     pub slots: Option<SlotStats>,
-    /// Purges of labels, prefixes and everything in force.
+    /// Number of purges of labels, prefixes and everything in force.
     pub purges: usize,
-    /// How many there may be before the oldest are merged.
+    /// Number of purges above which the oldest are merged.
     pub purges_max: usize,
-    /// How often the cache was opened.
+    /// Number of times that the cache was opened.
     pub generation: u64,
 }
 
@@ -95,7 +95,7 @@ impl Stats {
 }
 
 impl Core {
-    /// Returns the figures at this moment; `buffers` are those for reads.
+    /// Returns the current figures; `buffers` are those of the read buffers.
     pub(crate) fn stats(&self, buffers: PoolCounts) -> Stats {
         let empty = ClusterTable::new(0, 1, Policy::default());
         let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };

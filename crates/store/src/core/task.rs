@@ -1,4 +1,4 @@
-//! The steps of the background: what the core decides and the shell does.
+//! Steps of the background, as the core decides them and the shell carries them out.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::space::slots::page_write::{PageDone, PageJob};
 
 /// The next step of the background.
 pub(crate) enum Task {
-    /// Nothing to do before the deadline, or before something changes.
+    /// Wait for the deadline, or for a change.
     Idle(Option<Nanos>),
     /// Write the journal's facts; flush when `durable`.
     Sync { durable: bool },
@@ -22,13 +22,13 @@ pub(crate) enum Task {
     Write(WriteJob),
     /// Write pages of slots.
     WritePages(PageJob),
-    /// Read the summary of a cluster and give the cluster up.
+    /// Read the summary of a cluster, and evict the cluster.
     Evict(EvictPlan),
-    /// Read the summary of a cluster to know what lies together in it. It is pinned meanwhile.
+    /// Read the summary of a cluster to learn its runs. It is pinned meanwhile.
     Learn { cluster: ClusterId, incarnation: u64, extent: Extent },
-    /// Read a cluster to know the labels of what it holds. It is pinned meanwhile.
+    /// Read a cluster to learn the labels of its records. It is pinned meanwhile.
     ReadLabels(LabelsPlan),
-    /// Ask again, after others had their turn.
+    /// Ask again after yielding to other tasks.
     Again,
     /// Report revoked holds.
     Report(HoldsRevoked),
@@ -40,19 +40,19 @@ pub(crate) enum Task {
     Stop,
 }
 
-/// A step of the background that has ended.
+/// The result of a step of the background.
 pub(crate) enum Completed {
-    /// Records were written by these requests; `None`: the device did not take all of them.
+    /// Records were written by these requests; `None` when the device did not take all of them.
     Write(WriteJob, Option<Requests>),
-    /// Pages of slots were written, or not.
+    /// Pages of slots were written, or failed.
     WritePages(PageJob, Vec<PageDone>),
-    /// A flush ended then: what was written before the mark is durable.
+    /// A flush ended at this time: everything written before the mark is durable.
     Flush(FlushMark, Nanos),
-    /// The summary of a cluster to be given up was read; `None`: there is none that can be.
+    /// The summary of a cluster to evict was read; `None` when it has no readable one.
     Evict(EvictPlan, Option<Vec<Entry>>),
-    /// The summary of a cluster was read, for what lies together in it; empty without one.
+    /// The summary of a cluster was read to learn its runs; empty when it has none.
     Learn { cluster: ClusterId, incarnation: u64, entries: Vec<Entry> },
-    /// A cluster was read for its labels; `None`: not, or not all of it.
+    /// A cluster was read for its labels; `None` when it was not read completely.
     ReadLabels(LabelsPlan, Option<Vec<u64>>),
     /// The checkpoint is durable.
     Checkpoint(Checkpoint),
@@ -62,20 +62,20 @@ pub(crate) enum Completed {
     Background,
 }
 
-/// A cluster to be given up; pinned meanwhile.
+/// A cluster to evict; pinned meanwhile.
 #[derive(Clone, Copy)]
 pub(crate) struct EvictPlan {
     pub(crate) cluster: ClusterId,
     pub(crate) incarnation: u64,
     pub(crate) extent: Extent,
-    /// Nothing in it lives: its summary has nothing to say.
+    /// Whether all of its records are dead, so that its summary is not needed.
     pub(crate) all_dead: bool,
 }
 
 /// Bytes at the end of a cluster that are read first for its summary.
 pub(crate) const SUMMARY_READ: u32 = 4096;
 
-/// A cluster to be read for the labels of what lives in it.
+/// A cluster to read for the labels of its live records.
 pub(crate) struct LabelsPlan {
     pub(crate) evict: EvictPlan,
     /// Granules of its dead records.

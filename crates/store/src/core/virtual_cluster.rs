@@ -1,19 +1,19 @@
-//! Virtual clusters (UCFS, section 2.4.4; C5): a cluster that was read whole stays valid on the
-//! device while none of its objects is updated or invalidated, and what leaves memory of it leaves
-//! without a write: all of it at once when all of it is cold, else that object alone, whose MEM bit
-//! is 0 from then on while its cluster index stays what it is. When one of its objects changes
-//! while all of them are in memory, the disk cluster becomes free at once and they live in memory
-//! only: no garbage, and never a cleaner.
+//! Virtual clusters (UCFS, section 2.4.4; C5). A cluster that was read whole stays valid on the
+//! device while none of its objects is updated or invalidated, and its objects leave memory without
+//! a write. If all of it is cold, all objects leave at once. Otherwise one object leaves; its MEM
+//! bit is 0 from then on, and its cluster index does not change. When one of its objects changes
+//! while all of them are in memory, the cluster on the device becomes free at once and the objects
+//! are in memory only: there is no garbage, and no need for a cleaner.
 //!
-//! When others have left memory by then, they are on the device only, and the cluster cannot go.
-//! The one that changes leaves it alone: it lives in memory only, and its old record is dead bytes
-//! until the cluster is replaced or read whole again and freed. The paper does not speak of that
-//! case. To have no dead bytes there, either, would cost a read of the cluster before the update
-//! and a write of all its objects after it.
+//! If other objects have left memory by then, they are on the device only, and the cluster must
+//! stay. Only the changed object leaves it: it is in memory only, and its old record is dead bytes
+//! until the cluster is replaced, or read whole again and freed. The paper does not mention that
+//! case. Avoiding these dead bytes would cost a read of the cluster before the update and a write
+//! of all its objects after it.
 //!
-//! In the memory tier the members of a virtual cluster count as dirty, so that it asks before one
-//! of them leaves. Clusters that hold replaced metadata, or pieces of objects that memory does not
-//! take, are no virtual clusters.
+//! In the memory tier the members of a virtual cluster count as dirty, so that the tier asks before
+//! one of them leaves. Clusters with replaced metadata, or with pieces of objects that memory does
+//! not take, are not virtual clusters.
 
 use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
@@ -25,9 +25,10 @@ use crate::memory::memory_tier::Level;
 use crate::space::cluster_table::State;
 
 impl Core {
-    /// Notes that all of `members`, which are what lives in the cluster, are in memory now. Without
-    /// write-on-evict they stay ordinary copies that may be dropped one by one. So they do during
-    /// recovery, too: a metadata record in the cluster is not known before its object is found.
+    /// Records that all of `members`, the live records of the cluster, are in memory. Without
+    /// write-on-evict they stay ordinary copies that may be dropped one by one. The same holds
+    /// during recovery, because a metadata record in the cluster is not known before its object is
+    /// found.
     pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
         if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
             return;
@@ -43,8 +44,9 @@ impl Core {
         self.counters.virtual_clusters += 1;
     }
 
-    /// Frees the cluster, of which one object changes: the cluster on the device becomes free at
-    /// once, the others live in memory only. Nothing happens when it is no virtual cluster.
+    /// Frees the cluster because one of its objects changes: the cluster on the device becomes free
+    /// at once, and the other objects are in memory only. Does nothing when it is not a virtual
+    /// cluster.
     pub(super) fn free_virtual(&mut self, cluster: ClusterId) {
         let Some(members) = self.space.virtual_clusters_mut().remove(&cluster) else { return };
         let granules = self.areas.granules_per_cluster();
@@ -63,9 +65,9 @@ impl Core {
         self.drop_cluster(cluster);
     }
 
-    /// Notes that the object of `digest`, which is in memory and has its record in `slot`, changes.
-    /// With write-on-evict it lives in memory only from now on: true. The cluster is free when all
-    /// of it is in memory, else just the record is dead.
+    /// Records that the object of `digest`, which is in memory and has its record in `slot`,
+    /// changes. With write-on-evict it is in memory only from now on, and this returns true. The
+    /// cluster becomes free if all of it is in memory; otherwise only the record is dead.
     pub(super) fn leave_device(&mut self, digest: &Digest, slot: Slot) -> bool {
         if !self.space.has_clusters() {
             return false;
@@ -75,7 +77,7 @@ impl Core {
             self.free_virtual(cluster);
             return true;
         }
-        // What recovery has not read may be an older version, which must not come back.
+        // Recovery may not have read an older version yet, which must not come back.
         if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
             return false;
         }
@@ -84,7 +86,7 @@ impl Core {
         true
     }
 
-    /// Leaves the cluster on the device; its objects become ordinary copies of what is there.
+    /// Keeps the cluster on the device; its objects become ordinary copies.
     pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
         for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
             self.memory.tier.set_dirty(&member, false);
@@ -94,8 +96,8 @@ impl Core {
         }
     }
 
-    /// Makes room of a virtual cluster, of which a member is the next to leave: all of it leaves
-    /// without a write when all of it is cold. True when it did.
+    /// Evicts a virtual cluster whose member is the next to leave: if all of it is cold, all of it
+    /// leaves without a write. Returns whether it did.
     fn leave_memory(&mut self, cluster: ClusterId) -> bool {
         let cold =
             |core: &Core, member: &Digest| core.memory.tier.level(member) == Some(Level::Cold);
@@ -111,13 +113,13 @@ impl Core {
         true
     }
 
-    /// Evicts the dirty object that must leave memory next: with its virtual cluster, out of it, or
-    /// in a group that is written. False when it stays for want of room.
+    /// Evicts the dirty object that must leave memory next: with its virtual cluster, alone out of
+    /// it, or in a group that is written. Returns false when it stays for lack of room.
     pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
         let cluster = self.memory.tier.peek(&digest).and_then(|resident| resident.cluster);
         let Some(cluster) = cluster else { return self.write_group(digest, now) };
         if !self.leave_memory(cluster) {
-            // The others stay, as copies of what is on the device.
+            // The others stay, as copies of the records on the device.
             self.dissolve_virtual(cluster);
             self.evict_resident(&digest);
             self.counters.virtual_parted += 1;

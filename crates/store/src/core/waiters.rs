@@ -1,28 +1,29 @@
-//! Who waits for what. A change Wakes those whose wait is over, in the order in which they came,
-//! and as many of those who want room as there is room for.
+//! Waiting tasks. A change wakes the tasks whose condition holds, in order of arrival, and as many
+//! of the tasks that need room as there is room for.
 //!
-//! Who was woken for room and has not tried yet counts as having taken it. When it has ended, with
-//! or without, the next are looked for: no room is left while somebody waits for it.
+//! A task that was woken for room and has not retried yet counts as having taken it. When it has
+//! ended, with or without success, the next ones are considered: no room is left unused while a
+//! task waits for it.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
 
 use crate::format::journal::JournalPosition;
 
-/// What somebody waits for.
+/// The condition that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The journal is written up to here.
     Written(JournalPosition),
     /// The journal is durable up to here.
     Durable(JournalPosition),
-    /// A place for so many bytes.
+    /// A place for this many bytes.
     Room(usize),
-    /// Anything else.
+    /// Any other change.
     Change,
 }
 
-/// The number under which somebody waits.
+/// The number of a waiting task.
 pub(crate) type WaiterId = u64;
 
 struct Waiter {
@@ -31,42 +32,42 @@ struct Waiter {
     woken: bool,
 }
 
-/// All who wait.
+/// All waiting tasks.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    /// By their numbers, that is, in the order in which they came.
+    /// By number, which is the order of arrival.
     waiters: BTreeMap<WaiterId, Waiter>,
     next: WaiterId,
 }
 
-/// What there is to be had now.
+/// The conditions that hold now.
 pub(super) struct Available {
     pub(super) written: JournalPosition,
     pub(super) durable: JournalPosition,
-    /// Bytes that may wait to be written beside those that do.
+    /// Bytes that may wait to be written in addition to the pending ones.
     pub(super) room: usize,
-    /// All is at an end: everybody shall see that.
+    /// Whether the device is offline or its writes stall, so that every task must be woken.
     pub(super) over: bool,
 }
 
 impl Waiters {
-    /// Returns a number for somebody who is going to wait.
+    /// Returns a number for a task that is going to wait.
     pub(crate) fn enter(&mut self) -> WaiterId {
         self.next += 1;
         self.next
     }
 
-    /// Lets `waker` be woken when there is what `id` wants.
+    /// Registers `waker` to be woken when the condition `wanted` of `id` holds.
     pub(crate) fn wait(&mut self, id: WaiterId, wanted: Wanted, waker: &Waker) {
         self.waiters.insert(id, Waiter { wanted, waker: waker.clone(), woken: false });
     }
 
-    /// Ends the waiting of `id`.
+    /// Ends the wait of `id`.
     pub(crate) fn leave(&mut self, id: WaiterId) {
         self.waiters.remove(&id);
     }
 
-    /// Wakes those for whom there is what they wait for.
+    /// Wakes the tasks whose condition holds.
     pub(super) fn wake(&mut self, available: &Available) {
         let mut room = Some(available.room);
         for waiter in self.waiters.values_mut() {
@@ -74,7 +75,7 @@ impl Waiters {
                 Wanted::Written(up_to) => available.written >= up_to,
                 Wanted::Durable(up_to) => available.durable >= up_to,
                 Wanted::Room(len) => match room.filter(|room| *room > 0) {
-                    // What is larger than all that may wait goes alone.
+                    // A record larger than the limit is written alone.
                     Some(left) => {
                         room = left.checked_sub(len);
                         true
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "they have not tried yet");
         bench.waiters.leave(1);
         assert_eq!(bench.wake(0, 0, 40), [1, 1, 0], "the first one took its room");
-        // The second tried in vain and waits again.
+        // The second one failed and waits again.
         let waker = Waker::from(Arc::clone(&bench.counts[1]));
         bench.waiters.wait(2, Wanted::Room(60), &waker);
         assert_eq!(bench.wake(0, 0, 30), [1, 2, 0]);

@@ -1,4 +1,4 @@
-//! Tasks wait for the core, and are woken when there is what they wait for.
+//! Lets tasks wait for a state of the core.
 
 use std::task::Waker;
 
@@ -10,16 +10,16 @@ use crate::format::journal::JournalPosition;
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
-/// A state of the core that somebody waits for.
+/// A state of the core that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// The journal is written up to here.
     Written(JournalPosition),
     /// The journal is durable up to here.
     Durable(JournalPosition),
-    /// So many purges of the log are durable.
+    /// This many purges of the log are durable.
     Logged(u64),
-    /// The superblocks say that the store went on without so many of its devices.
+    /// The superblocks say that the store continued without this many of its devices.
     RunsWithout(u64),
     /// Everything is written, for an orderly stop.
     Drained,
@@ -28,7 +28,7 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// Returns what change may have brought it about.
+    /// Returns the condition to wait for before checking again.
     pub(crate) fn wanted(self) -> Wanted {
         match self {
             Goal::Written(up_to) => Wanted::Written(up_to),
@@ -41,7 +41,7 @@ impl Goal {
 }
 
 impl Core {
-    /// Wakes those whose wait is over: something changed.
+    /// Wakes the tasks whose condition holds, after a change.
     pub(super) fn wake_waiters(&mut self) {
         let available = Available {
             written: self.journal.written(),
@@ -59,7 +59,7 @@ impl Core {
         self.wake_waiters();
     }
 
-    /// Returns the bytes that may be placed now: never less than what an insertion would find.
+    /// Returns the bytes that may be placed now: never less than an insertion would find.
     fn room_to_wait(&self) -> usize {
         let placed = match &self.space {
             Space::Clusters(space) => {
@@ -67,29 +67,29 @@ impl Core {
             }
             Space::Slots(_) => true,
         };
-        // With write-on-evict, and in locality buffers, insertions stop at half of it.
+        // With write-on-evict, and with staging, insertions stop at half of the limit.
         let late =
             self.options.write_policy == WritePolicy::OnEvict || self.memory.staging.is_some();
         let most = if late { self.unwritten_max / 2 + 1 } else { self.unwritten_max };
         if placed { most.saturating_sub(self.space.unwritten_bytes()) } else { 0 }
     }
 
-    /// Lets `waker` be woken when there is what is `wanted`. Returns the number of who waits, which
-    /// is `id` if that had one before.
+    /// Registers `waker` to be woken when the condition `wanted` holds. Returns the number of the
+    /// waiting task, which is `id` if there is one.
     pub(crate) fn wait(&mut self, id: Option<WaiterId>, wanted: Wanted, waker: &Waker) -> WaiterId {
         let id = id.unwrap_or_else(|| self.waiters.enter());
         self.waiters.wait(id, wanted, waker);
         id
     }
 
-    /// Ends the waiting of `id`: what it was woken for, and leaves, is for the next.
+    /// Ends the wait of `id`. The room that it was woken for, if left, goes to the next task.
     pub(crate) fn stop_waiting(&mut self, id: WaiterId) {
         self.waiters.leave(id);
         self.wake_waiters();
     }
 
-    /// Returns whether `goal` is reached; sees to it that it will be when it is not. `Some(false)`:
-    /// it will not be, the device was given up; `None`: not yet.
+    /// Returns whether `goal` is reached; requests it if not. Returns `Some(false)` when it will
+    /// not be reached because the device was given up, and `None` when it is not reached yet.
     pub(crate) fn reach(&mut self, goal: Goal, now: Now) -> Option<bool> {
         match goal {
             Goal::Written(up_to) => self.synced(up_to, false),
@@ -101,8 +101,8 @@ impl Core {
         }
     }
 
-    /// Returns whether the journal is written, or durable, up to `up_to`; asks for it when it is
-    /// not. `Some(false)`: it will not be, the device was given up.
+    /// Returns whether the journal is written, or durable, up to `up_to`; requests that if not.
+    /// Returns `Some(false)` when it will not be because the device was given up.
     fn synced(&mut self, up_to: JournalPosition, durable: bool) -> Option<bool> {
         let reached = if durable { self.journal.durable() } else { self.journal.written() };
         if reached >= up_to {
@@ -118,7 +118,7 @@ impl Core {
         None
     }
 
-    /// Returns whether so many purges of the log are durable; asks for it when they are not.
+    /// Returns whether this many purges of the log are durable; requests that if not.
     fn logged(&mut self, purges: u64) -> Option<bool> {
         if self.purge_log.as_ref().is_none_or(|log| log.durable() >= purges) {
             return Some(true);
@@ -131,8 +131,9 @@ impl Core {
         None
     }
 
-    /// Returns whether the superblocks say that the store went on without `away` of its devices;
-    /// asks for it when they do not. `Some(false)`: they will not, this device was given up, too.
+    /// Returns whether the superblocks say that the store continued without `away` of its devices;
+    /// requests that if not. Returns `Some(false)` when they will not because this device was given
+    /// up, too.
     fn runs_without(&mut self, away: u64) -> Option<bool> {
         let run = self.first_run + away;
         if self.superblock.run >= run {

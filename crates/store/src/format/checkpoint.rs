@@ -1,9 +1,9 @@
-//! A checkpoint: the state of the space at one moment of the journal, the cluster table with its
-//! dead records or the image of the slots.
+//! A checkpoint: the state of the space at one moment of the journal, which is the cluster table
+//! with its dead records, or the image of the slots.
 //!
-//! Two slots are written in turn, so that one whole checkpoint is always there. A checkpoint names
-//! the position in the journal from which recovery goes on. It holds no index: that is found by
-//! reading the clusters' summaries, or from the dump of an orderly stop.
+//! Two slots are written in turn, so that one complete checkpoint always exists. A checkpoint names
+//! the journal position from which recovery continues. It holds no index: recovery rebuilds that
+//! from the clusters' summaries, or reads the dump of an orderly stop.
 
 use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
@@ -17,15 +17,15 @@ const HEADER_LEN: usize = 48;
 /// The contents of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
-    /// Counts up by one; its parity names the slot.
+    /// Incremented for each checkpoint; its parity selects the slot.
     pub(crate) number: u64,
-    /// The first journal block that is not contained.
+    /// The first journal block that is not included.
     pub(crate) journal_block: u64,
-    /// The cluster table or the image of the slots, as it encodes itself.
+    /// The encoded cluster table or image of the slots.
     pub(crate) space: Vec<u8>,
-    /// Digests removed while an earlier recovery was under way: see `Fact::Removed`.
+    /// Digests removed while an earlier recovery was under way, see `Fact::Removed`.
     pub(crate) removed: Vec<(Digest, u64)>,
-    /// The purges in force, as they encode themselves, and their number.
+    /// The encoded purges in force, and their number.
     pub(crate) purges: (Vec<u8>, u32),
 }
 
@@ -35,11 +35,11 @@ impl Checkpoint {
         Checkpoint { number, journal_block, space, removed: Vec::new(), purges: (Vec::new(), 0) }
     }
 
-    /// Bytes of a removed digest.
+    /// Encoded length in bytes of a removed digest.
     pub(crate) const REMOVED_LEN: u64 = 24;
 
-    /// Returns the length in bytes of a checkpoint with so many bytes of space, removed digests and
-    /// purges.
+    /// Returns the length in bytes of a checkpoint with `space` bytes of space, and with this many
+    /// removed digests and purges.
     pub(crate) fn len(space: usize, removed: usize, purges: usize) -> usize {
         let len = HEADER_LEN + space + removed * Self::REMOVED_LEN as usize;
         let len = len + purges * Purges::ENTRY_LEN;
@@ -70,7 +70,7 @@ impl Checkpoint {
     }
 
     /// Returns the length in bytes of the checkpoint that starts with `block`; `None` when it is
-    /// none.
+    /// not one.
     pub(crate) fn encoded_len(block: &[u8]) -> Option<u64> {
         let mut from = Decoder(block);
         if from.u32()? != MAGIC {
@@ -84,13 +84,13 @@ impl Checkpoint {
         len.checked_next_multiple_of(BLOCK)
     }
 
-    /// Reads a checkpoint; `None` when it is damaged or none.
+    /// Decodes a checkpoint; returns `None` when it is damaged or not one.
     pub(crate) fn decode(secret: &Secret, bytes: &[u8]) -> Option<Checkpoint> {
         let mut from = Decoder(bytes);
         if from.u32()? != MAGIC {
             return None;
         }
-        // Not covered by the checksum, but what is covered follows from it.
+        // Not covered by the checksum, but the length of the covered bytes depends on it.
         let purges_count = from.u32()?;
         let checksum = from.u64()?;
         let mut fields = Decoder(from.0);

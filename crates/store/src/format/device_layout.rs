@@ -1,8 +1,8 @@
 //! The division of a device: superblocks, journal, checkpoints, index dump, clusters.
 //!
-//! The metadata areas lie in front of the clusters when a cache is created; when it grows, larger
-//! ones are made behind the clusters and the old ones are no longer used, so that clusters always
-//! form one run with the same start and keep their numbers.
+//! The metadata areas lie in front of the clusters when a cache is created. When it grows, larger
+//! ones are made behind the clusters and the old ones are no longer used, so that the clusters
+//! always form one run with the same start and keep their numbers.
 
 use device::Extent;
 
@@ -12,34 +12,34 @@ use crate::format::checkpoint::Checkpoint;
 use crate::format::table_size::cluster_table_max;
 use crate::purge::purges::Purges;
 
-/// Offsets of the two superblock copies.
+/// Offset of the first superblock.
 pub(crate) const SUPERBLOCK: u64 = 0;
-/// Offset of the second one up to format version 3, and where its proper place is not there.
+/// Offset of the second superblock up to format version 3, and of caches created without a far one.
 pub(crate) const SUPERBLOCK_NEAR: u64 = 512 * 1024;
-/// The proper place of the second one is so far from the end of the device, at least: behind it
-/// others keep copies of their own tables.
+/// Minimum distance in bytes of the second superblock from the end of the device, where other
+/// programs keep copies of their own tables.
 const SUPERBLOCK_TAIL: u64 = 64 * 1024;
 
 /// Returns the offset of the second superblock of a cache on a device of `len` bytes: as far from
-/// the first as can be, so that no write over the beginning of the device destroys both.
+/// the first as possible, so that no write over the start of the device destroys both.
 pub(crate) fn superblock_far(len: u64) -> u64 {
     len.saturating_sub(SUPERBLOCK_TAIL) / SUPERBLOCK_TAIL * SUPERBLOCK_TAIL
 }
-/// The first byte that is not reserved for superblocks.
+/// Offset of the first byte that is not reserved for superblocks.
 pub(crate) const FIRST_AREA: u64 = 1024 * 1024;
 /// Every area starts and ends on a multiple of this.
 const AREA_ALIGN: u64 = 4096;
-/// Alignment of the clusters' and slots' start, so that pages of a host's file system, of flash and
-/// of stripes are pages of ours: a cluster that began within one would have it read, and written
-/// again, with each of its neighbours.
+/// Alignment of the start of clusters and slots, so that pages of a host's file system, of flash
+/// and of stripes coincide with ours. If a cluster began within such a page, each write of a
+/// neighbour would read and rewrite the page.
 const CLUSTERS_ALIGN: u64 = 64 << 10;
 /// Bytes of a journal block: the smallest unit written alone.
 pub(crate) const BLOCK: u64 = 4096;
 /// Positions are 32-bit counts of granules from the first cluster.
 const POSITIONS: u64 = 1 << 32;
-/// The smallest granule in bytes: records start on multiples of it.
+/// Minimum size of a granule in bytes: records start on multiples of it.
 const GRANULE_MIN: u64 = 64;
-/// The smallest slot in bytes; a smaller granule is that of clusters.
+/// Minimum size of a slot in bytes; a smaller granule means clusters.
 const SLOT_MIN: u32 = 512;
 
 /// The division of one device.
@@ -50,11 +50,11 @@ pub(crate) struct Areas {
     pub(crate) index_dump: Extent,
     /// Offset of cluster 0.
     pub(crate) clusters_at: u64,
-    /// Bytes of a cluster, a power of two.
+    /// Size of a cluster in bytes, a power of two.
     pub(crate) cluster_size: u32,
     /// Number of clusters.
     pub(crate) clusters: u32,
-    /// Bytes of a granule, a power of two.
+    /// Size of a granule in bytes, a power of two.
     pub(crate) granule: u32,
 }
 
@@ -62,10 +62,10 @@ fn align_up(bytes: u64) -> u64 {
     bytes.div_ceil(AREA_ALIGN) * AREA_ALIGN
 }
 
-/// Bytes of a checkpoint for purges, and for what is removed while a recovery is under way, at
-/// most: a cache of 64 GiB has so many.
+/// Maximum number of bytes in a checkpoint for purges and for removals during a recovery. A cache
+/// of 64 GiB or more reserves this many.
 const ROOM_MAX: u64 = 64 << 20;
-/// Digests of the latter at most, which are in memory.
+/// Maximum number of digests removed during a recovery; they are held in memory.
 const REMOVED_MAX: u64 = 65_536;
 
 /// Sizes of the metadata areas of a cache of `len` bytes.
@@ -80,9 +80,10 @@ impl MetadataSizes {
         let clusters = len / u64::from(cluster_size);
         let dead = clusters * DEAD_PER_CLUSTER;
         let table = cluster_table_max(clusters as u32, dead as usize);
-        // A slot space has two bits per slot, of 512 bytes at least, and what dies between flushes.
+        // A slot space takes two bits for each slot of at least 512 bytes, and the records that die
+        // between flushes.
         let table = table.max(2 * (len / 512 / 8) as usize + clusters as usize * 64);
-        // Room for purges in force, and for what is removed while a recovery is under way.
+        // Space for purges in force, and for removals during a recovery.
         let removed = (len / 1024).clamp(64 * 1024, ROOM_MAX);
         MetadataSizes {
             journal: (len / 1024).clamp(256 * 1024, 64 * 1024 * 1024) / BLOCK * BLOCK,
@@ -96,11 +97,11 @@ impl MetadataSizes {
     }
 }
 
-/// Dead records per cluster, on average, that the tables have room for.
+/// Average number of dead records per cluster that the tables have space for.
 pub(crate) const DEAD_PER_CLUSTER: u64 = 16;
 
 impl Areas {
-    /// Returns the same as [`Areas::within`], on the whole device.
+    /// Divides a whole device, like [`Areas::within`].
     #[cfg(test)]
     pub(crate) fn new(
         len: u64,
@@ -111,8 +112,8 @@ impl Areas {
         Areas::within(len, len, cluster_size, index_bytes, slot_size)
     }
 
-    /// Divides the first `room` bytes of a new device of `len` bytes; `None` when it is too small.
-    /// `slot_size` is the granule at least, for a layout with slots.
+    /// Divides the first `room` bytes of a new device of `len` bytes; returns `None` when it is too
+    /// small. `slot_size` is the minimum granule, for a slot layout.
     pub(crate) fn within(
         len: u64,
         room: u64,
@@ -134,9 +135,9 @@ impl Areas {
         (clusters >= 16 && areas.plausible()).then_some(areas)
     }
 
-    /// Returns the division after the device grew to `len` bytes: the same clusters and more behind
-    /// them; `None` when nothing is gained, because there is no room for it or because positions of
-    /// the cache's granule address no more.
+    /// Returns the division after the device grew to `len` bytes: the same clusters with more
+    /// behind them. Returns `None` when nothing is gained, because there is no space for more
+    /// clusters or because positions of the cache's granule cannot address them.
     pub(crate) fn grown(&self, len: u64, index_bytes: u64) -> Option<Areas> {
         let sizes = MetadataSizes::new(len, self.cluster_size, index_bytes);
         let room = len.checked_sub(sizes.total())?.checked_sub(self.clusters_at)?;
@@ -145,8 +146,8 @@ impl Areas {
         let clusters = u32::try_from(clusters).ok()?;
         let span = u64::from(clusters) * u64::from(self.cluster_size);
         let metadata_at = self.clusters_at + span;
-        // The old areas are whole until the superblocks name the new ones: a crash in between
-        // finds the cache as it was.
+        // The old areas stay intact until the superblocks name the new ones: after a crash in
+        // between, the cache is unchanged.
         if clusters <= self.clusters || metadata_at < self.end() {
             return None;
         }
@@ -173,62 +174,62 @@ impl Areas {
         }
     }
 
-    /// Returns the last byte that the cache uses, plus one.
+    /// Returns the offset behind the last byte that the cache uses.
     pub(crate) fn end(&self) -> u64 {
         let clusters = self.clusters_at + u64::from(self.clusters) * u64::from(self.cluster_size);
         clusters.max(self.index_dump.end())
     }
 
-    /// Returns the bytes that a checkpoint has beside the largest cluster table.
+    /// Returns the bytes that a checkpoint has beyond the largest cluster table.
     fn spare(&self) -> u64 {
         let dead = u64::from(self.clusters) * DEAD_PER_CLUSTER;
         let table = cluster_table_max(self.clusters, dead as usize) as u64;
-        // The image of slots: two bits for each, and what has died lately.
+        // The image of the slots: two bits for each, and the records that died lately.
         let image = u64::from(self.slots()) / 4 + u64::from(self.clusters) * 64;
         let table = if self.granule >= SLOT_MIN { table.max(image) } else { table };
         self.checkpoints[0].len.saturating_sub(table + BLOCK)
     }
 
-    /// Digests removed while a recovery is under way that a checkpoint has room for. A little is
+    /// Returns how many digests removed during a recovery a checkpoint has space for. Some space is
     /// left for those that come until the recovery has ended.
     pub(crate) fn removed_max(&self) -> u64 {
         (self.spare() / 8 * 3 / Checkpoint::REMOVED_LEN).min(REMOVED_MAX)
     }
 
-    /// Purges in force that a checkpoint has room for.
+    /// Returns how many purges in force a checkpoint has space for.
     pub(crate) fn purges_max(&self) -> u64 {
         self.spare() / 8 * 5 / Purges::ENTRY_LEN as u64
     }
 
-    /// Returns where cluster `number` lies on the device.
+    /// Returns the extent of cluster `number` on the device.
     pub(crate) fn cluster(&self, number: u32) -> Extent {
         assert!(number < self.clusters);
         let size = u64::from(self.cluster_size);
         Extent { offset: self.clusters_at + u64::from(number) * size, len: size }
     }
 
-    /// Granules in a cluster.
+    /// Returns the number of granules in a cluster.
     pub(crate) fn granules_per_cluster(&self) -> u32 {
         self.cluster_size / self.granule
     }
 
-    /// Granules in all clusters: the slots of a layout that has them.
+    /// Returns the number of granules in all clusters, which are the slots of a slot layout.
     pub(crate) fn slots(&self) -> u32 {
         u32::try_from(u64::from(self.clusters) * u64::from(self.granules_per_cluster()))
             .unwrap_or(u32::MAX)
     }
 
-    /// Returns the position of the record `granules` into cluster `number`.
+    /// Returns the position of the record that starts `granules` into cluster `number`.
     pub(crate) fn position(&self, number: u32, granules: u32) -> u32 {
         number * self.granules_per_cluster() + granules
     }
 
-    /// Cluster and granule within it of a position.
+    /// Returns the cluster of a position, and the granule within that cluster.
     pub(crate) fn locate(&self, position: u32) -> (u32, u32) {
         (position / self.granules_per_cluster(), position % self.granules_per_cluster())
     }
 
-    /// Byte offset on the device of a position.
+    /// Returns the byte offset of a position on the device.
     pub(crate) fn offset(&self, position: u32) -> u64 {
         self.clusters_at + u64::from(position) * u64::from(self.granule)
     }
@@ -255,8 +256,7 @@ impl Areas {
         areas.plausible().then_some(areas)
     }
 
-    /// Returns whether a decoded division could have been made by [`Areas::within`] or
-    /// [`Areas::grown`].
+    /// Returns whether [`Areas::within`] or [`Areas::grown`] could have made this division.
     fn plausible(&self) -> bool {
         let aligned = |extent: Extent| {
             extent.offset.is_multiple_of(AREA_ALIGN)
@@ -375,7 +375,7 @@ mod tests {
         let mut bytes = Vec::new();
         areas.encode(&mut Encoder(&mut bytes));
         assert_eq!(Areas::decode(&mut Decoder(&bytes)), Some(areas));
-        // A length that no device has, of checkpoint A.
+        // Checkpoint A with a length that no device has.
         bytes[24..32].copy_from_slice(&(u64::MAX / 2 + 1).to_le_bytes());
         let huge = Areas::decode(&mut Decoder(&bytes)).expect("aligned");
         assert!(huge.removed_max() == REMOVED_MAX && huge.purges_max() > 1 << 50);

@@ -1,5 +1,5 @@
-//! The index at an orderly stop: a header block, then the buckets in steps of at most 4 MiB, each
-//! with its checksum in the header. The header's magic names the kind of index.
+//! The dump of the index at an orderly stop: a header block, then the buckets in steps of at most 4
+//! MiB, whose checksums are in the header. The header's magic names the kind of index.
 
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
@@ -7,7 +7,7 @@ use crate::format::device_layout::BLOCK;
 use crate::index::{Index, IndexKind};
 
 const HEADER_LEN: usize = 32;
-/// Bytes of a step at most.
+/// Maximum length of a step in bytes.
 const STEP: u64 = 4 << 20;
 
 fn magic(kind: IndexKind) -> u32 {
@@ -17,27 +17,28 @@ fn magic(kind: IndexKind) -> u32 {
     })
 }
 
-/// A run of bytes of the dump, counted from the first bucket.
+/// A range of bytes of the dump, counted from the first bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) start: u64,
     pub(crate) len: u64,
 }
 
-/// The first block of a dump.
+/// The contents of the first block of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The kind of index.
     pub(crate) kind: IndexKind,
-    /// Buckets of the index.
+    /// Number of buckets of the index.
     pub(crate) buckets: u64,
     /// Checksums of the steps.
     pub(crate) checksums: Vec<u64>,
 }
 
 impl Header {
-    /// Returns a header for an index of `buckets` buckets, its checksums still to be entered;
-    /// `None` when they do not fit (more than 2 GiB: such an index is rebuilt from summaries).
+    /// Creates the header for an index of `buckets` buckets, with checksums still to be filled in.
+    /// Returns `None` when they do not fit (more than 2 GiB: such an index is rebuilt from
+    /// summaries).
     pub(crate) fn new(kind: IndexKind, buckets: usize) -> Option<Header> {
         let mut header = Header { kind, buckets: buckets as u64, checksums: Vec::new() };
         let steps = header.buckets.checked_mul(header.bucket_bytes())?.div_ceil(header.step_len());
@@ -66,7 +67,7 @@ impl Header {
         STEP / unit * unit
     }
 
-    /// Returns the place of step `number`.
+    /// Returns the byte range of step `number`.
     pub(crate) fn step(&self, number: usize) -> Step {
         let start = number as u64 * self.step_len();
         let bytes = self.buckets * self.bucket_bytes();
@@ -91,7 +92,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the block; `None` when it is damaged or none.
+    /// Decodes the header block; returns `None` when it is damaged or not one.
     pub(crate) fn decode(secret: &Secret, bytes: &[u8]) -> Option<Header> {
         let mut from = Decoder(bytes);
         let found = from.u32()?;
@@ -124,7 +125,7 @@ mod tests {
             let steps = 0..header.checksums.len();
             let all: u64 = steps.clone().map(|number| header.step(number).len).sum();
             assert_eq!(all, 200_000 * Index::bucket_bytes(kind) as u64);
-            // Steps are written on their own: each begins a block and a bucket.
+            // Steps are written separately: each starts on a block and on a bucket.
             for number in steps {
                 let start = header.step(number).start;
                 assert!(start.is_multiple_of(BLOCK));

@@ -1,13 +1,13 @@
-//! The journal: a ring of 4 KiB blocks for the facts that cannot be read off the clusters alone.
+//! The journal: a ring of 4 KiB blocks for the facts that the clusters alone do not tell.
 //!
-//! Its entries keep dead records dead. They are applied to the last checkpoint in order; applying
-//! one twice does no harm. A block is written once and not again until the ring comes round; one
+//! Its entries keep dead records dead. They are applied in order to the last checkpoint; applying
+//! one twice does no harm. A block is written once, and not again until the ring wraps around. One
 //! write is under way at a time.
 //!
-//! Every block names the block up to which the device is known to have been flushed. A gap below
-//! that mark is damage, and the cache starts empty; a gap above it is the trace of a power loss.
-//! The last blocks have no later ones that say so of them: of those that the newest checkpoint
-//! contains the superblocks do.
+//! Every block names the last block that is known to have been flushed. A gap up to that mark is
+//! damage, and the cache starts empty; a gap above it is the trace of a power loss. The last blocks
+//! are followed by none that could vouch for them; for those that the newest checkpoint includes,
+//! the superblocks do.
 
 use device::Extent;
 
@@ -21,13 +21,13 @@ use crate::purge::purges::Purge;
 const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
 const HEADER_LEN: usize = 40;
 
-/// Returns whether a block looks like one of a journal, of any cache.
+/// Returns whether a block looks like a journal block of any cache.
 pub(crate) fn is_block(block: &[u8]) -> bool {
     block.starts_with(&MAGIC.to_le_bytes())
 }
-/// Blocks that one write may hold.
+/// Maximum number of blocks in one write.
 const BLOCKS_PER_WRITE: u64 = 16;
-/// Number of facts of slots that fill a write: more of them waiting in memory would gain nothing.
+/// Number of slot facts that fill a write: collecting more of them in memory would gain nothing.
 const FACTS_PER_WRITE: usize = BLOCKS_PER_WRITE as usize * (BLOCK as usize - HEADER_LEN) / 13;
 
 /// A fact about clusters and records.
@@ -39,15 +39,15 @@ pub(crate) enum Fact {
     Dropped { cluster: u32, incarnation: u64 },
     /// The record at `granule` of the cluster must never be found again.
     Dead { cluster: u32, incarnation: u64, granule: u32 },
-    /// Every record of `digest` with a smaller sequence number is dead. Written only while
-    /// recovery has not yet found where they are.
+    /// Every record of `digest` with a smaller sequence number is dead. Written only while recovery
+    /// has not yet found where those records are.
     Removed { digest: Digest, sequence: u64 },
-    /// The record with this sequence number at `position` is dead, in a space of slots.
+    /// In a slot space: the record with this sequence number at `position` is dead.
     Released { position: u32, sequence: u64 },
-    /// The object at `position` has new metadata, in the record with this sequence number, and is
-    /// not to be found without them, in a space of slots.
+    /// In a slot space: the object at `position` has new metadata, in the record with this sequence
+    /// number, and must not be found without them.
     Refreshed { position: u32, sequence: u64 },
-    /// Everything with a label, or everything at all, was purged.
+    /// All objects that the purge covers were purged.
     Purged(Purge),
 }
 
@@ -90,31 +90,31 @@ impl Fact {
 /// A position in the journal: the number of facts noted before it since the cache was opened.
 pub(crate) type JournalPosition = u64;
 
-/// Blocks to be written.
+/// A write of journal blocks.
 #[derive(Debug)]
 pub(crate) struct JournalWrite {
     /// Byte offset on the device.
     pub(crate) offset: u64,
-    /// Whole blocks.
+    /// The contents of whole blocks.
     pub(crate) bytes: Vec<u8>,
-    /// Everything noted before this position is in these blocks or in earlier ones.
+    /// All facts noted before this position are in these blocks or in earlier ones.
     pub(crate) until: JournalPosition,
 }
 
-/// The journal in operation.
+/// The journal of an open cache.
 pub(crate) struct Journal {
     area: Extent,
     pending: Vec<Fact>,
     noted: JournalPosition,
     /// The position after the last fact that made a record dead whose key is not known.
     last_deletion: JournalPosition,
-    /// The keys of what else died, until that is durable.
+    /// The keys of the other records that died, until that is durable.
     deletions: PendingDeletions,
     written: JournalPosition,
     durable: JournalPosition,
     /// Sequence number of the next block, from 1.
     next_block: u64,
-    /// The last block that is on the device, and the last that a flush has covered.
+    /// The last block on the device, and the last that a flush has covered.
     written_block: u64,
     durable_block: u64,
     /// The first block that recovery would still need.
@@ -123,7 +123,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Returns a journal whose next block has the sequence number `next_block`; nothing older is
+    /// Creates a journal whose next block has the sequence number `next_block`; no older block is
     /// needed.
     pub(crate) fn new(area: Extent, next_block: u64) -> Journal {
         Journal {
@@ -142,7 +142,8 @@ impl Journal {
         }
     }
 
-    /// Takes a fact down.
+    /// Notes a fact. Every fact except `Opened` and `Refreshed` counts as a deletion of unknown
+    /// keys.
     pub(crate) fn note(&mut self, fact: Fact) {
         self.take(fact);
         if !matches!(fact, Fact::Opened { .. } | Fact::Refreshed { .. }) {
@@ -150,7 +151,7 @@ impl Journal {
         }
     }
 
-    /// Notes a fact as [`Journal::note`] does, when only the record of this digest dies by it.
+    /// Notes a fact by which only the record of this digest dies.
     pub(crate) fn note_deletion_of(&mut self, digest: &Digest, fact: Fact) {
         self.take(fact);
         self.deletions.note(digest, self.noted);
@@ -161,46 +162,46 @@ impl Journal {
         self.noted += 1;
     }
 
-    /// Returns the position up to which the journal must be written so that no record is found
-    /// after a kill that has died by now without its key being known; `None` when it is.
+    /// Returns the position up to which the journal must be written so that a kill revives no dead
+    /// record whose key is not known; `None` when it is written that far.
     pub(crate) fn unwritten_deletion(&self) -> Option<JournalPosition> {
         (self.last_deletion > self.written).then_some(self.last_deletion)
     }
 
-    /// Returns the position up to which the journal must be written so that no record of `digest`
-    /// is found after a kill that has died by now; `None` when it is.
+    /// Returns the position up to which the journal must be written so that a kill revives no dead
+    /// record of `digest`; `None` when it is written that far.
     pub(crate) fn unwritten_deletion_of(&self, digest: &Digest) -> Option<JournalPosition> {
         self.deletions.last(digest).filter(|up_to| *up_to > self.written)
     }
 
-    /// Returns the position up to which the journal must be durable so that no record is found
-    /// after a loss of power that has died by now without its key being known; `None` when it is.
+    /// Returns the position up to which the journal must be durable so that a power loss revives no
+    /// dead record whose key is not known; `None` when it is durable that far.
     pub(crate) fn undurable_deletion(&self) -> Option<JournalPosition> {
         (self.last_deletion > self.durable).then_some(self.last_deletion)
     }
 
-    /// Returns the position up to which the journal must be durable so that no record of `digest`
-    /// is found after a loss of power that has died by now; `None` when it is.
+    /// Returns the position up to which the journal must be durable so that a power loss revives no
+    /// dead record of `digest`; `None` when it is durable that far.
     pub(crate) fn undurable_deletion_of(&self, digest: &Digest) -> Option<JournalPosition> {
         self.deletions.last(digest)
     }
 
-    /// Returns whether the facts to write fill a whole write.
+    /// Returns whether the pending facts fill a whole write.
     pub(crate) fn fills_a_write(&self) -> bool {
         self.pending.len() >= FACTS_PER_WRITE
     }
 
-    /// Returns the journal position after everything noted so far.
+    /// Returns the position after all facts noted so far.
     pub(crate) fn now(&self) -> JournalPosition {
         self.noted
     }
 
-    /// Returns the position before which everything is on the device.
+    /// Returns the position before which all facts are on the device.
     pub(crate) fn written(&self) -> JournalPosition {
         self.written
     }
 
-    /// Returns the position before which everything has been flushed.
+    /// Returns the position before which all facts have been flushed.
     pub(crate) fn durable(&self) -> JournalPosition {
         self.durable
     }
@@ -214,12 +215,13 @@ impl Journal {
         self.area.len / BLOCK
     }
 
-    /// Returns whether half of the ring is in use: time for a checkpoint.
+    /// Returns whether more than half of the ring is in use, so that a checkpoint is due.
     pub(crate) fn checkpoint_due(&self) -> bool {
         self.next_block - self.first_block > self.blocks() / 2
     }
 
-    /// Forgets older blocks: a checkpoint made when the next block was `block` is durable.
+    /// Releases the blocks before `block`. Call this when a checkpoint is durable that was made
+    /// while `block` was the next block.
     pub(crate) fn forget_before(&mut self, block: u64) {
         self.first_block = self.first_block.max(block);
     }
@@ -248,7 +250,7 @@ impl Journal {
         Some(JournalWrite { offset: self.area.offset + slot * BLOCK, bytes, until })
     }
 
-    /// Appends one block with as many of `facts` as fit; says how many.
+    /// Appends one block with as many of `facts` as fit; returns how many.
     fn encode_block(&self, secret: &Secret, facts: &[Fact], out: &mut Vec<u8>) -> usize {
         let mut payload = Vec::with_capacity(BLOCK as usize - HEADER_LEN);
         let mut count = 0;
@@ -269,20 +271,20 @@ impl Journal {
         count
     }
 
-    /// Notes that the write returned by [`Journal::begin_write`] ended. After a failure its facts
-    /// are lost to the device: the caller must stop storing.
+    /// Records that the write returned by [`Journal::begin_write`] ended. After a failure its facts
+    /// are not on the device: the caller must stop storing.
     pub(crate) fn end_write(&mut self, write: &JournalWrite) {
         self.writing = false;
         self.written = write.until;
         self.written_block = self.next_block - 1;
     }
 
-    /// Returns the mark of a flush that starts now: what it will make durable.
+    /// Returns the mark of a flush that starts now: the positions that it will make durable.
     pub(crate) fn begin_flush(&self) -> FlushMark {
         FlushMark { up_to: self.written, block: self.written_block }
     }
 
-    /// Notes that the flush ended well.
+    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self, mark: FlushMark) {
         self.durable = self.durable.max(mark.up_to);
         self.deletions.forget(self.durable);
@@ -297,17 +299,17 @@ pub(crate) struct FlushMark {
     block: u64,
 }
 
-/// The result of reading the journal's area in a recovery.
+/// The result of replaying the journal in a recovery.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Replay {
-    /// The facts since the checkpoint, in order, and the sequence number for the next block.
+    /// The facts since the checkpoint, in order, and the sequence number of the next block.
     Facts { facts: Vec<Fact>, next_block: u64 },
-    /// A block that had been flushed is missing: nothing on the device can be trusted to be alive.
+    /// A flushed block is missing: no record on the device can be trusted to be alive.
     Damaged { block: u64 },
 }
 
-/// Reads the facts of blocks from `first_block` on out of the whole area's `bytes`. Blocks up to
-/// `needed` must be there, whatever the others say.
+/// Returns the facts of the blocks from `first_block` on; `bytes` is the whole area. Blocks up to
+/// `needed` must be present, even if no other block says that they were flushed.
 pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64, needed: u64) -> Replay {
     let blocks = bytes.len() as u64 / BLOCK;
     let mut found: Vec<Block> = bytes
@@ -322,7 +324,7 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64, needed: u6
     let durable = found.iter().map(|block| block.durable).fold(needed, u64::max);
     let mut expected = first_block;
     for block in &found {
-        // A gap that a flush had covered is damage; one above it was never promised.
+        // A gap that a flush covered is damage. A gap above it was never promised to be durable.
         if block.sequence != expected && expected <= durable {
             return Replay::Damaged { block: expected };
         }
@@ -331,8 +333,8 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64, needed: u6
     if expected <= durable {
         return Replay::Damaged { block: expected };
     }
-    // What a power loss spared behind a gap does not count: a fact may have been noted because of
-    // one that is lost (a newer version given up, say, after the older one was superseded).
+    // Blocks behind a gap do not count: one of their facts may depend on a lost one (a newer
+    // version given up, say, after the older one was superseded).
     let whole = (first_block..).zip(&found).take_while(|(number, b)| b.sequence == *number);
     let facts = whole.flat_map(|(_, block)| block.facts.iter().copied()).collect();
     Replay::Facts { facts, next_block: expected }

@@ -1,10 +1,10 @@
-//! The filters of borne labels at an orderly stop, behind the dump of the index or of the records
-//! and in its area: a head, from a block on, then the words of all eras in steps with a checksum
-//! each in the head.
+//! The dump of the label filters at an orderly stop. It lies in the same area as the dump of the
+//! index or of the records, behind that dump. A head on a block boundary is followed by the words
+//! of all eras, in steps whose checksums are in the head.
 //!
 //! The head is bound to the generation of the superblocks, so that the dump of an earlier stop is
-//! not taken for it, and to the way labels are read. Without it, or when it does not fit, the
-//! labels of stored objects are unknown until these have been read.
+//! not accepted, and to the way labels are read. Without a head, or when it does not match, the
+//! labels of stored objects are unknown until they have been read.
 
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
@@ -12,18 +12,18 @@ use crate::format::device_layout::BLOCK;
 use crate::purge::label_filters::{ERAS, LabelFilters};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LBRS");
-/// Bytes before what the checksum covers.
+/// Length in bytes of the part before the covered bytes.
 const PREFIX_LEN: usize = 16;
-/// Words of a step at most.
+/// Maximum number of words in a step.
 const STEP: usize = 512 << 10;
 
-/// Some words of an era.
+/// A range of words of an era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) era: usize,
     pub(crate) first: usize,
     pub(crate) words: usize,
-    /// Bytes from the begin of the dump.
+    /// Offset in bytes from the start of the dump.
     pub(crate) at: u64,
 }
 
@@ -34,7 +34,7 @@ impl Step {
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Fills the words from those bytes.
+    /// Sets the words of the step from its encoded bytes.
     pub(crate) fn decode(&self, bytes: &[u8], label_filters: &mut LabelFilters) {
         let words = &mut label_filters.eras_mut()[self.era][self.first..self.first + self.words];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -43,16 +43,16 @@ impl Step {
     }
 }
 
-/// Returns the largest length in bytes of a dump of filters of `bytes` bytes together, for so many
-/// clusters.
+/// Returns the maximum length in bytes of a dump of filters with `bytes` bytes in total, for this
+/// many clusters.
 pub(crate) fn bytes_for(bytes: u64, clusters: u64) -> u64 {
     let steps = bytes / 8 / STEP as u64 + ERAS as u64;
     let head = PREFIX_LEN as u64 + 128 + 24 * ERAS as u64 + clusters + 8 * steps;
-    // What stands before it may end within a block.
+    // The preceding dump may end within a block.
     BLOCK + head.next_multiple_of(BLOCK) + bytes + steps * BLOCK
 }
 
-/// The begin of a dump.
+/// The head of a dump.
 pub(crate) struct Head {
     fields: Vec<u8>,
     pub(crate) steps: Vec<Step>,
@@ -61,8 +61,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Returns the head for `label_filters`, its checksums still to be entered. `version` is that
-    /// of the labels.
+    /// Creates the head for `label_filters`, with checksums still to be filled in. `version` is the
+    /// version of the way labels are read.
     pub(crate) fn new(label_filters: &LabelFilters, version: u64) -> Head {
         let mut fields = Vec::new();
         Encoder(&mut fields).u64(version);
@@ -91,16 +91,17 @@ impl Head {
         bytes
     }
 
-    /// Returns the length in bytes of the head that begins with `block`; `None` when it is none.
+    /// Returns the length in bytes of the head that starts with `block`; `None` when it is not one.
     pub(crate) fn encoded_len(block: &[u8]) -> Option<u64> {
         let mut from = Decoder(block);
         (from.u32()? == MAGIC).then_some(())?;
         Some(PREFIX_LEN as u64 + u64::from(from.u32()?))
     }
 
-    /// Reads the head of a dump of this generation, for filters of `bytes` bytes together at most
-    /// and so many clusters, of labels that are read so: and the filters, still without their
-    /// bits. `None` when it is another one, or damaged.
+    /// Decodes the head of a dump, and the filters, still without their bits. Returns `None` when
+    /// the head is damaged or does not match. It matches if its generation, its number of clusters
+    /// and the `version` of its labels are these, and its filters have at most `bytes` bytes in
+    /// total.
     pub(crate) fn decode(
         secret: &Secret,
         generation: u64,
@@ -128,7 +129,7 @@ impl Head {
     }
 }
 
-/// Returns the steps of a dump whose head has `len` bytes.
+/// Returns the steps of a dump with a head of `len` bytes.
 fn steps(label_filters: &LabelFilters, len: u64) -> Vec<Step> {
     let (mut steps, mut at) = (Vec::new(), len.next_multiple_of(BLOCK));
     for (era, words) in label_filters.eras().iter().enumerate() {
@@ -146,8 +147,9 @@ mod tests {
     use super::*;
     use crate::test_seed::seeds;
 
-    /// Filters that have gone through a number of eras, and labels that are borne. One era alone
-    /// is larger than all of the smallest filters, so that half of it is too little.
+    /// Returns filters that have gone through a number of eras, and the labels that are borne. A
+    /// single era is larger than all eras of the smallest filters, so that half of it is too
+    /// little.
     fn label_filters(random: &mut fastrand::Rng, clusters: u32) -> (LabelFilters, Vec<u64>) {
         let mut label_filters = LabelFilters::new(1 << random.u32(13..18), clusters, 5);
         if clusters > 0 {
@@ -197,7 +199,8 @@ mod tests {
             let foreign = (0..1_000).filter(|_| back.may_be_borne(random.u64(..))).count();
             let full = labels.len() as u64 * 12 > all * 8;
             assert!(full || foreign < 200, "{foreign}, seed {seed}");
-            // Of another stop, read in another way, of other clusters, too large.
+            // A head of another stop, read in another way, of other clusters, or too large is
+            // rejected.
             let mut bytes = head.encode(&secret, 4);
             let decode = |generation, version, max, clusters, bytes: &[u8]| {
                 Head::decode(&secret, generation, version, max, clusters, bytes).is_some()

@@ -1,26 +1,25 @@
-//! The keys of records that have died, and whose deletion is not yet durable in the journal.
+//! Keys of records that have died and whose deletion is not yet durable in the journal.
 //!
-//! An insertion waits for deletions of its own key alone: `docs/decisions/0009` says why that is
-//! enough. It promises: a key is known from its deletion until the journal is durable up to
-//! there, and memory is taken for deletions that are not durable alone.
+//! An insertion waits only for deletions of its own key; `docs/decisions/0009` explains why that is
+//! enough. Guarantees: a key is known from its deletion until the journal is durable up to there,
+//! and only deletions that are not durable take memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::base::digest::Digest;
 use crate::format::journal::JournalPosition;
 
-/// See the module.
+/// The pending deletions, by digest and in order.
 #[derive(Default)]
 pub(crate) struct PendingDeletions {
-    /// The journal position after the last deletion of each.
+    /// The journal position after the last deletion of each digest.
     last: BTreeMap<Digest, JournalPosition>,
-    /// All of them, in their order.
+    /// All deletions, in order.
     order: VecDeque<(JournalPosition, Digest)>,
 }
 
 impl PendingDeletions {
-    /// Notes that a record of `digest` died, and that the journal's position after that was
-    /// `up_to`.
+    /// Records that a record of `digest` died, with the journal position `up_to` after that.
     pub(crate) fn note(&mut self, digest: &Digest, up_to: JournalPosition) {
         debug_assert!(self.order.back().is_none_or(|(last, _)| *last < up_to));
         self.last.insert(*digest, up_to);
@@ -32,10 +31,10 @@ impl PendingDeletions {
         self.last.get(digest).copied()
     }
 
-    /// Forgets the deletions before `up_to`: the journal is durable up to there.
+    /// Forgets the deletions up to `up_to`, the position up to which the journal is durable.
     pub(crate) fn forget(&mut self, up_to: JournalPosition) {
         while let Some((at, digest)) = self.order.pop_front_if(|(at, _)| *at <= up_to) {
-            // One that died again since is in the order once more.
+            // A digest that was deleted again since then is in the order once more.
             if self.last.get(&digest) == Some(&at) {
                 self.last.remove(&digest);
             }

@@ -1,19 +1,20 @@
-//! The log of purges by name, for stores elsewhere that follow them: a ring of blocks in front of
-//! the first area, which other versions leave alone. Kept only where it is asked for.
+//! The log of purges by name, for other stores that follow it: a ring of blocks in front of the
+//! first area, which other versions of the program leave alone. Kept only when enabled.
 //!
-//! It says nothing to recovery: what is purged here follows from the journal and the checkpoint. It
-//! promises whoever follows it that no purge that was acknowledged is missing between two
-//! positions; where that is not known for sure, the log says that it does not reach back so far.
+//! Recovery does not use it: the purges in force here follow from the journal and the checkpoint.
+//! Guarantees to followers: no acknowledged purge is missing between two positions. Where that is
+//! not known for sure, the log reports that it does not reach back that far.
 //!
 //! A purge has a number; a block holds the purges from one number on. The last block grows: each of
-//! its versions has all that it holds, and versions are written to two places in turn, the next one
-//! only when the one before is durable. So what was acknowledged is always in a whole version. Each
-//! opening writes the last block anew, with its generation: where the last one names another than
-//! the one before, the cache was in use without the log, and another log begins. So it does when
-//! the place of the next version holds something that is damaged, for that may have been it.
+//! its versions holds all purges of the block. Versions are written to two places in turn, the next
+//! one only when the one before is durable, so that an acknowledged purge is always in an intact
+//! version. Each opening rewrites the last block with its generation. If the last block does not
+//! name the generation of the previous opening, the cache was in use without the log, and a new log
+//! begins. A new log also begins when the place of the next version holds damaged bytes, since
+//! these may have been that version.
 //!
-//! A later log has a greater number, also on another device, as far as the clock that both are
-//! opened by goes on: its upper half is the time at which it began.
+//! A later log has a greater number, also on another device, as long as both are opened by the same
+//! advancing clock: the upper half of the number is the time at which the log began.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,19 +29,19 @@ use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, Purges
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::device_layout::BLOCK;
 
-/// Where the log lies: behind the first superblock, before the place that the second had once.
+/// Extent of the log: behind the first superblock, before the former place of the second.
 pub(crate) const PURGE_LOG: Extent = Extent { offset: 64 * 1024, len: 384 * 1024 };
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LPLG");
 const HEADER_LEN: usize = 64;
 const ROOM: usize = BLOCK as usize - HEADER_LEN;
-/// Blocks of the ring, each of which has two places.
+/// Number of blocks in the ring; each has two places.
 const BLOCKS: u64 = PURGE_LOG.len / BLOCK / 2;
 const PLACES: u64 = BLOCKS * 2;
-/// Purges that are told at a time.
+/// Maximum number of purges returned at a time.
 const TOLD_AT_ONCE: usize = 256;
 
-/// A purge, or that there was one whose name is too long.
+/// A purge; `None` for one whose name was too long to log.
 type Entry = Option<LoggedPurge>;
 
 fn encode(entry: &Entry) -> Vec<u8> {
@@ -91,16 +92,16 @@ struct Block {
     generation: u64,
     number: u64,
     version: u64,
-    /// The number of its first purge.
+    /// The number of the first purge in the block.
     first: u64,
     entries: Vec<Entry>,
-    /// Bytes of them.
+    /// Encoded length of the entries in bytes.
     bytes: usize,
-    /// It is not written as it is.
+    /// Whether the block has changed since it was last written.
     dirty: bool,
 }
 
-/// The place of a version of a block, counted in blocks.
+/// Returns the place of a version of a block, counted in blocks.
 fn place(number: u64, version: u64) -> u64 {
     number % BLOCKS * 2 + version % 2
 }
@@ -125,7 +126,7 @@ impl Block {
         bytes
     }
 
-    /// The block at this place, if it is whole.
+    /// Decodes the block at this place; returns `None` unless it is intact.
     fn decode(secret: &Secret, at: u64, bytes: &[u8]) -> Option<Block> {
         let mut from = Decoder(bytes);
         let (magic, _, checksum) = (from.u32()?, from.u32()?, from.u64()?);
@@ -144,45 +145,45 @@ impl Block {
     }
 }
 
-/// The whole blocks in the bytes of the area of the log, by their places.
+/// Returns the intact blocks in the bytes of the log's area, by place.
 fn read_blocks(secret: &Secret, bytes: &[u8]) -> BTreeMap<u64, Block> {
     let places = (0..PLACES).zip(bytes.chunks_exact(BLOCK as usize));
     places.filter_map(|(at, bytes)| Some((at, Block::decode(secret, at, bytes)?))).collect()
 }
 
-/// Blocks to be written, and how many purges they hold with those before.
+/// Blocks to write, and the number of purges up to their end.
 pub(crate) struct PurgeLogWrite {
     /// Byte offsets on the device.
     pub(crate) writes: Vec<(u64, Vec<u8>)>,
     pub(crate) until: u64,
 }
 
-/// The log in operation.
+/// The purge log of an open cache.
 pub(crate) struct PurgeLog {
-    /// The oldest first; the last one grows.
+    /// The blocks, oldest first; the last one grows.
     blocks: VecDeque<Block>,
-    /// Places to be erased with the next write: what lies there would be taken for a loss once the
-    /// log reaches them.
+    /// Places to erase with the next write: their contents would be taken for a lost version once
+    /// the log reaches them.
     erases: Vec<u64>,
-    /// A log, this or another one, was kept here before the cache was opened.
+    /// Whether a log, this or another one, was kept here before the cache was opened.
     was_kept: bool,
     written: u64,
     durable: u64,
-    /// What the flush under way makes durable.
+    /// The number of purges that the flush under way makes durable.
     flushing: u64,
 }
 
 impl PurgeLog {
-    /// An empty log of a cache with this identity that is opened for the time `generation`. It is
-    /// `now`, in unix seconds.
+    /// Creates an empty log for the cache with this identity, opened for the time `generation` at
+    /// `now` in unix seconds.
     pub(crate) fn new(uuid: &[u8; 16], generation: u64, now: u64) -> PurgeLog {
         let random = xxh3_64(&[&uuid[..], &generation.to_le_bytes()].concat());
         PurgeLog::numbered(now << 32 | random >> 32, generation)
     }
 
-    /// An empty log in place of this one, with a greater number than this and than `known`. What
-    /// was logged before is told to nobody any more. Its purges are counted on, so that what is
-    /// being written counts for no later one.
+    /// Returns an empty log to replace this one, with a number greater than this log's and than
+    /// `known`. Earlier purges are no longer returned. The purge count continues, so that a write
+    /// under way does not count as one of a later purge.
     pub(crate) fn later(&self, known: u64) -> PurgeLog {
         let Block { log, generation, .. } = self.tail();
         let mut other = PurgeLog::numbered(known.max(*log).saturating_add(1), *generation);
@@ -207,8 +208,8 @@ impl PurgeLog {
         PurgeLog { blocks, erases, was_kept, written: 0, durable: 0, flushing: 0 }
     }
 
-    /// Goes on with the log that the `bytes` of its area hold, if it was kept up to the opening
-    /// before this one; else begins another.
+    /// Continues the log in the `bytes` of its area if it was kept up to the opening before this
+    /// one; else begins a new one.
     pub(crate) fn resume(
         secret: &Secret,
         uuid: &[u8; 16],
@@ -228,8 +229,8 @@ impl PurgeLog {
         log
     }
 
-    /// The log of the `blocks` that the `bytes` of its area hold, by their places; `None` when the
-    /// last of it may be lost.
+    /// Returns the log that consists of the `blocks` found in the `bytes` of its area; `None` when
+    /// its end may be lost.
     fn found(bytes: &[u8], blocks: &BTreeMap<u64, Block>) -> Option<PurgeLog> {
         let places: Vec<&[u8]> = bytes.chunks_exact(BLOCK as usize).collect();
         let damaged = |at: &u64| {
@@ -244,7 +245,8 @@ impl PurgeLog {
         if next.iter().any(damaged) {
             return None;
         }
-        // Written together with a block that would be before it and is not there.
+        // Damaged places elsewhere: blocks that were written together with an earlier block that is
+        // missing.
         let erases: Vec<u64> = (0..PLACES).filter(damaged).collect();
         let mut chain = VecDeque::from([tail.clone()]);
         while let Some(first) = chain.front()
@@ -277,7 +279,7 @@ impl PurgeLog {
         self.blocks.back_mut().expect("there is always one")
     }
 
-    /// Logs a purge. Returns how many there are with it: it counts as logged when so many are
+    /// Logs a purge. Returns the number of purges including it: it is logged once that many are
     /// durable.
     pub(crate) fn log(&mut self, purge: LoggedPurge) -> u64 {
         let mut entry = Some(purge);
@@ -298,15 +300,15 @@ impl PurgeLog {
             }
         }
         let tail = self.tail_mut();
-        // The version that was written stays until this one is durable.
+        // The version on the device stays until this one is durable.
         tail.version += u64::from(!tail.dirty);
         (tail.dirty, tail.bytes) = (true, tail.bytes + len);
         tail.entries.push(entry);
         tail.end()
     }
 
-    /// The blocks to be written next; `None` when there are none, or those that were written last
-    /// are not durable yet.
+    /// Returns the blocks to write next; `None` when there are none, or when the last write is not
+    /// durable yet.
     pub(crate) fn begin_write(&mut self, secret: &Secret) -> Option<PurgeLogWrite> {
         if self.written > self.durable {
             return None;
@@ -328,32 +330,32 @@ impl PurgeLog {
         Some(PurgeLogWrite { writes, until: self.tail().end() })
     }
 
-    /// They are written.
+    /// Records that the blocks up to `until` are written.
     pub(crate) fn end_write(&mut self, until: u64) {
         self.written = until;
     }
 
-    /// A flush begins.
+    /// Records that a flush begins.
     pub(crate) fn begin_flush(&mut self) {
         self.flushing = self.written;
     }
 
-    /// It has ended well.
+    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         self.durable = self.flushing;
     }
 
-    /// Whether a log, this or another one, was kept here before the cache was opened.
+    /// Returns whether a log, this or another one, was kept here before the cache was opened.
     pub(crate) fn was_kept(&self) -> bool {
         self.was_kept
     }
 
-    /// How many purges are durable.
+    /// Returns how many purges are durable.
     pub(crate) fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// What was logged and is durable since a position; `None`: since ever.
+    /// Returns the durable purges since a position; `None` stands for a follower without one.
     pub(crate) fn since(&self, position: Option<PurgePosition>) -> PurgesSince {
         let here = PurgePosition { log: self.tail().log, number: self.durable };
         let floor = self.blocks.front().map_or(0, |block| block.first);

@@ -1,7 +1,7 @@
 //! The superblock: the description of a cache, in two copies at either end of the device (C3).
 //!
 //! It names the format, the cache's identity and secret, the division of the device, and whether
-//! the cache was stopped in order. A copy is rewritten only while the other one is whole.
+//! the cache was stopped in order. A copy is rewritten only while the other one is intact.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,15 +14,17 @@ use crate::layout::LayoutKind;
 pub const MAGIC: [u8; 8] = *b"LARDER\r\n";
 /// The version of the format that this code reads and writes.
 pub const FORMAT_VERSION: u32 = 4;
-/// The oldest version that this code reads. It knew one layout, whose code is zero; the second
-/// knew purges of keys alone, whose count in a checkpoint is zero; the third had its second copy
-/// where the fourth says so with a zero.
+/// The oldest version that this code reads. Fields added by later versions are zero in older ones.
+/// Version 1 had one layout, whose code is zero. Version 2 had only purges of keys, so the purge
+/// count of its checkpoints is zero. Version 3 had the second copy near the first, which a zero
+/// offset stands for.
 const FORMAT_VERSION_MIN: u32 = 1;
-/// Bytes of one copy.
+/// Length of one copy in bytes.
 pub(crate) const SUPERBLOCK_LEN: usize = 4096;
 
-/// The first block of a device while a cache is being created on it: it is written first, and the
-/// superblock takes its place last. What begins so holds nothing, and may be created anew.
+/// The first block of a device while a cache is being created on it. It is written first, and the
+/// superblock replaces it last. A device that begins with it holds no cache, and a cache may be
+/// created on it again.
 pub static CREATION_MARK: [u8; SUPERBLOCK_LEN] = creation_mark();
 
 const fn creation_mark() -> [u8; SUPERBLOCK_LEN] {
@@ -37,7 +39,7 @@ const fn creation_mark() -> [u8; SUPERBLOCK_LEN] {
 pub enum Condition {
     /// In use, or killed.
     InUse,
-    /// Stopped in order: the index dump is whole.
+    /// Stopped in order: the index dump is complete.
     Clean,
     /// Deletions could not be written: nothing on the device may be used.
     Condemned,
@@ -62,37 +64,38 @@ impl Condition {
 /// The contents of a superblock.
 #[derive(Clone)]
 pub(crate) struct Superblock {
-    /// Identity of the cache, random.
+    /// Random identity of the cache.
     pub(crate) uuid: [u8; 16],
     pub(crate) secret: Secret,
-    /// Counts the openings of the cache; the copy with the higher one is the newer.
+    /// Number of times that the cache was opened; the copy with the higher number is the newer.
     pub(crate) generation: u64,
     pub(crate) condition: Condition,
-    /// Unix seconds of creation.
+    /// Time of creation, in unix seconds.
     pub(crate) created_at: u64,
-    /// Expected mean object in bytes: sizes the index.
+    /// Expected mean size of an object in bytes, from which the index is sized.
     pub(crate) mean_object: u32,
     pub(crate) areas: Areas,
-    /// Counts the runs of the store that this cache was a part of; see [`Superblock::missed_run`].
+    /// Number of the last run of the store in which this cache took part, see
+    /// [`Superblock::missed_run`].
     pub(crate) run: u64,
-    /// The layout, when it is one of slots; `None`: `cluster`.
+    /// The slot layout; `None` for the layout `cluster`.
     pub(crate) layout: Option<LayoutKind>,
     /// Offset of the second copy.
     pub(crate) second: u64,
-    /// The last journal block that the newest checkpoint contains; 0: none, or not known. A
-    /// recovery from an older checkpoint needs all blocks up to this one: else it cannot tell what
-    /// is dead.
+    /// The last journal block that the newest checkpoint includes; 0 when there is none, or it is
+    /// not known. A recovery from an older checkpoint needs all blocks up to this one; otherwise it
+    /// cannot tell which records are dead.
     pub(crate) journal_contained: u64,
 }
 
-/// Why a copy is not a superblock.
+/// The reason why a copy is not a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuperblockError {
-    /// The magic is not there: not a cache of ours.
+    /// The magic is missing: not a cache of this program.
     NotOurs,
     /// A cache in another format version.
     Version(u32),
-    /// Ours, but the checksum or a field is wrong.
+    /// A cache of this program, but the checksum or a field is wrong.
     Damaged,
 }
 
@@ -114,7 +117,7 @@ impl Superblock {
         bytes
     }
 
-    /// Reads one copy.
+    /// Decodes one copy.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
         let mut from = Decoder(bytes);
         if from.bytes(8) != Some(&MAGIC) {
@@ -164,13 +167,13 @@ impl Superblock {
         })
     }
 
-    /// Offsets of both copies.
+    /// Returns the offsets of both copies.
     pub(crate) fn places(&self) -> [u64; 2] {
         [SUPERBLOCK, self.second]
     }
 
     /// Returns whether a store of several devices ran without this one, when `newest` is the last
-    /// run of any of them: removals of that run are missing here, so nothing here may be used.
+    /// run of any of them. Removals of that run are missing here, so nothing here may be used.
     pub(crate) fn missed_run(&self, newest: u64) -> bool {
         self.run < newest && self.generation > 1
     }
@@ -187,7 +190,7 @@ fn encode_layout(layout: Option<LayoutKind>, fields: &mut Vec<u8>) {
     Encoder(fields).u32(code).u32(first).u32(second);
 }
 
-/// Decodes a layout; returns `None` for one that is not known, or parameters that it cannot have.
+/// Decodes a layout; returns `None` for an unknown one, or for impossible parameters.
 fn decode_layout(from: &mut Decoder<'_>, areas: &Areas) -> Option<Option<LayoutKind>> {
     let (code, first, second) = (from.u32()?, from.u32()?, from.u32()?);
     if code > 0 && u64::from(areas.slots()) * 2 < u64::from(second) {

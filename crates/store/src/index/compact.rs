@@ -1,19 +1,18 @@
-//! The product's index: the place of a digest's record, in eight bytes per slot.
+//! Larder's own index: the position of a digest's record, in eight bytes per slot.
 //!
-//! A partial-key cuckoo hash table of fixed capacity. A bucket is one cache line of eight slots;
-//! a digest has a 24-bit tag and two candidate buckets that are found from each other by the tag
-//! alone: `other = (spread(tag) - bucket) mod buckets`. This is its own inverse for any number of
-//! buckets, so that no memory is lost to powers of two. Two entries with one tag that share one
-//! candidate bucket share both: within such a pair a tag occurs at most once.
+//! A partial-key cuckoo hash table of fixed capacity. A bucket is one cache line of eight slots. A
+//! digest has a 24-bit tag and two candidate buckets, each of which follows from the other and the
+//! tag alone: `other = (spread(tag) - bucket) mod buckets`. This is its own inverse for any number
+//! of buckets, so no memory is lost to rounding up to powers of two. Two entries with the same tag
+//! that share one candidate bucket share both: within such a pair a tag occurs at most once.
 //!
-//! It promises:
+//! Guarantees:
 //! * No false negatives: an entry is found until it is removed, replaced by one with the same pair
 //!   and tag, or dropped and *returned* as displaced.
-//! * A digest that is not in it is reported absent in all but one of 10^6 cases at 90% load; the
-//!   key stored with the record decides the rest.
+//! * A digest without an entry is reported absent in all but one of 10^6 cases at 90% load; the key
+//!   stored with the record decides the rest.
 //! * At 90% load an entry costs 8.9 bytes. Insertion visits a bounded number of buckets.
-//!
-//! It is deterministic: the same operations give the same table, byte for byte.
+//! * Determinism: the same operations give the same table, byte for byte.
 
 use super::cuckoo::Place;
 use super::{BadDump, Inserted, Slot, cuckoo};
@@ -64,20 +63,20 @@ impl Bucket {
     }
 }
 
-/// The index of one device. See the module for what it promises.
+/// A compact index.
 pub(super) struct CompactIndex {
     buckets: Box<[Bucket]>,
     len: usize,
     given_up: u64,
-    /// A sweep in steps, while there is one.
+    /// The sweep in steps under way.
     sweep: Option<Sweep>,
 }
 
 /// The progress of a sweep in steps.
 struct Sweep {
-    /// The first bucket that it has not met.
+    /// The first bucket not yet visited.
     next: usize,
-    /// Buckets before that into which an entry was moved from behind it.
+    /// Buckets before `next` into which an entry was moved from `next` or behind.
     passed: Vec<usize>,
 }
 
@@ -108,7 +107,7 @@ impl CompactIndex {
         self.find(first, tag).map(|place| self.word(place).slot())
     }
 
-    /// Enters `digest`, in place of an entry with the same tag and buckets.
+    /// Inserts an entry for `digest`, replacing one with the same tag and buckets.
     pub(super) fn insert(&mut self, digest: &Digest, slot: Slot) -> Inserted {
         let (first, tag) = self.home(digest);
         let word = Word::new(tag, slot);
@@ -119,8 +118,8 @@ impl CompactIndex {
         Inserted { displaced: self.insert_new(first, word), ..Inserted::default() }
     }
 
-    /// Enters `digest` unless there is an entry with its tag and buckets, which is then returned
-    /// as the error.
+    /// Inserts an entry for `digest` unless there is one with the same tag and buckets, which is
+    /// then returned as the error.
     pub(super) fn insert_if_absent(
         &mut self,
         digest: &Digest,
@@ -143,7 +142,7 @@ impl CompactIndex {
         Some(self.free(place).slot())
     }
 
-    /// Removes the entry of `digest` if it points to `position`; true when it did.
+    /// Removes the entry of `digest` if it points to `position`; returns whether it did.
     pub(super) fn remove_at(&mut self, digest: &Digest, position: u32) -> bool {
         let (first, tag) = self.home(digest);
         match self.find(first, tag) {
@@ -155,7 +154,8 @@ impl CompactIndex {
         }
     }
 
-    /// Sets the flag of the entry of `digest` if it points to `position`; true when it did.
+    /// Sets the flag `refreshed` of the entry of `digest` if it points to `position`; returns
+    /// whether it did.
     pub(super) fn update_flag(&mut self, digest: &Digest, position: u32, refreshed: bool) -> bool {
         let (first, tag) = self.home(digest);
         let Some(place) = self.find(first, tag) else { return false };
@@ -178,12 +178,12 @@ impl CompactIndex {
         self.len
     }
 
-    /// Returns the share of the slots that is taken, 0 to 1.
+    /// Returns the load: the share of slots that are taken, 0 to 1.
     pub(super) fn load(&self) -> f64 {
         self.len as f64 / (self.buckets.len() * SLOTS) as f64
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the bytes of memory that the index takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.buckets.len() * Self::BUCKET_BYTES
     }
@@ -194,18 +194,18 @@ impl CompactIndex {
         self.given_up
     }
 
-    /// Number of buckets, the unit of sweeps and dumps.
+    /// Returns the number of buckets, the unit of sweeps and dumps.
     pub(super) fn bucket_count(&self) -> usize {
         self.buckets.len()
     }
 
-    /// Returns all entries, in no order of meaning.
+    /// Returns all entries, in arbitrary order.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
         let words = self.buckets.iter().flat_map(|bucket| bucket.0.iter());
         words.filter(|word| **word != Word::FREE).map(|word| word.slot())
     }
 
-    /// Removes every entry in the given buckets that `keep` refuses; returns how many.
+    /// Removes every entry in the given buckets that `keep` rejects; returns how many.
     pub(super) fn sweep(
         &mut self,
         buckets: std::ops::Range<usize>,
@@ -225,14 +225,14 @@ impl CompactIndex {
         removed
     }
 
-    /// Begins a sweep in steps, which meets every entry that is in the index from now to its end,
-    /// whatever insertions move meanwhile.
+    /// Begins a sweep in steps, which visits every entry that is in the index from now to its end,
+    /// even if insertions move entries meanwhile.
     pub(super) fn begin_sweep(&mut self) {
         self.sweep = Some(Sweep { next: 0, passed: Vec::new() });
     }
 
-    /// Sweeps the next so many buckets; how many entries `keep` refused, and whether the sweep has
-    /// ended. An entry that was moved meanwhile may be asked about twice.
+    /// Sweeps the next `buckets` buckets. Returns how many entries `keep` rejected, and whether the
+    /// sweep has ended. An entry that was moved meanwhile may be visited twice.
     pub(super) fn step_sweep(
         &mut self,
         buckets: usize,
@@ -249,8 +249,8 @@ impl CompactIndex {
         (removed, ended)
     }
 
-    /// Writes the buckets from `first` on to `out`, as many as fit it whole; returns how many.
-    /// A dump is the words in little-endian byte order, bucket after bucket.
+    /// Writes the buckets from `first` on to `out`, as many as fit whole; returns how many. A dump
+    /// is the words in little-endian byte order, bucket after bucket.
     pub(super) fn dump(&self, first: usize, out: &mut [u8]) -> usize {
         let buckets = self.buckets.get(first..).unwrap_or_default();
         let chunks = out.chunks_exact_mut(Self::BUCKET_BYTES);
@@ -263,11 +263,11 @@ impl CompactIndex {
         count
     }
 
-    /// Replaces the buckets from `first` on by those of a dump from an index with equally many
+    /// Replaces the buckets from `first` on by those of a dump of an index with equally many
     /// buckets. Positions must be below `positions`.
     ///
     /// # Errors
-    /// The bytes are no dump. The buckets are then partly replaced: clear the index.
+    /// The bytes are not a valid dump. The buckets are then partly replaced: clear the index.
     pub(super) fn restore(
         &mut self,
         first: usize,
@@ -335,14 +335,14 @@ impl CompactIndex {
         std::mem::replace(&mut self.buckets[bucket].0[place], Word::FREE)
     }
 
-    /// Enters a word whose tag is not in its pair of buckets. Returns the entry given up for it.
+    /// Inserts a word whose tag is not in its pair of buckets. Returns the entry dropped for it.
     fn insert_new(&mut self, first: usize, word: Word) -> Option<Slot> {
         if let Some((bucket, place)) = self.make_room(first, word.tag()) {
             self.buckets[bucket].0[place] = word;
             self.len += 1;
             return None;
         }
-        // Any entry will do. The newcomer stays: it is about to be used.
+        // Drop any entry. The new one stays: it is about to be used.
         let place = (self.given_up % SLOTS as u64) as usize;
         self.given_up += 1;
         let given_up = std::mem::replace(&mut self.buckets[first].0[place], word);

@@ -1,38 +1,38 @@
 //! Insertion into a full cuckoo hash table of buckets, for both kinds of index.
 //!
-//! Every entry may stand in two buckets. When both of a newcomer are full, an entry moves to its
-//! other bucket, an entry there to its own, and so on, along the shortest chain that ends at a
-//! free place. The search visits a bounded number of buckets.
+//! Every entry has two candidate buckets. When both of a new entry's are full, one of their entries
+//! moves to its other bucket, an entry there moves to its own other bucket, and so on, along the
+//! shortest chain that ends at a free slot. The search visits a bounded number of buckets.
 
-/// Entries of a bucket.
+/// Number of entries in a bucket.
 pub(super) const SLOTS: usize = 8;
 
-/// Largest number of full buckets that an insertion visits in search of a free place.
+/// Maximum number of full buckets that an insertion visits in search of a free slot.
 const VISITS: usize = 256;
 
 /// The place of an entry: bucket and slot within it.
 pub(super) type Place = (usize, usize);
 
-/// A table of buckets, as far as moving entries goes.
+/// The operations of a table of buckets that moving entries takes.
 pub(super) trait Table {
-    /// Returns a free slot of the bucket.
+    /// Returns a free slot of the bucket, if there is one.
     fn free_place(&self, bucket: usize) -> Option<usize>;
-    /// Returns the other bucket in which the entry at this place may stand; possibly the same.
+    /// Returns the other candidate bucket of the entry at this place; possibly the same.
     fn other_bucket(&self, place: Place) -> usize;
-    /// Moves the entry at `from` to `to`, which is free.
+    /// Moves the entry at `from` to the free place `to`.
     fn shift(&mut self, from: Place, to: Place);
 }
 
-/// Frees a slot in one of two buckets by moving entries to their other buckets: along the
-/// shortest chain of moves, so that few cache lines are written.
+/// Frees a slot in one of two buckets by moving entries to their other buckets, along the shortest
+/// chain of moves, so that few cache lines are written.
 pub(super) fn make_room<T: Table>(table: &mut T, first: usize, second: usize) -> Option<Place> {
     for bucket in [first, second] {
         if let Some(place) = table.free_place(bucket) {
             return Some((bucket, place));
         }
     }
-    // Breadth-first over full buckets. A chain never meets a bucket twice: the bucket's first
-    // visit would have ended the search.
+    // Breadth-first search over full buckets. A chain never contains a bucket twice: the first
+    // visit to the bucket would have ended the search.
     let mut visits = Visits::new(first, second);
     let mut current = 0;
     while let Some(bucket) = visits.bucket(current) {
@@ -50,8 +50,8 @@ pub(super) fn make_room<T: Table>(table: &mut T, first: usize, second: usize) ->
     None
 }
 
-/// Moves the entry at `place` of the visited bucket to `to`, the entry that led there into its
-/// place, and so on; returns the slot that became free at the start of the chain.
+/// Moves the entry at `place` of the visited bucket to `to`, the entry that led there to the freed
+/// place, and so on. Returns the place freed at the start of the chain.
 fn shift_all<T: Table>(
     table: &mut T,
     visits: &Visits,
@@ -72,7 +72,7 @@ fn shift_all<T: Table>(
     }
 }
 
-/// One full bucket on the search for a free slot, and the entry whose other bucket it is.
+/// One full bucket visited in the search for a free slot, and the entry whose other bucket it is.
 #[derive(Clone, Copy)]
 struct Visit {
     bucket: u32,
@@ -84,7 +84,7 @@ impl Visit {
     const ROOT: u16 = u16::MAX;
 }
 
-/// A queue of bounded length that keeps what was taken from it.
+/// A queue of bounded length that keeps the elements taken from it.
 struct Visits {
     list: [Visit; VISITS],
     len: usize,

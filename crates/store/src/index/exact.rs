@@ -9,12 +9,12 @@
 //! | Last Modified time | the caller's stamp | 4 |
 //! | MEM bit | bit of the bucket | 1/8 |
 //!
-//! So the lookup of an object reads nothing from the device, and a false answer is as likely as two
-//! equal digests. The number of entries is fixed. They stand in buckets of eight, each in one of
-//! two that its digest names; up to 95% full that does not fail. An entry that does not fit
-//! displaces another, preferably one that is on the device to one that is in memory only.
+//! A lookup needs no device access, and a wrong result is as unlikely as two equal digests. The
+//! number of entries is fixed. They lie in buckets of eight, each entry in one of two that its
+//! digest determines; up to 95% load insertion does not fail. An entry that does not fit displaces
+//! another, preferably one that is on the device rather than one that is in memory only.
 //!
-//! It does not know the length of a record, as the paper's does not: a hit reads the cluster.
+//! Like the paper's table, it does not hold the length of a record: a hit reads the cluster.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,25 +24,25 @@ use super::{BadDump, Inserted, Slot, cuckoo};
 use crate::base::digest::Digest;
 use crate::base::size_class::SizeClass;
 
-/// No object is under this digest: the place is free.
+/// The digest of a free place; no object has it.
 const FREE: Digest = Digest([0; 16]);
 
-/// The file lookup table. See the module.
+/// An exact index.
 pub(super) struct ExactIndex {
     digests: Box<[Digest]>,
     /// Granule plus one; 0: in memory only.
     positions: Box<[u32]>,
     stamps: Box<[u32]>,
-    /// The MEM bits of the entries of every bucket.
+    /// The MEM bits of the entries of each bucket.
     memory: Box<[u8]>,
-    /// Digests whose metadata were replaced on the device: next to none, see `virtual_cluster`.
+    /// Digests whose metadata were replaced on the device: hardly any, see `virtual_cluster`.
     refreshed: BTreeSet<Digest>,
     len: usize,
     given_up: usize,
 }
 
 impl ExactIndex {
-    /// Bytes of one bucket in a dump: its entries, their refreshed bits, and seven bytes of zero.
+    /// Bytes of one bucket in a dump: its entries, their refreshed bits, and seven zero bytes.
     pub(super) const BUCKET_BYTES: usize = SLOTS * ENTRY_BYTES + 8;
 
     /// Returns an empty table with room for `entries`.
@@ -184,8 +184,8 @@ impl ExactIndex {
         removed
     }
 
-    /// Writes the buckets from `first` on into `out`; returns how many fit. Objects in memory only
-    /// are left out: memory is gone by then.
+    /// Writes the buckets from `first` on to `out`; returns how many fit. Objects in memory only
+    /// are left out, because they do not survive the stop.
     pub(super) fn dump(&self, first: usize, out: &mut [u8]) -> usize {
         let left = self.bucket_count().saturating_sub(first);
         let chunks = out.chunks_exact_mut(Self::BUCKET_BYTES);
@@ -239,7 +239,7 @@ impl ExactIndex {
         Ok(())
     }
 
-    /// Restores an entry; returns false when the bytes are no possible entry of this place.
+    /// Restores an entry; returns false when the bytes are not a possible entry of this place.
     fn restore_entry(&mut self, at: usize, entry: &[u8], refreshed: bool, positions: u32) -> bool {
         let (digest, rest) = entry.split_at(16);
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
@@ -262,7 +262,7 @@ impl ExactIndex {
         true
     }
 
-    /// Returns the two buckets in which a digest may stand.
+    /// Returns the two candidate buckets of a digest.
     fn homes(&self, digest: &Digest) -> [usize; 2] {
         let (low, high) = digest.halves();
         let scale =
@@ -281,8 +281,8 @@ impl ExactIndex {
         })
     }
 
-    /// Returns the place of the digest, entered if it was not: with no record and not in memory
-    /// yet.
+    /// Returns the place of the digest. If it has none, inserts an entry with no record and not in
+    /// memory.
     fn find_or_enter(&mut self, digest: &Digest) -> (usize, Inserted) {
         assert!(*digest != FREE, "a keyed digest is not zero but once in 2^128");
         if let Some(at) = self.find(digest) {
@@ -298,11 +298,11 @@ impl ExactIndex {
         (at, inserted)
     }
 
-    /// Gives up an entry of a full bucket. The newcomer stays: it is about to be used.
+    /// Drops an entry of a full bucket. The new one stays: it is about to be used.
     fn displace(&mut self, bucket: usize) -> (usize, Inserted) {
         self.given_up += 1;
         let places = (0..SLOTS).map(|place| bucket * SLOTS + (place + self.given_up) % SLOTS);
-        // Rather one that is on the device: it was written, and is written off.
+        // Prefer an entry with a record on the device over one that is in memory only.
         let at =
             places.clone().find(|at| self.positions[*at] != 0).or_else(|| places.clone().next());
         let at = at.expect("a bucket has places");
@@ -376,7 +376,7 @@ impl cuckoo::Table for ExactIndex {
     }
 }
 
-/// Digest, cluster index and Last-Modified of one entry.
+/// Digest, cluster index and Last-Modified time of one entry.
 const ENTRY_BYTES: usize = 24;
 
 fn buckets_for(entries: usize) -> usize {

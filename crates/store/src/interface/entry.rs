@@ -1,7 +1,7 @@
-//! An entry: a stored object as one lookup found it, and its body on the way out.
+//! An entry: a stored object as one lookup found it, and its body being sent.
 //!
-//! Who has an entry gets all of it, also when it is removed, replaced or purged meanwhile: see
-//! [`crate::core`]'s `held` for how, and for the bounds.
+//! An entry gives access to all of its object even if that is removed, replaced or purged
+//! meanwhile; see [`crate::core`]'s `held` for how, and for the bounds.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,14 +21,14 @@ use crate::core::{
 use crate::memory::object::Object;
 use crate::shell::volume::{Shared, Volume};
 
-/// Pieces that are read at once for a reader that gets on fast: half a megabyte.
+/// Number of pieces that are read at once for a reader that makes fast progress: half a megabyte.
 const RUN: u32 = 4;
-/// Who took less than this for what the last read brought gets on fast: 4 pieces in it are 20 Mbit
-/// a second. For others one piece is in memory at a time; who was fast and stops keeps what came
-/// with the last read.
+/// Maximum nanoseconds in which a reader that makes fast progress consumes the last read: 4 pieces
+/// in this time are 20 Mbit/s. Slower readers have one piece in memory at a time; a fast reader
+/// that stops keeps the pieces of its last read.
 const FAST: Nanos = 200_000_000;
 
-/// Why a body ended early. The transfer must be cut: bytes are never filled in.
+/// The reason why a body ended early. The transfer must be cut: bytes are never filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
     /// A piece was evicted, or found damaged, while the body was read.
@@ -40,25 +40,25 @@ pub struct Entry<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
     digest: Digest,
     object: Arc<Object>,
-    /// Of an object in pieces.
+    /// Present for an object in pieces.
     large: Option<Box<Large>>,
     source: Source,
-    /// As it was when the object was found.
+    /// The time since when the object was outdated when it was found.
     outdated: Option<u32>,
-    /// How it was looked up, and its pieces are.
+    /// The options of its lookup, also used for its pieces.
     options: LookupOptions,
 }
 
-/// What an entry has besides when its object is in pieces.
+/// The additional parts of an entry for an object in pieces.
 struct Large {
     /// The first piece, verified.
     first: Arc<Object>,
-    /// Holds the others.
+    /// Holds the other pieces.
     _hold: ReadHold,
 }
 
 impl Large {
-    /// Opens `object` at its first piece; `None` when a piece is not there.
+    /// Opens `object` at its first piece; returns `None` when a piece is missing.
     async fn open<D: Device, C: Clock>(
         volume: &Volume<D, C>,
         object: &Object,
@@ -73,8 +73,8 @@ impl Large {
 }
 
 impl<D: Device, C: Clock> Entry<D, C> {
-    /// Opens the entry for an object that a lookup found. Of a large one the first piece is read;
-    /// `None`, and the object is given up, when that or another piece is not there.
+    /// Opens the entry for an object that a lookup found. Reads the first piece of a large one; if
+    /// that or another piece is missing, removes the object and returns `None`.
     pub(crate) async fn open(
         volume: Rc<Volume<D, C>>,
         digest: Digest,
@@ -87,7 +87,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
             return Some(Entry { volume, digest, object, large: None, source, outdated, options });
         }
         let Some((large, from)) = Box::pin(Large::open(&volume, &object, options)).await else {
-            // Memory alone cannot say that a piece is missing.
+            // A lookup in memory only cannot tell that a piece is missing.
             if !options.memory_only() {
                 volume.forget_incomplete(&digest, &object);
             }
@@ -98,7 +98,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
         Some(Entry { volume, digest, object, large, source, outdated, options })
     }
 
-    /// Makes the entry for an object in memory whose body is in its record.
+    /// Creates the entry for an object in memory whose body is in its record.
     pub(crate) fn of_resident(
         volume: Rc<Volume<D, C>>,
         digest: Digest,
@@ -118,34 +118,34 @@ impl<D: Device, C: Clock> Entry<D, C> {
         &self.object.meta
     }
 
-    /// Body length in bytes.
+    /// Returns the length of the body in bytes.
     pub fn len(&self) -> u64 {
         self.object.header.object_len
     }
 
-    /// Returns true for an empty body.
+    /// Returns whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Since when it is outdated by a soft purge, in unix seconds; `None`: it is not, or its
-    /// metadata have been replaced since.
+    /// Returns since when it is outdated by a soft purge, in unix seconds. Returns `None` when it
+    /// is not, or its metadata have been replaced since.
     pub fn outdated_since(&self) -> Option<u64> {
         self.outdated.map(u64::from)
     }
 
-    /// Returns whether this version is still what is stored under its key: it was neither removed,
-    /// purged nor replaced. False as well for a version whose place changed since it was found.
+    /// Returns whether this version is still the one stored under its key, neither removed, purged
+    /// nor replaced. Also returns false for a version that was moved since it was found.
     pub fn is_current(&self) -> bool {
         self.volume.shared.lock().is_current_object(&self.digest, &self.object)
     }
 
-    /// Returns where the first bytes came from.
+    /// Returns the tier that the first bytes came from.
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// Returns what the caller gave as [`crate::Hint::stamp`].
+    /// Returns the stamp that the caller gave as [`crate::Hint::stamp`].
     pub fn stamp(&self) -> u32 {
         self.object.header.stamp
     }
@@ -155,9 +155,12 @@ impl<D: Device, C: Clock> Entry<D, C> {
         u64::from(self.object.header.stored_at)
     }
 
-    /// Sees to it that all of `range`, which must lie within `0..len()`, can be read for as long as
-    /// the returned value lives. [`Entry::body`] does so itself; this is for who reads several
-    /// ranges one after another. `None` when there is nothing to see to.
+    /// Keeps all of `range` readable for as long as the returned hold lives. [`Entry::body`] does
+    /// so itself; call this to read several ranges in sequence. Returns `None` when nothing needs
+    /// to be held.
+    ///
+    /// # Panics
+    /// When `range` does not lie within `0..len()`.
     pub fn hold(&self, range: Range<u64>) -> Option<ReadHold> {
         assert!(range.start <= range.end && range.end <= self.len(), "a range within the body");
         if !self.object.in_pieces() || range.is_empty() {
@@ -168,12 +171,13 @@ impl<D: Device, C: Clock> Entry<D, C> {
         Some(self.volume.begin_reading(&self.object, pieces))
     }
 
-    /// Returns the whole body as one slice, when it is in one record: the fast path.
+    /// Returns the whole body as one slice, if it is in one record: the fast path.
     pub fn whole(&self) -> Option<Bytes> {
         (!self.object.in_pieces()).then(|| self.object.body.bytes())
     }
 
-    /// Reads the bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
+    /// Returns a reader of the bytes of `range`, in order, in chunks; `range` must lie within
+    /// `0..len()`.
     pub fn body(&self, range: Range<u64>) -> Body<D, C> {
         let first = self.large.as_ref().map(|large| (0, Arc::clone(&large.first)));
         let hold = self.hold(range.clone());
@@ -186,37 +190,37 @@ impl<D: Device, C: Clock> Entry<D, C> {
     }
 }
 
-/// A body on its way out.
+/// A body being sent.
 pub struct Body<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
     digest: Digest,
     object: Arc<Object>,
-    /// Of an object in pieces.
+    /// Present for an object in pieces.
     pieces: Option<Box<Pieces>>,
-    /// What is still to come.
+    /// The bytes still to be returned.
     range: Range<u64>,
-    /// How its pieces are looked up.
+    /// The options of its lookups of pieces.
     options: LookupOptions,
 }
 
-/// What a body has besides when its object is in pieces.
+/// The additional parts of a body of an object in pieces.
 struct Pieces {
-    /// What was read and is still to be sent, with its number, in order.
+    /// The pieces that were read and not yet returned, with their numbers, in order.
     at_hand: VecDeque<(u32, Arc<Object>)>,
-    /// When the last read for it began.
+    /// Time at which the last read for it began.
     began: Nanos,
-    /// Holds them.
+    /// Holds the pieces.
     hold: ReadHold,
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
-    /// Reads the next chunk, verified; `None` at the end of the range. After an error the body is
-    /// over.
+    /// Returns the next chunk, verified; `None` at the end of the range. After an error the body
+    /// has ended.
     pub async fn next(&mut self) -> Option<Result<Bytes, ReadError>> {
         self.next_content().await.map(|chunk| chunk.map(|content| content.bytes()))
     }
 
-    /// Does as [`Body::next`], without making up bytes that are elided.
+    /// Returns the next chunk like [`Body::next`], without generating bytes that are elided.
     pub async fn next_content(&mut self) -> Option<Result<Content, ReadError>> {
         if self.range.is_empty() {
             return None;
@@ -255,8 +259,8 @@ impl<D: Device, C: Clock> Body<D, C> {
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
-    /// Finds piece `number`: at hand, or by a read, which takes those behind it along for a reader
-    /// that gets on fast.
+    /// Returns piece `number`: from those already read, or by a read, which also reads the
+    /// following pieces for a reader that makes fast progress.
     async fn piece_of_number(&mut self, number: u32) -> Option<Arc<Object>> {
         let (object_id, object_len) = (self.object.header.object_id, self.object.header.object_len);
         let piece_size = u64::from(self.object.header.piece_size);
@@ -287,8 +291,8 @@ impl<D: Device, C: Clock> Body<D, C> {
     }
 }
 
-/// Returns the body of a piece; the piece lives for as long as anybody has bytes of it, so that who
-/// asks for it meanwhile gets the same.
+/// Returns the body of a piece. The piece lives for as long as any of its bytes are in use, so that
+/// other readers meanwhile share it.
 fn shared_body(piece: Arc<Object>) -> Content {
     struct Body(Arc<Object>);
     impl AsRef<[u8]> for Body {
@@ -305,7 +309,8 @@ fn shared_body(piece: Arc<Object>) -> Content {
     }
 }
 
-/// A reader of a large object: it holds what it has still to read, until it is dropped.
+/// A reader of a large object, which holds the pieces that it has still to read until it is
+/// dropped.
 pub struct ReadHold {
     shared: Arc<Shared>,
     id: ReaderId,
@@ -316,12 +321,12 @@ impl ReadHold {
         ReadHold { shared: Arc::clone(shared), id }
     }
 
-    /// Notes that the body is read, and not only at hand.
+    /// Records that the reader has begun to read the body, rather than only having opened it.
     pub(crate) fn reads_body(&self) {
         self.shared.lock().reader_progressed(self.id, ReaderProgress::ReadsBody);
     }
 
-    /// Notes that what lies before piece `at` has been read.
+    /// Records that everything before piece `at` has been read.
     fn read_up_to(&self, at: u32) {
         self.shared.lock().reader_progressed(self.id, ReaderProgress::ReadUpTo(at));
     }
@@ -334,7 +339,7 @@ impl Drop for ReadHold {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Holds these pieces of `object`, which somebody is going to read.
+    /// Holds these pieces of `object` for a reader of its body.
     fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> ReadHold {
         let object_id = object.header.object_id;
         let (reads, now) = (Some(ReaderProgress::ReadsBody), self.now());
@@ -346,14 +351,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
         ReadHold::new(&self.shared, id)
     }
 
-    /// Holds a version that is still being written for who may read what there is of it, and all of
-    /// it later.
+    /// Holds a version that is still being written, for readers that follow it and read all of it
+    /// later.
     pub(crate) fn begin_following(&self, object_id: u64) -> ReadHold {
         let id = self.shared.lock().begin_reading(object_id, 0, None, self.now());
         ReadHold::new(&self.shared, id)
     }
 
-    /// Finds piece `number` of a large object; `None` when it is gone.
+    /// Returns piece `number` of a large object; `None` when it is gone.
     pub(crate) async fn piece(
         &self,
         object_id: u64,
@@ -362,7 +367,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     ) -> Option<(Arc<Object>, Source)> {
         match self.find_piece(object_id, number, options).await {
             None if options.memory_only() => None,
-            // Seldom: it would make the future of every lookup larger.
+            // Rare, and boxed so that it does not enlarge the future of every lookup.
             None => Box::pin(self.missing_piece(object_id, number, options)).await,
             found => found,
         }
@@ -381,7 +386,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         found.filter(|(piece, _)| piece.header.object_id == object_id)
     }
 
-    /// Looks once more for a piece that was not found, or could not be read.
+    /// Looks again for a piece that was not found, or could not be read.
     async fn missing_piece(
         &self,
         object_id: u64,
@@ -390,7 +395,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     ) -> Option<(Arc<Object>, Source)> {
         let digest = self.shared.digester.piece(object_id, number);
         if !self.shared.stalls() && self.shared.lock().knows(&digest) {
-            // The device failed: an error that passes does not cost the object.
+            // The device failed: a transient error must not cost the object.
             let found = self.find_piece(object_id, number, options).await;
             if found.is_some() {
                 return found;
@@ -408,7 +413,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         (piece.header.object_id == object_id).then_some((piece, source))
     }
 
-    /// Removes a version that lost a piece, unless the device just takes too long.
+    /// Removes a version that lost a piece, unless the device merely stalls.
     fn forget_incomplete(&self, digest: &Digest, object: &Object) {
         if !self.shared.stalls() {
             self.shared.lock().forget_incomplete(digest, object);

@@ -1,5 +1,5 @@
-//! Evictions as a subscriber sees them: a node that keeps what its peers evict, or that tells them
-//! where an object is no more.
+//! Eviction offers as a subscriber sees them: a node that keeps objects that its peers evict, or
+//! that tells them which objects it no longer has.
 
 use std::rc::Rc;
 
@@ -13,39 +13,40 @@ use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
 use crate::memory::eviction_queue::EvictionLimits;
 
-/// A subscription to what is evicted from memory; see [`Store::evictions`]. It ends when it is
-/// dropped.
+/// A subscription to evictions from memory, see [`Store::evictions`]. It ends when it is dropped.
 pub struct Evictions<D: Device, C: Clock> {
     store: Store<D, C>,
-    /// Of each volume: the subscription, and offers that were dropped there.
+    /// For each volume: the subscription, and the number of offers dropped there.
     subscriptions: Vec<(SubscriptionId, u64)>,
 }
 
-/// An object that has left memory for room.
+/// An object that was evicted from memory.
 pub struct Evicted<D: Device, C: Clock> {
-    /// Its name.
+    /// Its key.
     pub key: Key,
     /// Its metadata.
     pub meta: Bytes,
-    /// Bytes of its body.
+    /// Length of its body in bytes.
     pub len: u64,
-    /// It was not on the device either when the offer was taken: here it is found no more.
+    /// Whether it was not on the device either when the offer was taken: this store no longer has
+    /// it.
     pub last_copy: bool,
     /// The object, whose bytes it keeps in memory; `None` for an object in pieces, of which memory
-    /// had the head.
+    /// held only the head.
     pub entry: Option<Entry<D, C>>,
-    /// Begun when the offer was taken: it says when the object is removed or purged meanwhile.
+    /// A fetch begun when the offer was taken: it tells whether the object is removed or purged
+    /// meanwhile.
     pub token: FetchToken,
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
-    /// Subscribes to what leaves memory for room from now on, in place of an earlier subscriber.
-    /// At most what `limits` say waits on each device to be taken; beyond that the oldest offers
-    /// are dropped and counted.
+    /// Subscribes to evictions from memory from now on, replacing an earlier subscriber. `limits`
+    /// bound the offers that wait on each device; beyond them the oldest are dropped and counted.
     ///
-    /// Offered is what is known without reading a device: objects that were asked for and were in
-    /// memory. Records that go with their cluster or slots while memory has nothing of them are
-    /// not, for their keys are on the device alone; nor is what was removed, purged or superseded.
+    /// Only objects that were requested and were in memory are offered, because no device is read
+    /// for an offer. A record that is evicted with its cluster or slots while it is not in memory
+    /// is not offered, because its key is on the device only; nor is an object that was removed,
+    /// purged or superseded.
     pub fn evictions(&self, limits: EvictionLimits) -> Evictions<D, C> {
         let volumes = self.volumes().iter();
         let subscriptions =
@@ -55,8 +56,8 @@ impl<D: Device, C: Clock> Store<D, C> {
 }
 
 impl<D: Device, C: Clock> Evictions<D, C> {
-    /// Takes the oldest offer of a device that has one. What was removed, purged, replaced or came
-    /// back to memory since it was evicted is passed over. Touches no device.
+    /// Takes the oldest offer of a device that has one. Skips objects that were removed, purged,
+    /// replaced or came back to memory since they were evicted. Touches no device.
     pub fn take(&mut self) -> Option<Evicted<D, C>> {
         for (volume, (id, dropped)) in self.store.volumes().iter().zip(&mut self.subscriptions) {
             let (evicted, all_dropped) = volume.shared.lock().next_evicted(*id);
@@ -75,7 +76,8 @@ impl<D: Device, C: Clock> Evictions<D, C> {
         None
     }
 
-    /// Offers that were dropped because too much waited, as of the last [`Evictions::take`].
+    /// Returns how many offers were dropped because too many waited, as of the last
+    /// [`Evictions::take`].
     pub fn dropped(&self) -> u64 {
         self.subscriptions.iter().map(|(_, dropped)| dropped).sum()
     }

@@ -1,5 +1,5 @@
-//! A lookup that waits for nothing: what it finds in memory is found as [`Store::lookup`] finds it,
-//! with a key that was not made for it, and nothing is allocated.
+//! A lookup that never waits: it finds whole objects in memory as [`Store::lookup`] does, takes a
+//! borrowed key, and allocates nothing.
 
 use std::rc::Rc;
 
@@ -10,21 +10,20 @@ use crate::core::{Expected, Glanced, LookupRequest, Purpose};
 use crate::interface::entry::Entry;
 use crate::interface::store::Store;
 
-/// What a glance shows.
+/// The result of a glance.
 pub enum Glance<D: Device, C: Clock> {
-    /// The object, whose body is in its record. It counts as looked up.
+    /// The object, with its body in its record. It counts as looked up.
     Found(Entry<D, C>),
-    /// Something that [`Store::lookup`] may find, by a read or among what waits to be written.
-    /// Nothing was counted.
+    /// An object that [`Store::lookup`] may find, by a read or among pending writes. Nothing was
+    /// counted.
     Elsewhere,
-    /// Nothing, or what is in pieces. Nothing was counted.
+    /// Nothing, or an object in pieces. Nothing was counted.
     Nothing,
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
-    /// Looks whether what is stored under `key` is in memory. `group` says where it belongs
-    /// ([`Locality::group`](crate::Locality)); it is asked where there are several devices. Touches
-    /// no device.
+    /// Looks up `key` in memory. `group` returns the key's [`Locality::group`](crate::Locality); it
+    /// is called only if there are several devices. Touches no device.
     pub fn glance(&self, key: &[u8], group: impl FnOnce() -> u64) -> Glance<D, C> {
         let volume = match self.volumes() {
             [only] => only,

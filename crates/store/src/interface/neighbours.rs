@@ -1,5 +1,4 @@
-//! What the store can say of an object's neighbours: those that are in memory (systems C14), and
-//! how to have them there.
+//! Neighbours of an object: those in memory (systems C14), and how to bring them there.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -11,22 +10,22 @@ use crate::base::key::{Key, Locality};
 use crate::interface::entry::Entry;
 use crate::interface::store::Store;
 
-/// An object of the same site that lies in the same cluster or the same directory as another, and
-/// came to memory at about the same time.
+/// An object of the same site as another that lies in the same cluster or directory, and entered
+/// memory at about the same time.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// Its name.
+    /// Its key.
     pub key: Key,
     /// Its metadata.
     pub meta: Bytes,
-    /// Since when it is outdated by a soft purge, in unix seconds; `None`: it is not.
+    /// The time since when it is outdated by a soft purge, in unix seconds; `None` when it is not.
     pub outdated_since: Option<u64>,
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
-    /// Returns the neighbours of what is in memory under `key`, the nearest first, at most some
-    /// hundred. None when it is not in memory. Objects in pieces are left out. Touches no device,
-    /// and leaves no trace: nothing counts as asked for.
+    /// Returns the neighbours of the object in memory under `key`, nearest first, at most about a
+    /// hundred. Returns none when the object is not in memory. Objects in pieces are left out.
+    /// Touches no device and leaves no trace: nothing counts as requested.
     pub fn neighbours(&self, key: &Key) -> Vec<Neighbour> {
         let (volume, digest) = self.place(key);
         let objects = volume.shared.lock().neighbours(&digest);
@@ -43,18 +42,18 @@ impl<D: Device, C: Clock> Store<D, C> {
             .collect()
     }
 
-    /// Takes into memory what lies around the object under `key` on the device, so that
-    /// [`Store::neighbours`] knows it: with one read, and two more for each, but at most for
-    /// `refreshed`, of the objects of its site there whose metadata were replaced since they were
-    /// stored. Does nothing when it is on no device yet.
+    /// Brings the surroundings of the object under `key` on the device into memory, so that
+    /// [`Store::neighbours`] returns them. This takes one read, and two more for each object of its
+    /// site there whose metadata were replaced since it was stored, but for at most `refreshed` of
+    /// these. Does nothing when the object is on no device yet.
     pub async fn bring_neighbours(&self, key: &Key, refreshed: usize) {
         let (volume, digest) = self.place(key);
         volume.bring_beside(digest, key.locality().site, refreshed).await;
     }
 
-    /// Returns the keys of the objects in memory that were asked for most often, those first; at
-    /// most so many. Objects in pieces are left out. Touches no device, and leaves no trace, but
-    /// looks at all that is in memory: for seldom use.
+    /// Returns the keys of the most requested objects in memory, most requested first, at most
+    /// `count`. Objects in pieces are left out. Touches no device and leaves no trace, but scans
+    /// everything in memory: call it rarely.
     pub fn most_used(&self, count: usize) -> Vec<Key> {
         let mut all = Vec::new();
         for volume in self.volumes() {
@@ -69,8 +68,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         all.into_iter().map(|(_, key)| key).collect()
     }
 
-    /// Returns what is in memory under `key`, as [`Store::lookup`] would find it, but without a
-    /// trace. `None` also for an object in pieces. Touches no device.
+    /// Returns the object in memory under `key` as [`Store::lookup`] would, but without a trace.
+    /// Also returns `None` for an object in pieces. Touches no device.
     pub fn resident(&self, key: &Key) -> Option<Entry<D, C>> {
         let (volume, digest) = self.place(key);
         let object = volume.shared.lock().resident_whole(&digest, key.as_bytes())?;

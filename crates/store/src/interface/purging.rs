@@ -1,5 +1,5 @@
-//! Invalidations, and purges: of keys, of all that a label, a prefix or everything concerns, and
-//! those that another store follows or has made.
+//! Invalidations and purges: of keys, and of all objects with a label, with a prefix, or in the
+//! cache; also the purge log that other stores follow, and purges received from them.
 
 use std::rc::Rc;
 
@@ -15,17 +15,18 @@ use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
 use crate::shell::volume::Volume;
 
-/// Purges in the log of a device.
+/// Logged purges to wait for.
 #[derive(Clone, Copy)]
 struct Logged {
-    /// Number of the device's volume.
+    /// Number of the volume whose log has them.
     volume: usize,
-    /// So many must be durable.
+    /// Number of purges that must be durable.
     purges: u64,
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
-    /// Removes `key` durably, the device flush included, and overtakes its running fetches.
+    /// Removes `key` durably, including the device flush, and overtakes its running fetches.
+    /// Returns whether something was removed.
     ///
     /// # Errors
     /// The same as those of [`Store::purge_keys`].
@@ -34,15 +35,15 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(removed.first().is_some_and(|removed| *removed))
     }
 
-    /// Removes `keys` durably, as [`Store::purge_keys`] does, for the answer to a request that has
-    /// made them invalid: it is not logged, waits for no longer than [`Options::write_bound`], and
-    /// waits for no flush unless something that was stored under one of them could be found again
-    /// after a loss of power. `fetch` is the token of a fetch that is not overtaken, as for
-    /// [`Store::remove_for_fetch`].
+    /// Removes `keys` durably like [`Store::purge_keys`], for a request that invalidated them and
+    /// waits for its response. Unlike there, the removal is not logged, and the call waits no
+    /// longer than [`Options::write_bound`]. It waits for a flush only if an object stored under
+    /// one of the keys could reappear after a power loss. `fetch` is the token of a fetch that is
+    /// not overtaken, as for [`Store::remove_for_fetch`].
     ///
     /// # Errors
-    /// `Busy`: it is not durable yet; the objects are not found any more, and the device makes it
-    /// durable as soon as it can. `Offline`: a device is given up.
+    /// `Busy`: it is not durable yet. The objects are no longer found, and the device makes the
+    /// removal durable as soon as it can. `Offline`: a device is given up.
     ///
     /// [`Options::write_bound`]: crate::Options::write_bound
     pub async fn invalidate(
@@ -68,13 +69,13 @@ impl<D: Device, C: Clock> Store<D, C> {
         result
     }
 
-    /// Removes several keys as [`Store::purge`] does one, with one flush of each device. Returns
-    /// for each whether something was removed.
+    /// Removes several keys like [`Store::purge`], with one flush of each device. Returns for each
+    /// key whether something was removed.
     ///
     /// # Errors
-    /// The objects are not found any more, but that is not durable. `Offline`: a device is given
-    /// up. `Busy`: a device stalls, or took longer than [`Options::stall_bound`]; it will be
-    /// durable when the device has written what waits.
+    /// The objects are no longer found, but that is not durable. `Offline`: a device is given up.
+    /// `Busy`: a device stalls, or took longer than [`Options::stall_bound`]; the removal becomes
+    /// durable when the device has written its pending data.
     ///
     /// [`Options::stall_bound`]: crate::Options::stall_bound
     pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
@@ -94,8 +95,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         self.volumes().iter().position(|other| Rc::ptr_eq(other, volume)).unwrap_or_default()
     }
 
-    /// Waits until each device is durable up to the position noted for it, and returns for each
-    /// whether it is.
+    /// Waits until each device is durable up to the position noted for it; returns for each whether
+    /// it is.
     async fn until_durable(
         &self,
         noted: Vec<Option<JournalPosition>>,
@@ -110,7 +111,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         crate::base::join::values(waits.collect()).await
     }
 
-    /// Returns until when a purge may wait.
+    /// Returns the deadline of a purge.
     fn purge_deadline(&self) -> Nanos {
         self.volumes().first().map_or(0, |volume| volume.stall_deadline())
     }
@@ -136,15 +137,15 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(removed)
     }
 
-    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes
-    /// the running fetches whose answers it would concern. It is durable, the device flush
-    /// included, when this returns. A device that is given up, and so cannot be reached, will not
-    /// be believed any more.
+    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes the
+    /// running fetches whose results they would concern. The purge is durable, including the device
+    /// flush, when this returns. A device that is given up, and so misses the purge, will not be
+    /// trusted any more.
     ///
     /// # Errors
-    /// The objects are not served any more all the same. `Offline`: no device could make it
-    /// durable. `Busy`: a device stalls, or took longer than [`Options::stall_bound`]; it will be
-    /// durable when the device has written what waits.
+    /// The objects are no longer served even on an error. `Offline`: no device could make the purge
+    /// durable. `Busy`: a device stalls, or took longer than [`Options::stall_bound`]; the purge
+    /// becomes durable when the device has written its pending data.
     ///
     /// [`Options::stall_bound`]: crate::Options::stall_bound
     pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
@@ -172,12 +173,12 @@ impl<D: Device, C: Clock> Store<D, C> {
         self.go_on_without(&done, deadline).await
     }
 
-    /// Makes durable that those devices that are given up, and so not `done`, missed something:
-    /// they are not believed any more when they return.
+    /// Records durably that the devices that are given up, and so not `done`, missed something:
+    /// they are not trusted when they return.
     ///
     /// # Errors
-    /// `Offline`: no device can say so. `Busy`: a device stalls. It is not given up: what it missed
-    /// is durable there when it has written what waits.
+    /// `Offline`: no device can record that. `Busy`: a device stalls. It is not given up: what it
+    /// missed becomes durable there when it has written its pending data.
     async fn go_on_without(
         &self,
         done: &[Result<(), Refusal>],
@@ -196,15 +197,14 @@ impl<D: Device, C: Clock> Store<D, C> {
         if raised.is_empty() { Err(Refusal::Offline) } else { raised.into_iter().collect() }
     }
 
-    /// Returns the purges that were made here since `position`, with [`Purge logs`] on: those of
-    /// [`Store::purge`], [`Store::purge_keys`] and [`Store::purge_all`], by name, as far as they
-    /// are durable; those that came from elsewhere ([`Store::apply_purges`]) are not among them.
-    /// None is missing between two positions, whatever crashes; where the log cannot promise that,
-    /// it says that the position is too old. `position` is `None` for who has none yet. `None` when
-    /// no log is kept, or no device is in use.
+    /// Returns the durable purges made here since `position`, by name, with [`Purge logs`] on:
+    /// those of [`Store::purge`], [`Store::purge_keys`] and [`Store::purge_all`], but not those
+    /// received from elsewhere ([`Store::apply_purges`]). None is missing between two positions,
+    /// even after a crash; where the log cannot guarantee that, it reports that the position is too
+    /// old. `position` is `None` for a follower without one. Returns `None` when no log is kept, or
+    /// no device is in use.
     ///
-    /// Of several devices the first that is in use keeps the log: when another one is, another log
-    /// begins.
+    /// The first device in use keeps the log. When that becomes another device, a new log begins.
     ///
     /// [`Purge logs`]: crate::Options::purge_log
     pub fn purges_since(&self, position: Option<PurgePosition>) -> Option<PurgesSince> {
@@ -214,8 +214,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         Some(core.begin_purge_log(at).since(position))
     }
 
-    /// Returns the end of the log of purges, with [`Purge logs`] on; `None` when no log is kept, or
-    /// no device is in use.
+    /// Returns the end of the purge log, with [`Purge logs`] on; `None` when no log is kept, or no
+    /// device is in use.
     ///
     /// [`Purge logs`]: crate::Options::purge_log
     pub fn purge_log_end(&self) -> Option<PurgePosition> {
@@ -224,17 +224,17 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    /// Returns whether the first device that is in use kept a log of purges, this one or another,
-    /// before this store was opened.
+    /// Returns whether the first device in use kept a purge log, this one or another, before this
+    /// store was opened.
     pub fn kept_purge_log(&self) -> bool {
         let Some(volume) = self.log_volume() else { return false };
         let mut core = self.volumes()[volume].shared.lock();
         core.purge_log().is_some_and(|log| log.was_kept())
     }
 
-    /// Begins another log in place of the present one, for who has learnt that purges are missing
-    /// in it: others know of more than it has. Its number is greater than that of the present log,
-    /// and greater than `known`.
+    /// Begins a new log in place of the present one. Call this when purges are known to be missing
+    /// in it, because other nodes have more. The number of the new log is greater than that of the
+    /// present one, and greater than `known`.
     pub fn begin_later_purge_log(&self, known: u64) {
         if let Some(volume) = self.log_volume() {
             self.volumes()[volume].shared.lock().begin_later_purge_log(known);
@@ -242,7 +242,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Carries out purges that were made elsewhere. They are durable when this returns, and are not
-    /// logged: every store tells of its own.
+    /// logged, because every store logs only its own.
     ///
     /// # Errors
     /// A device could not make them durable; see [`Store::purge_keys`] and [`Store::purge_all`].
@@ -266,7 +266,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(())
     }
 
-    /// Returns the number of the volume that keeps the log: the first that is in use.
+    /// Returns the number of the volume that keeps the log: the first in use.
     fn log_volume(&self) -> Option<usize> {
         let logs = self.volumes().first()?.shared.options.purge_log;
         let online = || self.volumes().iter().position(|v| v.shared.lock().status().online);
@@ -277,8 +277,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         self.log(Mode::Hard, || keys.iter().cloned().map(PurgedTarget::Key))
     }
 
-    /// Logs purges, where a log is kept; before they are carried out, so that none that is done is
-    /// missing.
+    /// Logs purges if a log is kept. Must be called before they are carried out, so that no
+    /// completed purge is missing.
     fn log<T: Iterator<Item = PurgedTarget>>(
         &self,
         mode: Mode,
@@ -293,8 +293,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         Some(Logged { volume, purges })
     }
 
-    /// Waits until what was logged is durable. A device that would have kept the log, and is not in
-    /// use, has missed it: it is not believed any more.
+    /// Waits until the logged purges are durable. A device that would have kept the log but is not
+    /// in use has missed them: it is not trusted any more.
     async fn until_logged(&self, logged: Option<Logged>, deadline: Nanos) -> Result<(), Refusal> {
         let Some(Logged { volume, purges }) = logged else { return Ok(()) };
         let durable = self.volumes()[volume].reach(Goal::Logged(purges), deadline).await;

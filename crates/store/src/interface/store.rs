@@ -1,4 +1,4 @@
-//! The store as its users see it: lookups, insertions, removals over any number of devices.
+//! The public store: lookups, insertions and removals over any number of devices.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -28,10 +28,10 @@ use crate::shell::volume::{Shared, Volume};
 use crate::space::space_audit::Account;
 
 /// One worker's handle on the store: any number of devices, each with its share of the objects.
-/// Cheap to clone within the worker; [`Store::share`] takes it to other workers.
+/// Cheap to clone within the worker; use [`Store::share`] for other workers.
 pub struct Store<D: Device, C: Clock> {
     volumes: Rc<[Rc<Volume<D, C>>]>,
-    /// What recovery has left to read of each; nothing but where the store was opened.
+    /// The rest of each volume's recovery; empty except in the handle that opened the store.
     unread: Rc<[RefCell<Option<Scanning>>]>,
 }
 
@@ -41,24 +41,24 @@ impl<D: Device, C: Clock> Clone for Store<D, C> {
     }
 }
 
-/// What other workers need to make a handle of their own.
+/// The part of a store that other workers need to create their own handles.
 #[derive(Clone)]
 pub struct StoreShare(Arc<[Arc<Shared>]>);
 
 /// The result of a lookup.
 pub enum Lookup<D: Device, C: Clock> {
-    /// The object, its first bytes already verified.
+    /// The object, with its first bytes already verified.
     Hit(Entry<D, C>),
-    /// Not here, or not readable (counted).
+    /// Not stored, or not readable (counted).
     Miss,
 }
 
-/// A worker brought fewer devices than the store was opened with.
+/// The error of attaching with fewer devices than the store was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReopenError {
-    /// Devices needed.
+    /// Number of devices needed.
     pub expected: usize,
-    /// Devices brought.
+    /// Number of devices given.
     pub found: usize,
 }
 
@@ -72,11 +72,11 @@ impl std::error::Error for ReopenError {}
 
 impl<D: Device, C: Clock> Store<D, C> {
     /// Opens the caches on `devices`, each created by [`crate::format()`] before. Recovery gets
-    /// [`Options::recovery_wait`]; what is left of it goes on in the background. A device that
-    /// cannot be opened costs its share only, and is reported as [`Event::Offline`].
+    /// [`Options::recovery_wait`], and then continues in the background. A device that cannot be
+    /// opened costs only its share, and is reported as [`Event::Offline`].
     ///
     /// # Errors
-    /// No device could be opened: the number of the first one, and why.
+    /// No device could be opened: the number of the first one, and the reason.
     pub async fn open(
         devices: Vec<Rc<D>>,
         clock: C,
@@ -104,7 +104,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         if let (true, Some(failure)) = (opened.is_empty(), failures.first()) {
             return Err(failure.clone());
         }
-        // Only now: a kill between the openings of two devices leaves one a run behind the other.
+        // Recover only now: a kill between the openings of two devices leaves one of them a run
+        // behind the other.
         let (mut volumes, mut unread) = (Vec::new(), Vec::new());
         for (volume, scan) in opened {
             unread.push(RefCell::new(volume.recover(scan, Some(deadline)).await));
@@ -116,15 +117,12 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(Store { volumes: volumes.into(), unread: unread.into() })
     }
 
-    /// Returns what another worker needs for a handle of its own.
+    /// Returns what another worker needs to [`Store::attach`] its own handle.
     pub fn share(&self) -> StoreShare {
         StoreShare(self.volumes.iter().map(|volume| Arc::clone(&volume.shared)).collect())
     }
 
-    /// Makes another worker's handle: `devices` are that worker's, in the same order.
-    ///
-    /// # Errors
-    /// There are fewer devices than the store was opened with.
+    /// Creates another worker's handle; `devices` are that worker's, in the same order.
     pub fn attach(
         share: &StoreShare,
         devices: Vec<Rc<D>>,
@@ -142,8 +140,9 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(Store { volumes, unread })
     }
 
-    /// Runs recovery and maintenance of all devices, on the worker that opened the store until
-    /// [`Store::shutdown`] (or until the last device is given up). Without it nothing is written.
+    /// Runs recovery and maintenance of all devices until [`Store::shutdown`], or until the last
+    /// device is given up. Must run on the worker that opened the store. Without it nothing is
+    /// written.
     pub async fn run_background(&self) {
         let tasks =
             self.volumes.iter().zip(self.unread.iter()).map(|(volume, unread)| async move {
@@ -156,14 +155,14 @@ impl<D: Device, C: Clock> Store<D, C> {
         crate::base::join::all(tasks.collect()).await;
     }
 
-    /// Finds `key`, in memory or on the device. A miss touches no device; a hit reads at most the
-    /// object's first piece.
+    /// Looks up `key` in memory, then on the device. A miss touches no device, except when tags are
+    /// equal. Of an object in pieces, a hit reads only the head and the first piece.
     pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
         self.lookup_with(key, LookupOptions::default()).await
     }
 
-    /// Finds `key` in the tiers that `options` name, and leaves memory as they say. An entry that
-    /// was found with [`Retention::Exclusive`] reads its further pieces so, too.
+    /// Looks up `key` in the tiers of `options`, which also decide the effect on memory. An entry
+    /// found with [`Retention::Exclusive`] reads its other pieces in the same way.
     ///
     /// [`Retention::Exclusive`]: crate::Retention::Exclusive
     pub async fn lookup_with(&self, key: &Key, options: LookupOptions) -> Lookup<D, C> {
@@ -185,16 +184,16 @@ impl<D: Device, C: Clock> Store<D, C> {
         found.map_or(Lookup::Miss, Lookup::Hit)
     }
 
-    /// Begins a fetch (or a validation) of `key`, before it is sent: a removal or purge of
-    /// `key`, or a purge that concerns what comes, from now on makes every insertion with this
-    /// token fail with [`Refusal::Overtaken`].
+    /// Begins a fetch (or a validation) of `key`; call this before the request is sent. From now
+    /// on, a removal or purge of `key`, or a purge that concerns the result, makes every insertion
+    /// with this token fail with [`Refusal::Overtaken`].
     pub fn begin_fetch(&self, key: &Key) -> FetchToken {
         let (volume, digest) = self.place(key);
         FetchToken::begin(&volume.shared, digest)
     }
 
-    /// Starts storing an object under `key`, which may differ from the token's key (a variant).
-    /// It becomes visible at [`Writer::commit`].
+    /// Starts to store an object under `key`, which may differ from the token's key (a variant).
+    /// The object becomes visible at [`Writer::commit`].
     ///
     /// # Errors
     /// The object cannot be stored; the caller serves it all the same.
@@ -219,8 +218,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         result
     }
 
-    /// Replaces the metadata of exactly the version that `entry` is; its body stays untouched on
-    /// disk.
+    /// Replaces the metadata of exactly the version of `entry`; its body on the device is not
+    /// touched.
     ///
     /// # Errors
     /// [`Refusal::Overtaken`] when that version is no longer current.
@@ -247,20 +246,21 @@ impl<D: Device, C: Clock> Store<D, C> {
         volume.until(volume.write_deadline(), room, attempt).await.unwrap_or(Err(Refusal::Busy))
     }
 
-    /// Removes `key`: survives a process kill when this returns, unless the device did not write it
-    /// down within [`Options::write_bound`]. True when something was removed.
+    /// Removes `key`; returns whether something was removed. The removal survives a kill of the
+    /// process when this returns, unless the device did not write it within
+    /// [`Options::write_bound`].
     pub async fn remove(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         let (removed, up_to) = volume.shared.lock().remove(&digest);
-        // The removal is in force whatever the device does.
+        // The removal is in force even if the device fails.
         let _ = volume.reach(Goal::Written(up_to), volume.write_deadline()).await;
         removed
     }
 
-    /// Removes `key` as [`Store::remove`] does, on behalf of the fetch of `token`, whose answer
-    /// makes what is stored invalid. Where `key` is the token's own, the removal does not overtake
-    /// the token, only the other fetches; a token that was overtaken before stays so. True when
-    /// something was removed.
+    /// Removes `key` like [`Store::remove`], on behalf of the fetch of `token`, whose result
+    /// invalidates the stored object. If `key` is the token's own key, the removal overtakes only
+    /// the other fetches; a token that was overtaken before stays so. Returns whether something was
+    /// removed.
     pub async fn remove_for_fetch(&self, token: &mut FetchToken, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         let (removed, up_to) = match token.is_of(&volume.shared, &digest) {
@@ -271,31 +271,31 @@ impl<D: Device, C: Clock> Store<D, C> {
         removed
     }
 
-    /// Gives up what is stored under `key`, as the policy does for room. True when there was
-    /// something. Unlike [`Store::remove`] it waits for nothing and promises nothing: after a crash
-    /// the object may be there again. For callers that decide themselves what goes.
+    /// Evicts the object under `key`, as the policy does for room; returns whether there was one.
+    /// Unlike [`Store::remove`] it does not wait and guarantees nothing: after a crash the object
+    /// may be there again. For callers that choose the objects to evict themselves.
     pub fn evict(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         let (removed, _) = volume.shared.lock().remove(&digest);
         removed
     }
 
-    /// Returns whether the index has something under `key`; what that is may be purged, or another
-    /// key's.
+    /// Returns whether the index has an entry for `key`. The object may be purged, or belong to
+    /// another key with an equal tag.
     pub fn knows(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         volume.shared.lock().knows(&digest)
     }
 
-    /// Returns the stamp ([`Hint::stamp`]) of what is stored under `key`, without touching a
-    /// device; 0 when it is not known (after a crash, until the object is read). `None` when
-    /// nothing is stored, or the index is not exact.
+    /// Returns the stamp ([`Hint::stamp`]) of the object under `key`, without touching a device; 0
+    /// when it is not known (after a crash, until the object is read). Returns `None` when there is
+    /// no object, or the index is not exact.
     pub fn stamp(&self, key: &Key) -> Option<u32> {
         let (volume, digest) = self.place(key);
         volume.shared.lock().stamp(&digest)
     }
 
-    /// Reads on in an object that is still being written (see [`Writer::unfinished`]).
+    /// Reads from an object that is still being written (see [`Writer::unfinished`]).
     pub async fn read_unfinished(&self, partial: &Unfinished, offset: u64) -> UnfinishedRead {
         let ours = self.volumes.iter().find(|volume| partial.is_on(&volume.shared));
         match ours {
@@ -304,9 +304,9 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    /// Sets whether reads wait for company ([`Options::read_batch`]), as they do from the start.
-    /// With `false` those that wait go out now, or when the reads under way have ended, together
-    /// and by position: for a caller who knows that nothing else will be asked for meanwhile.
+    /// Sets whether reads are collected ([`Options::read_batch`]), as they are from the start. With
+    /// `false` the waiting ones are sent now, or when the reads under way have ended, together and
+    /// by position. For a caller that knows that no other requests will come meanwhile.
     pub fn hold_reads(&self, holds: bool) {
         for volume in self.volumes.iter() {
             let now = volume.clock.now();
@@ -314,16 +314,17 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    /// Ends the store in order: everything is written and the index saved, so that the next start
-    /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
-    /// device could not be ended in order: it recovers at the next start.
+    /// Stops the store in order: writes everything and saves the index, so that the next start is
+    /// complete at once. [`Store::run_background`] must be running; it ends then. Returns false
+    /// when a device could not be stopped in order: it recovers at the next start.
     pub async fn shutdown(&self) -> bool {
         let mut closed = Vec::new();
         for volume in self.volumes.iter() {
             closed.push(volume.close().await);
         }
-        // Only among several is there one that can tell that another one is an old image, and only
-        // when all can say that the run is over. Nothing slow comes between their superblocks.
+        // An old image of a device can be detected only with the help of other devices, and only if
+        // all of them record that the run is over. Nothing slow happens between their superblock
+        // writes.
         let raises_run = closed.len() > 1 && closed.iter().all(Option::is_some);
         let mut whole = true;
         for (volume, dumped) in self.volumes.iter().zip(closed) {
@@ -335,7 +336,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         whole
     }
 
-    /// Returns the length of the largest body that any device takes, in bytes.
+    /// Returns the maximum length of a body that any device accepts, in bytes.
     pub fn object_max(&self) -> u64 {
         self.volumes.iter().map(|volume| volume.shared.object_max).max().unwrap_or(0)
     }
@@ -346,17 +347,17 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Counts the space of every device, in the order in which they were given. Takes as long as
-    /// reading the tables and the index once: for tests and inspections.
+    /// reading the tables and the index once: for tests and inspection.
     ///
     /// # Errors
-    /// What two of the store's own tables say of one thing differs.
+    /// Two of the store's own tables disagree.
     pub fn account(&self) -> Vec<Result<Account, String>> {
         self.share().account()
     }
 
-    /// Returns where the records of every device lie, in the order in which the devices were given;
-    /// those of `keys` are named. It reads what it must: for drawings and measurements, not for
-    /// service.
+    /// Returns the placements of the records of every device, in the order in which the devices
+    /// were given; those of `keys` are named. It reads as much as it must: for drawings and
+    /// measurements, not for service.
     pub async fn placements(&self, keys: &[Key]) -> Vec<Placements> {
         let mut all = Vec::new();
         for volume in self.volumes.iter() {
@@ -376,8 +377,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         (volume, volume.shared.digester.key(key.as_bytes()))
     }
 
-    /// Returns the volume that the keys of a group belong to (by rendezvous hashing, weighted by
-    /// size: the neighbours stay together, and losing a device costs its share only).
+    /// Returns the volume that the keys of a group belong to, by rendezvous hashing weighted by
+    /// size: neighbours stay together, and losing a device costs only its share.
     pub(crate) fn volume_of(&self, group: u64) -> &Rc<Volume<D, C>> {
         match &*self.volumes {
             [only] => only,
@@ -388,8 +389,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    /// Returns the key of an object that was stored with this locality on `volume`; `None` when it
-    /// would be looked for on another one: the devices are not those of then.
+    /// Returns the key of an object that was stored with this locality on `volume`. Returns `None`
+    /// when a lookup would go to another volume, because the set of devices has changed.
     pub(crate) fn key_on(
         &self,
         volume: &Rc<Volume<D, C>>,
@@ -403,8 +404,8 @@ impl<D: Device, C: Clock> Store<D, C> {
 
 /// Returns the weighted rendezvous score of a volume for a group.
 fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, group: u64) -> f64 {
-    // By the cache's identity, not its number: devices may be given in another order, or without
-    // one that is lost, and the others keep their shares.
+    // Hash the cache's identity, not its number: devices may be given in another order, or without
+    // a lost one, and the others keep their shares.
     let hash = xxhash_rust::xxh3::xxh3_64_with_seed(&volume.shared.uuid, group);
     let uniform = (hash >> 11) as f64 / (1_u64 << 53) as f64;
     -(volume.shared.weight as f64) / uniform.max(f64::MIN_POSITIVE).ln()
@@ -416,23 +417,24 @@ impl StoreShare {
         self.0.iter().map(|shared| shared.lock().stats(shared.buffers.counts())).collect()
     }
 
-    /// Returns how the lock of each device's core was used, in the order in which they were given.
+    /// Returns figures of the lock of each device's core, in the order in which the devices were
+    /// given.
     pub fn locks(&self) -> Vec<LockFigures> {
         self.0.iter().map(|shared| shared.lock_figures()).collect()
     }
 
-    /// Counts the space; see [`Store::account`].
+    /// Counts the space, see [`Store::account`].
     pub(crate) fn account(&self) -> Vec<Result<Account, String>> {
         self.0.iter().map(|shared| shared.lock().account()).collect()
     }
 
-    /// Returns how many devices are not in use, and how many there are.
+    /// Returns how many devices are not in use, and the total number of devices.
     pub fn offline(&self) -> (usize, usize) {
         let offline = self.0.iter().filter(|shared| !shared.lock().status().online).count();
         (offline, self.0.len())
     }
 
-    /// Returns how many of the devices in use stall, for reading or for writing.
+    /// Returns how many of the devices in use stall on reads or writes.
     pub fn stalled(&self) -> usize {
         let stalls = |shared: &&Arc<Shared>| {
             (shared.stalls() || shared.write_breaker.is_open()) && shared.lock().status().online

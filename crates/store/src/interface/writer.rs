@@ -1,5 +1,5 @@
-//! A writer: an object on its way in. Small ones are collected and become one record; large ones
-//! are cut into pieces that are placed while the fetch still runs.
+//! A writer: an object being inserted. Small bodies are collected into one record; large ones are
+//! cut into pieces that are placed while the fetch still runs.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,69 +21,69 @@ use crate::interface::entry::ReadHold;
 use crate::interface::fetch_token::FetchToken;
 use crate::shell::volume::{Shared, Volume};
 
-/// What an object is, for layouts that group a page with its parts.
+/// The kind of an object, for layouts that group a page with its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A page that embeds or links others.
+    /// A page that embeds or links to others.
     Html,
     /// Anything else.
     #[default]
     Other,
 }
 
-/// What the caller knows of an object before its body arrives.
+/// Properties of an object that the caller knows before its body arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
-    /// Body length in bytes when known; the commit is refused when it turns out different.
+    /// Length of the body in bytes, if known; the commit is refused when it turns out to differ.
     pub size: Option<u64>,
-    /// Page or part.
+    /// Whether it is a page or a part of one.
     pub kind: Kind,
-    /// Four bytes that the store keeps with the object and hands back as [`crate::Entry::stamp`];
-    /// the exact index keeps them in memory as well (C1: when it was last modified). 0: unknown.
+    /// Four bytes that the store keeps with the object and returns as [`crate::Entry::stamp`]; the
+    /// exact index also keeps them in memory (C1: the time of last modification). 0: unknown.
     pub stamp: u32,
-    /// Objects of its site that it belongs together with, when they are others than those of its
-    /// key's group. It is found under its key whatever this says; in a store of several devices,
-    /// whose keys are divided by their groups, it counts only where both lead to one device.
+    /// The group of objects of its site that it belongs to, if that is not its key's group. It does
+    /// not affect lookups. In a store of several devices, which divide the keys by their groups, it
+    /// counts only if both groups lead to the same device.
     pub group: Option<u64>,
-    /// Where it is kept.
+    /// The tiers to store it in.
     pub home: Home,
 }
 
-/// What [`crate::Store::read_unfinished`] found.
+/// The result of [`crate::Store::read_unfinished`].
 pub enum UnfinishedRead {
-    /// At least one byte at the offset asked for.
+    /// At least one byte at the requested offset.
     Bytes(Bytes),
     /// Not in a piece yet: the caller still has it in its window, which must hold at least
     /// [`crate::PIECE_MAX`] bytes.
     NotYet,
-    /// Evicted, damaged or aborted: cut the transfer.
+    /// Evicted, damaged or aborted: the caller must cut the transfer.
     Gone,
 }
 
-/// An object on its way in. Dropped without [`Writer::commit`]: it never was.
+/// An object being inserted. If it is dropped without [`Writer::commit`], nothing is stored.
 pub struct Writer<D: Device, C: Clock> {
     volume: Rc<Volume<D, C>>,
     digest: Digest,
     key: Key,
     meta: Bytes,
     hint: Hint,
-    /// Of the fetch: where its flag is kept, under which digest, and the flag.
+    /// The fetch: the volume that keeps its flag, and the digest that the flag is kept under.
     fetch: (Arc<Shared>, Digest),
     fetched: Fetched,
-    /// Names this version; its pieces carry it.
+    /// Identifies this version; its pieces carry the same id.
     object_id: u64,
     collected: VecDeque<Content>,
     collected_len: usize,
-    /// Bytes taken so far.
+    /// Bytes written so far.
     len: u64,
     pieces: u32,
     progress: Arc<Progress>,
 }
 
-/// What readers of a running insertion share with its writer.
+/// State that the readers of a running insertion share with its writer.
 struct Progress {
     object_id: u64,
-    /// Holds the pieces for readers, also when the object is removed or replaced as soon as it is
+    /// Holds the pieces for readers, even if the object is removed or replaced as soon as it is
     /// stored.
     reading: OnceLock<ReadHold>,
     /// Bytes of the body that lie in pieces.
@@ -130,11 +130,11 @@ impl<D: Device, C: Clock> Writer<D, C> {
         })
     }
 
-    /// Takes the next chunk. Waits while the device is behind (this slows the fetch), at most for
+    /// Writes the next chunk. Waits while the device is behind (this slows the fetch), at most for
     /// [`crate::Options::write_bound`].
     ///
     /// # Errors
-    /// The object is not stored; drop the writer and go on serving.
+    /// The object is not stored; drop the writer and continue serving.
     pub async fn write(&mut self, chunk: impl Into<Content>) -> Result<(), Refusal> {
         let chunk = chunk.into();
         self.len += chunk.len() as u64;
@@ -156,7 +156,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
         Ok(())
     }
 
-    /// Names the part written so far, for readers that lag behind the window in memory.
+    /// Returns a handle on the part written so far, for readers that lag behind the window in
+    /// memory.
     pub fn unfinished(&self) -> Unfinished {
         if self.may_be_large() {
             self.progress.reading.get_or_init(|| self.volume.begin_following(self.object_id));
@@ -165,12 +166,12 @@ impl<D: Device, C: Clock> Writer<D, C> {
         Unfinished { shared: Arc::clone(shared), progress: Arc::clone(progress) }
     }
 
-    /// Makes the object visible, in place of what was there under its key. What it replaces does
-    /// not come back after a kill of the process, unless the device did not write that down within
+    /// Makes the object visible, replacing any object under its key. The replaced object does not
+    /// come back after a kill of the process, unless the device did not write that within
     /// [`crate::Options::write_bound`].
     ///
     /// # Errors
-    /// The object is not stored; what was there before is there still, unless it was removed.
+    /// The object is not stored; the earlier object is still there, unless it was removed.
     pub async fn commit(mut self) -> Result<(), Refusal> {
         let result = self.try_commit().await;
         if result.is_err() {
@@ -179,8 +180,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
         result
     }
 
-    /// Does as [`Writer::commit`], for a body that broke off: what has come of it is an object of
-    /// its own, with other metadata and whatever length it has.
+    /// Commits like [`Writer::commit`], for a body that was cut short: the part that arrived
+    /// becomes an object of its own, with other metadata and the length that it has.
     ///
     /// # Errors
     /// As for [`Writer::commit`].
@@ -194,7 +195,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         if self.hint.size.is_some_and(|size| self.len != size) {
             return Err(Refusal::WrongLength);
         }
-        // A chunk was refused, or its future dropped: there is a hole.
+        // A chunk was refused, or its future dropped: bytes are missing.
         let placed = self.progress.placed.load(Ordering::Acquire);
         if placed + self.collected_len as u64 != self.len {
             return Err(Refusal::WrongLength);
@@ -213,18 +214,18 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
         let new = NewObject { record, fetched: Some(self.fetched.clone()), home: self.hint.home };
         let up_to = self.volume.insert(new).await?;
-        // It is visible, and its pieces with it, even if nobody waits for the rest.
+        // The object and its pieces are visible, even if the caller does not wait for the rest.
         self.progress.committed.store(true, Ordering::Release);
         let Some(up_to) = up_to else { return Ok(()) };
         let deadline = self.volume.write_deadline();
         match self.volume.reach(Goal::Written(up_to), deadline).await {
             Err(Refusal::Offline) => Err(Refusal::Offline),
-            // A device that is late writes it down as soon as it can.
+            // A late device writes it as soon as it can.
             _ => Ok(()),
         }
     }
 
-    /// Returns whether its body may lie in pieces.
+    /// Returns whether its body may be stored in pieces.
     fn may_be_large(&self) -> bool {
         let size = usize::try_from(self.hint.size.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         size > self.volume.shared.piece_size as usize || !self.fits_one_record(size)
@@ -253,7 +254,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
     }
 
-    /// Takes the first `len` collected bytes as one run.
+    /// Removes the first `len` collected bytes and returns them as one content.
     fn take(&mut self, len: usize) -> Content {
         self.collected_len -= len;
         Content::take(&mut self.collected, len)
@@ -275,7 +276,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         self.volume.insert(NewObject { record, fetched: None, home: Home::default() }).await?;
         self.progress.placed.fetch_add(len, Ordering::Release);
         if self.progress.reading.get().is_some() {
-            // Who lags behind the window in memory may want it, however late.
+            // Readers that lag behind the window in memory may need it, however late.
             self.volume.shared.lock().hold(self.object_id, self.pieces - 1..self.pieces);
         }
         Ok(())
@@ -284,7 +285,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
 
 impl<D: Device, C: Clock> Drop for Writer<D, C> {
     fn drop(&mut self) {
-        // The token may be gone: then nobody else would.
+        // The token may be gone, so the writer must end the fetch.
         let (shared, digest) = &self.fetch;
         shared.lock().end_fetch(digest, &self.fetched.overtaken);
         if self.progress.committed.load(Ordering::Acquire) {
@@ -297,7 +298,7 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
     }
 }
 
-/// A name for an object that is being written, for any worker: `Send + Sync`, cheap to clone.
+/// A handle on an object that is being written, for any worker: `Send + Sync`, cheap to clone.
 #[derive(Clone)]
 pub struct Unfinished {
     shared: Arc<Shared>,

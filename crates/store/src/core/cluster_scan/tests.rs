@@ -1,4 +1,4 @@
-//! Recovery beside eviction, step by step on a core alone.
+//! Recovery concurrent with eviction, step by step on a core alone.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::space::Space;
 use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::clusters::ClusterSpace;
 
-/// A core with `used` clusters on the device that recovery has not read.
+/// Returns a core with `used` clusters on the device that recovery has not read.
 fn core_with(used: u32) -> Core {
     let superblock = sample();
     let options = Arc::new(Options::default());

@@ -1,4 +1,4 @@
-//! A log against a list of purges, over a device that loses what was not flushed.
+//! A purge log against a list of purges, over a device that loses unflushed writes.
 
 use super::*;
 use crate::test_seed::seeds;
@@ -25,7 +25,7 @@ fn any_purge(random: &mut fastrand::Rng, number: u64) -> LoggedPurge {
     LoggedPurge { target, mode, at: number }
 }
 
-/// The area of the log: what is durable, and what was written since.
+/// The area of the log: the durable bytes, and the writes since.
 struct Device {
     bytes: Vec<u8>,
     unflushed: Vec<(u64, Vec<u8>)>,
@@ -39,7 +39,7 @@ impl Device {
         }
     }
 
-    /// A power loss: of each write that was not flushed all, nothing or a part remains.
+    /// Simulates a power loss: all, nothing or a part of each unflushed write remains.
     fn lose_power(&mut self, random: &mut fastrand::Rng) {
         for (_, bytes) in &mut self.unflushed {
             match random.u8(..3) {
@@ -52,7 +52,7 @@ impl Device {
     }
 }
 
-/// Writes what there is to write, and flushes, as the background does.
+/// Writes pending blocks and flushes, as the background does.
 fn sync(log: &mut PurgeLog, device: &mut Device) {
     if let Some(write) = log.begin_write(&secret()) {
         device.unflushed.extend(write.writes);
@@ -89,17 +89,17 @@ fn here(log: &PurgeLog) -> PurgePosition {
     position
 }
 
-/// A log on a device, what was logged, and positions that somebody has.
+/// A log on a device, the purges logged, and the positions of followers.
 struct Course {
     random: fastrand::Rng,
     device: Device,
     generation: u64,
     log: PurgeLog,
-    /// What was logged under each number of this log, and how many were acknowledged.
+    /// The purges logged, by their number in this log, and how many were acknowledged.
     model: Vec<LoggedPurge>,
     acknowledged: u64,
     followers: Vec<PurgePosition>,
-    /// Purges that followers were told, and positions that were too old.
+    /// Number of purges that followers received, and of positions that were too old.
     followed: usize,
     too_old: usize,
 }
@@ -107,7 +107,7 @@ struct Course {
 impl Course {
     fn new(seed: u64) -> Course {
         let mut random = fastrand::Rng::with_seed(seed);
-        // Garbage of somebody else is no log.
+        // Foreign bytes are not a log.
         let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
         random.fill(&mut device.bytes);
         let generation = 5;
@@ -165,8 +165,8 @@ impl Course {
         sync(&mut self.log, &mut self.device);
     }
 
-    /// A kill or a power loss, perhaps just while a write is under way; and now and then a run
-    /// without the log behind it.
+    /// Simulates a kill or a power loss, perhaps during a write, and sometimes a run without the
+    /// log after it.
     fn crash(&mut self) {
         if self.random.bool()
             && let Some(write) = self.log.begin_write(&secret())
@@ -188,7 +188,7 @@ impl Course {
         self.acknowledged = position.number;
     }
 
-    /// A stop and a start lose nothing.
+    /// Stops and starts the cache, which loses nothing.
     fn restart(&mut self) {
         self.sync();
         self.sync();
@@ -217,7 +217,7 @@ fn a_follower_misses_no_purge_whatever_crashes() {
         }
         (followed, too_old) = (followed + course.followed, too_old + course.too_old);
     }
-    // One that is replayed need not have met both.
+    // A single replayed seed need not meet both.
     let all_met = followed > 1_000 && too_old > 50;
     assert!(courses < 60 || all_met, "{followed} followed, {too_old} too old");
 }
@@ -227,7 +227,8 @@ fn a_torn_block_that_the_log_has_not_come_to_does_not_end_it_later() {
     let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
     let mut log = PurgeLog::new(&UUID, 1, 0);
     sync(&mut log, &mut device);
-    // Each takes a block of its own; of the three that are written only a part of the last remains.
+    // Each purge takes a block of its own. Of the three written blocks only a part of the last
+    // remains.
     let long = |number: u64| {
         let target = PurgedTarget::Prefix(Bytes::from(vec![b'x'; 3_000]));
         LoggedPurge { target, mode: Mode::Hard, at: number }
@@ -242,7 +243,7 @@ fn a_torn_block_that_the_log_has_not_come_to_does_not_end_it_later() {
     let mut log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 2, 0);
     assert_eq!(log.durable(), 0);
     let start = here(&log);
-    // The next one would lie where that remained.
+    // The log later reaches the place of that torn block.
     for number in 0..2 {
         sync(&mut log, &mut device);
         log.log(long(number));

@@ -1,4 +1,4 @@
-//! The index against a plain map, and its figures: load, false positives, memory.
+//! The compact index against a plain map, and its figures: load, false positives, memory.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -97,7 +97,7 @@ fn any_sequence_of_operations_equals_a_map() {
         let capacity = random.usize(1..400);
         let mut index = CompactIndex::with_capacity(capacity);
         let mut model = Model::new();
-        // Up to 1.6 times what fits, so that entries are displaced as well.
+        // Up to 1.6 times the capacity, so that entries are displaced as well.
         let digests: Vec<Digest> = (0..random.usize(1..capacity * 2))
             .map(|number| match number % 4 {
                 0 => colliding(&mut random, 4, 30),

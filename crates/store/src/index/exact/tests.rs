@@ -118,7 +118,7 @@ fn check(index: &ExactIndex, model: &Model) {
 fn any_sequence_of_calls_equals_a_map() {
     for seed in seeds("exact::any_sequence_of_calls_equals_a_map", 60) {
         let mut random = fastrand::Rng::with_seed(seed);
-        // From far too small to roomy.
+        // Capacities from far too small to ample.
         let mut index = ExactIndex::with_capacity(random.usize(1..300));
         let mut model = Model::new();
         let digests: Vec<Digest> = (0..200).map(|_| digest(&mut random)).collect();
@@ -150,7 +150,7 @@ fn a_dump_restores_what_is_on_the_device() {
         model.retain(|_, held| held.position.is_some());
         model.values_mut().for_each(|held| held.memory = false);
         check(&back, &model);
-        // A digest stands in one of its buckets, and only once.
+        // A digest must stand in one of its buckets, and only once.
         let at = (0..index.digests.len()).find(|at| index.slot(*at).is_some()).unwrap();
         let entry = at / SLOTS * ExactIndex::BUCKET_BYTES + at % SLOTS * ENTRY_BYTES;
         let stranger = std::iter::repeat_with(|| digest(&mut random))

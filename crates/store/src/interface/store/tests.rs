@@ -1,4 +1,4 @@
-//! What a lookup costs: how often it locks the core.
+//! The cost of a lookup: how often it locks the core.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::interface::writer::Hint;
 
 type TestStore = Store<MemoryDevice, ManualClock>;
 
-/// A store on an empty cache.
+/// Returns a store on an empty cache.
 async fn empty() -> TestStore {
     let device = MemoryDevice::new(64 << 20, 512);
     crate::format(&device, &FormatOptions::default(), [7; 48], 1).await.unwrap();
@@ -29,8 +29,8 @@ async fn put(store: &TestStore, key: &Key, len: usize) {
     writer.commit().await.unwrap();
 }
 
-/// How often a lookup of `key` locks the core, and what it adds to the figures: hits from memory
-/// and misses.
+/// Returns how often a lookup of `key` locks the core, and its additions to the counters of memory
+/// hits and misses.
 async fn cost(store: &TestStore, key: &Key) -> (u64, u64, u64) {
     let volume = &store.volumes[0].shared;
     let (before, locks) = (store.stats()[0].counters, volume.lock_figures().taken);
