@@ -1,5 +1,5 @@
-//! A worker's device on a file: one type for all kinds of devices, so that the layers above need no
-//! type parameter per kind and no boxed futures.
+//! A worker's device on a file: one type for all kinds of devices, so that upper layers need
+//! neither a type parameter per kind nor boxed futures.
 
 use std::io;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use crate::uring::device::UringDevice;
 use crate::uring::ring::Ring;
 use crate::{Device, FrozenBuf, Geometry, IoBuf, MemoryDevice};
 
-/// A device of any kind. A clone is another handle on the same device.
+/// A device of any kind. A clone is another handle to the same device.
 #[derive(Clone)]
 pub enum AnyDevice {
-    /// A file or block device through io_uring.
+    /// A file or block device, accessed through io_uring.
     Uring(UringDevice),
-    /// A file or block device through a pool of threads.
+    /// A file or block device, accessed through a pool of threads.
     Posix(PosixDevice),
     /// Memory, for tests.
     Memory(MemoryDevice),
-    /// One that this crate does not know, such as a simulated disk.
+    /// A device from outside this crate, such as a simulated disk.
     Other(OtherDevice),
 }
 
 impl CacheFile {
-    /// Returns a worker's device: through its ring, or through threads where it has none.
+    /// Returns a worker's device: on its ring, or on threads if it has none.
     pub fn attach(self: &Arc<CacheFile>, ring: Option<&Ring>) -> io::Result<AnyDevice> {
         match ring {
             Some(ring) => Ok(AnyDevice::Uring(UringDevice::new(ring.clone(), self.clone()))),
@@ -36,7 +36,7 @@ impl CacheFile {
 }
 
 impl AnyDevice {
-    /// Returns the counters of all handles of the device.
+    /// Returns the counters shared by all handles of the device.
     pub fn counters(&self) -> &Arc<Counters> {
         match self {
             AnyDevice::Uring(device) => device.file().counters(),
@@ -46,7 +46,7 @@ impl AnyDevice {
         }
     }
 
-    /// Returns the kind's name, for messages and metrics.
+    /// Returns the name of the kind, for messages and metrics.
     pub fn kind(&self) -> &'static str {
         match self {
             AnyDevice::Uring(_) => "io_uring",

@@ -1,4 +1,4 @@
-//! Time as the engine sees it: it is passed in, so that a simulator can control it.
+//! The engine's view of time. Clocks are passed in, so that a simulator can control time.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -8,19 +8,19 @@ use std::task::{Poll, Waker};
 /// Nanoseconds of a monotonic clock, from an arbitrary start.
 pub type Nanos = u64;
 
-/// A source of time. Monotonic time orders and bounds waits; wall time dates things on disk.
+/// A source of time. Monotonic time orders and bounds waits; wall time dates data on disk.
 pub trait Clock: Clone + 'static {
     /// Returns the monotonic time in nanoseconds.
     fn now(&self) -> Nanos;
 
-    /// Returns the seconds since 1970-01-01 UTC by the system's clock.
+    /// Returns the seconds since 1970-01-01 UTC by the system clock.
     fn unix_seconds(&self) -> u64;
 
     /// Completes when [`Clock::now`] has reached `deadline`.
     fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()>;
 }
 
-/// A clock that moves only when told to, for tests. A clone shows the same time.
+/// A clock that only moves when told to, for tests. A clone shows the same time.
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<Mutex<Hands>>);
 
@@ -29,18 +29,18 @@ struct Hands {
     now: Nanos,
     unix_seconds: u64,
     next_id: u64,
-    /// Wakers by deadline; the number distinguishes sleepers of one deadline.
+    /// Wakers by deadline; the number distinguishes sleepers with the same deadline.
     sleepers: BTreeMap<(Nanos, u64), Waker>,
 }
 
 impl ManualClock {
-    /// Returns a clock that shows 0 ns and `unix_seconds`.
+    /// Returns a clock at 0 ns and `unix_seconds`.
     pub fn new(unix_seconds: u64) -> ManualClock {
         ManualClock(Arc::new(Mutex::new(Hands { unix_seconds, ..Hands::default() })))
     }
 
-    /// Moves the clock, wall time included, and wakes the sleepers whose deadline has come. Wall
-    /// time counts the whole seconds of monotonic time that passed.
+    /// Advances the clock, including wall time, and wakes the sleepers whose deadline has passed.
+    /// Wall time advances by the whole seconds of monotonic time that passed.
     pub fn advance(&self, by: Nanos) {
         let mut hands = self.hands();
         let before = hands.now / 1_000_000_000;
@@ -53,12 +53,12 @@ impl ManualClock {
         due.into_values().for_each(Waker::wake);
     }
 
-    /// Sets wall time alone, as an administrator may, backwards too.
+    /// Sets only the wall time, possibly backwards, as an administrator may.
     pub fn set_unix_seconds(&self, seconds: u64) {
         self.hands().unix_seconds = seconds;
     }
 
-    /// Returns the earliest deadline of a sleeper: the time that a test advances to next.
+    /// Returns the earliest deadline of a sleeper, to which a test can advance next.
     pub fn next_deadline(&self) -> Option<Nanos> {
         self.hands().sleepers.keys().next().map(|(deadline, _)| *deadline)
     }
@@ -70,7 +70,7 @@ impl ManualClock {
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
-        // Nothing under this lock can panic half-way.
+        // No code under this lock can panic halfway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,7 +98,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// A sleeper's place in the table, given up when its future is dropped.
+/// A sleeper's entry in the table, removed when its future is dropped.
 struct Sleep<'a> {
     clock: &'a ManualClock,
     key: (Nanos, u64),

@@ -1,15 +1,15 @@
-//! The bottom of Larder: a device is one linear space of bytes that can be read, written and
-//! flushed. It exists so that the engine above knows no paths and no descriptors, and runs the
-//! same on a raw disk, a file, memory or a simulated drive.
+//! The bottom layer of Larder. A device is one linear space of bytes that can be read, written and
+//! flushed. The engine above knows neither paths nor descriptors, and runs in the same way on a raw
+//! disk, a file, memory or a simulated drive.
 //!
-//! Buffers are passed by value: a read takes an [`IoBuf`] and returns it, a write takes a
-//! [`FrozenBuf`] (shared and immutable, so that the caller may go on reading it meanwhile).
-//! Dropping a future never frees a buffer that the kernel still uses.
+//! Buffers are passed by value: a read takes an [`IoBuf`] and returns it, and a write takes a
+//! [`FrozenBuf`] (shared and immutable, so that the caller may continue to read it). Dropping a
+//! future never frees a buffer that the kernel still uses.
 //!
-//! An operation begins with the first poll of its future, later when too many are in flight; once
-//! begun it runs to its end even when the future is dropped.
+//! An operation begins with the first poll of its future, or later if too many are in flight. Once
+//! begun, it runs to its end even if the future is dropped.
 //!
-//! It promises: an operation either moves every byte of its extent or returns an error.
+//! Guarantees: an operation either transfers every byte of its extent or returns an error.
 
 mod attach;
 mod clock;
@@ -42,19 +42,19 @@ pub use uring::ring::Ring;
 use std::future::Future;
 use std::io;
 
-/// A linear space of bytes. One handle per worker: its futures need not be `Send`.
+/// A linear space of bytes, with one handle per worker. Its futures need not be `Send`.
 pub trait Device: 'static {
-    /// Returns length, alignment and largest transfer; constant while the device is open, except
-    /// that [`Geometry::len`] may grow.
+    /// Returns the length and alignment of the device. They are constant while the device is open,
+    /// except that [`Geometry::len`] may grow.
     fn geometry(&self) -> Geometry;
 
     /// Fills `buf` with the `buf.len()` bytes at `offset`. Both are multiples of
-    /// [`Geometry::block`]. The buffer comes back also after an error.
+    /// [`Geometry::block`]. Returns the buffer even after an error.
     fn read(&self, offset: u64, buf: IoBuf) -> impl Future<Output = (IoBuf, io::Result<()>)>;
 
     /// Writes all of `buf` at `offset`. Both are multiples of [`Geometry::block`].
     fn write(&self, offset: u64, buf: FrozenBuf) -> impl Future<Output = io::Result<()>>;
 
-    /// Returns when every write completed before the call would survive a power loss.
+    /// Completes when every write completed before the call would survive a power loss.
     fn flush(&self) -> impl Future<Output = io::Result<()>>;
 }

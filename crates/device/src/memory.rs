@@ -1,11 +1,11 @@
-//! A device in memory, for tests. It keeps two images: what a reader sees (*live*) and what
-//! survives a power loss (*durable*, which a flush brings up to date), so that a test can ask for
-//! the device as it would be found after a crash, at any moment and any number of times.
+//! A device in memory, for tests. It keeps two images: the one that readers see (*live*), and the
+//! one that survives a power loss (*durable*), which a flush updates. A test can obtain the state
+//! of the device after a crash at any moment, any number of times.
 //!
-//! It also fails on request ([`Fault`]), damages data that is read, completes operations out of
-//! order, and holds them back until the test releases them.
+//! On request it also injects faults ([`Fault`]), damages data that is read, completes operations
+//! out of order, and holds them back until the test releases them.
 //!
-//! It promises: everything it does follows from the calls made and the seeds given.
+//! Guarantees: its behaviour depends only on the calls made and the seeds given.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -17,39 +17,39 @@ use crate::memory::image::Image;
 use crate::transfer::counters::{Counters, Counts, Operation};
 use crate::{Device, Extent, FrozenBuf, Geometry, IoBuf};
 
-/// The largest unit that a drive writes atomically, in bytes; a write that power loss interrupts is
-/// torn between sectors.
+/// The largest unit that a drive writes atomically, in bytes. A write interrupted by a power loss
+/// is torn between sectors.
 const SECTOR: usize = 512;
 
-/// Unflushed bytes after which the oldest writes become durable by themselves, as in a drive
-/// whose write cache is full.
+/// Unflushed bytes beyond which the oldest writes become durable by themselves, as in a drive whose
+/// write cache is full.
 const WRITE_CACHE: u64 = 64 << 20;
 
-/// An error to come.
+/// An error to be injected.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// The operations that fail.
     pub operation: Operation,
-    /// Number of them that succeed before, counted from [`MemoryDevice::inject`].
+    /// Number of operations that succeed first, counted from [`MemoryDevice::inject`].
     pub after: u64,
-    /// Number of failures then; `u64::MAX` for a device that stays broken.
+    /// Number of failures after that; `u64::MAX` for a device that stays broken.
     pub times: u64,
-    /// The kind of the error returned. A write that fails changes nothing.
+    /// The kind of the error returned. A failed write changes nothing.
     pub error: io::ErrorKind,
 }
 
 /// An operation that the device holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Its name for [`MemoryDevice::release`]; rises with time.
+    /// Identifier for [`MemoryDevice::release`]; increases over time.
     pub id: u64,
     /// The kind of operation.
     pub operation: Operation,
-    /// Its bytes; empty for a flush.
+    /// The extent of the operation; empty for a flush.
     pub extent: Extent,
 }
 
-/// A device in memory. A clone is another handle on the same device.
+/// A device in memory. A clone is another handle to the same device.
 #[derive(Clone)]
 pub struct MemoryDevice {
     inner: Arc<Mutex<Inner>>,
@@ -60,10 +60,10 @@ struct Inner {
     geometry: Geometry,
     live: Image,
     durable: Image,
-    /// Writes that `live` has and `durable` lacks, oldest first.
+    /// Writes in `live` that `durable` lacks, oldest first.
     unflushed: VecDeque<Write>,
     unflushed_bytes: u64,
-    /// Number of writes ever carried out.
+    /// Number of writes performed so far.
     written: u64,
     faults: Vec<Fault>,
     damage: Vec<(Extent, u8)>,
@@ -86,14 +86,14 @@ struct InFlight {
     progress: Progress,
     fault: Option<io::ErrorKind>,
     waker: Option<Waker>,
-    /// The future was dropped: its result is not needed.
+    /// True if the future was dropped, so that the result is not needed.
     abandoned: bool,
 }
 
 enum Payload {
     Read(IoBuf),
     Write(FrozenBuf),
-    /// Number of writes carried out when the flush began: those it makes durable.
+    /// Number of writes performed when the flush began, which it makes durable.
     Flush(u64),
 }
 
@@ -106,7 +106,7 @@ enum Progress {
 
 impl MemoryDevice {
     /// Returns a device of `len` zero bytes with blocks of `block` bytes (a power of two). Memory
-    /// is taken as it is written.
+    /// is allocated as it is written.
     pub fn new(len: u64, block: u32) -> MemoryDevice {
         assert!(block.is_power_of_two() && len.is_multiple_of(u64::from(block)));
         MemoryDevice::with_images(Geometry { len, block }, Image::default(), Image::default())
@@ -130,15 +130,15 @@ impl MemoryDevice {
         MemoryDevice { inner: Arc::new(Mutex::new(inner)), counters: Arc::default() }
     }
 
-    /// Returns the device as it is found after a kill of the process at this moment: all completed
-    /// writes are there, those in flight are not. This device stays as it is.
+    /// Returns the state of the device after a kill of the process at this moment: all completed
+    /// writes are present, those in flight are not. This device is unchanged.
     pub fn crash_process(&self) -> MemoryDevice {
         let inner = self.lock();
         MemoryDevice::with_images(inner.geometry, inner.live.clone(), inner.live.clone())
     }
 
-    /// Returns the same as [`MemoryDevice::crash_process`], but with an arbitrary part, by `seed`,
-    /// of the writes in flight carried out, each possibly torn.
+    /// Returns the state like [`MemoryDevice::crash_process`], but with an arbitrary part, chosen
+    /// by `seed`, of the writes in flight applied, each possibly torn.
     pub fn crash_process_torn(&self, seed: u64) -> MemoryDevice {
         let inner = self.lock();
         let mut image = inner.live.clone();
@@ -147,9 +147,9 @@ impl MemoryDevice {
         MemoryDevice::with_images(inner.geometry, image.clone(), image)
     }
 
-    /// Returns the device as it is found after a power loss at this moment: flushed writes are
-    /// there; of the others, those in flight included, an arbitrary part by `seed`, each possibly
-    /// torn between 512-byte sectors. This device stays as it is.
+    /// Returns the state of the device after a power loss at this moment. Flushed writes are
+    /// present. Of the others, including those in flight, an arbitrary part chosen by `seed` is,
+    /// each possibly torn between 512-byte sectors. This device is unchanged.
     pub fn crash_power(&self, seed: u64) -> MemoryDevice {
         let inner = self.lock();
         let mut image = inner.durable.clone();
@@ -159,31 +159,31 @@ impl MemoryDevice {
         MemoryDevice::with_images(inner.geometry, image.clone(), image)
     }
 
-    /// Lets operations fail. Faults add up; the first that applies is taken.
+    /// Injects a fault. Faults accumulate; the first one that applies is used.
     pub fn inject(&self, fault: Fault) {
         self.lock().faults.push(fault);
     }
 
-    /// Makes every later read of `extent` see its bytes XORed with `mask`.
+    /// XORs the bytes that every later read of `extent` returns with `mask`.
     pub fn damage_reads(&self, extent: Extent, mask: u8) {
         self.lock().damage.push((extent, mask));
     }
 
-    /// Ends all faults and damage.
+    /// Removes all faults and damage.
     pub fn heal(&self) {
         let mut inner = self.lock();
         inner.faults.clear();
         inner.damage.clear();
     }
 
-    /// Sets the order of completions. With a seed, operations complete after a few polls more, in
-    /// an order that the seed decides; with `None` each completes at its first poll.
+    /// Sets the order of completions. With a seed, operations complete after a few more polls, in
+    /// an order determined by the seed; with `None` each completes at its first poll.
     pub fn shuffle(&self, seed: Option<u64>) {
         self.lock().shuffle = seed.map(Dice);
     }
 
     /// Holds back every operation that begins from now on, until [`MemoryDevice::release`] or
-    /// [`MemoryDevice::release_all`]. A read sees, and a write happens, when it is released.
+    /// [`MemoryDevice::release_all`]. The operation takes effect when it is released.
     pub fn hold(&self) {
         self.lock().holding = true;
     }
@@ -195,7 +195,7 @@ impl MemoryDevice {
         inner.operations.values().filter(held).map(|op| op.held).collect()
     }
 
-    /// Carries out one operation that is held back. False when there is none of this name.
+    /// Performs one operation that is held back. Returns false if there is none with this id.
     pub fn release(&self, id: u64) -> bool {
         let mut inner = self.lock();
         let operation = inner.operations.get_mut(&id);
@@ -210,27 +210,27 @@ impl MemoryDevice {
         true
     }
 
-    /// Carries out all operations that are held back, in their order, and holds no more.
+    /// Performs all operations that are held back, in order, and stops holding.
     pub fn release_all(&self) {
         self.lock().holding = false;
         self.held().iter().for_each(|held| _ = self.release(held.id));
     }
 
-    /// Makes the device longer, as a file that grew. Never shorter.
+    /// Makes the device longer, like a file that grew. It cannot be shortened.
     pub fn grow(&self, len: u64) {
         let mut inner = self.lock();
         assert!(len >= inner.geometry.len && len.is_multiple_of(u64::from(inner.geometry.block)));
         inner.geometry.len = len;
     }
 
-    /// Returns the live bytes of `extent` without faults; any alignment.
+    /// Returns the live bytes of `extent`, without faults. Any alignment is allowed.
     pub fn peek(&self, extent: Extent) -> Vec<u8> {
         let mut bytes = vec![0; extent.len as usize];
         self.lock().live.read(extent.offset, &mut bytes);
         bytes
     }
 
-    /// Changes bytes at rest, in both images; any alignment.
+    /// Changes bytes at rest, in both images. Any alignment is allowed.
     pub fn poke(&self, offset: u64, bytes: &[u8]) {
         let mut inner = self.lock();
         inner.live.write(offset, bytes);
@@ -248,7 +248,7 @@ impl MemoryDevice {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A test that panicked while it held the lock has failed already.
+        // A test that panicked while holding the lock has already failed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -289,7 +289,7 @@ impl Device for MemoryDevice {
     }
 }
 
-/// A future's claim on its operation. Dropped early, the operation goes on without it.
+/// A future's claim to its operation. If it is dropped early, the operation continues without it.
 struct Ticket<'a> {
     device: &'a MemoryDevice,
     id: u64,
@@ -332,7 +332,7 @@ impl Inner {
         Ok(id)
     }
 
-    /// Counts the operation in every fault that waits for its kind.
+    /// Counts the operation in every fault of its kind. Returns the error to inject, if any.
     fn next_fault(&mut self, operation: Operation) -> Option<io::ErrorKind> {
         let mut found = None;
         for fault in self.faults.iter_mut().filter(|fault| fault.operation == operation) {
@@ -373,7 +373,7 @@ impl Inner {
         }
     }
 
-    /// Lets the operation happen; idempotent.
+    /// Performs the operation, unless it is done.
     fn carry_out(&mut self, id: u64, counters: &Counters) {
         let Some(mut operation) = self.operations.remove(&id) else { return };
         if !matches!(operation.progress, Progress::Done(_)) {
@@ -454,7 +454,7 @@ impl Payload {
     }
 }
 
-/// SplitMix64: a small generator whose whole state is the seed.
+/// SplitMix64, a small generator whose only state is the seed.
 struct Dice(u64);
 
 impl Dice {
@@ -470,8 +470,8 @@ impl Dice {
         self.next() % bound
     }
 
-    /// Applies to `image` as much of a write as survives when nothing made it durable: none, all,
-    /// its first or last sectors, or any of its sectors.
+    /// Applies the part of a write that survives without a flush to `image`: none, all, its first
+    /// or last sectors, or any of its sectors.
     fn carry_out(&mut self, write: &Write, image: &mut Image) {
         let sectors = write.data.len().div_ceil(SECTOR);
         let cut = self.below(sectors as u64 + 1) as usize;

@@ -1,5 +1,5 @@
-//! A device of a kind that this crate does not know, behind a pointer: what a simulation gives to
-//! whoever takes any device. Its operations are boxed; nothing else pays for that.
+//! A device from outside this crate, behind a pointer, for simulations whose users accept any
+//! device. Its operations are boxed; other devices do not pay for that.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::transfer::counters::{Counters, Operation};
 use crate::{Device, FrozenBuf, Geometry, IoBuf};
 
-/// See the module. A clone is another handle on the same device.
+/// A device from outside this crate. A clone is another handle to the same device.
 #[derive(Clone)]
 pub struct OtherDevice {
     device: Rc<dyn Boxed>,
@@ -18,7 +18,7 @@ pub struct OtherDevice {
 
 type Running<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// [`Device`] as a trait of objects.
+/// An object-safe version of [`Device`].
 trait Boxed {
     fn geometry(&self) -> Geometry;
     fn read(&self, offset: u64, buf: IoBuf) -> Running<'_, (IoBuf, io::Result<()>)>;
@@ -44,7 +44,7 @@ impl<D: Device> Boxed for D {
     }
 }
 
-/// Ends an operation in the counters, also when its future is dropped.
+/// Ends an operation in the counters, even if its future is dropped.
 struct Counted<'a> {
     counters: &'a Counters,
     operation: Operation,
@@ -72,12 +72,12 @@ impl Drop for Counted<'_> {
 }
 
 impl OtherDevice {
-    /// A device of this crate's kinds made of any.
+    /// Wraps a device of any kind.
     pub fn new(device: impl Device) -> OtherDevice {
         OtherDevice { device: Rc::new(device), counters: Arc::default() }
     }
 
-    /// What was done on it through this handle and its clones.
+    /// Returns the counters of operations through this handle and its clones.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }

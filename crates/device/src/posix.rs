@@ -1,4 +1,4 @@
-//! A device on pread, pwrite and fdatasync with a few threads, for machines where io_uring is
+//! A device based on pread, pwrite and fdatasync with a few threads, for machines where io_uring is
 //! refused. Works with and without O_DIRECT.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! A fact of sockets that no safe interface tells.
+//! Socket information that no safe interface provides.
 
 use std::ffi::c_int;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 /// `SIOCOUTQ` of `linux/sockios.h`.
 const UNACKNOWLEDGED: u32 = 0x5411;
 
-/// Returns how many bytes that were written to a TCP socket its other end has not acknowledged.
+/// Returns the number of bytes written to a TCP socket that its peer has not acknowledged.
 pub fn unacknowledged(socket: impl AsFd) -> io::Result<usize> {
     type Question = rustix::ioctl::Getter<{ UNACKNOWLEDGED as rustix::ioctl::Opcode }, c_int>;
-    // SAFETY: the kernel writes one `int` for this number (tcp(7)), on any socket.
+    // SAFETY: for this request the kernel writes one `int` (tcp(7)), on any socket.
     let bytes = unsafe { rustix::ioctl::ioctl(socket, Question::new()) }?;
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
@@ -35,7 +35,7 @@ mod tests {
             assert_eq!(unacknowledged(&near).unwrap(), 0);
         }
         near.set_nonblocking(true).unwrap();
-        // More than the other end has room for stays here.
+        // Bytes beyond the peer's receive buffer stay here.
         while near.write(&[0; 65_536]).is_ok() {}
         assert!(unacknowledged(&near).unwrap() > 0);
     }

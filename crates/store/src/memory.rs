@@ -1,4 +1,4 @@
-//! What is in memory: objects, the tier that keeps them, those on their way.
+//! Objects in memory: the memory tier, the structures around it, and pieces in transit.
 
 pub(crate) mod doorkeeper;
 pub(crate) mod eviction_queue;

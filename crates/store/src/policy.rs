@@ -1,14 +1,14 @@
-//! Eviction policies: the choice of the object to evict when room is needed.
+//! Eviction policies: they choose the object to evict when room is needed.
 //!
-//! A policy knows objects by an [`Id`]: a small number that the caller's record table assigns and
-//! reuses, so that a policy is a few columns indexed by it and no table of its own. The engine (one
-//! id per record of a slot layout) and the lab (one id per object of a trace) use the same code. A
-//! policy never evicts by itself: it names a [`Policy::victim`], and the caller reports the
-//! outcome, [`Policy::evict`] or [`Policy::remove`].
+//! A policy identifies objects by an [`Id`], a small number that the caller's record table assigns
+//! and reuses. A policy is therefore a few columns indexed by id and needs no table of its own. The
+//! engine (one id per record of a slot layout) and the lab (one id per object of a trace) use the
+//! same code. A policy never evicts by itself: it returns a [`Policy::victim`], and the caller
+//! reports the result with [`Policy::evict`] or [`Policy::remove`].
 //!
-//! It promises: no clock, no randomness (equal calls give equal answers), no call waits or
-//! allocates more than amortised growth of its columns, every id that was inserted and neither
-//! evicted nor removed is named as a victim sooner or later, unless it is spared.
+//! Guarantees: no clock and no randomness (equal calls give equal results); no call blocks, or
+//! allocates beyond the amortised growth of its columns; every id that was inserted and neither
+//! evicted nor removed is returned as a victim eventually, unless it is spared.
 
 mod admission;
 mod cache;
@@ -32,58 +32,57 @@ pub use queue::{Clock, Fifo, Lru, MarkedQueue, Queue, Sieve};
 pub use s3_fifo::S3Fifo;
 pub use w_tinylfu::WTinyLfu;
 
-/// Number of an object while it is in the cache. Dense: columns are as long as the largest one.
+/// Number of an object while it is in the cache. Ids are dense: columns are as long as the largest
+/// one.
 pub type Id = u32;
 
-/// The largest number that may be an [`Id`].
+/// The largest valid [`Id`].
 pub const ID_MAX: Id = u32::MAX - 2;
 
-/// The facts of an object that enters.
+/// Properties of an object that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Names the object beyond its stay: policies that remember what they evicted, or how often
-    /// something was asked for, do so under this hash. Uniform in all its bits; equal for equal
-    /// keys.
+    /// Identifies the object beyond its stay: policies use this hash to remember evicted objects
+    /// and request counts. Uniform in all its bits; equal for equal keys.
     pub hash: u64,
-    /// Its share of [`Parameters::capacity`], in the same unit, below 2^56.
+    /// Size of the object, in the unit of [`Parameters::capacity`], below 2^56.
     pub size: u64,
 }
 
-/// The cost of being without an object, in the formula of [`Gdsf`].
+/// The cost of a miss on an object, in the formula of [`Gdsf`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// The same for all: the most hits.
+    /// Equal for all objects: maximises hits.
     One,
-    /// The square root of its size: between the most hits and the most bytes of hits.
+    /// The square root of the size: a compromise between hits and bytes of hits.
     Root,
-    /// Two packets and one more for each 536 units of its size: the least traffic.
+    /// Two packets, and one more per 536 units of size: minimises traffic.
     Packets,
 }
 
-/// Parameters of policies: the capacity, and those of the papers.
+/// Parameters of policies: the capacity, and the parameters of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Room for objects, in any unit ([`Entry::size`] is in the same): bytes, slots, objects.
-    /// Policies that divide the cache take shares of it. The caller keeps to it, not the policy.
+    /// Capacity for objects, in the same unit as [`Entry::size`]: bytes, slots or objects. Policies
+    /// that divide the cache take shares of it. The caller enforces it, not the policy.
     pub capacity: u64,
-    /// `s3-fifo`: percent of the capacity for the small queue, 0 to 100, 10 by default.
+    /// `s3-fifo`: percent of the capacity for the small queue, 0 to 100. Default: 10.
     pub small_percent: u8,
-    /// `s3-fifo`: how often something must be asked for in the small queue to go on into the main
-    /// one, 1 to 3, 2 by default.
+    /// `s3-fifo`: number of requests for an object in the small queue that moves it to the main
+    /// queue, 1 to 3. Default: 2.
     pub small_threshold: u8,
-    /// `lfu-aging`: all counts are halved when their mean is above this, 1 to 65,535, 10 by
-    /// default.
+    /// `lfu-aging`: all counts are halved when their mean exceeds this, 1 to 65,535. Default: 10.
     pub aging_mean: u16,
-    /// `gdsf`: what it costs to be without an object, [`Cost::One`] by default.
+    /// `gdsf`: the cost of a miss. Default: [`Cost::One`].
     pub cost: Cost,
-    /// `w-tinylfu`: percent of the capacity for the window, 0 to 100, 1 by default.
+    /// `w-tinylfu`: percent of the capacity for the window, 0 to 100. Default: 1.
     pub window_percent: u8,
-    /// `w-tinylfu`: percent of the main part that may be protected, 0 to 100, 80 by default.
+    /// `w-tinylfu`: percent of the main part that may be protected, 0 to 100. Default: 80.
     pub protected_percent: u8,
 }
 
 impl Parameters {
-    /// Returns the papers' parameters for a cache of this size.
+    /// Returns the papers' parameters for a cache of this capacity.
     pub fn new(capacity: u64) -> Parameters {
         Parameters {
             capacity,
@@ -97,7 +96,7 @@ impl Parameters {
     }
 }
 
-/// Returns so many percent of `whole`, rounded down; all of it for more than 100.
+/// Returns `percent` percent of `whole`, rounded down; all of it for more than 100.
 fn percent(whole: u64, percent: u8) -> u64 {
     (u128::from(whole) * u128::from(percent.min(100)) / 100) as u64
 }
@@ -113,78 +112,79 @@ impl Cost {
     }
 }
 
-/// Chooses what to give up. See the module.
+/// An eviction policy: chooses the object to evict. See the module documentation.
 pub trait Policy {
-    /// Inserts an object; panics when another one uses `id`.
+    /// Inserts an object. Panics if `id` is already in use.
     fn insert(&mut self, id: Id, entry: Entry);
 
-    /// Returns whether an object of this size should enter at all: policies with a small part that
-    /// all objects pass through do not take one that is larger. It may be inserted all the same.
+    /// Returns whether an object of this size should enter at all. Policies with a small part that
+    /// all objects pass through reject objects larger than that part. The object may still be
+    /// inserted.
     fn takes(&self, size: u64) -> bool {
         let _ = size;
         true
     }
 
-    /// Returns whether the object is among those that the policy may name.
+    /// Returns whether the object is known to the policy, which may return it as a victim.
     fn contains(&self, id: Id) -> bool;
 
-    /// Notes that the object was asked for again. Nothing happens for an id that is not in use.
+    /// Records another request for the object. Does nothing if the id is not in use.
     fn touch(&mut self, id: Id);
 
-    /// Returns the object to evict next, `None` when only objects are left for which `spared`
-    /// returns true (those that readers pin). The object stays, and must be evicted with
-    /// [`Policy::evict`] before the next call for it to be another one; but calls may change later
-    /// answers (a hand moves, a second chance is used up).
+    /// Returns the object to evict next; `None` if `spared` (true for objects that readers pin)
+    /// returns true for all that are left. The object stays, and the same object is returned until
+    /// it is evicted with [`Policy::evict`]. The call may still change later results: a hand moves,
+    /// a second chance is used up.
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id>;
 
-    /// Returns an object that the policy would evict though there may be room, because its part of
-    /// the cache is full. [`Policy::victim`] names it first, unless it is spared: a caller need not
+    /// Returns an object that the policy would evict even if there is room, because its part of the
+    /// cache is full. [`Policy::victim`] returns it first unless it is spared, so callers need not
     /// call this.
     fn surplus(&self) -> Option<Id> {
         None
     }
 
-    /// Notes that the object was evicted for room: its id is free, and policies with a memory
-    /// remember it.
+    /// Records that the object was evicted to make room. Its id is free, and policies with a
+    /// history remember the object.
     fn evict(&mut self, id: Id);
 
-    /// Notes that the object is gone for another reason (removed, superseded): its id is free, and
-    /// nothing is remembered.
+    /// Records that the object is gone for another reason (removed, superseded). Its id is free,
+    /// and the object is not remembered.
     fn remove(&mut self, id: Id);
 
-    /// Returns the number of objects in it.
+    /// Returns the number of objects.
     fn len(&self) -> usize;
 
-    /// Returns whether it has no objects.
+    /// Returns whether there are no objects.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the bytes of memory of all columns, ghosts and sketches.
+    /// Returns the memory of all columns, ghosts and sketches, in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
-/// A policy chosen at run time, without a virtual call.
+/// A policy chosen at run time, without virtual calls.
 pub enum AnyPolicy {
-    /// See [`Lru`].
+    /// The policy [`Lru`].
     Lru(Lru),
-    /// See [`Fifo`].
+    /// The policy [`Fifo`].
     Fifo(Fifo),
-    /// See [`Clock`].
+    /// The policy [`Clock`].
     Clock(Clock),
-    /// See [`Sieve`].
+    /// The policy [`Sieve`].
     Sieve(Sieve),
-    /// See [`S3Fifo`].
+    /// The policy [`S3Fifo`].
     S3Fifo(S3Fifo),
-    /// See [`LfuAging`].
+    /// The policy [`LfuAging`].
     LfuAging(LfuAging),
-    /// See [`Gdsf`].
+    /// The policy [`Gdsf`].
     Gdsf(Gdsf),
-    /// See [`WTinyLfu`].
+    /// The policy [`WTinyLfu`].
     WTinyLfu(WTinyLfu),
 }
 
-/// Calls a method of whichever policy it is.
+/// Calls a method of the policy, whichever kind it is.
 macro_rules! either {
     ($any:expr, $policy:ident => $call:expr) => {
         match $any {
@@ -201,7 +201,7 @@ macro_rules! either {
 }
 
 impl AnyPolicy {
-    /// Returns the policy of this name, empty.
+    /// Returns an empty policy of this name.
     pub fn new(name: PolicyName, parameters: &Parameters) -> AnyPolicy {
         match name {
             PolicyName::Lru => AnyPolicy::Lru(Lru::new()),

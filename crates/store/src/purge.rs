@@ -1,4 +1,4 @@
-//! Purges in force, and which labels stored objects bear.
+//! Purges in force, and the labels that stored objects may bear.
 
 pub(crate) mod label_filters;
 pub(crate) mod purges;

@@ -1,4 +1,4 @@
-//! Reads from the device: in which order, how much at once, at what price.
+//! Reads from the device: their order, size and cost.
 
 pub(crate) mod ahead;
 pub(crate) mod device_cost;

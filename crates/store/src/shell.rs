@@ -1,5 +1,6 @@
-//! One device with its core: locks, lets the core decide, unlocks, awaits the device, locks,
-//! reports back. Opening and recovery, lookups, the background.
+//! The shell of one device and its core: locks the core, lets it decide, unlocks it, awaits the
+//! device, locks again and reports the result. Contains opening and recovery, lookups and the
+//! background.
 
 pub(crate) mod background;
 pub(crate) mod close;

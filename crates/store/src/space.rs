@@ -1,13 +1,15 @@
-//! Where records lie on the device, and how their bytes become free again. There are two ways:
+//! The placement of records on the device, and the reuse of their bytes. There are two kinds of
+//! space:
 //!
-//! * [`clusters`]: records are packed into clusters, and a cluster becomes free as a whole. What
-//!   dies in it costs its bytes until then (the layout `cluster`).
-//! * [`slots`]: every record has slots of its own, which are free as soon as it is dead (the
-//!   layouts `stream`, `unified` and `buddy`, which differ in which slots they give).
+//! * [`clusters`]: records are packed into clusters, and a cluster becomes free as a whole. Until
+//!   then its dead records take up their bytes (the layout `cluster`).
+//! * [`slots`]: every record has its own slots, which become free when it is dead (the layouts
+//!   `stream`, `unified` and `buddy`, which differ in the slots they choose).
 //!
-//! The core asks a space for places and keeps all the rest: index, memory tier, journal. It
-//! promises that a place stays what it is while somebody reads there, and that it is not given
-//! again before the journal has made durable why.
+//! The core asks a space for places and keeps everything else: index, memory tier, journal.
+//!
+//! Guarantees: the bytes of a place do not change while they are being read, and a place is not
+//! reused before the journal has made the reason durable.
 
 pub(crate) mod appender;
 pub(crate) mod cluster_table;
@@ -46,12 +48,12 @@ pub(crate) enum Space {
     Slots(Box<SlotSpace>),
 }
 
-/// Where the bytes of a record are.
+/// Position of a record's bytes on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// The record, or its first run.
+    /// Extent of the record, or of its first run.
     pub(crate) extent: Extent,
-    /// When it lies in several runs: all of them, and the extents of those after the first.
+    /// All runs, and the extents of those after the first, if the record lies in several.
     pub(crate) split: Option<Box<Split>>,
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct Split {
 }
 
 impl Location {
-    /// Bytes of all runs.
+    /// Returns the total size of all runs, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let further = self.split.iter().flat_map(|split| &split.further);
         self.extent.len + further.map(|extent| extent.len).sum::<u64>()
@@ -71,7 +73,7 @@ impl Location {
 }
 
 impl Space {
-    /// The record that is, or was, placed at `place`, which is pinned, when it is not on the device
+    /// Returns the record that is, or was, placed at the pinned `place`, if it is not on the device
     /// yet.
     pub(crate) fn waiting(&self, place: Place) -> Option<&Arc<Record>> {
         match self {
@@ -83,7 +85,7 @@ impl Space {
         }
     }
 
-    /// The record at `position`, when it is not on the device yet.
+    /// Returns the record at `position`, if it is not on the device yet.
     pub(crate) fn unwritten(&self, position: u32) -> Option<&Arc<Record>> {
         match self {
             Space::Clusters(space) => space.appender.get(position),
@@ -91,7 +93,7 @@ impl Space {
         }
     }
 
-    /// Bytes of records that wait to be written.
+    /// Returns the size of all unwritten records, in bytes.
     pub(crate) fn unwritten_bytes(&self) -> usize {
         match self {
             Space::Clusters(space) => space.appender.unwritten_bytes(),
@@ -99,7 +101,7 @@ impl Space {
         }
     }
 
-    /// Whether a write is under way or must follow before everything is on the device.
+    /// Returns whether a write is in progress, or must follow before everything is on the device.
     pub(crate) fn busy(&self) -> bool {
         match self {
             Space::Clusters(space) => space.appender.busy(),
@@ -107,7 +109,8 @@ impl Space {
         }
     }
 
-    /// When something must be written that still takes more, for a bound of so many nanoseconds.
+    /// Returns when a cluster or packet that still has room must be written, given a durability
+    /// bound in nanoseconds.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         match self {
             Space::Clusters(space) => space.appender.deadline(bound),
@@ -115,8 +118,9 @@ impl Space {
         }
     }
 
-    /// Somebody waits for memory that unwritten records hold: a packet is not filled up first. A
-    /// cluster is: it takes less than half of that memory.
+    /// Speeds up writing because a caller waits for memory that unwritten records hold: the open
+    /// packet is written before it is full. A cluster is still filled first; it takes less than
+    /// half of that memory.
     pub(crate) fn expedite(&mut self) {
         match self {
             Space::Clusters(_) => {}
@@ -124,7 +128,8 @@ impl Space {
         }
     }
 
-    /// Bytes that a record may have to be added to what is being filled; `None`: any.
+    /// Returns the maximum size of a record that fits into the open cluster, in bytes; `None` if
+    /// there is no limit.
     pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
         match self {
             Space::Clusters(space) => space.appender.room(areas),
@@ -132,7 +137,7 @@ impl Space {
         }
     }
 
-    /// Nothing more is added to what is being filled: it is to be written as it is.
+    /// Seals the open cluster or batch, so that it is written as it is.
     pub(crate) fn seal(&mut self, areas: &Areas) {
         match self {
             Space::Clusters(space) => space.seal(areas),
@@ -140,7 +145,7 @@ impl Space {
         }
     }
 
-    /// The place that a record at `position` has now; `None` when nothing lives there.
+    /// Returns the current place of the record at `position`; `None` if no live record is there.
     pub(crate) fn place_at(&self, areas: &Areas, position: u32) -> Option<Place> {
         match self {
             Space::Clusters(space) => space.place_at(areas, position),
@@ -148,7 +153,7 @@ impl Space {
         }
     }
 
-    /// How to read the record of `slot`, which lives: at most an eighth too much.
+    /// Returns the location to read for the live record of `slot`: at most an eighth too much.
     pub(crate) fn locate(&self, areas: &Areas, slot: Slot) -> Location {
         match self {
             Space::Clusters(_) => Location { extent: clusters::extent(areas, slot), split: None },
@@ -156,7 +161,7 @@ impl Space {
         }
     }
 
-    /// The cluster that `position` lies in, when all of it can be read at once.
+    /// Returns the cluster that contains `position`, if it can be read as a whole.
     pub(crate) fn whole_cluster(&self, areas: &Areas, position: u32) -> Option<Extent> {
         match self {
             Space::Clusters(space) => space.whole(areas, position),
@@ -164,9 +169,9 @@ impl Space {
         }
     }
 
-    /// Within which bounds what surrounds the record at `position` may be read along with it. In
-    /// slots that may be written over meanwhile; in clusters it is the run of its group, with
-    /// `runs`.
+    /// Returns the bounds within which the surroundings of the record at `position` may be read
+    /// along with it. In slots, the surroundings may be overwritten meanwhile. In clusters, the
+    /// bounds are the run of the record's group if `runs` is set, else the whole cluster.
     pub(crate) fn surroundings(&self, areas: &Areas, position: u32, runs: bool) -> Option<Extent> {
         match self {
             Space::Clusters(space) if runs => space.run_around(areas, position),
@@ -175,7 +180,7 @@ impl Space {
         }
     }
 
-    /// A reader needs what is at `position` to stay as it is.
+    /// Keeps the bytes at `position` unchanged for a reader.
     pub(crate) fn pin(&mut self, areas: &Areas, position: u32) {
         match self {
             Space::Clusters(space) => space.table.pin(areas.locate(position).0),
@@ -183,7 +188,7 @@ impl Space {
         }
     }
 
-    /// A reader is done. True when that made something free.
+    /// Releases a pin. Returns whether that made space free.
     pub(crate) fn unpin(&mut self, areas: &Areas, position: u32) -> bool {
         match self {
             Space::Clusters(space) => space.table.unpin(areas.locate(position).0),
@@ -191,7 +196,7 @@ impl Space {
         }
     }
 
-    /// The record of `slot` was asked for at `now`, in unix seconds.
+    /// Records a request for the record of `slot` at `now`, in unix seconds.
     pub(crate) fn touch(&mut self, areas: &Areas, slot: Slot, now: u32) {
         match self {
             Space::Clusters(space) => space.touch(areas, slot, now),
@@ -199,7 +204,7 @@ impl Space {
         }
     }
 
-    /// An object of `bytes` bytes was found in memory whose record has, or had, `place`.
+    /// Records a memory hit on an object of `bytes` bytes whose record has, or had, `place`.
     pub(crate) fn touch_resident(
         &mut self,
         areas: &Areas,
@@ -209,7 +214,7 @@ impl Space {
     ) {
         let Some(place) = place else { return };
         match self {
-            // Its cluster may have been given up since, and hold other things.
+            // Its cluster may have been given up since, and hold other records.
             Space::Clusters(space) if space.place_at(areas, place.position) == Some(place) => {
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 space.table.touch(areas.locate(place.position).0, bytes, now);
@@ -219,7 +224,7 @@ impl Space {
         }
     }
 
-    /// The cluster of a record at `position`, in a space of clusters.
+    /// Returns the cluster of the record at `position`, in a space of clusters.
     pub(crate) fn cluster_of(&self, areas: &Areas, position: u32) -> Option<ClusterId> {
         match self {
             Space::Clusters(_) => Some(areas.locate(position).0),
@@ -227,7 +232,7 @@ impl Space {
         }
     }
 
-    /// A flush of the device begins.
+    /// Records the start of a device flush.
     pub(crate) fn begin_flush(&mut self) {
         match self {
             Space::Clusters(_) => {}
@@ -235,7 +240,7 @@ impl Space {
         }
     }
 
-    /// What a checkpoint must say; `sequence` is the last sequence number given out.
+    /// Appends the content of a checkpoint. `sequence` is the last sequence number assigned.
     pub(crate) fn encode(&mut self, sequence: u64, out: &mut Vec<u8>) {
         match self {
             Space::Clusters(space) => space.table.encode(out),
@@ -243,8 +248,7 @@ impl Space {
         }
     }
 
-    /// The cluster on the device that `position` lies in, when it is not known what lies together
-    /// there.
+    /// Returns the cluster on the device that contains `position`, if the runs in it are not known.
     pub(crate) fn unlearnt(&self, areas: &Areas, position: u32) -> Option<ClusterId> {
         let Space::Clusters(space) = self else { return None };
         space.whole(areas, position)?;
@@ -252,14 +256,14 @@ impl Space {
         (!space.runs.knows(cluster)).then_some(cluster)
     }
 
-    /// What a summary says of a cluster is known from now on.
+    /// Learns the runs of a cluster from its summary.
     pub(crate) fn learn_runs(&mut self, areas: &Areas, cluster: ClusterId, entries: &[Entry]) {
         if let Space::Clusters(space) = self {
             space.runs.learn(cluster, areas.granule, entries);
         }
     }
 
-    /// Bytes of memory of its tables.
+    /// Returns the memory of the tables, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Space::Clusters(space) => space.table.memory_bytes() + space.runs.memory_bytes(),
@@ -267,7 +271,7 @@ impl Space {
         }
     }
 
-    /// Where all its bytes are, counted anew; see [`crate::Store::account`].
+    /// Accounts for all bytes of the space by recounting; see [`crate::Store::account`].
     pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
         match self {
             Space::Clusters(space) => space.account(areas, index),
@@ -275,7 +279,7 @@ impl Space {
         }
     }
 
-    /// Bytes of memory of its tables once they hold so many objects.
+    /// Returns the expected memory of the tables for `objects` objects, in bytes.
     pub(crate) fn expected_memory(&self, objects: u64) -> usize {
         let records = usize::try_from(objects).unwrap_or(usize::MAX);
         match self {
@@ -284,9 +288,9 @@ impl Space {
         }
     }
 
-    // ---- What only one of the two has
+    // ---- Specific to one kind of space
 
-    /// The slots, when it is a space of slots.
+    /// Returns the slots, if it is a space of slots.
     pub(crate) fn slots(&self) -> Option<&SlotSpace> {
         match self {
             Space::Clusters(_) => None,
@@ -294,7 +298,7 @@ impl Space {
         }
     }
 
-    /// The slots, to be changed.
+    /// Returns the slots, mutably.
     pub(crate) fn slots_mut(&mut self) -> Option<&mut SlotSpace> {
         match self {
             Space::Clusters(_) => None,
@@ -302,7 +306,7 @@ impl Space {
         }
     }
 
-    /// Whether it is a space of clusters. What follows asks for one.
+    /// Returns whether it is a space of clusters. The methods that follow require one.
     pub(crate) fn has_clusters(&self) -> bool {
         matches!(self, Space::Clusters(_))
     }
@@ -321,47 +325,48 @@ impl Space {
         }
     }
 
-    /// Free clusters, those that wait to become free included.
+    /// Returns the number of free clusters, including those that wait to become free.
     pub(crate) fn nearly_free(&self) -> u32 {
         self.clusters().nearly_free()
     }
 
-    /// The cluster table.
+    /// Returns the cluster table.
     pub(crate) fn table(&self) -> &ClusterTable {
         &self.clusters().table
     }
 
-    /// The cluster table, to be changed.
+    /// Returns the cluster table, mutably.
     pub(crate) fn table_mut(&mut self) -> &mut ClusterTable {
         &mut self.clusters_mut().table
     }
 
-    /// The cluster was opened: nothing is in it.
+    /// Records that the cluster was opened and is empty.
     pub(crate) fn opened(&mut self, cluster: ClusterId) {
         self.clusters_mut().metas.remove(&cluster);
     }
 
-    /// Whether it is certain that the cluster holds no metadata apart from their objects.
+    /// Returns whether the cluster is certain to hold no metadata records.
     pub(crate) fn is_plain(&self, cluster: ClusterId) -> bool {
         self.clusters().is_plain(cluster)
     }
 
-    /// The records on their way into clusters.
+    /// Returns the appender, which holds the records on their way into clusters.
     pub(crate) fn appender(&self) -> &Appender {
         &self.clusters().appender
     }
 
-    /// The records on their way into clusters, to be changed.
+    /// Returns the appender, mutably.
     pub(crate) fn appender_mut(&mut self) -> &mut Appender {
         &mut self.clusters_mut().appender
     }
 
-    /// Clusters that are on the device and whole in memory, with what lives in them (C5).
+    /// Returns the clusters that are on the device and whose objects are all in memory, with the
+    /// digests of their live objects (C5).
     pub(crate) fn virtual_clusters(&self) -> &BTreeMap<ClusterId, Vec<Digest>> {
         &self.clusters().virtual_clusters
     }
 
-    /// Virtual clusters, to be changed.
+    /// Returns the virtual clusters, mutably.
     pub(crate) fn virtual_clusters_mut(&mut self) -> &mut BTreeMap<ClusterId, Vec<Digest>> {
         &mut self.clusters_mut().virtual_clusters
     }

@@ -1,4 +1,4 @@
-//! What looks at a cache from outside: inspection, and caches whose bytes are computed.
+//! Tools that access a cache from outside: inspection, and caches with computed contents.
 
 #[doc(hidden)]
 pub mod computed;

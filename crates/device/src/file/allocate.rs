@@ -1,5 +1,4 @@
-//! Allocation of a file's space before it is used, so that the disk does not fill up under a
-//! running cache.
+//! Preallocation of a file's space, so that the disk does not fill up under a running cache.
 
 use std::fs::File;
 use std::io;
@@ -9,17 +8,17 @@ use rustix::io::Errno;
 
 use crate::file::fallback::{Fallback, Feature};
 
-/// Why a file did not get its space. The file is as long as before.
+/// The reason why a file could not be extended. Its length is unchanged.
 #[derive(Debug)]
 pub(crate) enum AllocateError {
-    /// The file system has `free` bytes for us and `needed` were wanted.
+    /// The file system has `free` bytes available; `needed` bytes were requested.
     NoSpace { needed: u64, free: u64 },
-    /// Anything else.
+    /// Any other error.
     Io(io::Error),
 }
 
-/// Makes `file` longer, from `from` to `to` bytes, and takes the space. Where the file system
-/// cannot, the file becomes sparse, and the fallback is returned. The length changes last.
+/// Extends `file` from `from` to `to` bytes and allocates the space. If the file system does not
+/// support that, the file becomes sparse and the fallback is returned. The length changes last.
 pub(crate) fn allocate(file: &File, from: u64, to: u64) -> Result<Option<Fallback>, AllocateError> {
     let needed = to - from;
     let fallback = loop {
@@ -50,16 +49,16 @@ pub(crate) fn allocate(file: &File, from: u64, to: u64) -> Result<Option<Fallbac
     Ok(fallback)
 }
 
-/// Frees what a failed attempt took beyond the end. Errors are of no use here: the attempt has
-/// failed, and is reported.
+/// Frees the space that a failed attempt allocated beyond the end. Errors are ignored, because the
+/// failed attempt is reported anyway.
 fn give_back(file: &File, len: u64) {
-    // A truncation to the same length does not free blocks beyond it on every file system.
+    // Truncating to the same length does not free blocks beyond it on every file system.
     _ = file.set_len(len + 1);
     _ = file.set_len(len);
 }
 
-/// Returns the bytes that the file's file system has left for this user; `None` when it does not
-/// say (a file system in memory has no size).
+/// Returns the bytes available to this user on the file's file system; `None` if it reports no size
+/// (as an in-memory file system may).
 fn free(file: &File) -> Option<u64> {
     let stat = fstatvfs(file).ok().filter(|stat| stat.f_blocks > 0)?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))

@@ -1,5 +1,5 @@
-//! An open file or block device, shared by all workers; each attaches to it for a device handle of
-//! its own.
+//! An open file or block device, shared by all workers. Each worker attaches to it to get its own
+//! device handle.
 
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -23,20 +23,20 @@ use crate::{Extent, Geometry, IoBuf};
 pub enum Contents {
     /// Empty, or zeros where formats have their signatures.
     Blank,
-    /// A format known by its signature; the name carries its article ("an XFS file system").
+    /// A format recognised by its signature; the name includes its article ("an XFS file system").
     Known(&'static str),
     /// Bytes of no known format.
     Unknown,
 }
 
-/// A change to a file in use that others made.
+/// A change that others made to a file in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathChange {
     /// Nothing is at the path: the file was removed or renamed.
     Removed,
     /// Another file is at the path.
     Replaced,
-    /// The file is shorter than it was.
+    /// The file is shorter than before.
     Shortened,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for PathChange {
     }
 }
 
-/// An open file or block device. The lock goes with the last handle.
+/// An open file or block device. The lock is released with the last handle.
 pub struct CacheFile {
     path: PathBuf,
     handle: Arc<File>,
@@ -103,7 +103,7 @@ impl CacheFile {
         self.kind
     }
 
-    /// Returns the usable length (whole blocks) and the alignment.
+    /// Returns the usable length (in whole blocks) and the alignment.
     pub fn geometry(&self) -> Geometry {
         let len = self.len.load(Ordering::Acquire);
         Geometry { len: len - len % u64::from(self.block), block: self.block }
@@ -114,17 +114,18 @@ impl CacheFile {
         self.created
     }
 
-    /// Returns whether O_DIRECT is in force.
+    /// Returns whether O_DIRECT is in use.
     pub fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// Returns the features that were refused so far.
+    /// Returns the features refused so far.
     pub fn fallbacks(&self) -> Vec<Fallback> {
         lock(&self.fallbacks).clone()
     }
 
-    /// Adds a refusal met elsewhere ([`crate::Ring::new`]) to this file's; each is kept once.
+    /// Adds a refusal that occurred elsewhere ([`crate::Ring::new`]) to those of this file.
+    /// Duplicates are ignored.
     pub fn note(&self, fallback: Fallback) {
         let mut fallbacks = lock(&self.fallbacks);
         if !fallbacks.contains(&fallback) {
@@ -137,8 +138,8 @@ impl CacheFile {
         &self.counters
     }
 
-    /// Reads at any offset and length, at once, on the calling thread; for formats and
-    /// inspection, not for serving. `UnexpectedEof` beyond the end.
+    /// Reads at any offset and length, synchronously on the calling thread. For formatting and
+    /// inspection, not for serving. Fails with `UnexpectedEof` beyond the end.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         if into.is_empty() {
             return Ok(());
@@ -160,7 +161,7 @@ impl CacheFile {
         Ok(())
     }
 
-    /// Returns the current contents. The store has to decide first whether they are a cache.
+    /// Returns the current contents. The store must decide first whether they are a cache.
     pub fn contents(&self) -> io::Result<Contents> {
         let len = self.len.load(Ordering::Acquire);
         let mut head = vec![0; signature::HEAD.min(len as usize)];
@@ -174,16 +175,16 @@ impl CacheFile {
         Ok(if blank { Contents::Blank } else { Contents::Unknown })
     }
 
-    /// Returns the use that the system makes of this block device ("mounted at /srv"); `None` for a
-    /// file. Opening for writing has refused such a device already; this is for readers.
+    /// Returns how the system uses this block device ("mounted at /srv"); `None` for a file.
+    /// Opening for writing already refuses such a device, so this is for readers.
     pub fn occupant(&self) -> Option<String> {
         let metadata = self.handle.metadata().ok()?;
         (self.kind == FileKind::BlockDevice).then(|| occupant::user_of(metadata.rdev())).flatten()
     }
 
-    /// Grows a regular file to `len` bytes (rounded up to 4,096), its space preallocated, while it
-    /// is in use; learns the new length of a block device that has grown. Returns the length.
-    /// A file is never shortened: a smaller `len` changes nothing.
+    /// Grows a regular file in use to `len` bytes (rounded up to 4,096) and preallocates the space.
+    /// For a block device that has grown, picks up the new length. Returns the length. A file is
+    /// never shortened: a smaller `len` changes nothing.
     pub fn grow(&self, len: u64) -> Result<u64, OpenError> {
         let failed =
             |action| move |source| OpenError::Io { path: self.path.clone(), action, source };
@@ -200,13 +201,13 @@ impl CacheFile {
         Ok(self.geometry().len)
     }
 
-    /// Gives a regular file of root's to another user, who can then open it later. Returns whether
-    /// it was given. A file that is reached through a symbolic link, or has several names, may
-    /// belong to something else: it stays as it is, and so does a block device.
+    /// Transfers ownership of a regular file from root to another user, who can then open it later.
+    /// Returns whether the owner changed. A file reached through a symbolic link or with several
+    /// names may belong to something else, so it is left unchanged, and so is a block device.
     ///
     /// # Errors
     ///
-    /// As the system says.
+    /// If the system refuses.
     pub fn give_to(&self, owner: u32, group: u32) -> io::Result<bool> {
         let (ours, there) = (self.handle.metadata()?, fs::symlink_metadata(&self.path)?);
         let same = (ours.dev(), ours.ino()) == (there.dev(), there.ino());
@@ -218,15 +219,16 @@ impl CacheFile {
         Ok(true)
     }
 
-    /// Looks whether the path still names this file, as long as it was; [`CacheFile::path_change`]
-    /// has the result. It may wait for the file system: not for a thread that serves.
+    /// Checks whether the path still names this file, at its full length.
+    /// [`CacheFile::path_change`] returns the last result. May block on the file system, so do not
+    /// call it on a serving thread.
     pub fn look_at_path(&self) -> Option<PathChange> {
         let change = self.handle.metadata().map_or(None, |ours| self.compare(&ours));
         self.path_change.store(change.map_or(0, PathChange::code), Ordering::Relaxed);
         change
     }
 
-    /// Returns what [`CacheFile::look_at_path`] found the last time.
+    /// Returns the last result of [`CacheFile::look_at_path`].
     pub fn path_change(&self) -> Option<PathChange> {
         let code = self.path_change.load(Ordering::Relaxed);
         PathChange::ALL.into_iter().find(|change| change.code() == code)
@@ -247,22 +249,23 @@ impl CacheFile {
                 Some(PathChange::Shortened)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(PathChange::Removed),
-            // A file system that does not answer says nothing about the file.
+            // Other errors, for example of an unreachable file system, prove nothing about the
+            // file.
             Ok(_) | Err(_) => None,
         }
     }
 
-    /// Lets another process have the lock, though handles are open here still: to be called when
-    /// nothing is written through them any more. What is read through them may change from now on.
+    /// Releases the lock for another process while handles are still open here. Call it when
+    /// nothing is written through them any more. Data read through them may change from then on.
     ///
     /// # Errors
     ///
-    /// As the system says; the lock then goes with the last handle.
+    /// If the system refuses; the lock is then released with the last handle.
     pub fn unlock(&self) -> io::Result<()> {
         self.handle.unlock()
     }
 
-    /// Returns the queue of the threads that serve this file; starts them at the first call.
+    /// Returns the queue of the threads that serve this file. Starts the threads on the first call.
     pub(crate) fn queue(&self) -> io::Result<Arc<Queue>> {
         let mut pool = lock(&self.pool);
         let pool = match &mut *pool {
@@ -276,8 +279,7 @@ impl CacheFile {
         &self.handle
     }
 
-    /// Returns the error of an operation that ended early, because the file was shortened
-    /// meanwhile.
+    /// Returns the error of an operation that ended early because the file was shortened meanwhile.
     pub(crate) fn cut_short(
         &self,
         operation: Operation,
@@ -296,8 +298,8 @@ impl CacheFile {
 
 impl Drop for CacheFile {
     fn drop(&mut self) {
-        // Ends the jobs, then the lock. Said aloud rather than left to the closing of the
-        // descriptor, of which a child that this process is just starting may have a copy.
+        // Ends the jobs, then releases the lock. The lock is released explicitly, because a child
+        // process that is just being started may hold a copy of the descriptor.
         *lock(&self.pool) = None;
         _ = self.handle.unlock();
     }
@@ -310,6 +312,6 @@ impl AsRawFd for CacheFile {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks can panic half-way.
+    // No code under these locks can panic halfway.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

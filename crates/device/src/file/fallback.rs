@@ -1,16 +1,16 @@
-//! Features that the operating system refused. Nothing falls back silently: each refusal is kept as
-//! data, to be printed at the start and counted in a metric.
+//! Features that the operating system refused. No fallback is silent: each refusal is recorded, to
+//! be printed at start-up and counted in a metric.
 
 use std::fmt;
 
-/// A means that the device does without where it is refused.
+/// A feature of the operating system that the device can do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
-    /// io_uring; without it a pool of threads reads and writes.
+    /// io_uring; without it, a pool of threads reads and writes.
     IoUring,
-    /// O_DIRECT; without it the page cache lies in between and takes memory.
+    /// O_DIRECT; without it, the page cache is used and takes memory.
     Direct,
-    /// fallocate; without it the file is sparse and may meet a full disk later.
+    /// fallocate; without it, the file is sparse and a write may later find the disk full.
     Allocate,
 }
 
@@ -19,7 +19,7 @@ pub enum Feature {
 pub struct Fallback {
     /// The feature refused.
     pub feature: Feature,
-    /// Why, in the operating system's words.
+    /// The reason, in the operating system's words.
     pub reason: String,
 }
 

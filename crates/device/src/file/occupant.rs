@@ -1,5 +1,5 @@
-//! Other uses of a block device: mounted file systems, swap, and devices built on top of it (LVM,
-//! md RAID, dm-crypt), its partitions included.
+//! Other uses of a block device and its partitions: mounted file systems, swap, and devices built
+//! on top of it (LVM, md RAID, dm-crypt).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 /// Major and minor number, as the kernel prints them: `8:1`.
 type Number = String;
 
-/// Returns the use of the block device with number `rdev`, in words ("mounted at /srv"), or `None`.
-/// Where /proc or /sys is missing fewer uses are found; the kernel's own exclusive open remains.
+/// Returns a description of how the block device with number `rdev` is used ("mounted at /srv"), or
+/// `None`. If /proc or /sys is missing, fewer uses are detected; the kernel's exclusive open still
+/// applies.
 pub(crate) fn user_of(rdev: u64) -> Option<String> {
     let number = format!("{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -38,8 +39,8 @@ fn family(sys: &Path, number: &str) -> Vec<(Number, PathBuf)> {
     family
 }
 
-/// Returns the mount point of the file system on `number`. Some file systems (btrfs) show a number
-/// of their own, so the number of the mounted source counts too.
+/// Returns the mount point of the file system on `number`. Some file systems (btrfs) report a
+/// different device number, so the number of the mounted source is compared too.
 fn mount_of(number: &str, mountinfo: &str) -> Option<String> {
     mountinfo.lines().find_map(|line| {
         let (front, back) = line.split_once(" - ")?;
@@ -73,7 +74,7 @@ fn number_of(path: &str) -> Option<Number> {
     is_block.then(|| format!("{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev)))
 }
 
-/// Undoes the kernel's octal escapes of space, tab, newline and backslash.
+/// Decodes the kernel's octal escapes of space, tab, newline and backslash.
 fn unescape(name: &str) -> String {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     escapes.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))

@@ -1,8 +1,8 @@
-//! Opens the path of a cache: a regular file or a block device. Every possible error of a path is
-//! found here and described in words.
+//! Opens the path of a cache: a regular file or a block device. All errors of a path are detected
+//! here and described in words.
 //!
-//! It promises: opening changes no foreign contents; a file that could not be created whole is
-//! removed again; a file or device opened for writing is locked for this process alone.
+//! Guarantees: opening never changes foreign contents; a file that could not be created completely
+//! is removed again; a file or device opened for writing is locked by this process.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -25,9 +25,9 @@ use crate::transfer::extent::WRITE_ALIGN;
 /// The intended use of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Read and write, alone: the file is locked, a block device claimed.
+    /// Exclusive reading and writing: a file is locked, a block device claimed.
     Exclusive,
-    /// Reading only, also while another process has it open.
+    /// Reading only, even while another process has the file open.
     ReadOnly,
 }
 
@@ -36,13 +36,13 @@ pub enum Access {
 pub struct OpenOptions {
     /// The intended use of the file.
     pub access: Access,
-    /// The length in bytes that a regular file gets, preallocated, when it does not exist or is
-    /// empty (rounded up to 4,096). `None`: it must exist. Of no effect on anything else.
+    /// The length in bytes to which a regular file is preallocated if it does not exist or is empty
+    /// (rounded up to 4,096). With `None` the file must exist. Ignored for other files.
     pub create: Option<u64>,
-    /// The first bytes of a file that gets its length so, durable before it is any longer: what a
-    /// creation that is cut short is known by.
+    /// The first bytes of a file preallocated in this way. They are durable before the file is
+    /// extended, and identify an interrupted creation.
     pub mark: &'static [u8],
-    /// Whether to ask for O_DIRECT.
+    /// True to request O_DIRECT.
     pub direct: bool,
 }
 
@@ -61,45 +61,44 @@ pub enum FileKind {
     BlockDevice,
 }
 
-/// Why a path could not be opened.
+/// The reason why a path could not be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process has it open for writing.
+    /// Another process has the path open for writing.
     InUse {
         /// The path as given.
         path: PathBuf,
     },
-    /// A block device that the system uses.
+    /// The system uses the block device.
     Occupied {
         /// The path as given.
         path: PathBuf,
-        /// Its use: "mounted at /srv".
+        /// The use of the device: "mounted at /srv".
         by: String,
     },
-    /// Neither a regular file nor a block device.
+    /// The path is neither a regular file nor a block device.
     WrongKind {
         /// The path as given.
         path: PathBuf,
-        /// Its kind, with the article.
+        /// The kind of the path, with its article.
         what: &'static str,
     },
-    /// The file system lacks space. A file created for it is removed again.
+    /// The file system lacks space. A file created by this attempt is removed again.
     NoSpace {
         /// The path as given.
         path: PathBuf,
-        /// Bytes wanted.
+        /// Bytes requested.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes available.
         free: u64,
     },
     /// The file is, or would become, longer than this process may write.
     TooLarge {
         /// The path as given.
         path: PathBuf,
-        /// Length of the file in bytes.
+        /// Length of the file, in bytes.
         len: u64,
-        /// Bytes that the process may write in a file at most; `None` when the file system sets
-        /// the limit.
+        /// Maximum file size for this process, in bytes; `None` if the file system sets the limit.
         limit: Option<u64>,
     },
     /// The operating system refused.
@@ -108,7 +107,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The attempted action, as a verb.
         action: &'static str,
-        /// Its answer.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -165,8 +164,8 @@ impl std::error::Error for OpenError {
 }
 
 impl OpenError {
-    /// Returns whether the file system or the disk is at fault: it fails, or is read-only, as it
-    /// becomes by failing. Everything else is for the operator to put right.
+    /// Returns whether the file system or the disk is at fault: it failed, or is read-only, as
+    /// happens after a failure. All other errors are for the operator to fix.
     pub fn is_fault_of_disk(&self) -> bool {
         let OpenError::Io { source, .. } = self else { return false };
         let faults = [Errno::IO, Errno::ROFS, Errno::UCLEAN, Errno::STALE];
@@ -185,7 +184,7 @@ pub(crate) struct Opened {
     pub fallbacks: Vec<Fallback>,
 }
 
-/// Opens `path`, creates, locks and preallocates as `options` say.
+/// Opens `path`, and creates, locks and preallocates it according to `options`.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenError> {
     let failed = |action| move |source| OpenError::Io { path: path.to_owned(), action, source };
     let existing = match fs::metadata(path) {
@@ -214,7 +213,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
         len = size.next_multiple_of(u64::from(WRITE_ALIGN));
         let is_new = existing.is_none();
         fallbacks.extend(fill(path, &file, options.mark, len).inspect_err(|_| {
-            // As it was before; the error that is reported matters more than one of these.
+            // Restore the previous state. Errors here matter less than the one being reported.
             _ = if is_new { fs::remove_file(path) } else { file.set_len(0) };
         })?);
         created = true;
@@ -249,12 +248,12 @@ fn kind_of(path: &Path, metadata: &fs::Metadata) -> Result<FileKind, OpenError> 
     Err(OpenError::WrongKind { path: path.to_owned(), what })
 }
 
-/// How long a path may stay in use before that is reported. A process that was killed is gone
-/// before its ring is: the kernel releases that asynchronously, and until then the file is open and
-/// locked. A start right after a kill must not be told to choose another path.
+/// How long to wait for a path in use before reporting it. After a process is killed, the kernel
+/// releases its ring asynchronously, and until then the file is open and locked. A start right
+/// after a kill must not ask the operator to choose another path.
 const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Repeats `claim` while it finds the path in use, for [`IN_USE_PATIENCE`].
+/// Retries `claim` while it finds the path in use, for [`IN_USE_PATIENCE`].
 fn patiently<T>(mut claim: impl FnMut() -> Result<T, OpenError>) -> Result<T, OpenError> {
     let begin = Instant::now();
     loop {
@@ -269,9 +268,9 @@ fn patiently<T>(mut claim: impl FnMut() -> Result<T, OpenError>) -> Result<T, Op
 
 fn open_existing(path: &Path, kind: FileKind, options: &OpenOptions) -> Result<File, OpenError> {
     let exclusive = options.access == Access::Exclusive;
-    let mut flags = OFlags::NONBLOCK; // of no effect, but the path may be a pipe by now
+    let mut flags = OFlags::NONBLOCK; // no effect here, but the path may be a pipe by now
     if exclusive && kind == FileKind::BlockDevice {
-        // The kernel's own claim: no mount, no swap, no second claim while we have it.
+        // The kernel's own claim: it prevents mounts, swap and a second claim while we hold it.
         flags |= OFlags::EXCL;
     }
     let mut open = fs::OpenOptions::new();
@@ -307,7 +306,7 @@ fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
     })
 }
 
-/// Refuses a file that is longer than the process may write (RLIMIT_FSIZE).
+/// Returns an error if the file is longer than the process may write (RLIMIT_FSIZE).
 fn check_size_limit(path: &Path, len: u64) -> Result<(), OpenError> {
     match getrlimit(Resource::Fsize).current {
         Some(limit) if limit < len => {
@@ -317,7 +316,7 @@ fn check_size_limit(path: &Path, len: u64) -> Result<(), OpenError> {
     }
 }
 
-/// Makes the file at `path` longer, from `from` to `to` bytes, its space preallocated.
+/// Extends the file at `path` from `from` to `to` bytes and preallocates the space.
 pub(crate) fn extend(
     path: &Path,
     file: &File,
@@ -335,7 +334,7 @@ pub(crate) fn extend(
     })
 }
 
-/// Marks a new file, takes its space and makes its existence durable.
+/// Marks a new file, allocates its space and makes its existence durable.
 fn fill(path: &Path, file: &File, mark: &[u8], len: u64) -> Result<Option<Fallback>, OpenError> {
     let failed = |action| move |source| OpenError::Io { path: path.to_owned(), action, source };
     check_size_limit(path, len)?;
@@ -352,7 +351,7 @@ fn fill(path: &Path, file: &File, mark: &[u8], len: u64) -> Result<Option<Fallba
     Ok(fallback)
 }
 
-/// Switches O_DIRECT on. The error is the reason why not.
+/// Enables O_DIRECT. The error is the reason why that failed.
 fn set_direct(file: &File, kind: FileKind) -> Result<(), String> {
     let alignment = direct_alignment(file);
     if alignment == Some((0, 0)) && kind == FileKind::Regular {
@@ -368,7 +367,8 @@ fn set_direct(file: &File, kind: FileKind) -> Result<(), String> {
     set.map_err(|error| io::Error::from(error).to_string())
 }
 
-/// Alignments in bytes of memory and of offsets, as statx tells them; 0 when not supported.
+/// Returns the alignments of memory and of offsets, in bytes, as reported by statx; 0 if O_DIRECT
+/// is not supported.
 fn direct_alignment(file: &File) -> Option<(u32, u32)> {
     const DIOALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2000);
     let stat = statx(file.as_fd(), c"", AtFlags::EMPTY_PATH, DIOALIGN).ok()?;
@@ -376,8 +376,8 @@ fn direct_alignment(file: &File) -> Option<(u32, u32)> {
     known.then_some((stat.stx_dio_mem_align, stat.stx_dio_offset_align))
 }
 
-/// Returns the unit of offsets and lengths in bytes. Without O_DIRECT any would do; a page costs
-/// least.
+/// Returns the unit of offsets and lengths, in bytes. Without O_DIRECT any unit works, and a page
+/// is the cheapest.
 fn block_size(file: &File, kind: FileKind, direct: bool) -> u32 {
     if !direct {
         return WRITE_ALIGN;

@@ -1,13 +1,14 @@
-//! Recognition of foreign contents of a file or device by its first and last bytes, so that they
-//! are not overwritten by mistake. Offsets and magic numbers are those of the formats named.
+//! Recognises foreign contents of a file or device by its first and last bytes, so that they are
+//! not overwritten by mistake. Offsets and magic numbers are those of the named formats.
 
-/// Bytes wanted from the start: the farthest signature is the last of ZFS's first label's.
+/// Number of bytes to read from the start. The farthest signature is the last one of ZFS's first
+/// label.
 pub const HEAD: usize = 256 << 10;
 
-/// Bytes wanted from the end: md RAID 0.90 lies up to 128 KiB before it.
+/// Number of bytes to read from the end. md RAID 0.90 lies up to 128 KiB before it.
 pub const TAIL: usize = 128 << 10;
 
-/// Formats known by a fixed byte string at a fixed offset, the more telling ones first.
+/// Formats with a fixed byte string at a fixed offset, the more specific ones first.
 const FIXED: &[(&str, usize, &[u8])] = &[
     ("a LUKS volume", 0, b"LUKS\xba\xbe"),
     ("an LVM2 physical volume", 0, b"LABELONE"),
@@ -37,8 +38,8 @@ const FIXED: &[(&str, usize, &[u8])] = &[
 const BCACHEFS: &[u8] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
 const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 
-/// Returns the format that `head` (up to [`HEAD`] bytes from the start) and `tail` (up to [`TAIL`]
-/// bytes up to the end) belong to, with its article, or `None`.
+/// Returns the name of the format, with its article, to which `head` (up to [`HEAD`] bytes from the
+/// start) and `tail` (up to [`TAIL`] bytes before the end) belong; `None` if it is unknown.
 pub fn identify(head: &[u8], tail: &[u8]) -> Option<&'static str> {
     let fixed = FIXED.iter().find(|(_, offset, magic)| at(head, *offset, magic));
     if let Some((name, ..)) = fixed {
@@ -67,17 +68,17 @@ fn before_end(tail: &[u8], back: usize, magic: &[u8]) -> bool {
     tail.len().checked_sub(back).is_some_and(|offset| at(tail, offset, magic))
 }
 
-/// Returns whether there is an uberblock (magic 0x00bab10c, either byte order) in the second half
-/// of the first label.
+/// Returns whether the second half of the first label has an uberblock (magic 0x00bab10c, in either
+/// byte order).
 fn is_zfs(head: &[u8]) -> bool {
     let magics = [0x00ba_b10c_u64.to_le_bytes(), 0x00ba_b10c_u64.to_be_bytes()];
     let uberblocks = (128 << 10..256 << 10).step_by(1024);
     uberblocks.into_iter().any(|offset| magics.iter().any(|magic| at(head, offset, magic)))
 }
 
-/// Returns whether there is a superblock 0.90 (in the last 64-to-128 KiB, on a 64 KiB boundary) or
-/// 1.0 (at least 8 KiB before the end, on a 4 KiB boundary). The end's own alignment is unknown, so
-/// all sectors are looked at.
+/// Returns whether there is a superblock of version 0.90 (in the last 64 to 128 KiB, on a 64 KiB
+/// boundary) or 1.0 (at least 8 KiB before the end, on a 4 KiB boundary). The alignment of the end
+/// is unknown, so every sector is checked.
 fn is_md_at_end(tail: &[u8]) -> bool {
     let end = tail.len();
     let magic = [0xfc, 0x4e, 0x2b, 0xa9];
@@ -85,8 +86,8 @@ fn is_md_at_end(tail: &[u8]) -> bool {
     (first..end).step_by(512).any(|offset| at(tail, offset, &magic))
 }
 
-/// Returns whether there are 0x55AA and at least one sensible partition entry: status 0 or 0x80, a
-/// type, a length.
+/// Returns whether there are 0x55AA and at least one plausible partition entry: status 0 or 0x80, a
+/// type, and a length.
 fn is_mbr(head: &[u8]) -> bool {
     let entries = head.get(446..510).unwrap_or_default().chunks_exact(16);
     let mut sensible = entries.filter(|entry| {

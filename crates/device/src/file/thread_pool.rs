@@ -1,7 +1,8 @@
-//! Threads that carry out the operations on one file where io_uring is refused.
+//! A pool of threads that perform the operations on one file where io_uring is refused.
 //!
-//! It promises: a job begun by the pool runs to its end, also when its future is dropped; dropping
-//! the pool waits for all of them, but not for long: a device that hangs holds up no end.
+//! Guarantees: a job that the pool has begun runs to its end, even if its future is dropped.
+//! Dropping the pool waits for its jobs, but only for 2 s, so that a hanging device cannot block
+//! the exit.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,12 +17,12 @@ use std::time::Duration;
 use crate::transfer::counters::Counters;
 use crate::transfer::payload::Payload;
 
-/// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
+/// Threads per file: enough to keep a drive busy, few enough to cost nothing when idle.
 const THREADS: usize = 8;
-/// Threads that read at a time: reads that hang leave the others to writes.
+/// Threads that may read at a time. Hanging reads leave the others for writes.
 const READERS: usize = 6;
 
-/// How long dropping a pool waits for its jobs, in steps.
+/// Number of steps for which dropping a pool waits for its jobs.
 const DRAIN_STEPS: u32 = 1_000;
 const DRAIN_STEP: Duration = Duration::from_millis(2);
 
@@ -43,7 +44,7 @@ struct Jobs {
     reads: VecDeque<Job>,
     /// Writes and flushes.
     writes: VecDeque<Job>,
-    /// Threads that read.
+    /// Number of threads that are reading.
     reading: usize,
     closing: bool,
 }
@@ -53,7 +54,7 @@ impl Jobs {
         if !job.is_read() {
             return self.writes.push_back(job);
         }
-        // Behind reads that hang those would pile up whose callers have given up.
+        // Abandoned reads would otherwise pile up behind reads that hang.
         while let Some(job) = self.reads.pop_front_if(|job| job.is_abandoned()) {
             job.counters.abandon();
         }
@@ -86,7 +87,7 @@ enum Answer {
 }
 
 impl Pool {
-    /// Starts the threads. Fails when the system allows no more.
+    /// Starts the threads. Fails if the system does not allow a single one.
     pub fn start() -> io::Result<Pool> {
         let mut pool = Pool { queue: Arc::default(), threads: Vec::new() };
         for index in 0..THREADS {
@@ -94,7 +95,7 @@ impl Pool {
             let thread = std::thread::Builder::new().name(format!("device-{index}"));
             match thread.spawn(move || queue.serve()) {
                 Ok(thread) => pool.threads.push(thread),
-                Err(_) if index > 0 => break, // fewer threads serve as well, only slower
+                Err(_) if index > 0 => break, // fewer threads also work, only slower
                 Err(error) => return Err(error),
             }
         }
@@ -118,7 +119,7 @@ impl Drop for Pool {
             }
             std::thread::sleep(DRAIN_STEP);
         }
-        // A job owns its buffer and its file: those that are left can go on alone.
+        // A job owns its buffer and its file, so remaining jobs can continue on their own.
     }
 }
 
@@ -191,7 +192,7 @@ impl Job {
             Payload::Flush => self.file.sync_data(),
         };
         self.counters.end(self.payload.operation(), self.payload.len() as u64, &result);
-        // The file goes first: once the answer is out, its owner may close it and reopen it.
+        // Drop the file first: once the result is set, the caller may close and reopen it.
         drop(self.file);
         let mut answer = lock(&self.answer);
         let before = std::mem::replace(&mut *answer, Answer::Ready(self.payload, result));
@@ -203,7 +204,7 @@ impl Job {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks can panic half-way.
+    // No code under these locks can panic halfway.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

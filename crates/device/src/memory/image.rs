@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 const PAGE: usize = 64 << 10;
 
-/// Contents of a linear space; what was never written is zero.
+/// Contents of a linear space. Bytes that were never written are zero.
 #[derive(Clone, Default)]
 pub(crate) struct Image {
     pages: BTreeMap<u64, Arc<[u8; PAGE]>>,
@@ -26,7 +26,7 @@ impl Image {
         }
     }
 
-    /// Puts `from` at `offset`.
+    /// Writes `from` at `offset`.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for (page, within, part) in parts(offset, from.len()) {
             let bytes = self.pages.entry(page).or_insert_with(|| Arc::new([0; PAGE]));
@@ -36,7 +36,7 @@ impl Image {
     }
 }
 
-/// Splits a run at page boundaries: page number, offset within the page, range within the run.
+/// Splits a range at page boundaries: page number, offset within the page, part of the range.
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,10 +1,10 @@
-//! Memory in huge pages for buffers that are soon given back. A direct read pins every page that it
-//! goes to: half a megabyte in pages of 4 KiB costs the kernel several times what it costs in one
-//! of 2 MiB (docs/decisions/0018-large-bodies.md). Where the kernel gives no huge pages it is
-//! memory like any other.
+//! Memory in huge pages for short-lived buffers. A direct read pins every page that it writes to:
+//! half a megabyte in pages of 4 KiB costs the kernel several times as much as in one of 2 MiB
+//! (docs/decisions/0018-large-bodies.md). If the kernel provides no huge pages, this is ordinary
+//! memory.
 //!
-//! It promises: it is as large as it was made, and no memory is taken before it is used; a part
-//! belongs to one owner at a time; every byte was zero before its first owner wrote it.
+//! Guarantees: the size is fixed, and memory is allocated only when used; a part belongs to one
+//! owner at a time; every byte was zero before its first owner wrote it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,27 +13,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Parts begin and end at a multiple of so many bytes.
+/// Parts begin and end at multiples of this many bytes.
 const UNIT: usize = 4096;
 /// Bytes of a huge page.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// See the module.
+/// An arena of huge pages. See the module documentation.
 pub(crate) struct Arena {
-    /// The mapping, a huge page longer than what is used of it, which is aligned to one.
+    /// The mapping. It is a huge page longer than the used part, which is aligned to a huge page.
     mapping: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
     runs: Mutex<FreeRuns>,
 }
 
-// SAFETY: the memory is handed out to one owner at a time, under the lock of the runs.
+// SAFETY: under the lock of the runs, memory is handed out to one owner at a time.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Reserves `len` bytes, a multiple of [`HUGE_PAGE`] above 0.
+    /// Reserves `len` bytes, a positive multiple of [`HUGE_PAGE`].
     pub fn new(len: usize) -> io::Result<Arena> {
         assert!(len > 0 && len.is_multiple_of(HUGE_PAGE), "whole huge pages");
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -48,56 +48,56 @@ impl Arena {
         }?;
         let mapping = NonNull::new(mapping.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let skip = mapping.as_ptr().align_offset(HUGE_PAGE);
-        // SAFETY: less than a huge page into a mapping that is one longer than `len`.
+        // SAFETY: less than a huge page into a mapping that is one huge page longer than `len`.
         let start = unsafe { mapping.add(skip) };
-        // SAFETY: a part of the mapping, which nobody uses yet. Refused, it is as it was.
+        // SAFETY: a part of the mapping that is not in use yet. If refused, it is unchanged.
         _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(Arena { mapping, start, len, runs: Mutex::new(FreeRuns::new(len / UNIT)) })
     }
 
-    /// Takes `len` bytes, `len` > 0, at a multiple of 4,096; `None` when there is no such part.
+    /// Takes `len` bytes, `len` > 0, at a multiple of 4,096; `None` if there is no such part.
     pub fn take(&self, len: usize) -> Option<NonNull<u8>> {
         let first = self.runs().take(len.div_ceil(UNIT))?;
         // SAFETY: a free run lies within the arena.
         Some(unsafe { self.start.add(first * UNIT) })
     }
 
-    /// Takes a part back.
+    /// Returns a part to the arena.
     ///
     /// # Safety
     ///
-    /// [`Arena::take`] gave it for this length, and it is not used any more.
+    /// The part was returned by [`Arena::take`] for this length, and is not used any more.
     pub unsafe fn give_back(&self, memory: NonNull<u8>, len: usize) {
         let offset = memory.as_ptr().addr() - self.start.as_ptr().addr();
         self.runs().give_back(offset / UNIT, len.div_ceil(UNIT));
     }
 
-    /// Returns the bytes that were ever used and are free now.
+    /// Returns the number of bytes that were used before and are free now.
     pub fn kept_bytes(&self) -> usize {
         let runs = self.runs();
         (runs.reached - runs.used) * UNIT
     }
 
     fn runs(&self) -> MutexGuard<'_, FreeRuns> {
-        // Nothing under this lock can panic half-way.
+        // No code under this lock can panic halfway.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length; whoever has a part keeps the arena alive.
+        // SAFETY: mapped in `new` with this length; the owner of a part keeps the arena alive.
         _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.len + HUGE_PAGE) };
     }
 }
 
-/// What is free, in units: the first run that is long enough is taken, so that what was never used
-/// stays so for as long as it can.
+/// Free runs, in units. The first run that is long enough is taken, so that unused memory stays
+/// unused for as long as possible.
 struct FreeRuns {
-    /// Lengths by starts; no two of them touch.
+    /// Lengths by start; no two runs are adjacent.
     free: BTreeMap<usize, usize>,
     used: usize,
-    /// Nothing from here on was ever used.
+    /// Units from this one on were never used.
     reached: usize,
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn free_runs_are_those_of_a_map_of_units() {
-        // A small generator: the crate has no other use for one.
+        // A small generator, because the crate has no other use for one.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

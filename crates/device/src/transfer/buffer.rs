@@ -1,7 +1,6 @@
-//! Aligned buffers. [`IoBuf`] is owned and mutable, [`FrozenBuf`] shared and immutable; both are
-//! aligned to 4,096 bytes, so that O_DIRECT takes them as they are. Their bytes are always
-//! initialised: zeroed when they are allocated, and in a buffer of a [`crate::BufPool`] whatever
-//! its last owner left there.
+//! Aligned buffers. [`IoBuf`] is owned and mutable, [`FrozenBuf`] shared and immutable. Both are
+//! aligned to 4,096 bytes, as O_DIRECT requires. Their bytes are always initialised: zeroed on
+//! allocation, or, in a buffer of a [`crate::BufPool`], left over from the previous owner.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -17,7 +16,7 @@ use crate::transfer::extent::WRITE_ALIGN;
 pub struct IoBuf {
     memory: NonNull<u8>,
     len: usize,
-    /// The pool that the memory goes back to; it may have more bytes than `len` then.
+    /// The pool that the memory returns to; the memory may then be longer than `len`.
     home: Option<Home>,
 }
 
@@ -29,13 +28,13 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// Gives memory back to the system.
+/// Frees memory.
 ///
 /// # Safety
 ///
-/// It comes from [`allocate`] with the same layout, and is not used any more.
+/// The memory was returned by [`allocate`] for the same layout, and is not used any more.
 pub(crate) unsafe fn free(memory: NonNull<u8>, layout: Layout) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { dealloc(memory.as_ptr(), layout) }
 }
 
@@ -46,17 +45,17 @@ unsafe impl Sync for IoBuf {}
 
 impl IoBuf {
     /// Returns a buffer of `len` zero bytes, `len` > 0. Aborts when memory is exhausted, as `Vec`
-    /// does. A buffer to read into is cheaper from a [`crate::BufPool`].
+    /// does. A [`crate::BufPool`] provides buffers for reads at less cost.
     pub fn zeroed(len: usize) -> IoBuf {
         IoBuf { memory: allocate(Self::layout(len)), len, home: None }
     }
 
-    /// Returns a buffer of the first `len` bytes of memory that goes back to `home`.
+    /// Returns a buffer of the first `len` bytes of memory that returns to `home`.
     ///
     /// # Safety
     ///
     /// The memory has at least `len` initialised bytes, is aligned to [`WRITE_ALIGN`], belongs to
-    /// this buffer alone, and is what `home` takes back.
+    /// this buffer alone, and may be returned to `home`.
     pub(crate) unsafe fn of_pool(memory: NonNull<u8>, len: usize, home: Home) -> IoBuf {
         IoBuf { memory, len, home: Some(home) }
     }
@@ -66,7 +65,7 @@ impl IoBuf {
         FrozenBuf(Arc::new(self))
     }
 
-    /// Returns the buffer as [`Bytes`]; slices of it keep all of it alive.
+    /// Returns the buffer as [`Bytes`]; slices of it keep the whole buffer alive.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
@@ -80,7 +79,7 @@ impl IoBuf {
 impl Drop for IoBuf {
     fn drop(&mut self) {
         match &self.home {
-            // SAFETY: made in `of_pool` of memory that this home takes back; it is not used any
+            // SAFETY: created in `of_pool` from memory that this home takes back; not used any
             // more.
             Some(home) => unsafe { home.take_back(self.memory) },
             // SAFETY: allocated in `zeroed` with the same layout.
@@ -110,7 +109,7 @@ impl DerefMut for IoBuf {
     }
 }
 
-/// Shared immutable aligned memory; a clone is a reference.
+/// Shared immutable aligned memory. A clone is a reference to it.
 #[derive(Clone)]
 pub struct FrozenBuf(Arc<IoBuf>);
 

@@ -1,17 +1,17 @@
-//! Reusable buffers for reads. They exist because a fresh aligned buffer costs an allocation and
-//! the zeroing of every byte, though the device fills all of them anyway; for small reads from a
-//! fast drive that is a large share of the processor time.
+//! Reusable buffers for reads. A new aligned buffer costs an allocation and the zeroing of every
+//! byte, although the device overwrites all of them; for small reads from a fast drive that is a
+//! large share of the processor time.
 //!
-//! A buffer goes back to its pool when nothing refers to it any more: the [`IoBuf`] itself, or the
-//! last slice of the [`bytes::Bytes`] that were made of it, on whatever thread. Buffers lie in
-//! shelves by size: multiples of 4,096 bytes up to 64 KiB, then eight sizes to each doubling up
-//! to 2 MiB. Larger ones are not kept. Of what a pool may keep, a part is in huge pages
-//! ([`super::arena`]), for buffers that are soon given back: others would take its room from them.
+//! A buffer returns to its pool when the last reference to it is dropped, on any thread: the
+//! [`IoBuf`] itself, or the last slice of the [`bytes::Bytes`] made from it. Buffers are kept on
+//! shelves by size: multiples of 4,096 bytes up to 64 KiB, then eight sizes per doubling up to 2
+//! MiB. Larger ones are not kept. A part of the pool's memory is in huge pages ([`super::arena`]),
+//! reserved for short-lived buffers; others would occupy it for too long.
 //!
-//! It promises: the pool holds no more than its bound; a buffer belongs to one owner at a time;
-//! every byte of it was zeroed when it was allocated, so that bytes that a read leaves as they were
-//! are old data, never uninitialised memory. They may come from another request: the owner of a
-//! buffer must look at nothing before a read or a write of its own has filled it.
+//! Guarantees: the pool holds no more than its bound; a buffer belongs to one owner at a time;
+//! every byte was zeroed on allocation, so bytes that a read leaves unchanged are old data, never
+//! uninitialised memory. They may come from another request: the owner of a buffer must not look at
+//! its content before its own read or write has filled it.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -21,31 +21,31 @@ use crate::IoBuf;
 use crate::transfer::arena::{Arena, HUGE_PAGE};
 use crate::transfer::buffer::{allocate, free};
 
-/// Bytes of a buffer are a multiple of this.
+/// Sizes of buffers are multiples of this many bytes.
 const STEP: usize = 4096;
-/// Up to so many steps there is a shelf for each multiple.
+/// Up to this many steps there is a shelf for each multiple.
 const SINGLE: usize = 16;
-/// Shelves for each doubling beyond.
+/// Shelves per doubling beyond that.
 const PER_DOUBLING: usize = 8;
-/// Doublings beyond, up to 2 MiB.
+/// Number of doublings beyond that, up to 2 MiB.
 const DOUBLINGS: usize = 5;
-/// Percent of what a pool may keep that is in huge pages.
+/// Percent of a pool's bound that is in huge pages.
 const HUGE_PERCENT: usize = 75;
 const SHELVES: usize = SINGLE + PER_DOUBLING * DOUBLINGS;
 
-/// Buffers of one device that wait for their next use. A clone is another handle on the same
-/// pool; what it holds is freed with the last one.
+/// Buffers of one device that wait for reuse. A clone is another handle to the same pool. Its
+/// memory is freed with the last handle.
 #[derive(Clone)]
 pub struct BufPool(Arc<Pool>);
 
-/// The figures of a pool.
+/// Statistics of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Bytes of the buffers that wait.
+    /// Size of the waiting buffers, in bytes.
     pub kept_bytes: usize,
-    /// Buffers that were taken from it.
+    /// Buffers that were reused.
     pub reused: u64,
-    /// Buffers that it had to allocate. Those in huge pages are in neither count.
+    /// Buffers that had to be allocated. Buffers in huge pages are in neither count.
     pub allocated: u64,
 }
 
@@ -57,16 +57,16 @@ unsafe impl Send for Block {}
 
 /// The state shared by the handles and the buffers of a pool.
 pub(crate) struct Pool {
-    /// Bytes that may be on the shelves.
+    /// Maximum number of bytes on the shelves.
     most: usize,
-    /// For buffers that are soon given back, where there may be that much.
+    /// Memory for short-lived buffers, if the bound of the pool is large enough.
     arena: Option<Arc<Arena>>,
     shelves: Mutex<Shelves>,
 }
 
 struct Shelves {
-    /// Blocks by number of the shelf, the last one returned at the end: the likeliest to be in
-    /// the processor's cache.
+    /// Blocks by shelf. The block returned last is at the end, because it is the likeliest to be in
+    /// the processor cache.
     blocks: [Vec<Block>; SHELVES],
     counts: PoolCounts,
 }
@@ -82,20 +82,20 @@ impl BufPool {
         BufPool(Arc::new(Pool { most, arena: arena.map(Arc::new), shelves }))
     }
 
-    /// Returns a buffer as [`BufPool::take`] does, for whoever gives it back soon.
+    /// Returns a buffer like [`BufPool::take`], for callers that return it soon.
     pub fn take_briefly(&self, len: usize) -> IoBuf {
         if let Some(arena) = &self.0.arena
             && let Some(memory) = arena.take(len)
         {
             let home = Home::Arena { arena: Arc::clone(arena), len };
-            // SAFETY: the memory is `len` bytes of the arena, initialised as all of it is, and
+            // SAFETY: the memory is `len` bytes of the arena, initialised like all of it, and
             // without another owner.
             return unsafe { IoBuf::of_pool(memory, len, home) };
         }
         self.take(len)
     }
 
-    /// Returns a buffer of `len` bytes, `len` > 0, of any content. It is not zeroed.
+    /// Returns a buffer of `len` bytes, `len` > 0, with arbitrary content. It is not zeroed.
     pub fn take(&self, len: usize) -> IoBuf {
         let Some(shelf) = shelf_for(len) else { return IoBuf::zeroed(len) };
         let mut shelves = self.0.lock();
@@ -110,17 +110,17 @@ impl BufPool {
         drop(shelves);
         let memory = block.map_or_else(|| allocate(layout(shelf)), |block| block.0);
         let home = Home::Shelf { pool: Arc::downgrade(&self.0), shelf: shelf as u8 };
-        // SAFETY: the memory is that of a block of this shelf, zeroed when it was allocated, as
-        // long as the shelf says, and without another owner.
+        // SAFETY: the memory is that of a block of this shelf: zeroed on allocation, as long as the
+        // shelf's size, and without another owner.
         unsafe { IoBuf::of_pool(memory, len, home) }
     }
 
-    /// Returns the bytes of memory that a buffer of `len` bytes takes.
+    /// Returns the memory that a buffer of `len` bytes occupies, in bytes.
     pub fn room_for(len: usize) -> usize {
         shelf_for(len).map_or(len, capacity)
     }
 
-    /// Returns the figures now.
+    /// Returns the current statistics.
     pub fn counts(&self) -> PoolCounts {
         let mut counts = self.0.lock().counts;
         counts.kept_bytes += self.0.arena.as_ref().map_or(0, |arena| arena.kept_bytes());
@@ -134,7 +134,7 @@ pub(crate) enum Home {
         pool: std::sync::Weak<Pool>,
         shelf: u8,
     },
-    /// The buffer has `len` bytes there.
+    /// An arena, from which the buffer has `len` bytes.
     Arena {
         arena: Arc<Arena>,
         len: usize,
@@ -142,15 +142,15 @@ pub(crate) enum Home {
 }
 
 impl Home {
-    /// Takes the memory of a buffer back: to its shelf, its arena, or the system.
+    /// Takes back the memory of a buffer: to its shelf, its arena, or the system.
     ///
     /// # Safety
     ///
-    /// It is the memory that the pool made a buffer of with this home, and is not used any more.
+    /// The pool made a buffer with this home from the memory, which is not used any more.
     pub unsafe fn take_back(&self, memory: NonNull<u8>) {
         let (pool, shelf) = match self {
             Home::Shelf { pool, shelf } => (pool, usize::from(*shelf)),
-            // SAFETY: taken there for `len` bytes, and not used any more.
+            // SAFETY: taken from it for `len` bytes, and not used any more.
             Home::Arena { arena, len } => return unsafe { arena.give_back(memory, *len) },
         };
         match pool.upgrade() {
@@ -162,28 +162,28 @@ impl Home {
 }
 
 impl Pool {
-    /// Puts a block on its shelf. Room for it is made on the shelf that has the most bytes; when
-    /// that is its own, it is freed itself.
+    /// Puts a block on its shelf, or frees it if it is larger than the bound. If the pool is then
+    /// too large, blocks are freed from the shelf with the most bytes, possibly this one.
     fn put(&self, shelf: usize, block: Block) {
         let mut shelves = self.lock();
         if capacity(shelf) <= self.most {
             shelves.counts.kept_bytes += capacity(shelf);
             shelves.blocks[shelf].push(block);
         } else {
-            // SAFETY: of this shelf, and owned here.
+            // SAFETY: allocated for this shelf, and owned here.
             unsafe { free(block.0, layout(shelf)) };
         }
         while shelves.counts.kept_bytes > self.most {
             let Some(fullest) = shelves.fullest() else { break };
             let Some(block) = shelves.blocks[fullest].pop() else { break };
             shelves.counts.kept_bytes -= capacity(fullest);
-            // SAFETY: of this shelf, and owned here.
+            // SAFETY: allocated for this shelf, and owned here.
             unsafe { free(block.0, layout(fullest)) };
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelves> {
-        // Nothing under this lock can panic half-way.
+        // No code under this lock can panic halfway.
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,15 +198,15 @@ impl Drop for Shelves {
     fn drop(&mut self) {
         for (shelf, blocks) in self.blocks.iter_mut().enumerate() {
             for block in blocks.drain(..) {
-                // SAFETY: of this shelf, and owned here.
+                // SAFETY: allocated for this shelf, and owned here.
                 unsafe { free(block.0, layout(shelf)) };
             }
         }
     }
 }
 
-/// Returns the shelf of the smallest buffers that have `len` bytes; `None` when such buffers are
-/// not kept.
+/// Returns the shelf of the smallest buffers that have `len` bytes; `None` if such buffers are not
+/// kept.
 fn shelf_for(len: usize) -> Option<usize> {
     let steps = len.div_ceil(STEP);
     if steps <= SINGLE {
@@ -219,7 +219,7 @@ fn shelf_for(len: usize) -> Option<usize> {
     (shelf < SHELVES).then_some(shelf)
 }
 
-/// Returns the bytes of the buffers of a shelf.
+/// Returns the size of the buffers on a shelf, in bytes.
 fn capacity(shelf: usize) -> usize {
     if shelf < SINGLE {
         return (shelf + 1) * STEP;

@@ -1,10 +1,10 @@
-//! Counters of a device: operations, bytes, errors and operations in flight. Shared by every handle
-//! of one device, so that a metric reads it from any thread.
+//! Counters of a device: operations, bytes, errors and operations in flight. They are shared by all
+//! handles of one device, so that metrics can read them from any thread.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The three things a device can be asked to do.
+/// The three operations of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// [`Device::read`](crate::Device::read).
@@ -15,8 +15,8 @@ pub enum Operation {
     Flush,
 }
 
-/// Live counters of one device. An operation counts when it begins (also when it is then refused),
-/// its bytes when it succeeds.
+/// Live counters of one device. An operation is counted when it begins (even if it is then
+/// refused), its bytes when it succeeds.
 #[derive(Debug, Default)]
 pub struct Counters {
     reads: AtomicU64,
@@ -28,7 +28,7 @@ pub struct Counters {
     in_flight: AtomicU64,
 }
 
-/// [`Counters`] at one moment. Each figure is exact, the set of them is not one instant.
+/// A snapshot of [`Counters`]. Each figure is exact, but they are not read at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads begun.
@@ -37,18 +37,18 @@ pub struct Counts {
     pub writes: u64,
     /// Flushes begun.
     pub flushes: u64,
-    /// Bytes of reads that succeeded.
+    /// Bytes of successful reads.
     pub bytes_read: u64,
-    /// Bytes of writes that succeeded.
+    /// Bytes of successful writes.
     pub bytes_written: u64,
     /// Operations that ended with an error.
     pub errors: u64,
-    /// Operations begun and not ended, those of dropped futures included.
+    /// Operations begun and not ended, including those of dropped futures.
     pub in_flight: u64,
 }
 
 impl Counters {
-    /// Returns the figures now.
+    /// Returns the current counts.
     pub fn snapshot(&self) -> Counts {
         Counts {
             reads: self.reads.load(Relaxed),

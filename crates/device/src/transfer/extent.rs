@@ -1,11 +1,11 @@
-//! Extents, runs of bytes on a device, and the geometry that says which of them are allowed.
+//! Extents (ranges of bytes on a device), and the geometry that determines which are allowed.
 
 use std::io;
 
-/// The alignment of everything that is written on its own, even where the device takes 512.
+/// The alignment of all separate writes in bytes, even on devices that accept 512.
 pub const WRITE_ALIGN: u32 = 4096;
 
-/// A run of bytes on a device.
+/// A range of bytes on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Extent {
     /// Byte offset from the start of the device.
@@ -15,7 +15,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Returns the position behind the extent.
+    /// Returns the position after the extent.
     pub fn end(self) -> u64 {
         self.offset + self.len
     }
@@ -34,13 +34,13 @@ impl Extent {
 pub struct Geometry {
     /// Length of the device in bytes.
     pub len: u64,
-    /// Offsets, lengths and buffer addresses are multiples of this many bytes (a power of two).
+    /// The alignment of offsets, lengths and buffer addresses, in bytes (a power of two).
     pub block: u32,
 }
 
 impl Geometry {
-    /// Checks whether an operation may touch `extent`, without a system call. The error is of kind
-    /// `InvalidInput` and names the reason.
+    /// Checks whether an operation may access `extent`, without a system call. The error is of kind
+    /// `InvalidInput` and states the reason.
     pub fn check(self, extent: Extent) -> io::Result<()> {
         let Extent { offset, len } = extent;
         let block = u64::from(self.block);

@@ -18,7 +18,7 @@ impl Payload {
         }
     }
 
-    /// Returns the number of bytes to move.
+    /// Returns the number of bytes to transfer.
     pub fn len(&self) -> usize {
         match self {
             Payload::Read(buf) => buf.len(),

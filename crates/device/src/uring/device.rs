@@ -1,7 +1,7 @@
-//! The device of one worker on its [`Ring`]: a file or block device through io_uring.
+//! The device of one worker on its [`Ring`]: a file or block device, accessed through io_uring.
 //!
-//! It promises: an operation that has a place on the ring runs to its end, whether its future is
-//! dropped or not; one that still waits for a place is dropped with it.
+//! Guarantees: an operation that has a place on the ring runs to its end, whether or not its future
+//! is dropped; one that still waits for a place is dropped with its future.
 
 use std::future::poll_fn;
 use std::io;
@@ -65,7 +65,7 @@ impl Device for UringDevice {
     }
 }
 
-/// An operation as its caller sees it.
+/// The caller's side of an operation.
 struct RingFuture<'a> {
     shared: &'a Shared,
     stage: Stage,

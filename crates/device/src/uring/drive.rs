@@ -1,8 +1,8 @@
-//! Drives a [`Ring`] from a tokio event loop: the one place that knows tokio, behind the feature
-//! of that name, because handing a descriptor to it takes `unsafe`.
+//! Drives a [`Ring`] from a tokio event loop. This is the only place in the crate that uses tokio,
+//! behind the feature of that name, because registering a descriptor requires `unsafe`.
 //!
-//! It promises: while the driver lives, operations of one turn of the event loop share a system
-//! call; when it ends, each goes to the kernel by itself again, so that nothing is left behind.
+//! Guarantees: while the driver runs, operations of one turn of the event loop share a system call;
+//! when it ends, each operation is submitted individually again, so none is left behind.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -14,24 +14,24 @@ use tokio::io::unix::AsyncFd;
 
 use crate::uring::ring::Ring;
 
-/// Reaps and submits for `ring` until it is dropped; to be spawned on the ring's thread beside the
-/// tasks that use it. Ends only with an error of the event loop.
+/// Reaps and submits for `ring` until dropped. Spawn it on the ring's thread beside the tasks that
+/// use the ring. Returns only on an error of the event loop.
 pub async fn drive(ring: Ring) -> io::Result<Infallible> {
-    // SAFETY: `as_raw_fd` of a ring is its eventfd, the same at each call, which the ring owns and
-    // closes when its last handle goes; the `AsyncFd` holds such a handle.
+    // SAFETY: `as_raw_fd` of a ring returns its eventfd, the same one on each call, which the ring
+    // owns and closes with its last handle; the `AsyncFd` holds such a handle.
     let event = unsafe { AsyncFd::register_with_interest(ring.clone(), Interest::READABLE) }?;
     ring.batch(true);
     let _single = Single(ring.clone());
-    // Completions from before the registration make no edge.
+    // Completions from before the registration cause no edge.
     ring.reap();
     poll_fn(|context| {
         if let Poll::Ready(()) = ring.poll_queued(context) {
             ring.submit();
-            // Nothing is queued now, so that this leaves the waker.
+            // Nothing is queued now, so this registers the waker.
             _ = ring.poll_queued(context);
         }
         while let Poll::Ready(ready) = event.poll_read_ready(context) {
-            // Cleared first: a completion after the reaping then makes a new edge.
+            // Clear first: a completion after the reaping then causes a new edge.
             match ready {
                 Ok(mut ready) => ready.clear_ready(),
                 Err(error) => return Poll::Ready(Err(error)),
@@ -43,7 +43,7 @@ pub async fn drive(ring: Ring) -> io::Result<Infallible> {
     .await
 }
 
-/// Ends batching with the driver.
+/// Ends batching when the driver ends.
 struct Single(Ring);
 
 impl Drop for Single {

@@ -1,5 +1,5 @@
-//! One operation between its submission and its end: it owns its buffer, and is submitted again for
-//! the bytes that the kernel left over.
+//! One operation between its submission and its end. It owns its buffer, and is resubmitted for the
+//! bytes that the kernel did not transfer.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::file::cache_file::CacheFile;
 use crate::transfer::payload::Payload;
 
-/// Most bytes of one entry; the kernel moves no more than 2 GiB less a page at once.
+/// Maximum bytes per entry. The kernel transfers at most 2 GiB minus a page at once.
 const MOST: usize = 1 << 30;
 
 pub(crate) struct InFlight {
@@ -20,31 +20,31 @@ pub(crate) struct InFlight {
     pub offset: u64,
     pub payload: Payload,
     done: usize,
-    /// A kernel thread carries it out: it would block the caller, or may.
+    /// True if a kernel thread must perform the operation, because it would or might block the
+    /// caller.
     insist: bool,
     pub progress: Progress,
 }
 
 pub(crate) enum Progress {
-    /// `None`: not polled yet.
+    /// `None` if not polled yet.
     Running(Option<Waker>),
-    /// The future was dropped; the result is not needed.
+    /// The future was dropped, so the result is not needed.
     Abandoned,
     Done(io::Result<()>),
 }
 
 impl InFlight {
-    /// Returns an operation at its start, of the kind and with the buffer of `payload`.
+    /// Returns an operation at its start, with the kind and the buffer of `payload`.
     pub fn new(file: Arc<CacheFile>, offset: u64, payload: Payload) -> InFlight {
         let progress = Progress::Running(None);
-        // A write to a frozen file system blocks the thread that begins it, before Linux 6.13 also
+        // A write to a frozen file system blocks the thread that begins it; before Linux 6.13 even
         // with IOCB_NOWAIT.
         let insist = matches!(payload, Payload::Write(_));
         InFlight { file, offset, payload, done: 0, insist, progress }
     }
 
-    /// Returns the entry for the kernel: all bytes that are not moved yet. It points into the
-    /// payload.
+    /// Returns the kernel entry for all bytes not transferred yet. It points into the payload.
     pub fn entry(&mut self) -> squeue::Entry {
         let fd = types::Fd(self.file.as_raw_fd());
         let offset = self.offset + self.done as u64;
@@ -64,7 +64,7 @@ impl InFlight {
         if self.insist { entry.flags(squeue::Flags::ASYNC) } else { entry }
     }
 
-    /// Takes the kernel's answer. `None`: the rest must be asked for.
+    /// Processes the kernel's result. Returns `None` if the rest must be submitted.
     pub fn advance(&mut self, result: i32) -> Option<io::Result<()>> {
         if result < 0 {
             let errno = Errno::from_raw_os_error(-result);
@@ -78,7 +78,7 @@ impl InFlight {
             return Some(Ok(()));
         }
         self.done += result as usize;
-        // O_DIRECT stops within a block at the end of a file alone, and cannot go on from there.
+        // O_DIRECT stops within a block only at the end of a file, and cannot continue from there.
         let block = self.file.geometry().block as usize;
         let stuck = self.file.is_direct() && !self.done.is_multiple_of(block);
         if self.done == self.payload.len() {

@@ -1,18 +1,19 @@
-//! io_uring: one [`Ring`] per worker serves any number of files. It exists because a 4 KiB read
-//! through it costs a fraction of what a thread pool costs.
+//! io_uring: one [`Ring`] per worker serves any number of files. A 4 KiB read through it costs a
+//! fraction of what it costs through a thread pool.
 //!
 //! A ring is driven from outside. Its eventfd ([`AsFd`]) becomes readable when operations have
 //! completed; then the driver calls [`Ring::reap`]. With an edge-triggered poller (tokio's
 //! `AsyncFd`) the eventfd need not be read: clear the readiness, *then* reap. [`Ring::park`] does
 //! both for programs without a poller.
 //!
-//! Every operation goes to the kernel when it begins, one system call each, so that nothing is ever
-//! left behind. A driver that promises to call [`Ring::submit`] once per turn of its event loop may
-//! ask for [`Ring::batch`]; operations begun in one turn then share a call.
+//! By default every operation is submitted to the kernel when it begins, with one system call each,
+//! so none is left behind. A driver that calls [`Ring::submit`] once per turn of its event loop may
+//! enable [`Ring::batch`]; operations begun in one turn then share a call.
 //!
-//! It promises: a buffer in flight belongs to the ring until its completion, whatever happens to
-//! the future or the device; dropping the last handle waits for what is in flight. More
-//! operations than the ring has places wait for a place, in order.
+//! Guarantees: a buffer in flight belongs to the ring until its completion, whatever happens to the
+//! future or the device; dropping the last handle waits for operations in flight, for at most
+//! 2 s, and then leaks their buffers. Operations in excess of the ring's places wait for a place,
+//! in order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -32,19 +33,20 @@ use crate::uring::in_flight::{InFlight, Progress};
 /// How long the last handle waits for operations in flight before it leaks their buffers to the
 /// kernel.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The kernel does at least so many things that are due at an entry, if there are as many.
+/// Minimum number of due work items that the kernel processes per entry, if there are that many.
 const DONE_AT_AN_ENTRY: usize = 16;
 
-/// A worker's ring. A clone is another handle on the same ring; it stays on its thread.
+/// A worker's ring. A clone is another handle to the same ring. It stays on its thread.
 #[derive(Clone)]
 pub struct Ring(Rc<Shared>);
 
-/// The state shared by the handles of a ring; its device uses [`Shared::poll_start`] and the
+/// The state shared by the handles of a ring. Its device uses [`Shared::poll_start`] and the
 /// functions after it.
 pub(crate) struct Shared {
     state: RefCell<State>,
     event: OwnedFd,
-    /// Asks the driver for a call of `submit`; kept apart so that it is woken outside any borrow.
+    /// Waker that asks the driver to call `submit`; separate so that it is woken outside any
+    /// borrow.
     driver: Cell<Option<Waker>>,
     batched: Cell<bool>,
     enters: Cell<u64>,
@@ -57,7 +59,7 @@ struct State {
     free: Vec<u32>,
     /// Entries pushed that the kernel has not taken yet.
     queued: usize,
-    /// Operations that the kernel has.
+    /// Operations that the kernel has taken.
     in_kernel: usize,
     /// Futures that wait for a place, oldest first.
     waiting: VecDeque<(u64, Waker)>,
@@ -66,8 +68,9 @@ struct State {
 }
 
 impl Ring {
-    /// Returns a ring with `places` operations in flight at most (rounded up to a power of two, at
-    /// most 4,096). A refusal (old kernel, seccomp, sysctl, memory limit) comes as [`Fallback`].
+    /// Returns a ring for at most `places` operations in flight (rounded up to a power of two, at
+    /// most 4,096). A refusal (old kernel, seccomp, sysctl, memory limit) is returned as a
+    /// [`Fallback`].
     pub fn new(places: u32) -> Result<Ring, Fallback> {
         Ring::build(places).map_err(|reason| Feature::IoUring.refused(reason))
     }
@@ -105,15 +108,15 @@ impl Ring {
         })))
     }
 
-    /// Turns batching on or off: with `true`, operations wait for [`Ring::submit`] (or
-    /// [`Ring::reap`]) instead of going to the kernel one by one. Only for a driver that waits on
+    /// Enables or disables batching. With `true`, operations wait for [`Ring::submit`] (or
+    /// [`Ring::reap`]) instead of being submitted one by one. Only for a driver that waits on
     /// [`Ring::poll_queued`] as well as on the eventfd, or calls `submit` before it sleeps.
     pub fn batch(&self, batched: bool) {
         self.0.batched.set(batched);
         self.submit();
     }
 
-    /// Gives all queued operations to the kernel. Nothing queued: no system call.
+    /// Submits all queued operations to the kernel. Makes no system call if nothing is queued.
     pub fn submit(&self) {
         let mut state = self.0.state.borrow_mut();
         if state.queued > 0 {
@@ -121,7 +124,8 @@ impl Ring {
         }
     }
 
-    /// Waits until operations wait for [`Ring::submit`]. Only one task at a time may wait here.
+    /// Waits until operations are queued for [`Ring::submit`]. Only one task at a time may wait
+    /// here.
     pub fn poll_queued(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.0.state.borrow().queued > 0 {
             return Poll::Ready(());
@@ -130,24 +134,25 @@ impl Ring {
         Poll::Pending
     }
 
-    /// Takes all completions and wakes their futures; submits what is queued. Returns how many
-    /// operations ended. To be called when the eventfd is readable; harmless at any time.
+    /// Takes all completions, wakes their futures, and submits queued operations. Returns the
+    /// number of operations that ended. Call it when the eventfd is readable; it is harmless at any
+    /// time.
     pub fn reap(&self) -> usize {
         self.0.reap()
     }
 
-    /// Waits until operations complete or `timeout` is over, then reaps. For programs that have
-    /// no event loop. With nothing in flight it returns at once.
+    /// Waits until operations complete or `timeout` has passed, then reaps. For programs without an
+    /// event loop. Returns at once if nothing is in flight.
     pub fn park(&self, timeout: Duration) -> usize {
         self.0.park(timeout)
     }
 
-    /// Returns the largest number of operations in flight; more wait.
+    /// Returns the maximum number of operations in flight; further ones wait.
     pub fn places(&self) -> usize {
         self.0.state.borrow().slots.len()
     }
 
-    /// Returns the number of system calls made for submission and completion so far.
+    /// Returns the number of system calls made so far for submission and completion.
     pub fn system_calls(&self) -> u64 {
         self.0.enters.get()
     }
@@ -156,7 +161,7 @@ impl Ring {
         &self.0
     }
 
-    /// Returns which completion mode the kernel granted, for start-up to print.
+    /// Returns the completion mode that the kernel granted, for start-up to print.
     pub fn mode(&self) -> &'static str {
         self.0.mode
     }
@@ -174,9 +179,9 @@ impl AsRawFd for Ring {
     }
 }
 
-/// Returns the cheapest completion mode that the kernel knows. Deferred task work runs in `reap`
-/// alone; cooperative task work at any system call; without either the kernel interrupts the
-/// worker.
+/// Builds a ring with the cheapest completion mode that the kernel supports. Deferred task work
+/// runs only in `reap`, cooperative task work at any system call; without either, the kernel
+/// interrupts the worker.
 fn build_best(places: u32) -> io::Result<(IoUring, &'static str)> {
     let mut builder = IoUring::builder();
     builder.dontfork().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
@@ -191,22 +196,21 @@ fn build_best(places: u32) -> io::Result<(IoUring, &'static str)> {
     Ok((IoUring::builder().dontfork().build(places)?, "plain"))
 }
 
-/// Returns whether the kernel may have left something behind that it will raise no event for, after
-/// so many entries in a row without a completion, with `in_kernel` operations under way.
+/// Returns whether the kernel may still have due work for which it will raise no event, after
+/// `fruitless` consecutive entries without a completion, with `in_kernel` operations in flight.
 ///
-/// The kernel does some twenty things at an entry, and some of them make no completion: an
-/// operation that it had to postpone begins anew. It raises the event for the first thing due
-/// alone, so that a driver that leaves some behind gets no further event. Each operation is due
-/// once at a time; what becomes due later raises the event anew. More entries than that achieve
-/// nothing: the flag that something is due may also stand with nothing due, when the kernel raised
-/// it on one processor after another one had done the work, and nothing clears it before the next
-/// operation.
+/// The kernel processes about twenty work items per entry. Some cause no completion, for example
+/// when a postponed operation is restarted. It raises the event only for the first due item, so a
+/// driver that leaves items behind gets no further event. Each operation has at most one due item
+/// at a time, and items that become due later raise the event again. Entries beyond this bound
+/// achieve nothing: the flag for due work may also be set without any, if the kernel set it on one
+/// processor after another one had done the work, and nothing clears it before the next operation.
 fn more_may_be_due(fruitless: usize, in_kernel: usize) -> bool {
     fruitless <= in_kernel.div_ceil(DONE_AT_AN_ENTRY)
 }
 
 impl Shared {
-    /// Hands queued entries to the kernel and lets it do what is due. False when it refused.
+    /// Submits queued entries and lets the kernel process due work. Returns false if it refused.
     fn enter(&self, state: &mut State) -> bool {
         loop {
             self.enters.set(self.enters.get() + 1);
@@ -221,8 +225,8 @@ impl Shared {
             }
         }
         // The kernel lacks memory or its completion queue is full (EAGAIN, EBUSY). The entries stay
-        // queued, and completions may be stuck too, so no completion can be relied on to bring us
-        // back: the eventfd is raised by hand, after a moment, to avoid spinning.
+        // queued, and completions may be stuck too, so none can be relied on to cause a retry.
+        // Raise the eventfd manually, after a moment to avoid spinning.
         std::thread::sleep(Duration::from_millis(1));
         _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         false
@@ -252,7 +256,7 @@ impl Shared {
         wakers.drain(..).for_each(Waker::wake);
         let mut state = self.state.borrow_mut();
         if state.to_wake.is_empty() {
-            state.to_wake = wakers; // keeps its memory
+            state.to_wake = wakers; // keeps its allocation
         }
         ended
     }
@@ -284,7 +288,7 @@ impl Drop for Shared {
             self.park(Duration::from_millis(100));
         }
         let state = self.state.get_mut();
-        // The device hangs: its buffers must outlive us, so they are never freed.
+        // The device hangs. Its buffers must outlive the ring, so they are never freed.
         state.slots.drain(..).flatten().for_each(std::mem::forget);
     }
 }
@@ -300,7 +304,7 @@ impl State {
         Some((entry.user_data(), entry.result()))
     }
 
-    /// Starts the operation; there is a free slot.
+    /// Starts the operation. A slot must be free.
     fn start(&mut self, operation: InFlight) -> u32 {
         let index = self.free.pop().expect("a place was granted");
         self.slots[index as usize] = Some(operation);
@@ -312,14 +316,14 @@ impl State {
     fn push(&mut self, index: u32) {
         let operation = self.slots[index as usize].as_mut().expect("the slot is taken");
         let entry = operation.entry().user_data(u64::from(index));
-        // SAFETY: the entry points into a buffer that the slot owns, to which nothing else writes,
-        // and the slot is not emptied before the kernel has answered.
+        // SAFETY: the entry points into a buffer that the slot owns and to which nothing else
+        // writes. The slot is not emptied before the kernel has returned a result.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("as many entries as slots, and a slot has at most one");
         self.queued += 1;
     }
 
-    /// Takes the kernel's answer for slot `index`. True when the operation has ended.
+    /// Processes the kernel's result for slot `index`. Returns whether the operation has ended.
     fn complete(&mut self, index: u32, result: i32) -> bool {
         let operation = self.slots[index as usize].as_mut().expect("the slot is taken");
         let Some(result) = operation.advance(result) else {
@@ -341,7 +345,8 @@ impl State {
         self.free.push(index);
     }
 
-    /// Wakes as many waiting futures as there are places. They keep their turn until they come.
+    /// Wakes as many waiting futures as there are free places. They keep their turn until they
+    /// poll.
     fn wake_waiting(&mut self) {
         let woken = self.waiting.iter().take(self.free.len());
         self.to_wake.extend(woken.map(|(_, waker)| waker.clone()));
@@ -359,7 +364,7 @@ impl State {
 }
 
 impl State {
-    /// Takes a place in the queue, or keeps the one it has.
+    /// Joins the queue, or keeps the position in it.
     fn queue_up(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
         let Some(ticket) = *ticket else {
             *ticket = Some(self.next_ticket);
@@ -380,7 +385,7 @@ impl State {
 }
 
 impl Shared {
-    /// Starts the operation as soon as it has a place, in its turn; `Ready` with the place.
+    /// Starts the operation once it has a place, in its turn. Returns `Ready` with the place.
     /// `ticket` keeps the turn between calls.
     pub fn poll_start(
         &self,
@@ -406,7 +411,7 @@ impl Shared {
         Poll::Ready(index)
     }
 
-    /// Polls the operation at this place; `Ready` once, when it has ended.
+    /// Polls the operation at this place. Returns `Ready` once, when it has ended.
     pub fn poll_end(&self, index: u32, context: &Context<'_>) -> Poll<(Payload, io::Result<()>)> {
         let mut state = self.state.borrow_mut();
         let slot = &mut state.slots[index as usize];
@@ -427,7 +432,7 @@ impl Shared {
         Poll::Ready((operation.payload, result))
     }
 
-    /// Leaves the operation at this place to itself; its buffer goes when it ends.
+    /// Abandons the operation at this place; its buffer is freed when it ends.
     pub fn abandon(&self, index: u32) {
         let mut state = self.state.borrow_mut();
         let operation = state.slots[index as usize].as_mut().expect("the slot is taken");
@@ -445,7 +450,7 @@ impl Shared {
         self.wake_next(state);
     }
 
-    /// Passes a free place to the future that has waited longest.
+    /// Wakes the futures that have waited longest, as many as there are free places.
     fn wake_next(&self, state: std::cell::RefMut<'_, State>) {
         if state.free.is_empty() || state.waiting.is_empty() {
             return;

@@ -1,36 +1,37 @@
-//! One of the layouts, chosen when the cache is made, with static dispatch.
+//! A layout of any kind, chosen when the cache is created, with static dispatch.
 
 use super::{Buddy, Layout, Run, SlotMap, Space, Stream, Unified};
 
-/// The layout of a cache, with its parameters. They belong to the cache: they say where objects may
-/// lie.
+/// The layout of a cache with its parameters. They are fixed for the life of the cache, because
+/// they determine where objects can lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutKind {
-    /// Round and round over the free slots.
+    /// Round and round over the free slots; see [`Stream`].
     Stream {
-        /// Runs in which an object may lie, at least one; one is next fit, `u32::MAX` leaves no
-        /// free slot behind.
+        /// Maximum number of runs that an object may lie in, at least one. One is next fit;
+        /// `u32::MAX` leaves no free slot behind.
         runs_max: u32,
     },
-    /// The largest free piece, contiguous.
+    /// From the largest free piece, contiguously; see [`Unified`].
     Unified,
-    /// The first free place of the object's size class.
+    /// In the first free place of the object's size class; see [`Buddy`].
     Buddy {
-        /// Slots of the largest class, at least one; what is larger is an extent of its own.
+        /// Slots in a place of the largest class, at least one. Larger objects are extents of their
+        /// own.
         threshold: u32,
-        /// Slots of a region: at least the threshold, a multiple of 8, at most 65,528;
-        /// [`region_for`](super::region_for) says what suits.
+        /// Slots in a region: at least the threshold, a multiple of 8, at most 65,528.
+        /// [`region_for`](super::region_for) returns a suitable value.
         region: u32,
     },
 }
 
 /// A layout of any kind.
 pub enum AnyLayout {
-    /// See [`Stream`].
+    /// The layout [`Stream`].
     Stream(Stream),
-    /// See [`Unified`].
+    /// The layout [`Unified`].
     Unified(Unified),
-    /// See [`Buddy`].
+    /// The layout [`Buddy`].
     Buddy(Buddy),
 }
 
@@ -47,7 +48,7 @@ impl AnyLayout {
     }
 }
 
-/// Calls a method of whichever layout it is.
+/// Calls a method of the layout, whichever kind it is.
 macro_rules! dispatch {
     ($any:expr, $layout:ident => $call:expr) => {
         match $any {

@@ -1,21 +1,23 @@
 //! Batches: objects that are written together, in the order in which they will be read.
 //!
-//! Clients' requests reach the cache interleaved. Objects to be stored wait, in memory where they
-//! are anyway, until there are enough of them for a few large writes; then they are written sorted
-//! by site, group and arrival, so that the objects of a page lie side by side and one read brings
-//! them (UCFS, 2.6.2: objects of one path are written into one cluster). Large objects, which gain
-//! nothing from neighbours, lie apart from small ones, before them in one batch and behind them in
-//! the next: so most clusters hold one kind only, and can be kept or evicted by what their bytes
+//! Client requests reach the cache interleaved. Objects to be stored wait, in memory where they are
+//! anyway, until there are enough of them for a few large writes. Then they are written sorted by
+//! site, group and arrival, so that the objects of a page lie side by side and one read fetches
+//! them (UCFS, 2.6.2: objects of one path are written into one cluster). Large objects gain nothing
+//! from neighbours. They lie apart from small ones: before them in one batch, after them in the
+//! next. Most clusters therefore hold one kind only, and can be kept or evicted by what their bytes
 //! earn.
 //!
-//! Pure, and generic in the item. It promises that every item that was added comes out exactly
-//! once.
+//! Pure, and generic over the item.
+//!
+//! Guarantees: every added item comes out exactly once.
 
-/// Objects of more bytes than this are large: their transfer costs about as much as the operation,
-/// and apart from them small ones can be kept for longer (measured: docs/decisions/0012).
+/// Objects of more bytes than this are large. Transferring them costs about as much as the
+/// operation, and small objects that lie apart from them can be kept longer (measured:
+/// docs/decisions/0012).
 pub const LARGE: u32 = 24 << 10;
 
-/// An item that waits.
+/// An item that waits to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiting<T> {
     large: bool,
@@ -25,12 +27,12 @@ struct Waiting<T> {
     item: T,
 }
 
-/// Items that wait to be written together. See the head of the file.
+/// Items that wait to be written together. See the module documentation.
 pub struct Batch<T> {
     size: u64,
     items: Vec<Waiting<T>>,
     bytes: u64,
-    /// Large items come first in the next batch.
+    /// True if large items come first in the next batch.
     large_first: bool,
 }
 
@@ -41,35 +43,35 @@ impl<T> Batch<T> {
         Batch { size, items: Vec::new(), bytes: 0, large_first: false }
     }
 
-    /// Adds an item of `bytes` bytes. True when the batch is full.
+    /// Adds an item of `bytes` bytes. Returns whether the batch is full.
     pub fn push(&mut self, site: u64, group: u64, bytes: u32, item: T) -> bool {
         self.items.push(Waiting { large: bytes > LARGE, site, group, bytes, item });
         self.bytes += u64::from(bytes);
         self.bytes >= self.size
     }
 
-    /// Takes all items with their bytes, in the order in which they are to lie.
+    /// Takes all items with their sizes in bytes, in the order in which to write them.
     pub fn take(&mut self) -> impl Iterator<Item = (T, u32)> + use<T> {
         let mut items = std::mem::take(&mut self.items);
         self.bytes = 0;
         let large_first = self.large_first;
         self.large_first = !large_first;
-        // Stable: what is equal stays in the order of arrival.
+        // Stable: items with equal keys stay in the order of arrival.
         items.sort_by_key(|waiting| (waiting.large != large_first, waiting.site, waiting.group));
         items.into_iter().map(|waiting| (waiting.item, waiting.bytes))
     }
 
-    /// Returns the bytes of a full batch.
+    /// Returns the size of a full batch, in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the number of bytes that wait.
+    /// Returns the number of bytes waiting.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns whether it has no item.
+    /// Returns whether the batch has no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -1,20 +1,20 @@
-//! BUDDY (systems M4): objects of one size lie together, so that a slot that becomes free fits the
-//! next one exactly.
+//! BUDDY (systems M4): objects of one size lie together, so that a freed place fits the next object
+//! of that size exactly.
 //!
-//! The rule, precisely. An object of n slots, up to the threshold, belongs to size class n. A class
-//! has *regions*, aligned stretches of the space that are divided into places of n slots; the
-//! object takes the class's free place with the lowest position. When all are taken the lowest
-//! region that is free as a whole joins the class; a region without an object is returned. In the
-//! paper a class is a file of its own and grows as the disk allows; here the regions are its chain.
+//! The precise rule: an object of n slots, up to the threshold, belongs to size class n. A class
+//! owns *regions*, aligned stretches of the space that are divided into places of n slots. The
+//! object takes the class's free place with the lowest position. If all are taken, the lowest
+//! completely free region joins the class; a region without objects is returned. In the paper a
+//! class is a file of its own and grows as the disk allows; here its regions form that chain.
 //!
-//! An object above the threshold, there a file of its own, is an extent: as many whole units of
-//! [`UNIT`] slots as it needs, at the highest position where they are free side by side. So extents
-//! come from the end of the space and regions from its beginning, and they disturb each other late.
+//! An object above the threshold, a separate file in the paper, is an extent: as many whole units
+//! of [`UNIT`] slots as it needs, at the highest position where they are free side by side. Extents
+//! grow from the end of the space and regions from its start, so they collide late.
 //!
-//! Slots that a class or an extent cannot use, the rest of a region and of a last unit, count as
-//! lost. A class without a free place is refused when no region is free, however many places others
-//! have: that is the price of never moving anything, and the eviction that follows must free a
-//! place of this class or a whole region.
+//! Slots that a class or an extent cannot use, at the end of a region or of the last unit, count as
+//! lost. An object is refused if its class has no free place and no region is free, however many
+//! places other classes have. This is the price of never moving data: the eviction that follows
+//! must free a place of this class or a whole region.
 
 #[cfg(test)]
 mod tests;
@@ -23,48 +23,48 @@ use std::collections::BTreeSet;
 
 use super::{Layout, Run, SlotMap, Space};
 
-/// Slots of a unit, in which extents are counted; regions are a multiple of it.
+/// Slots in a unit, the granularity of extents. A region is a multiple of it.
 pub const UNIT: u32 = 8;
 
-/// What a region is used for.
+/// The use of a region.
 #[derive(Clone, Copy, Default)]
 struct Region {
-    /// Slots of a place; 0 if the region belongs to no class.
+    /// Slots in a place; 0 if the region belongs to no class.
     class: u16,
-    /// Places in use.
+    /// Number of places in use.
     used: u16,
 }
 
-/// The allocator. See the head of the file.
+/// The BUDDY allocator. See the module documentation.
 pub struct Buddy {
     space: Space,
-    /// Slots of the largest class.
+    /// Slots in a place of the largest class.
     threshold: u32,
-    /// Slots of a region.
+    /// Slots in a region.
     region: u32,
     map: SlotMap,
-    /// Units that belong to neither a region nor an extent are free in it.
+    /// Free units: those that belong to neither a region nor an extent.
     pool: SlotMap,
     regions: Vec<Region>,
-    /// Class and number of the regions of a class that have a free place.
+    /// Class and number of each region of a class that has a free place.
     room: BTreeSet<(u16, u32)>,
-    /// No region below this one is free as a whole.
+    /// No region below this one is completely free.
     pool_from: u32,
     lost: u32,
 }
 
-/// Returns the size of a region, in slots, that suits a space: a thousandth of it, so that one
-/// half-empty region of every class is bearable, but not less than one place of the largest class
-/// needs and not more than 2,048, where less than an eighth of a region is lost in any class up to
-/// 256.
+/// Returns a suitable region size for a space, in slots. It is a thousandth of the space, so that
+/// one half-empty region per class is acceptable, but at least one place of the largest class. It
+/// is at most 2,048 unless the threshold requires more: with 2,048 slots, less than an eighth of a
+/// region is lost in any class up to 256.
 pub fn region_for(slots: u32, threshold: u32) -> u32 {
     let wished = (slots / 1024).max(1).next_power_of_two().min(2048);
     wished.max(threshold.next_multiple_of(UNIT))
 }
 
 impl Buddy {
-    /// Returns an empty space with classes up to `threshold` slots and regions of `region` slots:
-    /// at least the threshold, at most 65,528 and a multiple of `UNIT`.
+    /// Returns an empty space with classes up to `threshold` slots and regions of `region` slots.
+    /// `region` is at least the threshold, at most 65,528 and a multiple of `UNIT`.
     pub fn new(space: Space, threshold: u32, region: u32) -> Buddy {
         space.check();
         assert!(threshold > 0 && threshold <= region, "a region holds a place of every class");
@@ -84,7 +84,7 @@ impl Buddy {
         buddy
     }
 
-    /// Returns the slots at the end that do not fill a unit.
+    /// Returns the slots at the end of the space that do not fill a unit.
     fn last_rest(&self) -> Run {
         let len = self.space.slots % UNIT;
         Run { first: self.space.slots - len, len }
@@ -110,13 +110,13 @@ impl Buddy {
         Run { first: region * len, len }
     }
 
-    /// Returns what is left of a region behind its last place.
+    /// Returns the slots of a region behind its last place.
     fn rest_of(&self, region: u32, class: u32) -> Run {
         let len = self.region % class;
         Run { first: (region + 1) * self.region - len, len }
     }
 
-    /// Returns the lowest region that is free as a whole.
+    /// Returns the lowest completely free region.
     fn free_region(&mut self) -> Option<u32> {
         let count = self.regions.len() as u32;
         while self.pool_from < count {
@@ -130,7 +130,7 @@ impl Buddy {
         None
     }
 
-    /// Gives a region that is free as a whole to a class.
+    /// Assigns a completely free region to a class.
     fn open_region(&mut self, region: u32, class: u32) {
         self.pool.take(self.units_of(region));
         self.lose(self.rest_of(region, class));
@@ -138,7 +138,7 @@ impl Buddy {
         self.room.insert((class as u16, region));
     }
 
-    /// Takes a free place of a region of a class.
+    /// Takes a free place in a region of a class.
     fn take_place(&mut self, region: u32, run: Run) {
         self.map.take(run);
         let entry = &mut self.regions[region as usize];
@@ -158,7 +158,7 @@ impl Buddy {
                 region
             }
         };
-        // Places are taken whole, so the first free slot begins one.
+        // Only whole places are taken, so the first free slot starts a place.
         let first = self.map.next_free(region * self.region)?;
         let run = Run { first, len: class };
         self.take_place(region, run);
@@ -180,7 +180,7 @@ impl Buddy {
         None
     }
 
-    /// Returns the units of an extent, and what is left behind it of the last one.
+    /// Returns the units of an extent, and the unused slots of its last unit.
     fn units_and_rest(run: Run) -> (Run, Run) {
         let units = Run { first: run.first / UNIT, len: run.len.div_ceil(UNIT) };
         (units, Run { first: run.end(), len: units.len * UNIT - run.len })
@@ -240,7 +240,7 @@ impl Buddy {
 }
 
 impl Layout for Buddy {
-    /// An object's place follows from its size.
+    /// Does nothing: an object's place follows from its size.
     fn seek(&mut self, _slots: u32) {}
 
     fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool {
@@ -259,7 +259,8 @@ impl Layout for Buddy {
         if run.len <= self.threshold { self.release_place(run) } else { self.release_extent(run) }
     }
 
-    /// Returns a place opens its region for its class, if the region is free as a whole.
+    /// Occupies a place or an extent. A place opens its region for its class if the region is
+    /// completely free.
     fn occupy(&mut self, run: Run) -> bool {
         if run.len == 0 {
             return false;
@@ -275,7 +276,7 @@ impl Layout for Buddy {
         free
     }
 
-    /// There is no position.
+    /// Does nothing: this layout has no position.
     fn resume_at(&mut self, _slot: u32) {}
 
     fn grow(&mut self, slots: u32) {
@@ -296,7 +297,7 @@ impl Layout for Buddy {
     }
 
     fn memory_bytes(&self) -> usize {
-        // A set's element with its share of a node that is two thirds full.
+        // Size of a set element, plus its share of a tree node that is two thirds full.
         let room = self.room.len() * size_of::<(u16, u32)>() * 3 / 2;
         let regions = self.regions.capacity() * size_of::<Region>();
         self.map.memory_bytes() + self.pool.memory_bytes() + regions + room

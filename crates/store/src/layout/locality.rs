@@ -1,58 +1,59 @@
-//! Locality buffers (systems M9): the objects of one site are written together.
+//! Locality buffers (systems M9): objects of one site are written together.
 //!
-//! Clients' requests reach the cache interleaved, and storing objects in that order scatters those
-//! of a site. A number of buffers, each of one site, collects them instead. An object goes to its
-//! site's buffer. Without one, and with none empty, the *victim*, the buffer that was filled least
-//! recently (the paper leaves it open), is written and becomes the site's. A full buffer is written
-//! at once.
+//! Client requests reach the cache interleaved, and storing objects in that order scatters those of
+//! a site. A number of buffers, each for one site, collects them instead. An object goes to its
+//! site's buffer. If the site has none and no buffer is empty, the *victim* is written and becomes
+//! the site's. The victim is the buffer that was filled least recently (the paper leaves the choice
+//! open). A full buffer is written at once.
 //!
-//! Pure, and generic in the item: a buffer to be written is returned as a batch, whose items are to
-//! be placed one after another in the order in which they came, so that they lie side by side. It
-//! promises that every item that was added comes out exactly once or is removed by
-//! [`LocalityBuffers::retain`], and that every buffer holds less than its size between two calls.
+//! Pure, and generic over the item. A buffer to be written is returned as a batch, whose items are
+//! to be placed one after another in the order of arrival, so that they lie side by side.
+//!
+//! Guarantees: every added item comes out exactly once or is removed by
+//! [`LocalityBuffers::retain`]; between calls every buffer holds fewer bytes than its size.
 
 #[cfg(test)]
 mod tests;
 
-/// How many buffers there may be.
+/// Allowed number of buffers.
 pub const COUNTS: std::ops::RangeInclusive<usize> = 8..=128;
 
-/// How many there are unless something else is chosen.
+/// Default number of buffers.
 pub const COUNT: usize = 32;
 
-/// Bytes of a buffer unless something else is chosen.
+/// Default size of a buffer, in bytes.
 pub const SIZE: u32 = 64 * 1024;
 
 struct Buffer<T> {
     site: u64,
-    /// Bytes of the items.
+    /// Total size of the items, in bytes.
     bytes: u32,
-    /// When it was filled last, counted in items; orders the victims.
+    /// Time of the last fill, counted in items pushed. Orders the victims.
     filled: u64,
     items: Vec<T>,
 }
 
-/// The buffers. See the head of the file.
+/// The buffers. See the module documentation.
 pub struct LocalityBuffers<T> {
     size: u32,
     count: usize,
-    /// Those with an item. So few that looking through them beats a table.
+    /// Buffers with at least one item. There are so few that a linear search beats a table.
     buffers: Vec<Buffer<T>>,
     pushed: u64,
 }
 
 impl<T> LocalityBuffers<T> {
-    /// `count` empty buffers (at least one) of `size` bytes each.
+    /// Returns `count` empty buffers (at least one) of `size` bytes each.
     pub fn new(count: usize, size: u32) -> LocalityBuffers<T> {
         assert!(count > 0 && size > 0, "{count} buffers of {size} bytes");
         LocalityBuffers { size, count, buffers: Vec::new(), pushed: 0 }
     }
 
-    /// Adds an item of `bytes` bytes to its site's buffer and appends to `written` the batches that
-    /// this sends out, in the order in which they are to be placed: the victim's if a buffer had to
-    /// be taken from another site, then the site's own when the item does not fit behind what it
-    /// holds, and again its own when the item fills it. So an item larger than a buffer goes out
-    /// alone.
+    /// Adds an item of `bytes` bytes to its site's buffer and appends the batches to be written to
+    /// `written`, in the order in which to place them: the victim's if a buffer had to be taken
+    /// from another site; then the site's own if the item does not fit behind the buffer's
+    /// contents; then the site's own again if the item fills it. An item larger than a buffer is
+    /// therefore written alone.
     pub fn push(&mut self, site: u64, bytes: u32, item: T, written: &mut Vec<Vec<T>>) {
         let at = match self.buffers.iter().position(|buffer| buffer.site == site) {
             Some(at) => at,
@@ -78,16 +79,16 @@ impl<T> LocalityBuffers<T> {
         }
     }
 
-    /// Takes the buffer that was filled least recently, to write it before it is full. `None` when
-    /// all are empty; so it empties them all, one after another.
+    /// Takes the buffer that was filled least recently, to write it before it is full. Returns
+    /// `None` if all are empty, so repeated calls empty all buffers.
     pub fn take_oldest(&mut self) -> Option<Vec<T>> {
         let ages = self.buffers.iter().enumerate();
         let (at, _) = ages.min_by_key(|(_, buffer)| buffer.filled)?;
         Some(self.buffers.swap_remove(at).items)
     }
 
-    /// Keeps only the items for which `keep` holds: the others were removed or superseded before
-    /// they were written. `bytes` says again what an item takes.
+    /// Keeps only the items for which `keep` returns true; the others were removed or superseded
+    /// before they were written. `bytes` returns the size of an item again.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool, bytes: impl Fn(&T) -> u32) {
         for buffer in &mut self.buffers {
             buffer.items.retain(&mut keep);
@@ -96,17 +97,17 @@ impl<T> LocalityBuffers<T> {
         self.buffers.retain(|buffer| !buffer.items.is_empty());
     }
 
-    /// Returns the items that wait, of each buffer in the order in which they came.
+    /// Returns the waiting items, those of each buffer in the order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.buffers.iter().flat_map(|buffer| &buffer.items)
     }
 
-    /// Returns the bytes of all items that wait.
+    /// Returns the total size of all waiting items, in bytes.
     pub fn bytes(&self) -> u64 {
         self.buffers.iter().map(|buffer| u64::from(buffer.bytes)).sum()
     }
 
-    /// True without an item.
+    /// Returns whether no item is waiting.
     pub fn is_empty(&self) -> bool {
         self.buffers.is_empty()
     }

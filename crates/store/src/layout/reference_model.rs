@@ -1,9 +1,9 @@
 //! A reference model for tests of the layouts: a plain vector of slots, and checks that hold for
-//! each.
+//! every layout.
 
 use super::{Layout, Run, Space};
 
-/// A bool per slot: in use or not.
+/// One bool per slot: whether it is in use.
 pub(super) struct Naive {
     pub(super) used: Vec<bool>,
 }
@@ -13,7 +13,7 @@ impl Naive {
         Naive { used: vec![false; slots as usize] }
     }
 
-    /// Sets the slots of a run, all of which are otherwise.
+    /// Sets the state of a run's slots, all of which must have the opposite state.
     pub(super) fn set(&mut self, run: Run, used: bool) {
         for slot in &mut self.used[run.first as usize..run.end() as usize] {
             assert_ne!(*slot, used, "{run:?} overlaps");
@@ -26,7 +26,7 @@ impl Naive {
         run.len > 0 && slots.is_some_and(|slots| slots.iter().all(|used| !used))
     }
 
-    /// Returns the free runs in `from..to`, each as long as can be.
+    /// Returns the maximal free runs in `from..to`.
     pub(super) fn free_runs(&self, from: u32, to: u32) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for slot in (from..to).filter(|slot| !self.used[*slot as usize]) {
@@ -38,7 +38,7 @@ impl Naive {
         runs
     }
 
-    /// Checks all that a layout reports of its slots, except those that it has lost.
+    /// Checks everything a layout reports about its slots, except lost slots.
     pub(super) fn check(&self, layout: &impl Layout) {
         let slots = self.used.len() as u32;
         let used = self.used.iter().filter(|used| **used).count() as u32;
@@ -56,7 +56,7 @@ impl Naive {
     }
 }
 
-/// Returns how many slots of each of these runs a place for `bytes` takes; `None` if they hold
+/// Returns the part of each of these runs that a place for `bytes` takes; `None` if the runs hold
 /// less.
 pub(super) fn fill(space: Space, runs: &[Run], bytes: u64) -> Option<Vec<Run>> {
     let (mut taken, mut rest) = (Vec::new(), bytes);

@@ -1,16 +1,16 @@
-//! One bit per slot: in use or free (the bit vector of systems U2; 1 = used).
+//! A bit per slot: in use or free (the bit vector of systems U2; 1 = used).
 //!
-//! Above the bits lie two summaries, one of the words with a free slot and one of the words with a
-//! used slot, each in levels of 64 to 1. So the next free slot and the ends of a free run are
-//! found in the same few steps in an empty, a full and a fragmented space, with up to 2^32 slots
-//! (six levels); the summaries take a thirtieth of the bits.
+//! Two summaries lie above the bits: one of the words with a free slot, one of the words with a
+//! used slot. Each has levels that shrink by a factor of 64. The next free slot and the ends of a
+//! free run are therefore found in the same few steps in an empty, a full and a fragmented space,
+//! with up to 2^32 slots (six levels). The summaries take a thirtieth of the memory of the bits.
 
 use super::Run;
 
-/// A set of numbers with the next and the previous member of any position at hand.
+/// A set of numbers with fast access to the next and the previous member from any position.
 struct Summary {
-    /// A bit per number; in each further level, a bit per word of the one before that is not zero.
-    /// The last level is one word.
+    /// Level 0 has a bit per number. Each further level has a bit per word of the level below, set
+    /// if that word is not zero. The last level is one word.
     levels: Vec<Vec<u64>>,
 }
 
@@ -41,7 +41,7 @@ impl Summary {
         }
     }
 
-    /// Returns the lowest member that is not below `from`.
+    /// Returns the lowest member that is at least `from`.
     fn next(&self, from: usize) -> Option<usize> {
         let mut at = from;
         for (height, level) in self.levels.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Summary {
         None
     }
 
-    /// Returns the highest member that is not above `from`.
+    /// Returns the highest member that is at most `from`.
     fn previous(&self, from: usize) -> Option<usize> {
         let mut at = from;
         for (height, level) in self.levels.iter().enumerate() {
@@ -80,9 +80,9 @@ impl Summary {
     }
 }
 
-/// The slots in use. See the head of the file.
+/// The set of used slots. See the module documentation.
 pub struct SlotMap {
-    /// A bit per slot, set if it is used; set as well for what the last word has too much.
+    /// A bit per slot, set if the slot is used. The surplus bits of the last word are also set.
     words: Vec<u64>,
     some_free: Summary,
     some_used: Summary,
@@ -108,7 +108,7 @@ impl SlotMap {
         map
     }
 
-    /// Appends free slots; `slots` in all.
+    /// Appends free slots, so that there are `slots` in all.
     pub fn grow(&mut self, slots: u32) {
         assert!(slots >= self.slots, "a space grows");
         if slots == self.slots {
@@ -155,7 +155,7 @@ impl SlotMap {
         self.slots - self.used
     }
 
-    /// Returns the number of runs of free slots, each as long as can be.
+    /// Returns the number of maximal runs of free slots.
     pub fn pieces(&self) -> u32 {
         self.pieces
     }
@@ -172,10 +172,10 @@ impl SlotMap {
         within && !self.is_used(run.first) && self.end_of_free(run.first, run.end()) == run.end()
     }
 
-    /// Takes free slots into use.
+    /// Marks free slots as used.
     ///
     /// # Panics
-    /// If one of them is in use.
+    /// If one of the slots is in use.
     pub fn take(&mut self, run: Run) {
         let (left, right) = self.free_neighbours(run);
         for (number, mask) in masks(run) {
@@ -193,10 +193,10 @@ impl SlotMap {
         self.used += run.len;
     }
 
-    /// Gives used slots back.
+    /// Marks used slots as free.
     ///
     /// # Panics
-    /// If one of them is free.
+    /// If one of the slots is free.
     pub fn give(&mut self, run: Run) {
         let (left, right) = self.free_neighbours(run);
         for (number, mask) in masks(run) {
@@ -214,7 +214,7 @@ impl SlotMap {
         self.used -= run.len;
     }
 
-    /// Returns whether the slot before the run and the one after it are free.
+    /// Returns whether the slot before the run and the slot after it are free.
     pub fn free_neighbours(&self, run: Run) -> (bool, bool) {
         let within = run.len > 0 && self.slots.checked_sub(run.first) >= Some(run.len);
         assert!(within, "{run:?} is not within {} slots", self.slots);
@@ -222,7 +222,7 @@ impl SlotMap {
         (left, run.end() < self.slots && !self.is_used(run.end()))
     }
 
-    /// Returns the lowest free slot that is not below `from`.
+    /// Returns the lowest free slot that is at least `from`.
     pub fn next_free(&self, from: u32) -> Option<u32> {
         if from >= self.slots {
             return None;
@@ -236,7 +236,7 @@ impl SlotMap {
         Some(number as u32 * 64 + self.words[number].trailing_ones())
     }
 
-    /// Returns the highest free slot that is not above `from`.
+    /// Returns the highest free slot that is at most `from`.
     pub fn previous_free(&self, from: u32) -> Option<u32> {
         let number = from as usize / 64;
         let word = !*self.words.get(number)? & (u64::MAX >> (63 - from % 64));
@@ -247,7 +247,8 @@ impl SlotMap {
         Some(number as u32 * 64 + (!self.words[number]).ilog2())
     }
 
-    /// Returns the end of the free slots that begin at `from`, which is free; at most `limit`.
+    /// Returns the end of the run of free slots that starts at the free slot `from`; at most
+    /// `limit`.
     pub fn end_of_free(&self, from: u32, limit: u32) -> u32 {
         let number = from as usize / 64;
         let word = self.words[number] & (u64::MAX << (from % 64));
@@ -268,7 +269,7 @@ impl SlotMap {
         }
     }
 
-    /// Returns the beginning of the free slots that end with `from`, which is free.
+    /// Returns the start of the run of free slots that ends with the free slot `from`.
     pub fn start_of_free(&self, from: u32) -> u32 {
         let number = from as usize / 64;
         let word = self.words[number] & (u64::MAX >> (63 - from % 64));
@@ -281,7 +282,7 @@ impl SlotMap {
         found.map_or(0, |(number, word)| number as u32 * 64 + word.ilog2() + 1)
     }
 
-    /// Returns the free runs, each as long as can be, in ascending order.
+    /// Returns the maximal free runs in ascending order.
     pub fn free_runs(&self) -> impl Iterator<Item = Run> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -291,13 +292,13 @@ impl SlotMap {
         })
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the memory that the map occupies, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.words.capacity() * 8 + self.some_free.memory_bytes() + self.some_used.memory_bytes()
     }
 }
 
-/// Returns the words that a run touches, and its bits in each.
+/// Returns the index of each word that a run touches, and the run's bits in it.
 fn masks(run: Run) -> impl Iterator<Item = (usize, u64)> {
     let (first, last) = (run.first as usize, run.first as usize + run.len as usize - 1);
     (first / 64..=last / 64).map(move |number| {
@@ -327,7 +328,7 @@ mod tests {
     fn answers_equal_those_of_a_plain_vector() {
         for seed in seeds("slot_map::answers_equal_those_of_a_plain_vector", 60) {
             let mut random = fastrand::Rng::with_seed(seed);
-            // Beyond 64 * 64 there is a second level of summary.
+            // More than 64 * 64 slots need a second level of the summary.
             let most = *random.choice(&[100, 5_000, 20_000]).unwrap();
             let mut plain = vec![false; random.usize(1..most)];
             let mut map = SlotMap::new(plain.len() as u32);

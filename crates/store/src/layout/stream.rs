@@ -1,24 +1,24 @@
 //! STREAM (systems M6): writes continue where the last one ended, to the end of the space, then
-//! again from its beginning over the slots that have become free.
+//! again from its start over the slots that have become free.
 //!
-//! The rule, precisely. The free slots after the position, in order, once around, form runs. An
-//! object takes the first of them as they come, the last only as far as it needs: contiguous if
-//! they happen to be, else in several runs. It may lie in at most `runs_max` of them: the first
-//! `runs_max` runs that hold it together are taken, and smaller ones before them stay free for the
-//! next time round. So `runs_max` = 1 is next fit, and a very large one is the paper's rule to the
-//! letter, which leaves no slot behind. When nothing is found up to the position, all runs are
-//! looked at once more from slot 0, because the position may divide one that would do.
+//! The precise rule: the free slots after the position, in order, once around the space, form runs.
+//! An object takes the first runs in that order, and only as much of the last one as it needs. It
+//! is contiguous if the runs happen to be adjacent; otherwise it lies in several runs, at most
+//! `runs_max`. It takes the first `runs_max` successive runs that hold it together; smaller ones
+//! before them stay free for the next round. `runs_max` = 1 is next fit, and a very large value is
+//! exactly the paper's rule, which leaves no slot behind. If the search up to the position finds
+//! nothing, all runs are searched once more from slot 0, because the position may divide a run that
+//! would fit.
 //!
-//! The run that contains the end of the space does not continue at its beginning: the two are not
-//! adjacent on the device.
+//! The run at the end of the space does not continue at its start: the two are not adjacent on the
+//! device.
 //!
-//! Objects that are to lie side by side ([`Layout::seek`]) move the position to the next run that
-//! holds them all, if there is one; the slots between stay free for the next time round.
+//! For objects that are to lie side by side, [`Layout::seek`] moves the position to the next run
+//! that holds them all, if there is one. The skipped slots stay free for the next round.
 //!
-//! A search looks at [`SEARCH_MAX`] runs at most, so that an object that is too large for a
-//! fragmented space costs little before it is refused; the next search then goes on where this one
-//! ended. No call waits longer for that: an object that was refused is asked for again only after
-//! an eviction.
+//! A search examines at most [`SEARCH_MAX`] runs, so that refusing an object that is too large for
+//! a fragmented space costs little. The next search continues where this one stopped. This delays
+//! no call: a refused object is retried only after an eviction.
 
 #[cfg(test)]
 mod tests;
@@ -27,25 +27,25 @@ use std::collections::VecDeque;
 
 use super::{Layout, Run, SlotMap, Space};
 
-/// Runs that one search looks at before it refuses.
+/// Maximum number of runs that one search examines before it refuses.
 pub const SEARCH_MAX: u32 = 16_384;
 
-/// The allocator. See the head of the file.
+/// The STREAM allocator. See the module documentation.
 pub struct Stream {
     space: Space,
     map: SlotMap,
-    /// Where the next search begins; less than the number of slots.
+    /// Start of the next search; less than the number of slots.
     position: u32,
     runs_max: usize,
-    /// The runs that are looked at; kept for its memory.
+    /// The runs under examination; kept to reuse its allocation.
     window: VecDeque<Run>,
 }
 
-/// How a search ended.
+/// Result of a search.
 enum Search {
     Found,
     Nothing,
-    /// After [`SEARCH_MAX`] runs.
+    /// [`SEARCH_MAX`] runs were examined.
     GivenUp,
 }
 
@@ -59,14 +59,14 @@ impl Stream {
         Stream { space, map, position: 0, runs_max: runs_max as usize, window }
     }
 
-    /// Returns the slot at which the next search begins.
+    /// Returns the slot at which the next search starts.
     pub fn position(&self) -> u32 {
         self.position
     }
 
-    /// Looks for the first `runs_max` successive runs that hold `bytes`, from `from` up to
-    /// `from` when that is the position, and for all there are when it is 0. They are in the
-    /// window then, the last of them at its full length.
+    /// Searches for the first `runs_max` successive runs that hold `bytes`. If `from` is the
+    /// position, the search goes once around to `from`; if it is 0, it covers all runs. On success
+    /// the window holds the runs found, the last one not yet cut to what `bytes` need.
     fn search(&mut self, from: u32, bytes: u64, needed: u32) -> Search {
         self.window.clear();
         let (mut at, mut round, mut slots) = (from, false, 0_u64);
@@ -84,7 +84,7 @@ impl Stream {
             };
             let mut limit = first.saturating_add(needed);
             if round {
-                // From slot 0 every run is whole, so that runs may go round until they meet.
+                // A search from slot 0 sees every run whole, so runs may wrap until they meet.
                 let front = self.window.front().map_or(0, |run| run.first);
                 let stop = if from == 0 { front } else { from };
                 if first >= stop {
@@ -105,7 +105,7 @@ impl Stream {
         Search::GivenUp
     }
 
-    /// Takes what is in the window, of the last run no more than `bytes` need.
+    /// Takes the runs in the window, and only as much of the last one as `bytes` need.
     fn take_window(&mut self, bytes: u64, runs: &mut Vec<Run>) {
         let Some(mut last) = self.window.pop_back() else { return };
         let count = self.window.len();

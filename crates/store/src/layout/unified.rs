@@ -1,17 +1,17 @@
 //! UNIFIED (systems U2 to U5): contiguous places only, worst fit, precise merging.
 //!
-//! The rule, precisely. One piece is *open*: objects are appended to it, one after another, from
-//! its front, as long as they fit (cluster write). An object that does not fit leaves it as one
-//! free piece among others, and the largest piece becomes the open one; of several equally large
-//! ones, any. When even that is too small the object is refused and the open piece stays open.
-//! Objects that are to lie side by side ([`Layout::seek`]) count as one there: the open piece is
-//! left when they do not fit it together and the largest piece holds them. A released run merges
-//! with its free neighbours; a piece that merges with the open piece becomes part of it, so that
-//! the next object goes to its new front.
+//! The precise rule: one piece is *open*. Objects are appended to it one after another, from its
+//! front, as long as they fit (cluster write). If an object does not fit, the open piece becomes an
+//! ordinary free piece and the largest piece becomes the open one; among equally large pieces, any.
+//! If even the largest piece is too small, the object is refused and the open piece stays open.
+//! Objects that are to lie side by side ([`Layout::seek`]) count as one here: the open piece is
+//! closed if they do not fit it together and the largest piece holds them. A released run merges
+//! with its free neighbours. A piece that merges with the open piece becomes part of it, and the
+//! next object goes to its new front.
 //!
-//! The bit vector says whether the neighbours are free, the tables and the heap of [`Pieces`] which
-//! pieces they are: placing and releasing take O(log n) for n free pieces. The open piece is in
-//! neither, so that appending to it takes constant time.
+//! The bit vector shows whether the neighbours are free; the tables and the heap of [`Pieces`] show
+//! which pieces they are. Placing and releasing take O(log n) for n free pieces. The open piece is
+//! in neither the tables nor the heap, so appending to it takes constant time.
 
 mod pieces;
 #[cfg(test)]
@@ -20,11 +20,11 @@ mod tests;
 use super::{Layout, Run, SlotMap, Space};
 use pieces::Pieces;
 
-/// The allocator. See the head of the file.
+/// The UNIFIED allocator. See the module documentation.
 pub struct Unified {
     space: Space,
     map: SlotMap,
-    /// Every free piece but the open one.
+    /// Every free piece except the open one.
     pieces: Pieces,
     /// The piece that objects are appended to.
     open: Option<Run>,
@@ -39,19 +39,19 @@ impl Unified {
         Unified { space, map: SlotMap::new(space.slots), pieces, open: None }
     }
 
-    /// Returns the slots of the largest free piece: no object that takes more can be placed.
+    /// Returns the number of slots in the largest free piece. No larger object can be placed.
     pub fn largest(&self) -> u32 {
         let open = self.open.map_or(0, |open| open.len);
         self.pieces.largest().unwrap_or(0).max(open)
     }
 
-    /// Entries that the heap of free pieces has moved so far: what grows with log n, whatever the
-    /// memory costs.
+    /// Returns the number of heap entries moved so far. This measures the cost that grows with log
+    /// n, independent of memory speed.
     pub fn heap_moves(&self) -> u64 {
         self.pieces.moves
     }
 
-    /// Adds a free run to the pieces, merged with its neighbours where these are free.
+    /// Adds a free run to the pieces, merged with its free neighbours.
     fn add(&mut self, run: Run, left: bool, right: bool) {
         let mut merged = run;
         let mut is_open = false;
@@ -82,7 +82,7 @@ impl Unified {
         }
     }
 
-    /// Takes the piece that a free slot lies in away.
+    /// Removes and returns the piece that contains a free slot.
     fn remove_around(&mut self, slot: u32) -> Run {
         match self.open.take_if(|open| (open.first..open.end()).contains(&slot)) {
             Some(open) => open,
@@ -133,7 +133,7 @@ impl Layout for Unified {
         self.add(run, left, right);
     }
 
-    /// Takes the run out of the middle of its piece. An open piece is closed by that.
+    /// Cuts the run out of its piece. If that is the open piece, it is closed.
     fn occupy(&mut self, run: Run) -> bool {
         if !self.map.is_free_run(run) {
             return false;
@@ -150,7 +150,7 @@ impl Layout for Unified {
         true
     }
 
-    /// The piece at `slot` is the open one, if there is one.
+    /// Opens the piece at `slot`, if that slot is free.
     fn resume_at(&mut self, slot: u32) {
         if slot < self.map.slots() && !self.map.is_used(slot) {
             let piece = self.remove_around(slot);

@@ -1,51 +1,52 @@
-//! The doorkeeper of the memory tier: which objects that were read from the device enter it.
+//! The doorkeeper of the memory tier: decides which objects read from the device enter it.
 //!
-//! Most of what a disk hit brings is not asked for again while memory would hold it, and each such
-//! object pushes out another that might be. So an object enters by its second use: when it was
-//! read for a request before, or was asked for in memory and left it, and no more than so many
-//! others were since. What there is free room for enters anyway, and so does everything where a
-//! read is slow: there the few that are asked for again are worth more than the processor's time.
+//! Most objects that a disk hit reads are not requested again while memory would hold them, and
+//! each one pushes out an object that might be. So an object enters on its second use: it was read
+//! for a request before, or was hit in memory and then left, and at most a certain number of other
+//! uses have passed since. Objects for which there is free room enter anyway. So does everything on
+//! a device whose reads are slow: there the few repeated requests are worth more than the processor
+//! time.
 //!
-//! It remembers a mark of 32 bits for each use, in a table of fixed size: a set of eight for each
-//! hash, of which the oldest makes way. That is a queue of all marks but for the chance that sets
-//! fill unevenly. Pieces of large objects have a table of their own, of as many marks as memory
-//! could hold of them: what is remembered for longer would enter, each time with a copy of 128 KiB,
-//! and leave again before its next use. Digests are hashes under the cache's own secret, so nobody
-//! can choose their set. Pure and deterministic.
+//! The doorkeeper remembers a 32-bit mark per use in a table of fixed size: each hash selects a set
+//! of eight marks, whose oldest is replaced. Apart from sets filling unevenly, that is a queue of
+//! all marks. Pieces of large objects have a table of their own, with as many marks as pieces fit
+//! in memory: a piece remembered for longer would enter, each time with a copy of 128 KiB, and
+//! leave again before its next use. Digests are hashes under the cache's own secret, so clients
+//! cannot choose their set. Pure and deterministic.
 
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
 
-/// Marks of one set.
+/// Marks per set.
 const WAYS: usize = 8;
 
-/// Bytes of memory for each mark: one use is remembered for so much of the memory in all.
+/// Bytes of memory per mark: the table has one mark for each of them.
 const MEMORY_PER_MARK: u64 = 4096;
 
-/// The same for a piece of a large object, which has some [`crate::PIECE_MAX`] bytes.
+/// The same for a piece of a large object, which has about [`crate::PIECE_MAX`] bytes.
 const MEMORY_PER_PIECE: u64 = crate::PIECE_MAX as u64;
 
-/// Most sets: 2^28 marks, one GiB.
+/// Maximum number of sets: 2^28 marks, one GiB.
 const SETS_MAX: u64 = 1 << 25;
 
-/// Nanoseconds for a read of a device on which all that is read enters memory.
+/// Read time, in nanoseconds, from which everything read from the device enters memory.
 pub(crate) const SLOW_READ: f64 = 500_000.0;
 
-/// What was used lately. See the module.
+/// The set of recent uses. See the module documentation.
 pub(crate) struct Doorkeeper {
     objects: Marks,
     pieces: Marks,
 }
 
 impl Doorkeeper {
-    /// One for a store with `memory` bytes in all, of which it takes a thousandth.
+    /// Returns a doorkeeper for a store with `memory` bytes in all; it takes a thousandth of them.
     pub(crate) fn new(memory: u64) -> Doorkeeper {
         let marks = |per_mark| Marks::new(memory / per_mark);
         Doorkeeper { objects: marks(MEMORY_PER_MARK), pieces: marks(MEMORY_PER_PIECE) }
     }
 
-    /// Remembers a use of `digest`, under which there is a record of this kind. True when there was
-    /// one before, as far back as is remembered.
+    /// Remembers a use of `digest`, the digest of a record of this kind. Returns whether an earlier
+    /// use is still remembered.
     pub(crate) fn seen(&mut self, digest: &Digest, kind: RecordKind) -> bool {
         match kind {
             RecordKind::Piece => self.pieces.seen(digest),
@@ -53,7 +54,7 @@ impl Doorkeeper {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the memory it occupies, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.objects.memory_bytes() + self.pieces.memory_bytes()
     }
@@ -61,7 +62,7 @@ impl Doorkeeper {
 
 /// A table of marks.
 struct Marks {
-    /// The youngest mark of a set comes first; 0 is none.
+    /// The youngest mark of a set comes first; 0 means none.
     sets: Box<[[u32; WAYS]]>,
 }
 
@@ -119,7 +120,8 @@ mod tests {
                 seen
             };
             assert_eq!(again(0), 200);
-            // A set gets marks / 4 of others by Poisson's law with mean 2, and has room for 7.
+            // Of marks / 4 others, a set gets a Poisson-distributed number with mean 2, and has
+            // room for 7.
             assert!(again(marks / 4) >= 190);
             assert!(again(marks * 3) <= 10);
         }

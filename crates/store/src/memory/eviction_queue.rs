@@ -1,21 +1,21 @@
-//! What was evicted and waits for whoever asked to be offered it: a queue bounded by number and by
-//! bytes. When it is full the oldest offer is dropped and counted.
+//! Evicted objects that wait for a subscriber to take them: a queue bounded by number and by bytes.
+//! When it is full, the oldest offer is dropped and counted.
 //!
-//! It promises: never more than its limits; of every digest at most one offer, the newest; what was
-//! withdrawn is offered no more; offers come in the order in which they were made. Every call takes
-//! logarithmic time.
+//! Guarantees: the queue never exceeds its limits; it holds at most one offer per digest, the
+//! newest; withdrawn objects are never offered; offers come out in the order in which they were
+//! made. Every call takes logarithmic time.
 
 use std::collections::BTreeMap;
 
 use crate::base::digest::Digest;
 
-/// How much may wait for a subscriber to evictions, on each device. It stands beside
+/// Limits on the eviction offers that wait for a subscriber, per device. They come on top of
 /// [`crate::Options::memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionLimits {
-    /// Offers.
+    /// Maximum number of offers.
     pub offers: usize,
-    /// Bytes of memory of the objects in them.
+    /// Maximum memory of the objects in the offers, in bytes.
     pub bytes: usize,
 }
 
@@ -25,10 +25,10 @@ struct Offer<T> {
     bytes: usize,
 }
 
-/// See the module.
+/// A bounded queue of eviction offers. See the module documentation.
 pub(crate) struct EvictionQueue<T> {
     limits: EvictionLimits,
-    /// By number: the oldest first.
+    /// Offers by number, oldest first.
     offers: BTreeMap<u64, Offer<T>>,
     numbers: BTreeMap<Digest, u64>,
     next: u64,
@@ -37,13 +37,13 @@ pub(crate) struct EvictionQueue<T> {
 }
 
 impl<T> EvictionQueue<T> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub(crate) fn new(limits: EvictionLimits) -> EvictionQueue<T> {
         let (offers, numbers) = (BTreeMap::new(), BTreeMap::new());
         EvictionQueue { limits, offers, numbers, next: 0, bytes: 0, dropped: 0 }
     }
 
-    /// Offers `object`, which takes so many bytes of memory, in place of an older offer of its
+    /// Offers `object`, which occupies `bytes` bytes of memory. Replaces an older offer of its
     /// digest.
     pub(crate) fn offer(&mut self, digest: Digest, object: T, bytes: usize) {
         self.withdraw(&digest);
@@ -59,13 +59,13 @@ impl<T> EvictionQueue<T> {
         }
     }
 
-    /// Withdraws the offer of `digest`: what was evicted is not what there is under it any more.
+    /// Withdraws the offer of `digest`, because the evicted object is no longer current.
     pub(crate) fn withdraw(&mut self, digest: &Digest) {
         let offer = self.numbers.remove(digest).and_then(|number| self.offers.remove(&number));
         self.bytes -= offer.map_or(0, |offer| offer.bytes);
     }
 
-    /// Takes the oldest offer out.
+    /// Removes and returns the oldest offer.
     pub(crate) fn take(&mut self) -> Option<(Digest, T)> {
         let (_, offer) = self.offers.pop_first()?;
         self.numbers.remove(&offer.digest);
@@ -73,7 +73,7 @@ impl<T> EvictionQueue<T> {
         Some((offer.digest, offer.object))
     }
 
-    /// Offers that were dropped because too much waited.
+    /// Returns the number of offers dropped because the queue was full.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }

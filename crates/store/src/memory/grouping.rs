@@ -1,57 +1,61 @@
-//! Two-level URL resolution grouping (systems C11; figures 4 and 5 of the UCFS paper): which
-//! objects of the old end of memory are written together, so that reading one of them later
-//! brings those that will be asked for next.
+//! Two-level URL resolution grouping (systems C11; figures 4 and 5 of the UCFS paper). Selects the
+//! objects at the old end of memory to write together, so that reading one of them later also
+//! brings the ones requested next.
 //!
-//! The first is a page if there is one, because a page has parts; else the least recently used
-//! object. The buffer for it is `size / cluster + 1` clusters. It is filled with what lies in the
-//! same directory of the same site, then, so that little space stays empty, with objects that were
-//! asked for equally often and with small ones, first fit, until no more than the slack is free.
+//! The first object is a page if there is one, because pages embed others; otherwise it is the
+//! least recently used object. Its buffer has `size / cluster + 1` clusters. The buffer is filled
+//! with objects from the same directory of the same site. Then, to leave little space empty, it is
+//! filled first-fit with objects that were requested equally often and with small ones, until at
+//! most the slack is free.
 //!
-//! A pure function: it promises to return each candidate at most once, never more bytes than the
-//! buffer has, and the same group for the same candidates.
+//! A pure function.
+//!
+//! Guarantees: it returns each candidate at most once, never more bytes than the buffer has, and
+//! the same group for the same candidates.
 
 use crate::base::digest::Digest;
 
-/// The sizes of grouping, in bytes.
+/// Sizes for grouping, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Of a cluster, as far as objects can use it.
+    /// Usable bytes of a cluster.
     pub cluster: u32,
-    /// What every object takes of a cluster besides its own bytes.
+    /// Overhead of each object in a cluster, besides its own bytes.
     pub each: u32,
-    /// An object below it fills up whatever group.
+    /// Objects smaller than this can fill up any group.
     pub small: u32,
-    /// Filling goes on while more than this is free.
+    /// Filling continues while more than this is free.
     pub slack: u32,
 }
 
 /// An object that may be written, as grouping sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// The object.
+    /// Digest of the object.
     pub digest: Digest,
-    /// Bytes that it takes in a cluster.
+    /// Bytes that the object takes in a cluster.
     pub bytes: u32,
-    /// A page that embeds others.
+    /// True if the object is a page that embeds others.
     pub html: bool,
     /// Hash of site and directory.
     pub group: u64,
-    /// How often it was asked for.
+    /// Number of requests for the object.
     pub accesses: u32,
 }
 
 /// Objects to be written together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// The objects in the order in which they were chosen.
+    /// The objects, in the order of selection.
     pub members: Vec<Digest>,
-    /// Clusters that the buffer has.
+    /// Number of clusters in the buffer.
     pub clusters: u32,
-    /// Bytes of the buffer that stay empty.
+    /// Bytes of the buffer that remain empty.
     pub free: u64,
 }
 
-/// Chooses a group among `candidates`, least recently used first. `None` without candidates.
+/// Chooses a group among `candidates`, which are sorted by use, least recent first. Returns `None`
+/// if there are none.
 pub(crate) fn choose(candidates: &[Candidate], sizes: Sizes) -> Option<Group> {
     let Sizes { cluster, each, small, slack } = sizes;
     assert!(cluster > 0, "a cluster has room");
@@ -84,8 +88,8 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Takes every candidate that belongs and fits, in order, while at least `least` bytes are
-    /// free. One pass is enough: what does not fit now does not fit later.
+    /// Takes every matching candidate that fits, in order, while at least `least` bytes are free.
+    /// One pass is enough: a candidate that does not fit now will not fit later.
     fn fill(&mut self, least: u64, belongs: impl Fn(&Candidate) -> bool) {
         for number in 0..self.candidates.len() {
             if self.group.free < least.max(1) {
@@ -146,9 +150,9 @@ mod tests {
 
     #[test]
     fn figure_5_a_worked_example() {
-        // The page 2 (10 KB) comes first. Its directory 11 adds 1 (20) and 5 (25): 9 KB are free,
-        // so 8 (10) does not fit. Then 3 (small), 7 (as often asked for as the page), 9 (small)
-        // and 10, after which 224 bytes are free; 4 was too large, 0 and 6 differ.
+        // Page 2 (10 KB) comes first. Its directory 11 adds 1 (20 KB) and 5 (25 KB), which leaves 9
+        // KB, so 8 (10 KB) does not fit. Then 3 (small), 7 (requested as often as the page), 9
+        // (small) and 10 are added, which leaves 224 bytes. 4 was too large; 0 and 6 differ.
         let group = choose(&cold_half(), SIZES).unwrap();
         assert_eq!(numbers(&group), [2, 1, 5, 3, 7, 9, 10]);
         assert_eq!((group.clusters, group.free), (1, 1024 - 800));
@@ -168,14 +172,16 @@ mod tests {
 
     #[test]
     fn figure_5_the_second_pass_ends_when_no_more_than_the_slack_is_free() {
-        // 63 KB and a byte: 1,023 bytes are free, so not even an equal of 10 bytes is looked for.
+        // 63 KB and a byte leave 1,023 bytes, so not even an equal object of 10 bytes is
+        // considered.
         let seed = candidate(0, 63 * KB + 1, 1, 1);
         let group = choose(&[seed, candidate(1, 10, 2, 1)], SIZES).unwrap();
         assert_eq!(numbers(&group), [0]);
-        // The first pass takes whatever of the same directory fits.
+        // The first pass takes everything of the same directory that fits.
         let group = choose(&[seed, candidate(1, 1_000, 1, 9)], SIZES).unwrap();
         assert_eq!((numbers(&group), group.free), (vec![0, 1], 23));
-        // One byte less, and more than 1 KB is free: 1,023 bytes are small, 1,024 are not.
+        // At 62 KB, more than 1 KB is free. Objects of 1,023 bytes are small, those of 1,024 are
+        // not.
         let seed = candidate(0, 62 * KB, 1, 1);
         let fillers = [candidate(1, 1_024, 2, 2), candidate(2, 1_023, 2, 2)];
         let group = choose(&[seed, fillers[0], fillers[1]], SIZES).unwrap();
@@ -198,7 +204,7 @@ mod tests {
             candidate(2, 63 * KB, 2, 1),
             candidate(3, 100, 3, 6),
         ];
-        // A whole cluster and one more. After 2 exactly 1 KB is free: that ends it, 3 stays.
+        // A whole cluster and one more. After 2, exactly 1 KB is free, so filling ends without 3.
         let group = choose(&candidates, SIZES).unwrap();
         assert_eq!(numbers(&group), [0, 2]);
         assert_eq!((group.clusters, group.free), (2, 1024));

@@ -1,6 +1,6 @@
-//! Pieces of large objects in transit to clients. What does not enter the memory tier, because it
-//! would sweep everything else out, is still in memory for as long as somebody sends it: who asks
-//! for it meanwhile gets the same bytes.
+//! Pieces of large objects in transit to clients. They do not enter the memory tier, because they
+//! would push everything else out. A piece is still in memory while a response sends it, and
+//! requests for it meanwhile share the same bytes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -9,24 +9,24 @@ use crate::base::digest::Digest;
 use crate::memory::memory_tier::Weighed;
 use crate::memory::object::Object;
 
-/// See the module.
+/// The pieces in transit. See the module documentation.
 #[derive(Default)]
 pub(crate) struct InTransit {
     pieces: BTreeMap<Digest, Weak<Object>>,
-    /// When there are so many, those that nobody has any more are looked for.
+    /// Number of entries at which the map is swept of pieces that have been dropped.
     sweep_at: usize,
 }
 
-/// There are at least so many before they are looked through.
+/// Minimum number of entries before a sweep.
 const SWEEP_LEAST: usize = 64;
 
 impl InTransit {
-    /// The piece, if somebody has it.
+    /// Returns the piece if it is still in use.
     pub(crate) fn get(&self, digest: &Digest) -> Option<Arc<Object>> {
         self.pieces.get(digest).and_then(Weak::upgrade)
     }
 
-    /// Somebody has this piece.
+    /// Records that this piece is in use.
     pub(crate) fn put(&mut self, digest: Digest, piece: &Arc<Object>) {
         self.pieces.insert(digest, Arc::downgrade(piece));
         if self.pieces.len() >= self.sweep_at.max(SWEEP_LEAST) {
@@ -35,7 +35,7 @@ impl InTransit {
         }
     }
 
-    /// Bytes of memory of the pieces that somebody has.
+    /// Returns the memory of all pieces in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.pieces.values().filter_map(Weak::upgrade).map(|piece| piece.weight()).sum()
     }

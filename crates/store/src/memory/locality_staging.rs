@@ -1,7 +1,8 @@
-//! Gathering: what is inserted waits in memory, so that what belongs together lies side by side on
-//! the device whatever came between. Either in a [`Batch`] that is written sorted by group (the
-//! product's default, in clusters), or in locality buffers, one a site (M9), which combine with
-//! every layout. What was placed stays in memory as a copy of what is on the device.
+//! Staging: inserted objects wait in memory, so that objects that belong together lie side by side
+//! on the device whatever arrived in between. They wait either in a [`Batch`] that is written
+//! sorted by group (the product's default, in clusters), or in locality buffers, one per site (M9),
+//! which work with every layout. A placed object stays in memory as a copy of the one on the
+//! device.
 
 use std::collections::VecDeque;
 
@@ -13,32 +14,33 @@ use crate::config::options::Options;
 use crate::layout::batch::Batch;
 use crate::layout::locality::LocalityBuffers;
 
-/// Where names of objects wait. The objects are dirty in the memory tier.
+/// The container of waiting objects, which holds their names. The objects are dirty in the memory
+/// tier.
 enum Staged {
     Batch(Batch<Digest>),
     Buffers(LocalityBuffers<(Digest, u32)>),
 }
 
-/// What was in one batch or buffer, and is not placed yet.
+/// The contents of one batch or buffer that are not placed yet.
 pub(crate) struct Leaving {
-    /// With their bytes, in the order in which they are to lie.
+    /// Objects with their sizes in bytes, in the order in which to place them.
     items: VecDeque<(Digest, u32)>,
-    /// A free run that holds all of it was looked for.
+    /// True if a free run that holds all of them was already sought.
     sought: bool,
 }
 
 impl Leaving {
-    /// Names and lengths of what is left.
+    /// Returns the remaining objects with their sizes in bytes.
     pub(crate) fn items(&self) -> impl Iterator<Item = &(Digest, u32)> {
         self.items.iter()
     }
 
-    /// `item` found no place: it is the next once more.
+    /// Returns `item` to the front, because it found no place.
     pub(crate) fn put_back(&mut self, item: (Digest, u32)) {
         self.items.push_front(item);
     }
 
-    /// Whether a free run for all of it is to be looked for: true the first time.
+    /// Returns whether to seek a free run for all of it: true the first time only.
     pub(crate) fn seek(&mut self) -> bool {
         !std::mem::replace(&mut self.sought, true)
     }
@@ -47,8 +49,9 @@ impl Leaving {
         Leaving { items: items.into_iter().collect(), sought: false }
     }
 
-    /// The next to be placed, when `room` bytes are left where it would lie: the first, or else the
-    /// largest for which there is room, so that none is lost; the first when there is none.
+    /// Takes the next object to place, when `room` bytes are left where it would lie. This is the
+    /// first object, if it fits; else the largest that fits, so that no room is wasted; else the
+    /// first.
     pub(crate) fn next(&mut self, room: Option<usize>) -> Option<(Digest, u32)> {
         let (_, first) = self.items.front()?;
         let room = room.filter(|room| (*first as usize) > *room);
@@ -60,22 +63,22 @@ impl Leaving {
     }
 }
 
-/// What waits, and what is on its way to its place.
+/// Objects that wait, and objects that are being placed.
 pub(crate) struct LocalityStaging {
     waiting: Staged,
-    /// Not waiting any more, and not placed yet.
+    /// Batches and buffers that no longer wait and are not placed yet.
     leaving: VecDeque<Leaving>,
-    /// When nothing waited last, and something came.
+    /// Time of the first arrival since nothing was waiting.
     since: Option<Nanos>,
-    /// More than one object has come since.
+    /// True if more than one object has arrived since then.
     has_more: bool,
-    /// The same of what is leaving.
+    /// The same time for the objects that are leaving.
     left: Nanos,
 }
 
 impl LocalityStaging {
-    /// What `options` ask for, in a space of clusters or not; `unwritten_max` bytes may wait to be
-    /// written.
+    /// Returns the staging that `options` ask for, in a space of clusters or not. `unwritten_max`
+    /// bytes may wait to be written.
     pub(crate) fn new(
         options: &Options,
         clusters: bool,
@@ -87,7 +90,7 @@ impl LocalityStaging {
                 Staged::Buffers(LocalityBuffers::new(count, locality.bytes))
             }
             None if options.batch > 0 && clusters => {
-                // As much again is being written meanwhile.
+                // The other half may be in the process of being written.
                 let size = u64::from(options.batch).min(unwritten_max as u64 / 2);
                 Staged::Batch(Batch::new(size))
             }
@@ -102,12 +105,13 @@ impl LocalityStaging {
         })
     }
 
-    /// When all of it is to be on its way, for a bound of so many nanoseconds.
+    /// Returns when all waiting objects must be on their way, given a durability bound in
+    /// nanoseconds.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         Some(self.since?.saturating_add(bound))
     }
 
-    /// Bytes of what has no place yet.
+    /// Returns the size of all objects without a place, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let waiting = match &self.waiting {
             Staged::Batch(batch) => batch.bytes(),
@@ -117,7 +121,8 @@ impl LocalityStaging {
         waiting + leaving.map(|(_, len)| u64::from(*len)).sum::<u64>()
     }
 
-    /// Whether something found no place yet, and so much has come meanwhile that nothing more may.
+    /// Returns whether an object found no place and so much has arrived meanwhile that no more can
+    /// be accepted.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.leaving.is_empty()
             && match &self.waiting {
@@ -126,22 +131,23 @@ impl LocalityStaging {
             }
     }
 
-    /// Whether nothing is leaving, and what came last changes nothing about when something will.
+    /// Returns whether nothing is leaving and the last arrival did not change when the next objects
+    /// leave.
     pub(crate) fn is_expected(&self) -> bool {
         self.leaving.is_empty() && self.has_more
     }
 
-    /// Whether it waits in locality buffers, which are placed as soon as they are full.
+    /// Returns whether objects wait in locality buffers, which are placed as soon as they are full.
     pub(crate) fn in_buffers(&self) -> bool {
         matches!(self.waiting, Staged::Buffers(_))
     }
 
-    /// Whether what belongs together is written as one run of its group.
+    /// Returns whether objects that belong together are written as one run of their group.
     pub(crate) fn sorts(&self) -> bool {
         matches!(self.waiting, Staged::Batch(_))
     }
 
-    /// What waits leaves.
+    /// Moves all waiting objects to the leaving ones.
     pub(crate) fn send(&mut self) {
         match &mut self.waiting {
             Staged::Batch(batch) if batch.is_empty() => {}
@@ -155,7 +161,7 @@ impl LocalityStaging {
         self.left = self.since.take().unwrap_or(self.left);
     }
 
-    /// An object with this header waits from now on; what is full with it leaves.
+    /// Adds an object with this header to the waiting ones. A batch or buffer that it fills leaves.
     pub(crate) fn push(&mut self, digest: Digest, header: &Header, len: usize, now: Nanos) {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         self.has_more = self.since.is_some();
@@ -174,24 +180,24 @@ impl LocalityStaging {
         }
     }
 
-    /// What waits leaves when it began to before `overdue`, or then.
+    /// Sends the waiting objects if the first of them arrived at or before `overdue`.
     pub(crate) fn send_overdue(&mut self, overdue: Option<Nanos>) {
         if self.since.is_some_and(|since| overdue.is_some_and(|overdue| since <= overdue)) {
             self.send();
         }
     }
 
-    /// Since when what is leaving has waited.
+    /// Returns the time since which the leaving objects have waited.
     pub(crate) fn left(&self) -> Nanos {
         self.left
     }
 
-    /// The next batch or buffer to be placed.
+    /// Takes the next batch or buffer to place.
     pub(crate) fn pop_leaving(&mut self) -> Option<Leaving> {
         self.leaving.pop_front()
     }
 
-    /// `leaving` is the next once more, if something is left of it.
+    /// Returns `leaving` to the front, if any of it is left.
     pub(crate) fn put_back(&mut self, leaving: Leaving) {
         if !leaving.items.is_empty() {
             self.leaving.push_front(leaving);

@@ -1,20 +1,20 @@
 //! The memory tier: whole objects in memory, in one list from most to least recently used that is
-//! divided in three by bytes (systems C10): hot, medium and cold.
+//! divided by bytes into three levels (systems C10): hot, medium and cold.
 //!
-//! New and prefetched objects enter at the top of medium, so that what is asked for once does not
-//! displace what is asked for often. With [`TierAdmission::SecondUse`] prefetched objects enter at
-//! the top of cold, where they displace one another, and the first hit moves them to the top of
-//! medium, as a new object. Any other hit moves an object to the top of hot. What hot has too
-//! much goes to the top of medium. What medium has too much goes to the bottom of hot while that
-//! has room, from medium's recent end, and to the top of cold otherwise, from its old end. What
-//! cold has too much is to be evicted.
+//! New and prefetched objects enter at the top of medium, so that objects requested once do not
+//! displace those requested often. With [`TierAdmission::SecondUse`], prefetched objects enter at
+//! the top of cold, where they displace one another; the first hit moves them to the top of medium,
+//! like a new object. Any other hit moves an object to the top of hot. The excess of hot moves to
+//! the top of medium. The excess of medium moves from its recent end to the bottom of hot while
+//! that has room, and otherwise from its old end to the top of cold. The excess of cold is to be
+//! evicted.
 //!
-//! Nothing dirty is dropped silently: [`Tier::next_eviction`] hands a clean object out and names a
-//! dirty one, which stays until its owner has taken it away to be written.
+//! Dirty objects are never dropped silently: [`Tier::next_eviction`] removes and returns a clean
+//! object, but only names a dirty one, which stays until its owner removes it to write it.
 //!
-//! It promises: bytes are exact (the weight that an object had when it entered), every level but
-//! cold is within its share after every call, cold once `next_eviction` answers `None`, and every
-//! call takes constant amortised time.
+//! Guarantees: byte counts are exact (they use the weight that an object had when it entered);
+//! after every call hot and medium are within their shares, and cold is once `next_eviction`
+//! returns `None`; every call takes constant amortised time.
 
 mod lists;
 pub(crate) mod site_lists;
@@ -27,13 +27,13 @@ use crate::read::window::{ALL_BANDS, DistanceBand, Memory};
 use lists::{Id, List, Slab};
 use site_lists::SiteLists;
 
-/// Something whose bytes in memory are counted.
+/// A value whose memory is counted.
 pub(crate) trait Weighed {
-    /// Bytes in memory, overhead included.
+    /// Returns the bytes in memory, including overhead.
     fn weight(&self) -> usize;
 }
 
-/// One of the three parts of the list.
+/// One of the three levels of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// Hit since it entered, and recently.
@@ -44,21 +44,20 @@ pub(crate) enum Level {
     Cold = 2,
 }
 
-/// An object in memory with what eviction and grouping need to know of it.
+/// An object in memory with the data that eviction and grouping need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resident<T> {
-    /// The object.
     pub object: T,
-    /// Not on the device: may not be dropped, only written or given up.
+    /// Not on the device: it may be written or given up, but not dropped.
     pub dirty: bool,
-    /// Read from the device beside an object that was asked for, in this band of neighbours, and
-    /// not asked for itself.
+    /// Set if the object was read beside a requested object and has not been requested itself: the
+    /// band of neighbours that it came from.
     pub prefetched: Option<DistanceBand>,
-    /// A page that embeds others.
+    /// True if the object is a page that embeds others.
     pub html: bool,
-    /// The cluster on the device that holds the object as well.
+    /// The cluster on the device that also holds the object.
     pub cluster: Option<u32>,
-    /// How often the object was asked for.
+    /// Number of requests for the object.
     pub accesses: u32,
     /// Hash of site and directory.
     pub group: u64,
@@ -66,16 +65,16 @@ pub(crate) struct Resident<T> {
     pub site: u64,
 }
 
-/// What must leave the tier next.
+/// The object that must leave the tier next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Eviction<'a, T> {
-    /// Clean, and already out.
+    /// A clean object, already removed.
     Dropped(Digest, Resident<T>),
-    /// Dirty, and still in: write it (alone or in a group), then [`Tier::remove`] it.
+    /// A dirty object, still in the tier: write it (alone or in a group), then [`Tier::remove`] it.
     Write(Digest, &'a Resident<T>),
 }
 
-/// What happened so far (systems C12).
+/// Counters of the tier since it was created (systems C12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TierCounters {
     /// Hits by [`Level`].
@@ -86,16 +85,16 @@ pub(crate) struct TierCounters {
     pub prefetched: u64,
     /// Prefetched objects that were hit later, each counted once.
     pub prefetch_hits: u64,
-    /// Those by the band that brought them.
+    /// `prefetch_hits` by the band that the object came from.
     pub band_hits: [u64; ALL_BANDS],
-    /// Bytes of all objects that entered.
+    /// Total size of all objects that entered, in bytes.
     pub entered_bytes: u64,
-    /// Bytes that came into cold, from medium or from the device.
+    /// Bytes that entered cold, from medium or from the device.
     pub cold_bytes: u64,
-    /// Hits of what would have left cold next: of what came into it before the last 70% of the
-    /// bytes that it has room for.
+    /// Hits in the last part of cold: on objects that entered it before the most recent bytes that
+    /// amount to 70% of its capacity.
     pub last_hits: u64,
-    /// Clean objects dropped for room.
+    /// Clean objects dropped to make room.
     pub dropped: u64,
 }
 
@@ -103,12 +102,12 @@ struct Node<T> {
     digest: Digest,
     weight: usize,
     level: Level,
-    /// [`TierCounters::cold_bytes`] when it came into cold.
+    /// [`TierCounters::cold_bytes`] when the object entered cold.
     cold_since: u64,
     resident: Resident<T>,
 }
 
-/// The last part of cold, in percent: what would be lost first.
+/// The last part of cold, in percent of its capacity, which would be lost first.
 const LAST_PERCENT: u8 = 30;
 
 #[derive(Clone, Copy)]
@@ -118,7 +117,7 @@ struct LevelState {
     capacity: usize,
 }
 
-/// The memory tier. See the module for what it promises.
+/// The memory tier. See the module documentation for its guarantees.
 pub(crate) struct Tier<T> {
     slab: Slab<Node<T>>,
     table: HashTable<Id>,
@@ -131,7 +130,7 @@ pub(crate) struct Tier<T> {
 }
 
 impl<T: Weighed> Tier<T> {
-    /// An empty tier of `capacity` bytes.
+    /// Returns an empty tier of `capacity` bytes.
     pub(crate) fn new(capacity: usize, shares: TierShares, admission: TierAdmission) -> Tier<T> {
         assert!(usize::from(shares.hot) + usize::from(shares.medium) <= 100, "shares are percents");
         let level = LevelState { list: List::EMPTY, bytes: 0, capacity: 0 };
@@ -149,7 +148,7 @@ impl<T: Weighed> Tier<T> {
         tier
     }
 
-    /// Changes the capacity in bytes. What is too much shows in [`Tier::next_eviction`].
+    /// Changes the capacity, in bytes. [`Tier::next_eviction`] then returns the excess.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
         let share = |percent: u8| (capacity as u128 * u128::from(percent) / 100) as usize;
         let (hot, medium) = (share(self.shares.hot), share(self.shares.medium));
@@ -159,27 +158,29 @@ impl<T: Weighed> Tier<T> {
         self.balance();
     }
 
-    /// The capacity in bytes.
+    /// Returns the capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.levels.iter().map(|level| level.capacity).sum()
     }
 
-    /// True when an object of this weight can stay: it fits each level that there is. A heavier
-    /// one would push a whole level out and then leave itself.
+    /// Returns whether an object of this weight can stay: it fits into every level with a capacity.
+    /// A heavier object would push out a whole level and then leave itself.
     pub(crate) fn fits(&self, weight: usize) -> bool {
         let mut levels = self.levels.iter().filter(|level| level.capacity > 0);
         self.capacity() > 0 && levels.all(|level| weight <= level.capacity)
     }
 
-    /// True when an object of this weight would push nothing out, nor come near it: each level
-    /// of a full tier lacks a part of an object, and more where a large one has just left.
+    /// Returns whether an object of this weight leaves an eighth of the capacity free. Less does
+    /// not count as room: each level of a full tier lacks part of an object, and more after a large
+    /// one has left.
     pub(crate) fn has_room(&self, weight: usize) -> bool {
         let bytes = self.levels.iter().map(|level| level.bytes).sum::<usize>();
         bytes + weight <= self.capacity() - self.capacity() / 8
     }
 
-    /// Looks an object up for a request: counts, and moves it up, to the top of hot unless it came
-    /// along with another and this is its first use.
+    /// Looks up an object for a request. Counts the request and moves the object to the top of hot;
+    /// with [`TierAdmission::SecondUse`], the first use of a prefetched object moves it to the top
+    /// of medium instead.
     pub(crate) fn get(&mut self, digest: &Digest) -> Option<&Resident<T>> {
         let Some(id) = self.find(digest) else {
             self.counters.misses += 1;
@@ -206,19 +207,19 @@ impl<T: Weighed> Tier<T> {
         Some(&self.slab.get(id).resident)
     }
 
-    /// Looks an object up without a trace.
+    /// Looks up an object without counting or moving it.
     pub(crate) fn peek(&self, digest: &Digest) -> Option<&Resident<T>> {
         self.find(digest).map(|id| &self.slab.get(id).resident)
     }
 
-    /// In which part of the list the object is.
+    /// Returns the level that the object is in.
     pub(crate) fn level(&self, digest: &Digest) -> Option<Level> {
         self.find(digest).map(|id| self.slab.get(id).level)
     }
 
-    /// Puts an object at the top of medium, or of cold when it came along with another and enters
-    /// by its second use only. Returns what was there under its digest, dirty or not:
-    /// it is superseded, and the new one takes its place in the list of the site.
+    /// Inserts an object at the top of medium, or of cold if it is prefetched and admission is by
+    /// second use. Returns the object that it supersedes under the same digest, dirty or not; the
+    /// new one takes its position in the list of the site.
     pub(crate) fn insert(&mut self, digest: Digest, resident: Resident<T>) -> Option<Resident<T>> {
         let (before, old) = self.take_out(&digest).unzip();
         let site = resident.site;
@@ -240,14 +241,14 @@ impl<T: Weighed> Tier<T> {
         old
     }
 
-    /// Takes an object out.
+    /// Removes and returns an object.
     pub(crate) fn remove(&mut self, digest: &Digest) -> Option<Resident<T>> {
         let (id, resident) = self.take_out(digest)?;
         self.site_lists.remove(id);
         Some(resident)
     }
 
-    /// Takes an object out of everything but its list.
+    /// Removes an object from everything but its site's list.
     fn take_out(&mut self, digest: &Digest) -> Option<(Id, Resident<T>)> {
         let slab = &self.slab;
         let same = |id: &Id| slab.get(*id).digest == *digest;
@@ -259,7 +260,7 @@ impl<T: Weighed> Tier<T> {
         Some((id, node.resident))
     }
 
-    /// Notes that the object is (no longer) to be written. False when it is not here.
+    /// Sets whether the object is still to be written. Returns false if it is not in the tier.
     pub(crate) fn set_dirty(&mut self, digest: &Digest, dirty: bool) -> bool {
         let Some(id) = self.find(digest) else { return false };
         let node = self.slab.get_mut(id);
@@ -271,15 +272,17 @@ impl<T: Weighed> Tier<T> {
         true
     }
 
-    /// Notes on which cluster of the device the object is as well. False when it is not here.
+    /// Sets the cluster on the device that also holds the object. Returns false if the object is
+    /// not in the tier.
     pub(crate) fn set_cluster(&mut self, digest: &Digest, cluster: Option<u32>) -> bool {
         let Some(id) = self.find(digest) else { return false };
         self.slab.get_mut(id).resident.cluster = cluster;
         true
     }
 
-    /// The object was placed, in `cluster` where there are any, and is clean from now on. It stays
-    /// where it is in the list; `object` weighs what it weighed. False when it is not here.
+    /// Records that the object was placed, in `cluster` if the space has clusters, and marks it
+    /// clean. It keeps its position in the list; `object` must have the same weight. Returns false
+    /// if the object is not in the tier.
     pub(crate) fn mark_placed(&mut self, digest: &Digest, object: T, cluster: Option<u32>) -> bool {
         let Some(id) = self.find(digest) else { return false };
         let node = self.slab.get_mut(id);
@@ -297,13 +300,13 @@ impl<T: Weighed> Tier<T> {
         self.balance();
     }
 
-    /// Bytes of objects that are to leave.
+    /// Returns the bytes by which cold exceeds its share.
     pub(crate) fn excess(&self) -> usize {
         let cold = &self.levels[Level::Cold as usize];
         cold.bytes.saturating_sub(cold.capacity)
     }
 
-    /// The object that must leave because cold has more than its share: its least recently used.
+    /// Returns the least recently used object of cold if cold exceeds its share.
     pub(crate) fn next_eviction(&mut self) -> Option<Eviction<'_, T>> {
         let cold = &self.levels[Level::Cold as usize];
         let oldest = cold.list.oldest().filter(|_| cold.bytes > cold.capacity)?;
@@ -315,8 +318,9 @@ impl<T: Weighed> Tier<T> {
         self.remove(&digest).map(|resident| Eviction::Dropped(digest, resident))
     }
 
-    /// The oldest `percent` of cold by bytes of its capacity, least recently used first: what
-    /// grouping may choose from (systems C11, T4). At least one object when cold has one.
+    /// Returns the oldest objects of cold that make up `percent` of its capacity, least recently
+    /// used first: the candidates of grouping (systems C11, T4). At least one object unless cold is
+    /// empty.
     pub(crate) fn oldest_of_cold(
         &self,
         percent: u8,
@@ -333,8 +337,8 @@ impl<T: Weighed> Tier<T> {
             .map(|node| (&node.digest, &node.resident))
     }
 
-    /// The objects of the same site that came into memory before and behind one, the nearest
-    /// first: at most `steps` each way.
+    /// Returns the objects of the same site that entered memory before and after this one, nearest
+    /// first: at most `steps` in each direction.
     pub(crate) fn beside(
         &self,
         digest: &Digest,
@@ -347,7 +351,7 @@ impl<T: Weighed> Tier<T> {
         })
     }
 
-    /// All objects, least recently used first.
+    /// Returns all objects, least recently used first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Digest, &Resident<T>)> {
         [Level::Cold, Level::Medium, Level::Hot]
             .into_iter()
@@ -356,33 +360,33 @@ impl<T: Weighed> Tier<T> {
     }
 
     #[cfg(test)]
-    /// Sum of the objects' weights in bytes.
+    /// Returns the total weight of all objects, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.levels.iter().map(|level| level.bytes).sum()
     }
 
-    /// Sum of the weights of the objects in one level, in bytes.
+    /// Returns the total weight of the objects in one level, in bytes.
     pub(crate) fn level_bytes(&self, level: Level) -> usize {
         self.levels[level as usize].bytes
     }
 
-    /// Sum of the weights of the dirty objects, in bytes.
+    /// Returns the total weight of the dirty objects, in bytes.
     pub(crate) fn dirty_bytes(&self) -> usize {
         self.dirty_bytes
     }
 
-    /// Bytes of memory of the tier's own structures, the objects not included.
+    /// Returns the memory of the tier's own structures, in bytes, without the objects.
     pub(crate) fn overhead_bytes(&self) -> usize {
         self.slab.memory_bytes() + self.table.allocation_size() + self.site_lists.memory_bytes()
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// What a byte costs that comes along with a read: what it pushes out, in the end. That is
-    /// what the whole list would lose first, or what cold would, where it enters cold.
+    /// Returns the data that price a prefetched byte by the objects that it finally pushes out: the
+    /// last ones of the whole list or, if it enters cold, of cold.
     pub(crate) fn space_price(&self) -> Memory {
         let counters = &self.counters;
         let (entered_bytes, cold_hits, capacity, cold_percent) = match self.admission {
@@ -399,7 +403,6 @@ impl<T: Weighed> Tier<T> {
         Memory { band_hits: counters.band_hits, entered_bytes, cold_hits, capacity, cold_percent }
     }
 
-    /// What happened so far.
     pub(crate) fn counters(&self) -> &TierCounters {
         &self.counters
     }
@@ -434,8 +437,8 @@ impl<T: Weighed> Tier<T> {
         self.slab.unlink(&mut state.list, id);
     }
 
-    /// Moves what hot and medium have too much. Objects only cross a border of the one list, so
-    /// the order of all of them stays as it is.
+    /// Moves the excess of hot and medium. Objects only cross a border within the one list, so
+    /// their overall order does not change.
     fn balance(&mut self) {
         const HOT: usize = Level::Hot as usize;
         const MEDIUM: usize = Level::Medium as usize;

@@ -1,4 +1,4 @@
-//! An object in memory: what a lookup hands out, and what the memory tier keeps.
+//! Objects in memory, as lookups return them and the memory tier keeps them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use crate::base::keyed_checksum::Secret;
 use crate::base::record::{Found, Header, Place, Record};
 use crate::memory::memory_tier::Weighed;
 
-/// Bytes that an object costs in memory besides its key, metadata and body: the structure itself,
-/// its reference counts, its place in the tier, and what the caller may attach to it.
+/// Memory of an object besides its key, metadata and body, in bytes: the structure itself, its
+/// reference counts, its entry in the tier, and the data that the caller may attach.
 const OVERHEAD: usize = 512;
 
 /// An object (or a piece of one) with its bytes, all verified.
@@ -19,32 +19,34 @@ pub(crate) struct Object {
     pub(crate) header: Header,
     pub(crate) key: Bytes,
     pub(crate) meta: Bytes,
-    /// The part of the body that is in its record: all of it unless `header.piece_size` > 0.
+    /// The part of the body in the object's record: all of it unless `header.piece_size` > 0.
     pub(crate) body: Content,
-    /// Where its record is; `None` while it lives in memory only. The incarnation tells this
-    /// version from a later one at the same position.
+    /// Position of the record on the device; `None` while the object lives in memory only. The
+    /// incarnation distinguishes this version from a later one at the same position.
     pub(crate) place: Option<Place>,
-    /// Bytes of the buffers that these slices keep alive, when that is more than their lengths.
+    /// Bytes of the buffers that the slices keep alive, if that is more than the lengths of the
+    /// slices.
     backing: usize,
-    /// The checksums of its body, of an object that may still have to be written.
+    /// Checksums of the body, kept while the object may still have to be written.
     checksums: Vec<u64>,
-    /// The purges up to this sequence number are known not to have made it dead.
+    /// Sequence number up to which purges are known not to have removed the object.
     pub(crate) checked: AtomicU64,
-    /// Since when it is outdated, by a soft purge: unix seconds plus one; 0: it is not.
+    /// Time since which a soft purge made the object outdated, in unix seconds plus one; 0 if it is
+    /// not outdated.
     outdated: AtomicU64,
 }
 
 /// The buffer that a record was read into.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffer {
-    /// Its bytes in memory.
+    /// Size of the buffer in memory, in bytes.
     pub(crate) len: usize,
-    /// So many more than the record has may be kept alive by it.
+    /// Number of bytes beyond the record that the object may keep alive.
     pub(crate) spare: usize,
 }
 
 impl Object {
-    /// The object that `record` describes.
+    /// Returns the object that `record` describes.
     pub(crate) fn from_record(record: &Record, place: Option<Place>) -> Object {
         Object {
             header: record.header.clone(),
@@ -59,8 +61,8 @@ impl Object {
         }
     }
 
-    /// The object that was found in `bytes`. It keeps the buffer alive that they are a part of, or
-    /// copies out of it when that has more to spare than it may.
+    /// Returns the object found in `bytes`. It keeps the buffer that contains them alive, or copies
+    /// the bytes if the buffer exceeds the record by more than its `spare`.
     pub(crate) fn from_found(found: &Found, place: Place, bytes: &Bytes, buffer: Buffer) -> Object {
         let wasteful = buffer.len > found.len() + buffer.spare;
         let own;
@@ -84,8 +86,8 @@ impl Object {
         }
     }
 
-    /// The same version with other metadata, which were placed with this sequence number, or in
-    /// memory when it was the last.
+    /// Returns the same version with other metadata, which were placed with this sequence number
+    /// or, if they are in memory only, when it was the latest one.
     pub(crate) fn with_meta(&self, meta: Bytes, sequence: u64) -> Object {
         Object {
             header: self.header.clone(),
@@ -100,13 +102,13 @@ impl Object {
         }
     }
 
-    /// Its record with this header, which is to be placed.
+    /// Returns the object's record with this header, for placement.
     pub(crate) fn to_record(&self, secret: &Secret, header: Header) -> Record {
         let (key, meta, body) = (self.key.clone(), self.meta.clone(), self.body.clone());
         Record::with_checksums(secret, header, key, meta, body, &self.checksums)
     }
 
-    /// The same version, in memory as it was, now that it has the place of `placed`.
+    /// Returns the same version with the same bytes in memory and the place of `placed`.
     pub(crate) fn placed_as(&self, placed: &Object) -> Object {
         Object {
             header: placed.header.clone(),
@@ -121,30 +123,31 @@ impl Object {
         }
     }
 
-    /// Since when it is outdated, in unix seconds; `None`: it is not.
+    /// Returns the time since which the object is outdated, in unix seconds; `None` if it is not.
     pub(crate) fn outdated_since(&self) -> Option<u32> {
         let since = self.outdated.load(Ordering::Relaxed).checked_sub(1)?;
         Some(since as u32)
     }
 
-    /// It is outdated since `at`, in unix seconds, or earlier.
+    /// Marks the object as outdated since `at`, in unix seconds, unless it already is since an
+    /// earlier time.
     pub(crate) fn outdate(&self, at: u32) {
         if self.outdated_since().is_none_or(|since| at < since) {
             self.outdated.store(u64::from(at) + 1, Ordering::Relaxed);
         }
     }
 
-    /// Bytes of its record on a device.
+    /// Returns the size of the object's record on a device, in bytes.
     pub(crate) fn record_len(&self) -> usize {
         crate::base::record::record_len(self.key.len(), self.meta.len(), self.body.len())
     }
 
-    /// True when the body lies in pieces of its own.
+    /// Returns whether the body is stored in separate pieces.
     pub(crate) fn in_pieces(&self) -> bool {
         self.header.piece_size > 0
     }
 
-    /// Number of pieces of the body.
+    /// Returns the number of pieces of the body.
     pub(crate) fn pieces(&self) -> u32 {
         if self.header.piece_size == 0 {
             return 0;
@@ -189,7 +192,7 @@ mod tests {
         for (len, buffer) in [(100, 8192), (3_000, 4096), (100_000, 106_496), (3_000, 1 << 20)] {
             let body = Bytes::from(vec![7; len]);
             let record = Record::new(&secret, header.clone(), Bytes::new(), Bytes::new(), body);
-            // The record is the end of a larger buffer.
+            // The record is at the end of a larger buffer.
             let mut bytes = vec![0; buffer];
             let start = buffer - record.len();
             record.write_to(&secret, place, &mut bytes[start..]);

@@ -1,34 +1,34 @@
-//! Admission: the choice of the objects that are stored. Most objects are never asked for again
-//! (70% in the papers), so that storing them costs writes, and room for the others.
+//! Admission: decides which objects are stored. Most objects are never requested again (70% in the
+//! papers), and storing them costs writes and takes room from the others.
 //!
-//! It promises: bounded memory, no clock, no randomness; a key that was asked about twice within so
-//! many keys is admitted the second time.
+//! Guarantees: bounded memory, no clock, no randomness; a key requested twice within a certain
+//! number of other keys is admitted the second time.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The objects that are stored.
+/// The name of an admission policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdmissionName {
-    /// All.
+    /// Admits all objects.
     #[default]
     All,
-    /// Those that were fetched before, not too long ago.
+    /// Admits objects that were fetched before, not too long ago.
     SecondHit,
-    /// All while there is room that nothing has to go for, then as [`AdmissionName::SecondHit`],
-    /// unless more than two in five of what is asked for are asked for again: then all.
+    /// Admits all objects while there is unused room, then like [`AdmissionName::SecondHit`]; but
+    /// if more than two in five keys are requested again, it keeps admitting all.
     WhenFull,
 }
 
 impl AdmissionName {
-    /// All of them, in the order in which they are documented.
+    /// All admission policies, in the order in which they are documented.
     pub const ALL: [AdmissionName; 3] =
         [AdmissionName::All, AdmissionName::SecondHit, AdmissionName::WhenFull];
 
-    /// Their names in the same order.
+    /// The names in the same order.
     pub const NAMES: &[&str] = &["all", "second-hit", "when-full"];
 
-    /// Returns its name, as it is written everywhere.
+    /// Returns the name as it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             AdmissionName::All => "all",
@@ -44,7 +44,7 @@ impl fmt::Display for AdmissionName {
     }
 }
 
-/// A name that no admission policy has.
+/// The error for a name that no admission policy has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownAdmission(pub String);
 
@@ -68,17 +68,18 @@ impl FromStr for AdmissionName {
     }
 }
 
-/// An admission policy at work.
+/// An admission policy with its state.
 pub struct Admission {
-    /// `None`: all are admitted.
+    /// Recently seen keys; `None` if all objects are admitted.
     seen: Option<SeenKeys>,
-    /// Whether unused room is a reason to admit, and that many objects are asked for again.
+    /// Statistics of returning keys, if unused room or a high share of returns is a reason to
+    /// admit.
     fills: Option<Returns>,
 }
 
 impl Admission {
-    /// Returns the policy of this name; all but `all` remember the last `keys` keys, and up to as
-    /// many more, in 2.5 bytes each.
+    /// Returns the policy of this name. All but `all` remember the last `keys` keys, and up to as
+    /// many more, at 2.5 bytes each.
     pub fn new(name: AdmissionName, keys: u64) -> Admission {
         let seen = match name {
             AdmissionName::All => None,
@@ -88,18 +89,18 @@ impl Admission {
         Admission { seen, fills }
     }
 
-    /// Returns whether everything is admitted, without a call.
+    /// Returns whether every object is admitted, so that [`Admission::admits`] need not be called.
     pub fn admits_all(&self) -> bool {
         self.seen.is_none()
     }
 
-    /// Returns whether an object that was fetched now, and is not stored yet, is to be stored.
-    /// `hash` is uniform, and equal for equal keys; `unused` says that there is room for which
-    /// nothing else has to go.
+    /// Returns whether to store an object that was just fetched and is not stored yet. `hash` is
+    /// uniform, and equal for equal keys; `unused` is true if there is room for the object without
+    /// evicting others.
     pub fn admits(&mut self, hash: u64, unused: bool) -> bool {
         let Some(keys) = &mut self.seen else { return true };
-        // What is admitted for its room is remembered all the same: it may be asked for again when
-        // it had to go.
+        // Objects admitted to unused room are remembered too: they may be requested again after
+        // they were evicted.
         let seen = keys.see(hash);
         let Some(returns) = &mut self.fills else { return seen };
         match seen {
@@ -109,7 +110,7 @@ impl Admission {
         seen || unused || returns.are_usual()
     }
 
-    /// Notes that an object was found that is stored; `hash` as for [`Admission::admits`].
+    /// Records a hit on a stored object; `hash` as for [`Admission::admits`].
     pub fn found(&mut self, hash: u64) {
         if let (Some(keys), Some(returns)) = (&mut self.seen, &mut self.fills)
             && Returns::counts(hash)
@@ -119,7 +120,7 @@ impl Admission {
         }
     }
 
-    /// Returns the bytes of memory that [`Admission::new`] would take.
+    /// Returns the memory that [`Admission::new`] would take, in bytes.
     pub fn bytes(name: AdmissionName, keys: u64) -> u64 {
         match name {
             AdmissionName::All => 0,
@@ -129,32 +130,33 @@ impl Admission {
         }
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the memory it occupies, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.seen.as_ref().map_or(0, SeenKeys::memory_bytes)
     }
 }
 
-/// Counts of keys that are asked for again, whether found or not: of one key in
-/// [`Returns::SAMPLE`], as long as it is remembered.
+/// Counts keys that are requested again, hit or miss. Samples one key in [`Returns::SAMPLE`], for
+/// as long as it is remembered.
 #[derive(Default)]
 struct Returns {
-    /// Keys that were asked for the first time.
+    /// Keys requested for the first time.
     first: u32,
-    /// Of those, the ones that were asked for again.
+    /// The keys among them that were requested again.
     again: u32,
 }
 
 impl Returns {
     const SAMPLE: u64 = 32;
-    /// Fewer first times say nothing.
+    /// Minimum number of first requests for a meaningful ratio.
     const LEAST: u32 = 32;
-    /// From so many on, older ones count half, and half again.
+    /// Number of first requests at which both counts are halved, so that older requests weigh less.
     const MOST: u32 = 4_096;
-    /// Under which a key is remembered that has come again.
+    /// Mixed into the hash of a key to remember that the key has returned.
     const MARK: u64 = 0x5bd1_e995_97f4_a7c1;
 
-    /// Returns whether the key is in the sample. The filter goes by the upper bits.
+    /// Returns whether the key is in the sample. The filter uses the upper bits of the hash
+    /// instead.
     fn counts(hash: u64) -> bool {
         hash.is_multiple_of(Returns::SAMPLE)
     }
@@ -175,32 +177,32 @@ impl Returns {
         }
     }
 
-    /// Returns whether more than two in five of the requests are for keys asked for before: less
-    /// than half, because the latest keys have had no time to return; and more than the 30% that
-    /// the papers found, of which most goes unused.
+    /// Returns whether more than two in five sampled keys are requested again. The bound is less
+    /// than half, because the latest keys have had no time to return, and more than the 30% of the
+    /// papers, where most stored objects go unused.
     fn are_usual(&self) -> bool {
         self.first >= Returns::LEAST && self.again > self.first / 5 * 2
     }
 }
 
-/// Bits of a Bloom filter's block: a cache line, so that a key costs one access to memory.
+/// Bits in a block of the Bloom filter: a cache line, so that a key costs one memory access.
 const BLOCK_BITS: usize = 512;
-/// Keys of a block when its filter is full: ten bits each.
+/// Keys per block in a full filter: ten bits each.
 const KEYS_PER_BLOCK: u64 = 51;
-/// Bits set for a key.
+/// Bits set per key.
 const PROBES: u32 = 6;
 
 type Block = [u64; BLOCK_BITS / 64];
 
-/// The keys that were seen lately: two Bloom filters. Keys enter the younger; when it has its
-/// number of them, the older one is emptied and becomes the younger. About one key in a hundred
-/// counts as seen though it was not.
+/// The recently seen keys, in two Bloom filters. Keys enter the younger one; when it is full, the
+/// older one is emptied and becomes the younger. About one unseen key in a hundred is reported as
+/// seen.
 struct SeenKeys {
     younger: Vec<Block>,
     older: Vec<Block>,
-    /// Keys in the younger.
+    /// Number of keys in the younger filter.
     entered: u64,
-    /// Keys that a filter takes.
+    /// Capacity of a filter, in keys.
     keys: u64,
 }
 
@@ -211,7 +213,7 @@ impl SeenKeys {
         SeenKeys { younger: empty.clone(), older: empty, entered: 0, keys: keys.max(1) }
     }
 
-    /// Returns whether the key was seen lately, and remembers it.
+    /// Remembers the key and returns whether it was seen recently.
     fn see(&mut self, hash: u64) -> bool {
         let at = self.block(hash);
         let mask = mask(hash);
@@ -229,7 +231,7 @@ impl SeenKeys {
         seen
     }
 
-    /// Returns whether the key was seen lately.
+    /// Returns whether the key was seen recently.
     fn contains(&self, hash: u64) -> bool {
         let at = self.block(hash);
         let mask = mask(hash);
@@ -245,9 +247,9 @@ impl SeenKeys {
     }
 }
 
-/// Returns the bits of a key in its block.
+/// Returns the bits of a key within its block.
 fn mask(hash: u64) -> Block {
-    // The block was chosen by the upper bits: the choice within it must not depend on them.
+    // The upper bits chose the block, so the choice within it must not depend on them.
     let mut choices = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32) ^ hash;
     let mut mask = [0; BLOCK_BITS / 64];
     for _ in 0..PROBES {
@@ -295,7 +297,7 @@ mod tests {
             let keys: Vec<u64> = (0..10_000).map(|_| random.u64(..)).collect();
             let wrongly = keys.iter().filter(|key| admission.admits(**key, true)).count();
             assert!(wrongly < 300, "{wrongly} of 10,000 first-timers admitted");
-            // As many keys later, every one is still known.
+            // After as many keys again, every key is still known.
             assert!(keys.iter().all(|key| admission.admits(*key, true)));
             assert!(!admission.admits_all() && admission.memory_bytes() < 26_000);
             let announced = Admission::bytes(AdmissionName::SecondHit, 10_000);
@@ -318,7 +320,7 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             for (share, usual) in [(0.2, false), (0.7, true)] {
                 let mut admission = Admission::new(AdmissionName::WhenFull, 100_000);
-                // While there is room; what comes again is found, more than once.
+                // First there is unused room. Returning keys are hit several times.
                 for _ in 0..10_000 {
                     let key = random.u64(..);
                     assert!(admission.admits(key, true));

@@ -1,8 +1,8 @@
-//! A cache that is only a policy and a capacity, for simulation.
+//! A cache that consists of a policy and a capacity only, for simulation.
 //!
-//! Its rules: an object larger than the cache, or than its policy takes, is a miss and not
-//! admitted; on a miss, objects are evicted until the new one fits; an object has the size that it
-//! had when it entered, and nothing else takes room.
+//! Rules: an object larger than the cache, or than its policy takes, is a miss and is not admitted.
+//! On a miss, objects are evicted until the new one fits. An object keeps the size that it had when
+//! it entered, and nothing else takes up capacity.
 
 use super::{Entry, Id, Policy};
 
@@ -11,28 +11,28 @@ use super::{Entry, Id, Policy};
 pub enum Unit {
     /// Bytes of objects.
     Bytes,
-    /// Objects, whatever their size.
+    /// Number of objects, whatever their size.
     Objects,
 }
 
-/// A simulated cache. Ids are the caller's, one per object of the trace, dense.
+/// A simulated cache. The caller assigns dense ids, one per object of the trace.
 pub struct PolicyCache<P> {
     policy: P,
     unit: Unit,
     capacity: u64,
     used: u64,
-    /// By id, of what is inside; empty when the unit is objects.
+    /// Sizes by id; empty if the unit is objects.
     sizes: Vec<u64>,
 }
 
 impl<P: Policy> PolicyCache<P> {
-    /// Returns an empty cache of `capacity` bytes or objects, managed by `policy`, which is empty
-    /// too.
+    /// Returns an empty cache of `capacity` bytes or objects, managed by `policy`, which must be
+    /// empty.
     pub fn new(policy: P, unit: Unit, capacity: u64) -> PolicyCache<P> {
         PolicyCache { policy, unit, capacity, used: 0, sizes: Vec::new() }
     }
 
-    /// Requests the object `id` of `bytes` bytes with this hash; returns whether it is a hit.
+    /// Requests the object `id` of `bytes` bytes with this hash. Returns whether it is a hit.
     #[inline]
     pub fn request(&mut self, id: Id, hash: u64, bytes: u64) -> bool {
         if self.policy.contains(id) {
@@ -49,14 +49,15 @@ impl<P: Policy> PolicyCache<P> {
         false
     }
 
-    /// Brings what is known of objects that are asked for next into the processor's cache. Nothing
-    /// else happens: their loads do not wait for one another, as those of the requests would.
+    /// Prefetches the policy's data on objects that will be requested next into the processor
+    /// cache. Has no other effect. Unlike the loads of the requests, these loads do not wait for
+    /// one another.
     #[inline]
     pub fn look_ahead(&self, ids: impl Iterator<Item = Id>) {
         std::hint::black_box(ids.filter(|id| self.policy.contains(*id)).count());
     }
 
-    /// Returns the number of bytes or objects inside.
+    /// Returns the number of bytes or objects in the cache.
     pub fn used(&self) -> u64 {
         self.used
     }
@@ -66,7 +67,7 @@ impl<P: Policy> PolicyCache<P> {
         &self.policy
     }
 
-    /// Returns the bytes of memory of the policy and of the cache's own column.
+    /// Returns the memory of the policy and of the cache's own column, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.policy.memory_bytes() + self.sizes.capacity() * size_of::<u64>()
     }

@@ -1,28 +1,28 @@
-//! `gdsf`, Greedy-Dual-Size-Frequency (Cherkasova 1998): evicts the object that costs least to be
-//! without.
+//! `gdsf`, Greedy-Dual-Size-Frequency (Cherkasova 1998): evicts the object whose absence costs
+//! least.
 //!
-//! An object's value is `L + count × cost / size`: its count is 1 when it enters and rises with
-//! each access. `L` is the value of the last evicted object: it overtakes objects that are not
-//! asked for any more. Values are set when an object enters and when it is asked for; among equal
-//! ones the one whose value is older goes first.
+//! An object's value is `L + count × cost / size`. Its count is 1 when it enters and rises with
+//! each access. `L` is the value of the last evicted object, so it overtakes objects that are no
+//! longer requested. Values are set when an object enters and when it is requested; of equal
+//! values, the oldest one goes first.
 
 use super::heap::{Heap, Rank};
 use super::{Cost, Entry, Id, Parameters, Policy};
 
-/// Greedy-Dual-Size-Frequency: 24 bytes per object inside and 20 per id.
+/// Greedy-Dual-Size-Frequency: 24 bytes per object in the cache and 20 per id.
 pub struct Gdsf {
     heap: Heap,
     notes: Vec<Note>,
     cost: Cost,
-    /// `L` of the formula.
+    /// `L` in the formula.
     floor: f64,
     turn: u64,
 }
 
-/// The note of an object: 16 bytes.
+/// State of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
-    /// Cost by size.
+    /// Cost divided by size.
     worth: f64,
     count: u32,
 }
@@ -77,7 +77,7 @@ impl Policy for Gdsf {
 
     #[inline]
     fn evict(&mut self, id: Id) {
-        // Not the least value when that one was spared; `L` never falls.
+        // The value is not the least if that object was spared; `L` never decreases.
         self.floor = self.floor.max(self.heap.rank(id).value);
         self.heap.remove(id);
     }

@@ -1,31 +1,32 @@
-//! A ghost queue: hashes of lately evicted objects, the oldest forgotten first.
+//! A ghost queue: hashes of recently evicted objects, the oldest forgotten first.
 //!
-//! It promises: the sizes of what it remembers sum up to its capacity at most, so that it is as
-//! long as the part of the cache that it shadows; and memory for twice as many ghosts as there are.
+//! Guarantees: the sizes of the remembered objects add up to at most the capacity, so the queue is
+//! as long as the part of the cache that it shadows; it takes memory for at most about twice as
+//! many ghosts as there are.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 
-/// Ghosts at most: with gaps, their numbers are still distinct.
+/// Maximum number of ghosts: even with gaps, their numbers stay distinct.
 const MOST: usize = 1 << 30;
-/// Gaps that are not worth closing.
+/// Number of gaps that are not worth closing.
 const SPARE: usize = 64;
 
 #[derive(Clone, Copy)]
 struct Ghost {
     hash: u64,
-    /// In the unit of the capacity, at least 1; 0 for a gap where one was taken out.
+    /// In the unit of the capacity, at least 1; 0 marks a gap left by a removed ghost.
     size: u64,
 }
 
-/// The queue. See the module.
+/// The ghost queue. See the module documentation.
 pub(super) struct Ghosts {
     capacity: u64,
     used: u64,
-    /// Oldest first, with gaps.
+    /// Ghosts, oldest first, with gaps.
     queue: VecDeque<Ghost>,
-    /// Number of the queue's first ghost, counted from the first ever, modulo 2^32.
+    /// Number of the queue's first entry, counted from the first one ever, modulo 2^32.
     first: u32,
     /// Numbers of the ghosts, by hash.
     numbers: HashTable<u32>,
@@ -37,7 +38,8 @@ impl Ghosts {
         Ghosts { capacity, used: 0, queue, first: 0, numbers }
     }
 
-    /// Remembers `hash` as the youngest. What is larger than the whole queue is forgotten at once.
+    /// Remembers `hash` as the youngest. An object larger than the whole queue is forgotten at
+    /// once.
     pub(super) fn remember(&mut self, hash: u64, size: u64) {
         let size = size.max(1);
         self.take(hash);
@@ -54,7 +56,7 @@ impl Ghosts {
         self.numbers.insert_unique(hash, number, |other| ghost(queue, first, *other).hash);
     }
 
-    /// Forgets `hash`; true when it was remembered.
+    /// Forgets `hash`. Returns whether it was remembered.
     #[inline]
     pub(super) fn take(&mut self, hash: u64) -> bool {
         let (queue, first) = (&self.queue, self.first);
@@ -69,7 +71,7 @@ impl Ghosts {
         true
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the memory it occupies, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.queue.capacity() * size_of::<Ghost>() + self.numbers.allocation_size()
     }
@@ -78,7 +80,7 @@ impl Ghosts {
         while let Some(ghost) = self.queue.pop_front() {
             let number = self.first;
             self.first = self.first.wrapping_add(1);
-            // Gaps have no size, and no number either.
+            // Gaps have neither a size nor a number.
             if ghost.size > 0 {
                 self.used -= ghost.size;
                 if let Ok(known) = self.numbers.find_entry(ghost.hash, |other| *other == number) {
@@ -89,8 +91,8 @@ impl Ghosts {
         }
     }
 
-    /// Numbers all ghosts anew, without gaps: as many steps as ghosts were removed since the last
-    /// time.
+    /// Renumbers all ghosts without gaps. Takes time proportional to the number of ghosts removed
+    /// since the last call.
     fn close_gaps(&mut self) {
         self.queue.retain(|ghost| ghost.size > 0);
         self.first = 0;
@@ -112,7 +114,7 @@ fn ghost(queue: &VecDeque<Ghost>, first: u32, number: u32) -> &Ghost {
 mod tests {
     use super::*;
 
-    /// Hashes as uniform as the real ones.
+    /// Returns a hash as uniform as real ones.
     fn hash(number: u64) -> u64 {
         (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }

@@ -2,17 +2,18 @@
 
 use super::{ID_MAX, Id};
 
-/// Children per place: four lie in about one cache line, and the heap is half as high as with two.
+/// Children per position: four lie in about one cache line, and the heap is half as high as with
+/// two.
 const CHILDREN: usize = 4;
-/// In the place of a position: the id is not inside.
+/// Stored instead of a position for an id that is not in the heap.
 const ABSENT: u32 = ID_MAX + 1;
 
-/// The order of the heap: the lower rank comes first.
+/// A key of the heap: the lower rank comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rank {
-    /// Finite.
+    /// A finite value.
     pub(super) value: f64,
-    /// Decides between equal values.
+    /// Breaks ties between equal values.
     pub(super) turn: u64,
 }
 
@@ -32,7 +33,7 @@ struct Member {
 /// The heap: 24 bytes per member and 4 per id.
 pub(super) struct Heap {
     members: Vec<Member>,
-    /// By id.
+    /// Positions by id.
     places: Vec<u32>,
 }
 
@@ -50,13 +51,13 @@ impl Heap {
         self.places.get(id as usize).is_some_and(|place| *place != ABSENT)
     }
 
-    /// Returns the rank of an id that is inside.
+    /// Returns the rank of an id that is in the heap.
     #[inline]
     pub(super) fn rank(&self, id: Id) -> Rank {
         self.members[self.places[id as usize] as usize].rank
     }
 
-    /// Puts in an id that is not inside.
+    /// Adds an id that is not in the heap.
     pub(super) fn push(&mut self, id: Id, rank: Rank) {
         assert!(!self.contains(id), "the id is in the heap already");
         let at = id as usize;
@@ -68,14 +69,14 @@ impl Heap {
         self.rise(self.members.len() - 1, Member { rank, id });
     }
 
-    /// Gives an id that is inside a rank that is not before its present one.
+    /// Changes the rank of an id in the heap to one that is not lower.
     #[inline]
     pub(super) fn postpone(&mut self, id: Id, rank: Rank) {
         let place = self.places[id as usize] as usize;
         self.sink(place, Member { rank, id });
     }
 
-    /// Takes out an id that is inside.
+    /// Removes an id from the heap.
     pub(super) fn remove(&mut self, id: Id) {
         assert!(self.contains(id), "the id is not in the heap");
         let place = self.places[id as usize] as usize;
@@ -95,7 +96,7 @@ impl Heap {
         if spared(first) { self.first_below(spared) } else { Some(first) }
     }
 
-    /// Looks at the heap in its order: whatever is next lies below something already seen.
+    /// Visits the heap in rank order: the next member is always a child of a visited one.
     fn first_below(&self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         let mut seen = vec![0];
         while !seen.is_empty() {
@@ -114,12 +115,12 @@ impl Heap {
         None
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the memory it occupies, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.members.capacity() * size_of::<Member>() + self.places.capacity() * size_of::<u32>()
     }
 
-    /// Puts `member` at `place` or above, where its order wants it.
+    /// Writes `member` at `place`, or above it where the heap order requires.
     #[inline]
     fn rise(&mut self, mut place: usize, member: Member) {
         while place > 0 {
@@ -133,7 +134,7 @@ impl Heap {
         self.set(place, member);
     }
 
-    /// Puts `member` at `place` or below.
+    /// Writes `member` at `place`, or below it where the heap order requires.
     #[inline]
     fn sink(&mut self, mut place: usize, member: Member) {
         loop {

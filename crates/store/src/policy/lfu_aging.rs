@@ -1,30 +1,30 @@
-//! `lfu-aging`: evicts the object that was asked for least often, and forgets with time (the
-//! replacement of UCFS, systems C9, for objects).
+//! `lfu-aging`: evicts the least frequently requested object, and lets counts age (the replacement
+//! of UCFS, systems C9, applied to objects).
 //!
-//! An object's count is 1 when it enters and rises by 1 with each access, to 65,535 at most. When
-//! the mean of all counts is above a bound, all are halved, rounding down. Among equal counts the
-//! object that has had it for longest goes first; a halving keeps the order of all objects.
+//! An object's count is 1 when it enters and rises by 1 with each access, to at most 65,535. When
+//! the mean of all counts exceeds a bound, all are halved, rounding down. Among equal counts, the
+//! object that has had its count for longest goes first. Halving keeps the order of all objects.
 //!
-//! There is a list for each count. A halving joins them two by two without looking at the objects:
-//! each notes its count and the number of halvings that there had been then.
+//! There is a list per count. Halving joins them in pairs without visiting the objects: each object
+//! stores its count and the number of halvings at the time the count was set.
 
 use super::links::{Links, List};
 use super::{Entry, Id, Parameters, Policy};
 
-/// The note of an object: eight bytes.
+/// State of an object: eight bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
-    /// Halvings before `count` was noted.
+    /// Number of halvings before `count` was set.
     halvings: u32,
     count: u16,
 }
 
-/// Least frequently used with aging: 16 bytes per id, 12 per count that occurs.
+/// Least frequently used with aging: 16 bytes per id, 12 per count up to the largest one.
 pub struct LfuAging {
     links: Links<Note>,
-    /// By count.
+    /// Lists by count.
     lists: Vec<List>,
-    /// No list before this one has anything.
+    /// All lists before this one are empty.
     least: usize,
     len: usize,
     sum: u64,
@@ -121,7 +121,7 @@ impl Policy for LfuAging {
 
     #[inline]
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
-        // As the mean is bounded, so is the way to the least count.
+        // The mean is bounded, and so is the distance to the least count.
         while self.lists.get(self.least).is_some_and(|list| list.len() == 0) {
             self.least += 1;
         }
@@ -132,7 +132,7 @@ impl Policy for LfuAging {
     #[inline]
     fn evict(&mut self, id: Id) {
         let count = self.count(id);
-        // The id's note is one of an id in a list: `unlink` panics otherwise.
+        // `count` requires an id that is in a list; `unlink` panics otherwise.
         self.links.unlink(&mut self.lists[count], id);
         self.len -= 1;
         self.sum -= count as u64;

@@ -1,14 +1,14 @@
-//! Doubly linked lists over ids: two 32-bit links per id, for any number of lists, with what the
-//! policy notes of each id beside them, so that an access touches one place in memory.
+//! Doubly linked lists over ids: two 32-bit links per id, for any number of lists. The policy's
+//! note for each id lies beside its links, so that an access touches one place in memory.
 //!
-//! Unlike the slab of the memory tier it assigns no ids: its user does. An id is in one list at
-//! most; the user knows which.
+//! Unlike the slab of the memory tier, this assigns no ids: the user does. An id is in at most one
+//! list, and the user knows which.
 
 use super::{ID_MAX, Id};
 
 /// No neighbour: the end of a list.
 const NONE: Id = u32::MAX;
-/// In the place of a link: the id is in no list.
+/// Stored instead of a link for an id that is in no list.
 const ABSENT: Id = ID_MAX + 1;
 
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ struct Node<T> {
     note: T,
 }
 
-/// The ends and the length of one list; the links are in [`Links`].
+/// The ends and the length of one list. The links are in [`Links`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct List {
     newest: Id,
@@ -35,7 +35,7 @@ impl List {
         some(self.oldest)
     }
 
-    /// Ids in the list.
+    /// Returns the number of ids in the list.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len as usize
@@ -76,7 +76,7 @@ impl<T: Copy + Default> Links<T> {
         self.0[id as usize].note = note;
     }
 
-    /// Puts an id that is in no list at the newest end of `list`.
+    /// Adds an id that is in no list at the newest end of `list`.
     #[inline]
     pub(super) fn push(&mut self, list: &mut List, id: Id, note: T) {
         assert!(!self.contains(id), "the id is in a list already");
@@ -90,7 +90,7 @@ impl<T: Copy + Default> Links<T> {
         self.link(list, id);
     }
 
-    /// Takes an id out of `list`, which it is in.
+    /// Removes an id from `list`, which contains it.
     #[inline]
     pub(super) fn unlink(&mut self, list: &mut List, id: Id) {
         self.part(list, id);
@@ -108,14 +108,14 @@ impl<T: Copy + Default> Links<T> {
         }
     }
 
-    /// Moves an id from the list that it is in to the newest end of another one.
+    /// Moves an id from the list that contains it to the newest end of another one.
     #[inline]
     pub(super) fn transfer(&mut self, from: &mut List, to: &mut List, id: Id) {
         self.part(from, id);
         self.link(to, id);
     }
 
-    /// Puts all of `newer` behind the newest end of `list`.
+    /// Appends all of `newer` to the newest end of `list`.
     pub(super) fn append(&mut self, list: &mut List, newer: List) {
         if newer.len == 0 {
             return;
@@ -141,7 +141,7 @@ impl<T: Copy + Default> Links<T> {
         std::iter::successors(from, |id| self.newer(*id))
     }
 
-    /// Returns the bytes of memory that they take.
+    /// Returns the memory they occupy, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<Node<T>>()
     }

@@ -16,7 +16,7 @@ pub enum PolicyName {
     Sieve,
     /// S3-FIFO (SOSP 2023).
     S3Fifo,
-    /// Least frequently used, counts halved from time to time.
+    /// Least frequently used, with counts halved from time to time.
     LfuAging,
     /// Greedy-Dual-Size-Frequency.
     Gdsf,
@@ -25,7 +25,7 @@ pub enum PolicyName {
 }
 
 impl PolicyName {
-    /// All of them, in the order in which they are documented.
+    /// All policies, in the order in which they are documented.
     pub const ALL: [PolicyName; 8] = [
         PolicyName::Lru,
         PolicyName::Fifo,
@@ -37,11 +37,11 @@ impl PolicyName {
         PolicyName::WTinyLfu,
     ];
 
-    /// Their names in the same order.
+    /// The names in the same order.
     pub const NAMES: &[&str] =
         &["lru", "fifo", "clock", "sieve", "s3-fifo", "lfu-aging", "gdsf", "w-tinylfu"];
 
-    /// Returns it as it is written everywhere.
+    /// Returns the name as it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             PolicyName::Lru => "lru",
@@ -62,7 +62,7 @@ impl fmt::Display for PolicyName {
     }
 }
 
-/// A name that no policy has.
+/// The error for a name that no policy has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy(pub String);
 

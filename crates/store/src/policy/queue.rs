@@ -1,26 +1,26 @@
-//! Policies that are one queue from old to young: `fifo`, `lru`, `clock`, `sieve`.
+//! Policies that consist of one queue from old to young: `fifo`, `lru`, `clock`, `sieve`.
 //!
-//! They differ in two things: the effect of a request for an object (none, its place, a mark), and,
-//! where there are marks, the place of an object that its mark has saved.
+//! They differ in the effect of a request for an object (none, a new position, or a mark) and,
+//! where there are marks, in the position of an object saved by its mark.
 
 use super::links::{Links, List};
 use super::{Entry, Id, Policy};
 
-/// `fifo`: gives up what has been inside for longest, asked for or not. For reference.
+/// `fifo`: evicts the object that entered first, requested or not. For reference.
 pub type Fifo = Queue<false>;
-/// `lru`: gives up what was not asked for the longest time. The papers' policy.
+/// `lru`: evicts the least recently requested object. The papers' policy.
 pub type Lru = Queue<true>;
 
 /// `clock`: first in, first out with a second chance. For reference.
 ///
-/// What was asked for since it entered, or since its last chance, goes to the young end once more
-/// instead of being given up. One bit is all that a hit changes.
+/// An object requested since it entered, or since its last chance, moves to the young end instead
+/// of being evicted. A hit changes a single bit.
 pub type Clock = MarkedQueue<false>;
-/// `sieve` (Zhang and others, NSDI 2024): a queue that a hand goes through from old to young.
+/// `sieve` (Zhang and others, NSDI 2024): a queue that a hand traverses from old to young.
 ///
-/// The hand takes the mark from what was asked for and gives up the first that has none. Unlike in
-/// `clock`, what survives stays where it is: new objects are looked at before it, so that what is
-/// asked for once leaves quickly.
+/// The hand clears the marks of requested objects and evicts the first one without a mark. Unlike
+/// in `clock`, a surviving object keeps its position: new objects are visited before it, so objects
+/// that are requested once leave quickly.
 pub type Sieve = MarkedQueue<true>;
 
 /// One list, eight bytes per id. `RENEWS`: a request moves the object to the young end.
@@ -30,7 +30,7 @@ pub struct Queue<const RENEWS: bool> {
 }
 
 impl<const RENEWS: bool> Queue<RENEWS> {
-    /// Returns an empty one.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         Queue { links: Links::new(), list: List::EMPTY }
     }
@@ -83,18 +83,18 @@ impl<const RENEWS: bool> Policy for Queue<RENEWS> {
     }
 }
 
-/// One list, a mark and a hand: twelve bytes per id. `STAYS`: an object that its mark has saved
-/// keeps its place; else it moves to the young end.
+/// One list, a mark and a hand: twelve bytes per id. `STAYS`: an object saved by its mark keeps its
+/// position; otherwise it moves to the young end.
 pub struct MarkedQueue<const STAYS: bool> {
-    /// Noted: whether it was asked for since the hand came by.
+    /// The note is the mark: whether the object was requested since the hand passed.
     links: Links<bool>,
     list: List,
-    /// Next position of the hand; `None`: the oldest object.
+    /// Next position of the hand; `None` for the oldest object.
     hand: Option<Id>,
 }
 
 impl<const STAYS: bool> MarkedQueue<STAYS> {
-    /// Returns an empty one.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         MarkedQueue { links: Links::new(), list: List::EMPTY, hand: None }
     }
@@ -126,7 +126,7 @@ impl<const STAYS: bool> Policy for MarkedQueue<STAYS> {
 
     #[inline]
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
-        // Twice round at most: the first time takes every mark away.
+        // At most two rounds: the first one clears every mark.
         for _ in 0..=2 * self.list.len() {
             let id = self.hand.or(self.list.oldest())?;
             if !spared(id) {

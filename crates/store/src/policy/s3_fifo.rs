@@ -1,24 +1,24 @@
-//! `s3-fifo` (Yang and others, SOSP 2023): three queues, first in, first out.
+//! `s3-fifo` (Yang and others, SOSP 2023): three first-in, first-out queues.
 //!
-//! New objects enter a small queue, a tenth of the cache. Objects that were asked for often enough
-//! there move on into the main queue, the others are evicted and remembered in a ghost queue as
-//! long as the main one. An object that returns while it is remembered enters the main queue at
-//! once. There an object goes round once more for each time that it was asked for, at most three.
+//! New objects enter a small queue, a tenth of the cache. Objects requested often enough there move
+//! to the main queue; the others are evicted and remembered in a ghost queue as long as the main
+//! one. An object that returns while it is remembered enters the main queue at once. In the main
+//! queue an object goes round once more for each request, at most three times.
 //!
-//! An object larger than the small queue is not taken.
+//! An object larger than the small queue is not admitted.
 
 use super::ghosts::Ghosts;
 use super::links::{Links, List};
 use super::{Entry, Id, Parameters, Policy};
 
-/// Largest count of requests for an object.
+/// Largest request count of an object.
 const MOST_ASKED: u8 = 3;
 
-/// The note of an object: 16 bytes.
+/// State of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
     hash: u64,
-    /// The size, shifted by 8; in the main queue, 0x80; how often it was asked for.
+    /// The size, shifted left by 8; 0x80 if in the main queue; the number of requests.
     packed: u64,
 }
 
@@ -46,7 +46,7 @@ impl Note {
     }
 }
 
-/// Small, main and ghost queue: 24 bytes per id, and some 25 per ghost.
+/// Small, main and ghost queue: 24 bytes per id, and about 25 per ghost.
 pub struct S3Fifo {
     links: Links<Note>,
     small: List,
@@ -55,7 +55,7 @@ pub struct S3Fifo {
     small_share: u64,
     main_used: u64,
     main_share: u64,
-    /// Number of requests for an object in the small queue that moves it on into the main one.
+    /// Number of requests that moves an object from the small queue to the main one.
     threshold: u8,
     ghosts: Ghosts,
 }
@@ -82,8 +82,8 @@ impl S3Fifo {
         self.links.from(list.oldest()).find(|id| !spared(*id))
     }
 
-    /// Returns the first object of the small queue that was not asked for often enough; those
-    /// before it move on.
+    /// Returns the first object of the small queue that was not requested often enough. Moves those
+    /// before it to the main queue.
     fn small_victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         while let Some(id) = self.oldest(self.small, &spared) {
             let note = self.links.note(id);
@@ -98,7 +98,7 @@ impl S3Fifo {
         None
     }
 
-    /// Returns the first object of the main queue that was not asked for; those before it go round.
+    /// Returns the first object of the main queue without requests. Those before it go round again.
     fn main_victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         while let Some(id) = self.oldest(self.main, &spared) {
             let note = self.links.note(id);

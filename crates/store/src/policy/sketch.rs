@@ -1,35 +1,36 @@
-//! A count-min sketch with counters of four bits: an estimate of how often a hash was seen lately.
+//! A count-min sketch with counters of four bits: estimates how often a hash was seen recently.
 //!
-//! A hash has four counters in one block of 64 bytes, so that an estimate costs one access to
-//! memory; the least of them is the answer, and only those equal to it are raised. When as many
-//! hashes were added as make a sample, all counters are halved (TinyLFU's reset), so that the past
-//! fades. The sketch grows with the number of objects: a twin of the old counters is put behind
-//! them, which keeps every answer.
+//! A hash has four counters in one block of 64 bytes, so that an estimate costs one memory access.
+//! The estimate is the least of them, and only counters equal to it are incremented. After a sample
+//! of hashes, all counters are halved (TinyLFU's reset), so that old counts fade. The sketch grows
+//! with the number of objects: a copy of the old counters is appended to them, which keeps every
+//! estimate.
 //!
-//! It promises: an answer is never too low between two halvings, but for counters that are full.
+//! Guarantees: between two halvings an estimate is never too low, except when the counters are
+//! full.
 
-/// Words of a block: 64 bytes.
+/// Words per block: 64 bytes.
 const WORDS: usize = 8;
-/// Counters of a hash; each has its own pair of words.
+/// Counters per hash; each has its own pair of words.
 const ROWS: usize = 4;
-/// Bits of a counter.
+/// Bits per counter.
 const BITS: u32 = 4;
-/// The fullest counter.
+/// Largest value of a counter.
 const MOST: u64 = (1 << BITS) - 1;
-/// Keeps the bits of halved counters apart.
+/// Mask that keeps halved counters separate.
 const HALF: u64 = 0x7777_7777_7777_7777;
-/// Objects that a block stands for: each has 16 counters of its 128.
+/// Objects per block: each has 16 of its 128 counters.
 const OBJECTS_PER_BLOCK: usize = 8;
-/// Hashes of the smallest sample.
+/// Hashes in the smallest sample.
 const LEAST_SAMPLE: usize = 1 << 14;
 
-/// The sketch. See the module.
+/// The sketch. See the module documentation.
 pub(super) struct Sketch {
-    /// A power of two of them.
+    /// Blocks; their number is a power of two.
     blocks: Vec<[u64; WORDS]>,
-    /// Hashes added since the last halving.
+    /// Hashes added since the last halving; a halving halves this number too.
     added: usize,
-    /// Objects that it was made to fit.
+    /// Number of objects that the sketch has to fit.
     objects: usize,
     /// Hashes per object in a sample.
     sample: usize,
@@ -46,7 +47,7 @@ impl Sketch {
         }
     }
 
-    /// Makes sure that it is large enough for so many objects.
+    /// Grows the sketch if it is too small for `objects` objects.
     #[inline]
     pub(super) fn fit(&mut self, objects: usize) {
         self.objects = self.objects.max(objects);
@@ -73,7 +74,7 @@ impl Sketch {
         }
     }
 
-    /// Returns an estimate of how often the hash was added lately, at most 15.
+    /// Returns an estimate of how often the hash was added recently, at most 15.
     #[inline]
     pub(super) fn estimate(&self, hash: u64) -> u64 {
         let block = &self.blocks[self.block(hash)];
@@ -84,7 +85,7 @@ impl Sketch {
         (0..ROWS).map(counter).fold(MOST, u64::min)
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the memory it occupies, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<[u64; WORDS]>()
     }
@@ -102,7 +103,7 @@ impl Sketch {
     }
 }
 
-/// Returns word and shift of a hash's counter in a row: 32 counters to choose from.
+/// Returns the word and shift of a hash's counter in a row, chosen among 32 counters.
 #[inline]
 fn place(hash: u64, row: usize) -> (usize, u32) {
     let choice = (hash >> (5 * row)) as u32 & 31;

@@ -1,4 +1,4 @@
-//! The promises of all policies, and brute-force models of those that have a simple one.
+//! Tests of the guarantees of all policies, and brute-force models of the simple ones.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ fn hash(id: Id) -> u64 {
     (u64::from(id) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Carries out random insertions, accesses, removals and evictions. `act` is called for each; for
-/// an eviction it chooses among the ids that are inside and not spared (ids below the number), and
-/// returns it.
+/// Performs random insertions, accesses, removals and evictions. `act` is called for each of them.
+/// For an eviction it chooses an id that is in the cache and not spared (ids below the number are)
+/// and returns it.
 fn drive(seed: u64, steps: usize, mut act: impl FnMut(&Step, &BTreeMap<Id, u64>) -> Option<Id>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut inside = BTreeMap::new();
@@ -24,7 +24,7 @@ fn drive(seed: u64, steps: usize, mut act: impl FnMut(&Step, &BTreeMap<Id, u64>)
             0 => Step::Evict { spared: random.u32(..4) },
             1 if inside.contains_key(&id) => Step::Remove(id),
             2..=4 if !inside.contains_key(&id) => Step::Insert(id, size),
-            // Also for ids that are not inside.
+            // Also for ids that are not in the cache.
             _ => Step::Touch(id),
         };
         let evicted = act(&step, &inside);
@@ -78,7 +78,7 @@ fn every_policy_keeps_what_all_promise() {
                     assert_eq!(apply(&mut twin, step), evicted, "{name} repeats itself");
                     evicted
                 });
-                // Everything can be given up in the end.
+                // Everything can be evicted in the end.
                 while let Some(victim) = policy.victim(|_| false) {
                     policy.evict(victim);
                 }
@@ -89,19 +89,19 @@ fn every_policy_keeps_what_all_promise() {
     }
 }
 
-/// A model's facts of an object.
+/// A model's data on an object.
 #[derive(Clone, Copy, Default)]
 struct Known {
     count: u64,
     size: u64,
-    /// Turn of its insertion, of its last access, and of its present count.
+    /// Turns of the insertion, of the last access, and of the current count.
     entered: u64,
     used: u64,
     counted: u64,
     value: f64,
 }
 
-/// Compares a policy with the victim that `least` picks out of everything that is known.
+/// Compares a policy with the victim that `least` selects from the complete data.
 fn compare(
     name: PolicyName,
     parameters: &Parameters,
@@ -142,11 +142,11 @@ fn compare(
     }
 }
 
-/// An access, the first one included.
+/// An access, including the first one.
 fn ask(known: &mut Known, turn: u64, floor: f64) {
     known.count += 1;
     (known.used, known.counted) = (turn, turn);
-    // Rounded as the policy does: equal values are told apart by their turns.
+    // Rounded as in the policy: equal values are distinguished by their turns.
     let worth = 1.0 / known.size.max(1) as f64;
     known.value = floor + known.count as f64 * worth;
 }
@@ -167,7 +167,7 @@ fn lfu_with_aging_agrees_with_a_model() {
             if sum <= u64::from(bound) * model.len() as u64 {
                 return;
             }
-            // The order of all objects stays as it was.
+            // The order of all objects does not change.
             let mut order: Vec<_> = model.iter_mut().map(|(_, known)| known).collect();
             order.sort_by_key(|known| (known.count, known.counted));
             for (rank, known) in (0..).zip(order) {
@@ -203,14 +203,14 @@ fn gdsf_can_weigh_traffic() {
     };
     assert_eq!(victim(Cost::One), Some(0), "much room for one hit");
     assert_eq!(victim(Cost::Packets), Some(0), "seldom asked for");
-    // Asked for as often, the large one saves more traffic per byte of room than it costs.
+    // Requested equally often, the large object saves more traffic per byte of capacity.
     let value = |cost: Cost, size: u64| cost.of(size) / size as f64;
     assert!(value(Cost::One, 100_000) < 0.03 * value(Cost::One, 2_000));
     assert!(value(Cost::Packets, 100_000) > 0.6 * value(Cost::Packets, 2_000));
     assert_eq!(value(Cost::Root, 10_000), 0.5 * value(Cost::Root, 2_500));
 }
 
-/// Asks for objects of size 1 in a cache of ten, and answers which are inside at the end.
+/// Requests objects of size 1 in a cache of ten and returns those in the cache at the end.
 fn inside(name: PolicyName, requests: &[Id]) -> Vec<Id> {
     let policy = AnyPolicy::new(name, &Parameters::new(10));
     let mut cache = PolicyCache::new(policy, Unit::Objects, 10);
@@ -222,7 +222,7 @@ fn inside(name: PolicyName, requests: &[Id]) -> Vec<Id> {
 
 #[test]
 fn one_timers_do_not_displace_what_was_asked_for_twice() {
-    // Objects 0 to 4 twice, then 45 that are asked for once.
+    // Objects 0 to 4 twice, then 45 objects that are requested once.
     let requests: Vec<Id> = (0..5).chain(0..5).chain(50..95).collect();
     let kept = |name| inside(name, &requests).into_iter().filter(|id| *id < 5).count();
     for name in [PolicyName::LfuAging, PolicyName::WTinyLfu] {
@@ -240,7 +240,7 @@ fn s3_fifo_remembers_what_it_gave_up() {
     policy.insert(1, entry(1));
     policy.insert(0, entry(0));
     assert_eq!(policy.victim(|_| false), Some(1), "what came back is in the main queue");
-    // What was removed is not remembered.
+    // A removed object is not remembered.
     policy.remove(1);
     policy.insert(1, entry(1));
     assert_eq!(policy.victim(|_| false), Some(1));

@@ -1,15 +1,15 @@
-//! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part that an
-//! object enters only when it was asked for more often than the object that it displaces.
+//! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part. An object
+//! enters the main part only if it was requested more often than the object it displaces.
 //!
 //! The window, a hundredth of the cache, is LRU. When room is needed, the oldest object of the
-//! window meets the next victim of the main part: a sketch of the accesses, those of objects that
-//! are not inside too, decides which of the two goes. The main part is a segmented LRU: an object
-//! that was asked for again while on probation is protected, four fifths of the part at most; one
-//! that is protected no more is on probation again. An excess on probation then goes without a
-//! contest.
+//! window competes with the next victim of the main part. A sketch of the accesses, which includes
+//! those to objects that have left, decides which of the two is evicted. The main part is a
+//! segmented LRU. An object that is requested again while on probation becomes protected; at most
+//! four fifths of the part are. An object that loses protection is on probation again. An excess on
+//! probation is then evicted without a contest.
 //!
-//! An object larger than the window is not taken. The sketch fades after twelve accesses per object
-//! inside, but not before 16,384.
+//! An object larger than the window is not admitted. The sketch is halved after twelve accesses per
+//! object in the cache, but not before 16,384 accesses.
 
 use super::links::{Links, List};
 use super::sketch::Sketch;
@@ -19,14 +19,14 @@ use super::{Entry, Id, Parameters, Policy, percent};
 const WINDOW: usize = 0;
 const PROBATION: usize = 1;
 const PROTECTED: usize = 2;
-/// Accesses per object inside after which the sketch is halved.
+/// Accesses per object in the cache after which the sketch is halved.
 const SAMPLE: usize = 12;
 
-/// The note of an object: 16 bytes.
+/// State of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
     hash: u64,
-    /// The size, shifted by 8, and the number of its part.
+    /// The size, shifted left by 8, and the number of the part.
     packed: u64,
 }
 
@@ -54,7 +54,7 @@ struct Part {
     used: u64,
 }
 
-/// Window, probation and protected part and the sketch: 24 bytes per id, and 4 to 8 per object.
+/// Window, probation, protected part and sketch: 24 bytes per id, and 4 to 8 per object.
 pub struct WTinyLfu {
     links: Links<Note>,
     parts: [Part; 3],
@@ -94,8 +94,9 @@ impl WTinyLfu {
         self.links.set_note(id, Note::new(note.hash, note.size(), to));
     }
 
-    /// Moves the oldest object of the window on if the main part has room: to the protected part if
-    /// only that has room for it, else to probation. Returns false when the main part has none.
+    /// Moves the oldest object of the window into the main part if that has room: to the protected
+    /// part if only that has room for it, else to probation. Returns false if the main part has no
+    /// room.
     #[inline]
     fn move_on(&mut self) -> bool {
         let Some(oldest) = self.parts[WINDOW].list.oldest() else { return false };

@@ -1,82 +1,84 @@
-//! Which labels what is stored may bear, so that a purge of a label that nothing bears takes no
-//! room among the purges in force: however many of those there are, what was purged before keeps
-//! its own entry, and nothing else is lost.
+//! Filters of the labels that stored objects may bear. A purge of a label that no object bears
+//! takes no entry in the table of purges in force. However many such purges arrive, earlier purges
+//! keep their own entries and nothing else is lost.
 //!
-//! The labels of every record that is placed, and of what lives in memory alone, are added to a
-//! Bloom filter. Filters cannot forget, so there are several, the *eras*: one after another takes
-//! labels in until it is full, and one is emptied and used again when no place is left whose labels
-//! are in it. A place is a cluster, or a record in a space of slots. An era of which few clusters
-//! are left is emptied by reading those again, into the present one.
+//! The labels of every record that is placed, and of objects that live in memory only, are added to
+//! a Bloom filter. Filters cannot forget, so there are several, called *eras*. One after another
+//! accepts labels until it is full. An era is emptied and reused when no place is left whose labels
+//! are in it. A place is a cluster, or a record in a space of slots. An era with few clusters left
+//! is emptied by reading those again into the current one.
 //!
 //! An orderly stop saves the filters ([`crate::format::label_filters_dump`]). After a crash the
-//! recovery scan fills them again: from the summaries of clusters, which name the labels of what is
-//! in them, or from the heads of the records in slots. What is told in neither way is *unknown*
-//! until its clusters have been read, and as long as anything is, every label counts as borne. That
-//! is what makes a `no` certain whatever happened before; and it follows the labels as they are
-//! read today, for what was read in another way is not believed. A `no` is never wrong; a `yes` may
-//! be, and costs an entry among the purges.
+//! recovery scan refills them: from the summaries of clusters, which list the labels of their
+//! objects, or from the heads of the records in slots. Labels found in neither way are *unknown*
+//! until their clusters have been read, and while any are unknown, every label counts as borne.
+//! This makes a `no` certain after any history. Filters follow the current rules for reading
+//! labels: those built by other rules are rejected. A `no` is never wrong; a `yes` may be, and
+//! costs an entry in the table of purges.
 
 use crate::base::limits::ClusterId;
 use crate::base::wire::{Decoder, Encoder};
 
-/// Eras.
+/// Number of eras.
 pub(crate) const ERAS: usize = 8;
-/// Bits of a label in its era.
+/// Bits per label in its era.
 const PROBES: u32 = 6;
-/// Bits of an era for each label that it takes: some 4 in a thousand of the labels that are not in
-/// it seem to be when it is full.
+/// Bits of an era per label that it accepts. When it is full, about 4 in a thousand labels that are
+/// not in it seem to be.
 const BITS_PER_LABEL: u64 = 12;
-/// Bytes for each object that a cache is expected to hold: for two labels and two beginnings of its
-/// own, and more.
+/// Bytes per object that the cache is expected to hold: enough for its two labels, two beginnings
+/// and more.
 const BYTES_PER_OBJECT: u64 = 8;
-/// Bytes of all eras at least, where memory allows.
+/// Minimum size of all eras together, in bytes, where memory allows.
 const BYTES_MIN: u64 = 64 << 10;
-/// Bytes of all eras at most.
+/// Maximum size of all eras together, in bytes.
 const BYTES_MAX: u64 = 1 << 30;
-/// An era is emptied by reading its clusters again when those are one in so many of all.
+/// An era's clusters are read again if they are at most one in this many of all clusters.
 const FEW: u32 = 16;
 
-/// Where the labels of a cluster are: in no era, because there are none.
+/// Era of a cluster that has no labels and so is in no era.
 const NOWHERE: u8 = u8::MAX;
-/// They have not been read since the cache was opened.
+/// Era of a cluster whose labels have not been read since the cache was opened.
 const UNKNOWN: u8 = u8::MAX - 1;
 
-/// See the module.
+/// The label filters. See the module documentation.
 pub(crate) struct LabelFilters {
     eras: [Vec<u64>; ERAS],
-    /// Words of an era.
+    /// Words per era.
     words: usize,
     current: u8,
-    /// Labels that the current era has taken in and did not seem to have.
+    /// Number of labels added to the current era that it did not seem to contain.
     added: u64,
-    /// It is to be followed by another when it has taken in so many.
+    /// Value of `added` from which the next era is due.
     turn_at: u64,
-    /// By cluster: its era, or one of the above. Empty in a space of slots.
+    /// Era by cluster, or one of the constants above. Empty in a space of slots.
     of_cluster: Vec<u8>,
-    /// Nothing is known of records with a lower sequence number.
+    /// Labels of records with a lower sequence number are unknown.
     first: u64,
-    /// In a space of slots: the eras of the records from a sequence number on, ascending. Of
-    /// several with one number a record may be in any.
+    /// In a space of slots: the eras of records from a sequence number on, ascending. If several
+    /// eras have the same number, a record may be in any of them.
     since: Vec<(u64, u8)>,
-    /// The eras that what a scan of slots has found so far is in.
+    /// The eras that hold the records found so far by a scan of slots.
     scanned: Vec<u8>,
-    /// Places whose labels are not known; never too few.
+    /// Number of places whose labels are unknown; never too low.
     unknown: u32,
-    /// The next cluster of those that are being read again.
+    /// The next cluster to examine, while clusters are being read again.
     cursor: Option<ClusterId>,
-    /// The era that those leave.
+    /// The era being emptied by reading its clusters again.
     leaving: Option<u8>,
 }
 
 impl LabelFilters {
-    /// Bytes for a cache of `objects` objects with `memory` bytes of memory.
+    /// Returns the size of the filters for a cache of `objects` objects with `memory` bytes of
+    /// memory, in bytes.
     pub(crate) fn bytes_for(objects: u64, memory: u64) -> u64 {
         let wanted = objects.saturating_mul(BYTES_PER_OBJECT).clamp(BYTES_MIN, BYTES_MAX);
         wanted.min(memory / 16).max(4096)
     }
 
-    /// Filters of `bytes` bytes together, for so many clusters, or for slots. Nothing is known of
-    /// any of them, nor of a record with a lower sequence number than `first`.
+    /// Returns filters of `bytes` bytes in all, for `clusters` clusters or, if that is 0, for
+    /// slots. Initially the labels of all clusters, and of records with a sequence number below
+    /// `first`, are unknown.
     pub(crate) fn new(bytes: u64, clusters: u32, first: u64) -> LabelFilters {
         let words = (bytes / 8 / ERAS as u64).max(8) as usize;
         let mut label_filters = LabelFilters {
@@ -97,22 +99,22 @@ impl LabelFilters {
         label_filters
     }
 
-    /// Whether something may bear the label of this digest.
+    /// Returns whether an object may bear the label with this digest.
     pub(crate) fn may_be_borne(&self, label: u64) -> bool {
         self.unknown > 0 || self.eras.iter().any(|era| !era.is_empty() && contains(era, label))
     }
 
-    /// Places whose labels are not known.
+    /// Returns the number of places whose labels are unknown.
     pub(crate) fn unknown(&self) -> u32 {
         self.unknown
     }
 
-    /// Something in memory bears the label.
+    /// Adds a label that an object in memory bears.
     pub(crate) fn add(&mut self, label: u64) {
         self.added += u64::from(insert(&mut self.eras[usize::from(self.current)], label));
     }
 
-    /// A record in `cluster`, or in slots, bears the label.
+    /// Adds a label that a record in `cluster`, or in slots, bears.
     pub(crate) fn add_at(&mut self, cluster: Option<ClusterId>, label: u64) {
         let of_cluster = cluster.and_then(|cluster| self.of_cluster.get(cluster as usize));
         match of_cluster.copied().filter(|era| usize::from(*era) < ERAS) {
@@ -121,27 +123,28 @@ impl LabelFilters {
         }
     }
 
-    /// `cluster` is empty, and takes records from now on.
+    /// Records that `cluster` was empty and accepts records from now on.
     pub(crate) fn opened(&mut self, cluster: ClusterId) {
         let era = &mut self.of_cluster[cluster as usize];
         self.unknown -= u32::from(*era == UNKNOWN).min(self.unknown);
         *era = self.current;
     }
 
-    /// The cluster's labels were read: they are these, besides those that it is known for.
+    /// Adds the labels read from the cluster; those that it was known for stay.
     pub(crate) fn learnt(&mut self, cluster: ClusterId, labels: &[u64]) {
         labels.iter().for_each(|label| self.add(*label));
         self.opened(cluster);
     }
 
-    /// Begins to read when few of the clusters in use are unknown.
+    /// Starts reading if few of the clusters in use are unknown.
     pub(crate) fn read_few(&mut self, in_use: u32) {
         if self.unknown <= in_use / FEW {
             self.read_unknown();
         }
     }
 
-    /// A scan of slots found a record with these labels. Nothing is placed until it has ended.
+    /// Adds the labels of a record found by a scan of slots. No record is placed until the scan
+    /// ends.
     pub(crate) fn scanned(&mut self, labels: &[u64]) {
         if self.rotation_due() {
             match self.eras.iter().position(Vec::is_empty) {
@@ -155,7 +158,7 @@ impl LabelFilters {
         labels.iter().for_each(|label| self.add(*label));
     }
 
-    /// The scan has found all records that live; others are placed from now on, the first with this
+    /// Ends the scan: all live records have been found. Records placed from now on have this
     /// sequence number or a higher one.
     pub(crate) fn all_scanned(&mut self, sequence: u64) {
         let scanned = std::mem::take(&mut self.scanned);
@@ -165,7 +168,7 @@ impl LabelFilters {
         self.turn_at = self.turn_at.min(self.full());
     }
 
-    /// Labels that the present era takes.
+    /// Returns the number of labels that the current era accepts.
     fn full(&self) -> u64 {
         self.eras[usize::from(self.current)].len() as u64 * 64 / BITS_PER_LABEL
     }
@@ -178,7 +181,7 @@ impl LabelFilters {
         self.turn_at = self.full();
     }
 
-    /// Counts again, of all clusters, how many of those in use are unknown.
+    /// Recounts the clusters in use whose labels are unknown.
     pub(crate) fn recount_clusters(&mut self, in_use: impl Fn(ClusterId) -> bool) {
         self.unknown = 0;
         for (cluster, era) in (0..).zip(&mut self.of_cluster) {
@@ -189,24 +192,25 @@ impl LabelFilters {
         }
     }
 
-    /// The same for slots, the lowest sequence number of whose records is `oldest`; `None`: it is
-    /// not known.
+    /// Does the same for slots. `oldest` is the lowest sequence number of their records; `None` if
+    /// it is not known.
     pub(crate) fn recount_slots(&mut self, oldest: Option<u64>) {
         self.unknown = u32::from(oldest.is_none_or(|oldest| oldest < self.first));
     }
 
-    /// Whether another era is to begin.
+    /// Returns whether the next era is due.
     pub(crate) fn rotation_due(&self) -> bool {
         self.added >= self.turn_at
     }
 
-    /// The era of a cluster.
+    /// Returns the era of a cluster.
     pub(crate) fn era_of_cluster(&self, cluster: ClusterId) -> Option<usize> {
         let era = usize::from(*self.of_cluster.get(cluster as usize)?);
         (era < ERAS).then_some(era)
     }
 
-    /// The eras of which one has the labels of a record in slots with this sequence number.
+    /// Returns the eras one of which has the labels of the record in slots with this sequence
+    /// number.
     pub(crate) fn eras_of_record(&self, sequence: u64) -> impl Iterator<Item = usize> {
         let behind = self.since.partition_point(|(from, _)| *from <= sequence);
         let newest = self.since[..behind].last().map(|(from, _)| *from);
@@ -214,10 +218,10 @@ impl LabelFilters {
         alike.take_while(move |(from, _)| Some(*from) == newest).map(|(_, era)| usize::from(*era))
     }
 
-    /// Begins another era, with the record of this sequence number, when there is one in which none
-    /// of the places is that there are: `places` by era. True when it has begun: what lives in
-    /// memory alone must be added to it. Otherwise the current one goes on, and clusters are read
-    /// again if that helps.
+    /// Starts another era, from the record with this sequence number on, if there is an era without
+    /// places; `places` is the number of places by era. Returns true if it started: the caller must
+    /// then add the labels of the objects that live in memory only. Otherwise the current era
+    /// continues, and clusters are read again if that helps.
     pub(crate) fn turn(&mut self, places: &[u32; ERAS], sequence: u64) -> bool {
         let others = (0..ERAS as u8).filter(|era| *era != self.current);
         let Some(fewest) = others.min_by_key(|era| places[usize::from(*era)]) else { return false };
@@ -234,7 +238,7 @@ impl LabelFilters {
         if self.leaving == Some(fewest) {
             self.leaving = None;
         }
-        // Its clusters are not in use: what is opened again gets another.
+        // Its clusters are not in use; a reopened cluster gets another era.
         self.of_cluster.iter_mut().filter(|era| **era == fewest).for_each(|era| *era = NOWHERE);
         self.since.retain(|(_, era)| *era != fewest);
         self.since.push((sequence, fewest));
@@ -242,19 +246,20 @@ impl LabelFilters {
         true
     }
 
-    /// Begins to read what is unknown, unless that is under way.
+    /// Starts reading the unknown clusters, unless reading is under way.
     pub(crate) fn read_unknown(&mut self) {
         if self.unknown > 0 && !self.of_cluster.is_empty() {
             self.cursor.get_or_insert(0);
         }
     }
 
-    /// Whether clusters are to be read.
+    /// Returns whether clusters are to be read.
     pub(crate) fn reading(&self) -> bool {
         self.cursor.is_some()
     }
 
-    /// The next cluster to read, of those that `readable` admits; `None`: that was the last.
+    /// Returns the next cluster to read, among those that `readable` accepts; `None` after the last
+    /// one.
     pub(crate) fn next_to_read(&mut self, readable: impl Fn(ClusterId) -> bool) -> Option<u32> {
         let from = self.cursor?;
         let wanted = |era: u8| era == UNKNOWN || Some(era) == self.leaving;
@@ -269,9 +274,9 @@ impl LabelFilters {
     }
 }
 
-/// What a dump says of the filters beside their bits.
+/// The dump of the filters, without their bits.
 impl LabelFilters {
-    /// Appends it.
+    /// Appends the dump to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut out = Encoder(out);
         out.u8(self.current).u64(self.added).u64(self.first);
@@ -285,8 +290,8 @@ impl LabelFilters {
         }
     }
 
-    /// Filters without their bits, of `bytes` bytes together at most, for so many clusters, or for
-    /// slots. `None` when that is not what [`LabelFilters::encode`] said.
+    /// Returns filters without their bits, of at most `bytes` bytes in all, for `clusters` clusters
+    /// or, if that is 0, for slots. Returns `None` if [`LabelFilters::encode`] did not write this.
     pub(crate) fn decode(
         from: &mut Decoder<'_>,
         bytes: u64,
@@ -321,18 +326,18 @@ impl LabelFilters {
         Some(label_filters)
     }
 
-    /// The words of each era.
+    /// Returns the words of each era.
     pub(crate) fn eras(&self) -> &[Vec<u64>; ERAS] {
         &self.eras
     }
 
-    /// The words of each era, to be filled.
+    /// Returns the words of each era, to be filled.
     pub(crate) fn eras_mut(&mut self) -> &mut [Vec<u64>; ERAS] {
         &mut self.eras
     }
 }
 
-/// The words and masks of a label in an era of so many words.
+/// Returns the words and masks of a label in an era of `words` words.
 fn probes(words: usize, label: u64) -> impl Iterator<Item = (usize, u64)> {
     let (first, step) = (label as u32, (label >> 32) as u32 | 1);
     let bits = words as u64 * 64;
@@ -347,7 +352,7 @@ fn contains(era: &[u64], label: u64) -> bool {
     probes(era.len(), label).all(|(word, mask)| era[word] & mask != 0)
 }
 
-/// True when it did not seem to be there.
+/// Inserts a label. Returns whether the era did not seem to contain it.
 fn insert(era: &mut [u64], label: u64) -> bool {
     let mut new = false;
     for (word, mask) in probes(era.len(), label) {

@@ -1,14 +1,13 @@
-//! The purges in force: for each label, prefix or everything, when it was last purged.
+//! The purges in force: for each label, each prefix and for everything, the time of the last purge.
 //!
-//! There is no index from labels to objects. A purge is one entry here, whatever it concerns, and
-//! an object is held against the entries when somebody asks for it: it is dead, or outdated, when
-//! an entry that concerns it is younger than it. The age of both is a sequence number, that of a
-//! record being the one with which it was placed; whoever places a record has made sure first that
-//! no purge overtook what is in it.
+//! There is no index from labels to objects. A purge is one entry here, whatever it matches, and an
+//! object is checked against the entries when it is looked up: it is dead or outdated if a matching
+//! entry is younger. Both ages are sequence numbers; a record's is the one with which it was
+//! placed. Code that places a record must first make sure that no purge has overtaken its contents.
 //!
-//! The table is bounded. An entry is dropped once no record is left that is older; when the table
-//! is full all the same, its oldest quarter becomes one purge of everything that is as old: that
-//! costs hits, and forgets nothing.
+//! The table is bounded. An entry is dropped once no older record is left. If the table is still
+//! full, its oldest quarter is replaced by one purge of everything, as old as the youngest of them.
+//! This costs hits, but no purge is lost.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +15,12 @@ use crate::base::digest::Digester;
 use crate::base::labels::{Label, Mode, Target};
 use crate::base::wire::{Decoder, Encoder};
 
-/// What an entry concerns, and how it stands in journal and checkpoint.
+/// The target of an entry, as it is encoded in the journal and the checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
-    /// 0: everything; 1: a label; from 2 on: a prefix of so many bytes less two.
+    /// 0 is everything, 1 a label, and from 2 on a prefix of `code - 2` bytes.
     code: u32,
-    /// Of the label or of the prefix.
+    /// Digest of the label or of the prefix.
     digest: u64,
 }
 
@@ -30,7 +29,7 @@ const LABEL: u32 = 1;
 const PREFIX: u32 = 2;
 
 impl Scope {
-    /// The scope of `target`. Prefixes are no longer than keys are.
+    /// Returns the scope of `target`. Prefixes are no longer than keys.
     pub(crate) fn of(target: Target<'_>, digester: &Digester) -> Scope {
         match target {
             Target::Everything => EVERYTHING,
@@ -48,7 +47,7 @@ impl Scope {
         Scope { code: PREFIX + len, digest: digester.prefix(prefix) }
     }
 
-    /// The digest of a label; `None`: it is of something else.
+    /// Returns the digest of the label, if the scope is one.
     pub(crate) fn label(self) -> Option<u64> {
         (self.code == LABEL).then_some(self.digest)
     }
@@ -58,21 +57,21 @@ impl Scope {
     }
 }
 
-/// One purge, as the journal tells it.
+/// One purge, as the journal records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Purge {
     pub(crate) scope: Scope,
     pub(crate) mode: Mode,
-    /// Older records are concerned.
+    /// Older records are affected.
     pub(crate) sequence: u64,
     /// Clusters with a lower incarnation may have older records; 0 in a space of slots.
     pub(crate) boundary: u64,
-    /// When it was made, in unix seconds.
+    /// Time of the purge, in unix seconds.
     pub(crate) at: u32,
 }
 
 impl Purge {
-    /// Bytes in the journal.
+    /// Size in the journal, in bytes.
     pub(crate) const LEN: usize = 33;
 
     pub(crate) fn encode(&self, out: &mut Encoder<'_>) {
@@ -96,16 +95,16 @@ impl Purge {
     }
 }
 
-/// When a scope was last purged; 0: never.
+/// Sequence numbers of the last purges of a scope; 0 if there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stamp {
     hard: u64,
     soft: u64,
-    /// Of the soft one, in unix seconds.
+    /// Time of the soft purge, in unix seconds.
     soft_at: u32,
-    /// Of the younger of both.
+    /// Boundary of the younger of the two.
     boundary: u64,
-    /// The digest of a beginning that all objects have which a prefix concerns; 0: it is not known.
+    /// Digest of a beginning that all objects matching a prefix have; 0 if unknown.
     beginning: u64,
 }
 
@@ -126,14 +125,14 @@ impl Stamp {
     }
 }
 
-/// What purges have made of an object.
+/// The effect of purges on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Validity {
-    /// None concerns it.
+    /// No purge matches it.
     Valid,
-    /// It is outdated since then, in unix seconds.
+    /// Outdated since this time, in unix seconds.
     Outdated(u32),
-    /// It is gone.
+    /// Removed by a purge.
     Purged,
 }
 
@@ -147,54 +146,54 @@ impl Validity {
     }
 }
 
-/// What is asked of an object that is held against the table.
+/// The properties of an object that purges match.
 pub(crate) trait Labelled {
     /// Calls `see` with every label.
     fn labels(&self, see: &mut dyn FnMut(Label<'_>));
-    /// What prefixes are compared with.
+    /// Returns the text that prefixes are compared with.
     fn text(&self) -> Option<&[u8]>;
 }
 
-/// See the module.
+/// The table of purges in force. See the module documentation.
 pub(crate) struct Purges {
     entries: BTreeMap<Scope, Stamp>,
-    /// How many prefixes of each length there are.
+    /// Number of prefixes, by length.
     prefixes: BTreeMap<u32, u32>,
     newest: u64,
-    /// The newest entry that was dropped: no record on the device is older.
+    /// Sequence number of the newest entry that was dropped; no record on the device is older.
     floor: u64,
     max: usize,
 }
 
 impl Purges {
-    /// Bytes of an entry in a checkpoint.
+    /// Size of an entry in a checkpoint, in bytes.
     pub(crate) const ENTRY_LEN: usize = 40;
-    /// Bytes of an entry in memory.
+    /// Size of an entry in memory, in bytes.
     pub(crate) const ENTRY_BYTES: usize = 80;
 
-    /// An empty table for up to `max` entries, of which there is always one.
+    /// Returns an empty table for up to `max` entries, but at least one.
     pub(crate) fn new(max: usize) -> Purges {
         let (entries, prefixes) = (BTreeMap::new(), BTreeMap::new());
         Purges { entries, prefixes, newest: 0, floor: 0, max: max.max(1) }
     }
 
-    /// The sequence number of the newest purge; what is younger need not be held against anything.
+    /// Returns the sequence number of the newest purge. Younger objects need not be checked.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Changes how many entries there may be.
+    /// Changes the maximum number of entries.
     pub(crate) fn set_max(&mut self, max: usize) {
         self.max = max.max(1);
     }
 
-    /// Takes a purge in, as it is made or as the journal tells it. The table may be too long
-    /// afterwards: see [`Purges::is_too_long`].
+    /// Adds a purge, new or from the journal. The table may be too long afterwards; see
+    /// [`Purges::is_too_long`].
     pub(crate) fn take_in(&mut self, purge: &Purge) {
         self.newest = self.newest.max(purge.sequence);
         if purge.scope == EVERYTHING && purge.mode == Mode::Hard {
@@ -211,7 +210,7 @@ impl Purges {
         }
     }
 
-    /// Notes the digest of a beginning that all objects have which an entry for a prefix concerns.
+    /// Sets the digest of a beginning that all objects matching the prefix of an entry have.
     pub(crate) fn note_beginning(&mut self, scope: Scope, beginning: u64) {
         if let Some(stamp) = self.entries.get_mut(&scope) {
             stamp.beginning = beginning;
@@ -232,8 +231,8 @@ impl Purges {
         prefixes.retain(|_, count| *count > 0);
     }
 
-    /// Drops the entries that concern no record any more: all records are younger than `oldest`
-    /// says of a purge.
+    /// Drops the entries that no longer match any record. `concerns_none` decides this from the
+    /// sequence number and the boundary of the purge.
     pub(crate) fn prune(&mut self, concerns_none: impl Fn(u64, u64) -> bool) {
         let mut floor = self.floor;
         self.forget(|_, stamp| {
@@ -246,8 +245,8 @@ impl Purges {
         self.floor = floor;
     }
 
-    /// Drops the entries for labels and prefixes that nothing bears, and returns them: as hard
-    /// purges, for those who began before.
+    /// Drops the entries for labels and prefixes that no object bears. Returns them as hard purges,
+    /// for fetches that began before.
     pub(crate) fn take_unused(&mut self, may_be_borne: impl Fn(u64) -> bool) -> Vec<Purge> {
         let mut unused = Vec::new();
         self.forget(|scope, stamp| {
@@ -262,18 +261,18 @@ impl Purges {
         unused
     }
 
-    /// Whether there are more entries than there may be.
+    /// Returns whether there are more entries than the maximum.
     pub(crate) fn is_too_long(&self) -> bool {
         self.entries.len() > self.max
     }
 
-    /// How many entries there may be.
+    /// Returns the maximum number of entries.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// The purge of everything that takes the place of the oldest quarter, to be taken in and noted
-    /// down; `None` when that makes the table no shorter.
+    /// Returns a purge of everything that replaces the oldest quarter, for the caller to add and
+    /// record; `None` if the table has fewer than two entries.
     pub(crate) fn merged(&self) -> Option<Purge> {
         if self.entries.len() < 2 {
             return None;
@@ -291,7 +290,7 @@ impl Purges {
         Some(Purge { scope: EVERYTHING, mode: Mode::Hard, sequence, boundary, at: 0 })
     }
 
-    /// What the purges since `since` have made of an object.
+    /// Returns the effect that the purges since `since` have on an object.
     pub(crate) fn validity(
         &self,
         digester: &Digester,
@@ -326,7 +325,7 @@ impl Purges {
         }
     }
 
-    /// Appends all entries.
+    /// Appends all entries to `out`.
     pub(crate) fn encode(&self, out: &mut Encoder<'_>) {
         for (scope, stamp) in &self.entries {
             out.u32(scope.code).u64(scope.digest).u64(stamp.hard).u64(stamp.soft);
@@ -334,7 +333,8 @@ impl Purges {
         }
     }
 
-    /// Reads `count` entries. `None` when they are cut short, or no [`Purges::encode`] wrote them.
+    /// Reads `count` entries. Returns `None` if they are cut short or [`Purges::encode`] did not
+    /// write them.
     pub(crate) fn decode(from: &mut Decoder<'_>, count: usize) -> Option<Purges> {
         let mut purges = Purges::new(usize::MAX);
         for _ in 0..count {

@@ -1,13 +1,16 @@
-//! What reads brought along beside the records that were asked for, until it is asked for itself.
+//! Read-ahead: records that reads brought along beside the requested ones, until they are requested
+//! themselves.
 //!
-//! A read buffer is kept whole, once for all that is in it, and nothing in it is copied or
-//! verified before it is asked for: what comes along may never be. What is asked for leaves for the
-//! memory tier if it is worth that; so nothing here takes room from what is asked for often. The
-//! oldest buffers go when there are more bytes than may be.
+//! A read buffer is kept whole, once for all records in it, and nothing in it is copied or verified
+//! before it is requested, because it may never be. A requested record moves to the memory tier if
+//! it is worth it, so read-ahead takes no room from popular objects. The oldest buffers are dropped
+//! when the capacity is exceeded.
 //!
-//! Names are believed as little as bytes: whoever takes a record verifies that it is the one that
-//! the index means. Pure. It promises that it holds no more than its capacity, and that of every
-//! name only the latest record is known.
+//! Names are not trusted, just as bytes are not: a caller that takes a record must verify that it
+//! is the one the index refers to. Pure.
+//!
+//! Guarantees: it never holds more than its capacity; of every name only the latest record is
+//! known.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,17 +22,17 @@ use crate::base::digest::Digest;
 use crate::base::record::Place;
 use crate::read::window::{ALL_BANDS, DistanceBand};
 
-/// Bytes of memory that a record here takes besides those that were read.
+/// Memory per record, in bytes, in addition to the bytes read.
 const OVERHEAD: usize = 96;
 
-/// A record within bytes that were read, not verified.
+/// A record within a read buffer, not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub(crate) digest: Digest,
     pub(crate) place: Place,
-    /// Where it lies in the buffer.
+    /// Position of the record within the buffer.
     pub(crate) range: Range<usize>,
-    /// How far from the record that was asked for.
+    /// The record's distance from the requested one.
     pub(crate) band: DistanceBand,
 }
 
@@ -39,25 +42,25 @@ struct Buffer {
     records: Vec<Ahead>,
 }
 
-/// See the module.
+/// The read-ahead buffers. See the module documentation.
 pub(crate) struct ReadAhead {
     capacity: usize,
     used: usize,
-    /// The oldest first.
+    /// Buffers, oldest first.
     buffers: VecDeque<Buffer>,
     /// Number of the oldest buffer.
     first: u64,
-    /// Buffer by its number, and record in it.
+    /// Number of the buffer and index of the record in it, by digest.
     table: HashTable<(u64, u32)>,
-    /// Records that came, and that were asked for.
+    /// Records that were added, and records that were requested later.
     pub(crate) brought: u64,
     pub(crate) hits: u64,
-    /// Those by band.
+    /// `hits` by band.
     pub(crate) band_hits: [u64; ALL_BANDS],
 }
 
 impl ReadAhead {
-    /// Nothing, with room for `capacity` bytes.
+    /// Returns an empty read-ahead for `capacity` bytes.
     pub(crate) fn new(capacity: usize) -> ReadAhead {
         ReadAhead {
             capacity,
@@ -71,7 +74,7 @@ impl ReadAhead {
         }
     }
 
-    /// Keeps `records` of `bytes`, a part of a buffer of `buffer` bytes.
+    /// Keeps `records` of `bytes`, which is part of a buffer of `buffer` bytes.
     pub(crate) fn put(&mut self, bytes: Bytes, buffer: usize, records: Vec<Ahead>) {
         let charge = buffer + records.len() * OVERHEAD;
         if records.is_empty() || charge > self.capacity {
@@ -95,14 +98,14 @@ impl ReadAhead {
         }
     }
 
-    /// The record of this name, and the bytes that it lies in. It stays.
+    /// Returns the record of this name and the bytes that contain it, without removing it.
     pub(crate) fn get(&self, digest: &Digest) -> Option<(&Ahead, &Bytes)> {
         let (number, at) = self.table.find(hash(digest), |id| self.is(*id, digest))?;
         let buffer = &self.buffers[(number - self.first) as usize];
         Some((&buffer.records[*at as usize], &buffer.bytes))
     }
 
-    /// The record of this name was asked for, or is no good: it goes.
+    /// Removes the record of this name because it was requested or is invalid. Returns its band.
     pub(crate) fn forget(&mut self, digest: &Digest) -> Option<DistanceBand> {
         let buffers = &self.buffers;
         let first = self.first;
@@ -113,7 +116,7 @@ impl ReadAhead {
         Some(self.buffers[(number - self.first) as usize].records[at as usize].band)
     }
 
-    /// The record of this name was asked for and found good: it goes, and counts.
+    /// Removes the record of this name, which was requested and verified, and counts the hit.
     pub(crate) fn used(&mut self, digest: &Digest) {
         if let Some(band) = self.forget(digest) {
             self.hits += 1;
@@ -121,12 +124,12 @@ impl ReadAhead {
         }
     }
 
-    /// Bytes that may be held; 0: nothing ever is.
+    /// Returns the capacity in bytes; 0 disables read-ahead.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Bytes that are held.
+    /// Returns the bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.used
     }
@@ -139,7 +142,7 @@ impl ReadAhead {
         let number = self.first;
         let Some(oldest) = self.buffers.front() else { return };
         for (at, record) in (0..).zip(&oldest.records) {
-            // It may have been asked for, or have come again since.
+            // It may have been requested, or read again, since.
             if let Ok(entry) = self.table.find_entry(hash(&record.digest), |id| *id == (number, at))
             {
                 entry.remove();
@@ -177,7 +180,7 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             let capacity = random.usize(1_000..20_000);
             let mut ahead = ReadAhead::new(capacity);
-            // Buffers with their charges and what is still in them, the oldest first.
+            // Buffers with their charges and remaining records, oldest first.
             let mut model: VecDeque<(usize, BTreeMap<u8, u64>)> = VecDeque::new();
             let mut hits = 0;
             for step in 0..400 {

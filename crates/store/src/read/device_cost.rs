@@ -1,60 +1,62 @@
-//! What a read costs on this device: so much for each operation, so much for each byte.
+//! The cost of reads on a device: a price per operation and a price per byte.
 //!
-//! Learnt from the reads themselves. What counts is not how long a read took but how long the
-//! device was kept busy by it: from when it began, or from when the read before it ended if that
-//! was later. One read at a time, that is its latency; many at a time, it is what one more read
-//! costs all others: some 10 µs on a flash drive, 5 ms on a disk that does 200 a second (also when
-//! it is the kernel that holds it to 200, which shows as reads that queue).
+//! The cost is learnt from the reads themselves. The measure is not how long a read took but how
+//! long it kept the device busy: from when it began, or from when the previous read ended if that
+//! was later. With one read at a time, that is its latency. With many at a time, it is the delay
+//! that one more read adds for all others: about 10 µs on a flash drive, 5 ms on a disk that does
+//! 200 reads a second (also if the kernel throttles it to 200, which shows as queued reads).
 //!
-//! Small reads tell the cost of an operation, large ones what is left for their bytes; both are
-//! fading means. Nothing cleverer: completions come in bursts (a kernel that holds a disk to 200
-//! reads a second lets twenty pass every tenth of a second), and a regression over reads of
-//! similar sizes takes the bursts for the price of a few kilobytes.
+//! Small reads determine the cost of an operation, large ones the cost of a byte from what remains;
+//! both are fading means. Nothing more elaborate works: completions come in bursts (a kernel that
+//! throttles a disk to 200 reads a second lets twenty pass every tenth of a second), and a
+//! regression over reads of similar sizes mistakes the bursts for the price of a few kilobytes.
 //!
-//! Pure: times come as arguments. A new cache has nothing on it that a trial read could measure (a
-//! hole in a file is read from nowhere): it begins with [`ReadCost::GUESS`] and learns as it runs.
+//! Pure: times are arguments. A new cache holds nothing that a trial read could measure (a hole in
+//! a file is not read from the device), so it starts with [`ReadCost::GUESS`] and learns as it
+//! runs.
 
 use device::Nanos;
 
-/// What reads cost on a device.
+/// The cost of reads on a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadCost {
-    /// Nanoseconds of the device for each read.
+    /// Device time per read, in nanoseconds.
     pub per_operation: f64,
-    /// Nanoseconds of the device for each byte.
+    /// Device time per byte, in nanoseconds.
     pub per_byte: f64,
 }
 
 impl ReadCost {
-    /// Before anything was read: between a flash drive and a disk.
+    /// The cost before anything was read: between a flash drive and a disk.
     const GUESS: ReadCost = ReadCost { per_operation: 300_000.0, per_byte: 2.0 };
-    /// No device is faster: bounds the estimate from below.
+    /// Lower bound of the estimate: no device is faster.
     const LEAST: ReadCost = ReadCost { per_operation: 1_000.0, per_byte: 0.05 };
 
-    /// Nanoseconds for a read of `bytes`.
+    /// Returns the device time for a read of `bytes` bytes, in nanoseconds.
     pub fn of(&self, bytes: f64) -> f64 {
         self.per_operation + self.per_byte * bytes
     }
 }
 
-/// Reads of up to so many bytes tell the cost of an operation.
+/// Reads of up to this many bytes determine the cost of an operation.
 const SMALL: u64 = 32 * 1024;
-/// Reads of at least so many bytes count in full for the cost of a byte; others for less.
+/// Reads of at least this many bytes have full weight for the cost of a byte, smaller ones less.
 const LARGE: f64 = 256.0 * 1024.0;
-/// A read counts for this share of the mean: some hundred reads are remembered.
+/// Weight of a read in the mean, once many were seen: about a hundred reads are remembered.
 const WEIGHT: f64 = 1.0 / 128.0;
-/// So many reads the first guess counts for.
+/// Number of reads that the initial guess counts as.
 const GUESS_WEIGHT: f64 = 2.0;
-/// A read counts for at most so many times what is expected: one stall is not a slow device.
+/// A read counts as at most this multiple of its expected cost: one stall does not make a slow
+/// device.
 const OUTLIER: f64 = 64.0;
 
-/// The estimate. See the module.
+/// The estimate of a device's cost. See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct CostMeter {
     per_operation: f64,
-    /// May be below what is possible while the other figure is too high.
+    /// May be below the possible minimum while the other figure is too high.
     per_byte: f64,
-    /// The weights of the reads that either figure has seen.
+    /// Total weight of the reads that each figure has seen.
     seen: [f64; 2],
     /// When the last read ended.
     last_end: Nanos,
@@ -67,7 +69,7 @@ impl CostMeter {
         CostMeter { per_operation, per_byte, seen: [GUESS_WEIGHT; 2], last_end: 0, reads: 0 }
     }
 
-    /// What a read costs now.
+    /// Returns the current estimate.
     pub(crate) fn cost(&self) -> ReadCost {
         ReadCost {
             per_operation: self.per_operation.max(ReadCost::LEAST.per_operation),
@@ -75,13 +77,13 @@ impl CostMeter {
         }
     }
 
-    /// Reads that were counted.
+    /// Returns the number of reads that were counted.
     pub(crate) fn reads(&self) -> u64 {
         self.reads
     }
 
-    /// A read of `bytes` began and ended. Reads are told in the order in which they ended, as far
-    /// as the caller knows it.
+    /// Takes a completed read of `bytes` bytes into account. Report reads in the order in which
+    /// they ended, as far as it is known.
     pub(crate) fn read(&mut self, bytes: u64, begin: Nanos, end: Nanos) {
         let busy = end.saturating_sub(begin.max(self.last_end)) as f64;
         self.last_end = self.last_end.max(end);
@@ -93,14 +95,15 @@ impl CostMeter {
             self.per_operation += share(&mut self.seen[0], 1.0) * surprise;
         } else {
             let weight = (len / LARGE).powi(2).min(1.0);
-            // Against the unbounded figure, so that the mean of all surprises is right.
+            // Relative to the unbounded figure, so that the mean of all surprises is right.
             let surprise = surprise + (cost.per_byte - self.per_byte) * len;
             self.per_byte += share(&mut self.seen[1], weight) * surprise / len;
         }
     }
 }
 
-/// How much one more of this weight changes a mean: the first ones much, later ones a little.
+/// Returns how much another value of this weight changes a mean: the first ones much, later ones
+/// little.
 fn share(seen: &mut f64, weight: f64) -> f64 {
     *seen += weight;
     weight * (1.0 / *seen).max(WEIGHT)
@@ -110,7 +113,7 @@ fn share(seen: &mut f64, weight: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A device that serves `lanes` reads at a time; noise up to ± half.
+    /// A device that serves `lanes` reads at a time, with noise of up to half the cost.
     struct Synthetic {
         cost: ReadCost,
         lanes: usize,
@@ -123,7 +126,7 @@ mod tests {
     const FLASH: Synthetic =
         Synthetic { cost: ReadCost { per_operation: 80e3, per_byte: 4.0 }, lanes: 16 };
 
-    /// Reads `count` times with `depth` at a time, of sizes as `size` says.
+    /// Performs `count` reads, `depth` at a time, of sizes that `size` returns.
     fn run(
         meter: &mut CostMeter,
         device: &Synthetic,

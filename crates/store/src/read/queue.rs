@@ -1,60 +1,60 @@
 //! The read queue of one device (LAZY-READS, systems M8): reads collect, then go out together in
-//! the order of their positions, so that a disk's head crosses what it must reach in one sweep.
+//! the order of their positions, so that a disk's head reaches all of them in one sweep.
 //!
-//! Pure: time comes as an argument, tasks are wakers. The queue does not read; it tells each read
-//! when it may begin. Workers have rings of their own, so "together and sorted" is a chain: the
-//! first of a batch may begin at once, each further one as soon as the one before it has been
-//! handed to the device. On one worker that chain runs down within one turn of the event loop, and
-//! the batch is one system call; across workers each link costs one wake-up.
+//! Pure: time is an argument, and tasks are wakers. The queue does not read; it tells each read
+//! when it may begin. Workers have separate rings, so "together and sorted" is a chain: the first
+//! read of a batch may begin at once, each further one as soon as the previous one has been
+//! submitted to the device. On one worker the chain completes within one turn of the event loop,
+//! and the batch is one system call. Across workers each link costs one wake-up.
 //!
-//! The time-out is for idle times: while reads of an earlier batch are under way, waiting for
-//! company costs nothing, for the device would be no sooner at the next one.
+//! The timeout applies while the device is idle. While reads of an earlier batch are in flight,
+//! waiting for more reads costs nothing, because the device could not start the next one sooner.
 //!
-//! It promises: a read waits for company no longer than the time-out, or until the device has
-//! nothing else to read; order is a wish, never a condition: a link that does not move for the
-//! time-out is stepped over; a read whose task was dropped leaves the queue and lets the others
-//! pass. Writes do not come here: they go on.
+//! Guarantees: a read waits for others no longer than the timeout, or until the device has nothing
+//! else to read. The order is best effort: a link that does not move for the timeout is skipped. A
+//! read whose task was dropped leaves the queue and lets the others pass. Writes do not use the
+//! queue.
 //!
-//! Whoever knows that no company will come says so ([`ReadQueue::hold`]): until it may come again,
-//! nothing waits while the device has nothing to read.
+//! A caller that knows that no more reads will come calls [`ReadQueue::hold`] with false. From then
+//! on, no read waits while the device is idle.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::Waker;
 
 use device::Nanos;
 
-/// How a read queue behaves.
+/// Options of a read queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueOptions {
-    /// So many reads go out together; 1: each at once.
+    /// Reads per batch; 1 lets each begin at once.
     pub(crate) batch: usize,
-    /// The longest that a read waits for others while none is under way.
+    /// Maximum time that a read waits for others while none is in flight.
     pub(crate) timeout: Nanos,
-    /// A batch is broken into runs of so many, each begun when the one before it has ended; 0: it
-    /// is not broken.
+    /// Size of the runs that a batch is split into. Each run begins when the previous one has
+    /// ended. 0 disables splitting.
     pub(crate) split: usize,
 }
 
-/// What the queue did.
+/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueCounters {
     /// Batches that went out.
     pub(crate) batches: u64,
-    /// Reads in them.
+    /// Reads in those batches.
     pub(crate) reads: u64,
-    /// Batches that went out because a read had waited for long enough.
+    /// Batches that went out because of the timeout.
     pub(crate) timeouts: u64,
 }
 
-/// A read in the queue.
+/// Identifies a read in the queue.
 pub(crate) type Ticket = u64;
 
-/// What the queue answers a read.
+/// The queue's decision on a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Begin, then say so with [`ReadQueue::begun`].
+    /// Begin the read, then call [`ReadQueue::begun`].
     Begin,
-    /// Ask again when woken, or at this time.
+    /// Poll again when woken, or at this time.
     Wait(Nanos),
 }
 
@@ -64,25 +64,25 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// A read whose batch went out, and which has not begun.
+/// A read whose batch went out but which has not begun.
 struct Released {
     ticket: Ticket,
-    /// Number of its run.
+    /// Number of the run that contains it.
     run: u64,
     waker: Option<Waker>,
 }
 
-/// The queue. See the module for what it promises.
+/// The read queue. See the module documentation for its guarantees.
 pub(crate) struct ReadQueue {
     options: QueueOptions,
     counters: QueueCounters,
-    /// Whether reads wait for company.
+    /// True if reads wait for others.
     holds: bool,
     next_ticket: Ticket,
     waiting: BTreeMap<Ticket, Waiting>,
-    /// By position, within a batch that went out.
+    /// Sorted by position within each batch.
     released: VecDeque<Released>,
-    /// Since when the first of `released` could have begun.
+    /// Time since which the first of `released` could have begun.
     first_since: Nanos,
     /// The run of the reads in `running`.
     run: u64,
@@ -111,7 +111,7 @@ impl ReadQueue {
         self.counters
     }
 
-    /// A read at byte `offset` joins. `None`: there is no queue, it may begin.
+    /// Adds a read at byte `offset`. Returns `None` if queueing is disabled: the read may begin.
     pub(crate) fn join(&mut self, offset: u64, now: Nanos) -> Option<Ticket> {
         if self.options.batch <= 1 {
             return None;
@@ -127,8 +127,8 @@ impl ReadQueue {
         Some(ticket)
     }
 
-    /// Whether reads wait for company, as they do at first. If not, what waits goes out as soon as
-    /// no earlier read is under way, together and by position.
+    /// Sets whether reads wait for others, as they do initially. Otherwise all waiting reads go out
+    /// together, by position, as soon as no earlier read is in flight.
     pub(crate) fn hold(&mut self, holds: bool, now: Nanos) {
         self.holds = holds;
         self.release_unheld(now);
@@ -140,7 +140,7 @@ impl ReadQueue {
         }
     }
 
-    /// Whether the read may begin. `waker` is woken when that may have changed.
+    /// Returns whether the read may begin. `waker` is woken when that may have changed.
     pub(crate) fn poll(&mut self, ticket: Ticket, now: Nanos, waker: &Waker) -> Turn {
         let late = |waiting: &Waiting| waiting.deadline <= now;
         if self.idle() && self.waiting.get(&ticket).is_some_and(late) {
@@ -166,12 +166,12 @@ impl ReadQueue {
         Turn::Wait(since + self.options.timeout)
     }
 
-    /// The read has been handed to the device: the next one's turn.
+    /// Records that the read has been submitted to the device; the next one may begin.
     pub(crate) fn begun(&mut self) {
         self.wake_first();
     }
 
-    /// The read has ended, or its task was dropped, in whatever state it was.
+    /// Removes a read that has ended or whose task was dropped, in any state.
     pub(crate) fn ended(&mut self, ticket: Ticket, now: Nanos) {
         self.waiting.remove(&ticket);
         self.running.remove(&ticket);
@@ -189,13 +189,13 @@ impl ReadQueue {
         }
     }
 
-    /// No read is under way or about to be.
+    /// Returns whether no read is in flight or about to be.
     fn idle(&self) -> bool {
         self.running.is_empty() && self.released.is_empty()
     }
 
-    /// What waits goes out, by position. Reads of an earlier batch that have not begun stay before
-    /// it: nobody is overtaken for ever.
+    /// Releases all waiting reads, by position. Reads of an earlier batch that have not begun stay
+    /// in front, so no read is overtaken forever.
     fn release(&mut self, now: Nanos) {
         let mut batch: Vec<(Ticket, Waiting)> =
             std::mem::take(&mut self.waiting).into_iter().collect();
@@ -216,7 +216,8 @@ impl ReadQueue {
         self.wake_first();
     }
 
-    /// A run begins when the one before it has ended.
+    /// Returns whether the first released read may begin. A run begins when the previous one has
+    /// ended.
     fn first_may_begin(&self) -> bool {
         let Some(first) = self.released.front() else { return false };
         self.options.split == 0 || self.running.is_empty() || first.run == self.run
@@ -244,7 +245,8 @@ mod tests {
 
     const OPTIONS: QueueOptions = QueueOptions { batch: 4, timeout: 100, split: 0 };
 
-    /// Polls every ticket that is left until none may begin; the order in which they began.
+    /// Polls the remaining tickets until none may begin. Returns them in the order in which they
+    /// began.
     fn drain(queue: &mut ReadQueue, left: &mut Vec<Ticket>, now: Nanos) -> Vec<Ticket> {
         let mut begun = Vec::new();
         loop {
@@ -308,7 +310,7 @@ mod tests {
         assert_eq!(drain(&mut queue, &mut tickets, 0), []);
         queue.hold(false, 1);
         assert_eq!(drain(&mut queue, &mut tickets, 1), [1, 0]);
-        // The device reads: who joins loses nothing by waiting.
+        // While the device reads, a new read loses nothing by waiting.
         let mut tickets = join(&mut queue, &[8, 3], 2);
         queue.ended(0, 3);
         assert_eq!(drain(&mut queue, &mut tickets, 3), []);
@@ -389,10 +391,11 @@ mod tests {
             let ticket = queue.join(number as u64, 0).expect("a queue");
             let _ = queue.poll(ticket, 0, &Waker::from(Arc::clone(count)));
         }
-        // The third completed the batch; the first was woken, the third asked just now: it waits.
+        // The third read completed the batch. The first was woken; the third, which just polled,
+        // waits.
         assert_eq!(woken(), [1, 0, 0]);
         assert_eq!(queue.poll(0, 0, Waker::noop()), Turn::Begin);
-        // The second has not asked since the batch went out, yet it is told.
+        // The second has not polled since the batch went out, yet it is woken.
         queue.begun();
         assert_eq!(woken(), [1, 1, 0]);
         queue.ended(1, 0);

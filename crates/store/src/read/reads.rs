@@ -1,4 +1,4 @@
-//! How one device is read: what the core keeps to decide on it, and what it counted.
+//! The state of reading from one device on which the core bases its decisions, and counters.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -11,63 +11,63 @@ use crate::read::device_cost::{CostMeter, ReadCost};
 use crate::read::queue::{QueueCounters, QueueOptions, ReadQueue, Ticket, Turn};
 use crate::read::window::{Memory, ReadWindow};
 
-/// How the reads for lookups went, since the store was opened.
+/// Counters of the reads for lookups, since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounters {
-    /// Reads of just a record.
+    /// Reads of a single record.
     pub exact: u64,
     /// Reads of a record with some of its neighbours.
     pub windows: u64,
     /// Reads of whole clusters.
     pub clusters: u64,
-    /// Bytes of all of them.
+    /// Total size of all reads, in bytes.
     pub bytes: u64,
-    /// Lookups that waited for another's read, which brought their record along.
+    /// Lookups that waited for another lookup's read, which also covered their record.
     pub joined: u64,
     /// Batches of the read queue.
     pub batches: u64,
-    /// Reads in them.
+    /// Reads in those batches.
     pub batched: u64,
-    /// Batches that went out because a read had waited for long enough.
+    /// Batches that went out because of the timeout.
     pub batch_timeouts: u64,
 }
 
-/// A read that was done, for the cost meter.
+/// The timing of a completed read, for the cost meter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadTiming {
     pub(crate) begin: Nanos,
     pub(crate) end: Nanos,
-    /// Bytes that the device moved.
+    /// Bytes that the device transferred.
     pub(crate) bytes: u64,
 }
 
-/// The number of a read that others may wait for.
+/// Identifies a read that other lookups may wait for.
 pub(crate) type WindowId = u64;
 
-/// A read under way that others may wait for: it takes neighbours along, or is of a piece.
+/// A read in flight that others may wait for, because it includes neighbours or is of a piece.
 struct InFlight {
     id: WindowId,
     len: u64,
     waiters: Vec<Waker>,
 }
 
-/// The state of reading. See the module.
+/// The state of reading from one device. See the module documentation.
 pub(crate) struct Reads {
     queue: ReadQueue,
     window: ReadWindow,
     cost: CostMeter,
     counters: ReadCounters,
-    /// What came along beside what was asked for, in clusters read by runs.
+    /// Records that reads brought along, in clusters read by runs.
     ahead: ReadAhead,
-    /// By the offset of their extents.
+    /// Reads in flight, by the offset of their extents.
     under_way: BTreeMap<u64, InFlight>,
     next_id: WindowId,
 }
 
 impl Reads {
-    /// As `options` say. What comes along has `ahead` bytes of memory, of which one read brings an
-    /// eighth to either side at most, or else is in the tier of `tier` bytes, of which it brings a
-    /// thirty-second.
+    /// Returns the state for these `options`. If `ahead` is not 0, neighbours are kept in `ahead`
+    /// bytes of memory, and one read takes at most an eighth of that to either side. Otherwise they
+    /// enter the tier of `tier` bytes, and one read takes at most a thirty-second of that.
     pub(crate) fn new(options: &Options, tier: usize, ahead: usize) -> Reads {
         let most = if ahead > 0 { ahead / 8 } else { tier / 32 };
         let most = options.read_window_max.min(most as u64);
@@ -86,22 +86,22 @@ impl Reads {
         }
     }
 
-    /// Puts a read at `offset` into the queue; without a ticket it need not wait for its turn.
+    /// Adds a read at `offset` to the queue. Without a ticket the read need not wait for its turn.
     pub(crate) fn join(&mut self, offset: u64, now: Nanos) -> Option<Ticket> {
         self.queue.join(offset, now)
     }
 
-    /// Says whether it is a read's turn; `waker` is woken when that may have changed.
+    /// Returns whether it is a read's turn. `waker` is woken when that may have changed.
     pub(crate) fn turn(&mut self, ticket: Ticket, now: Nanos, waker: &Waker) -> Turn {
         self.queue.poll(ticket, now, waker)
     }
 
-    /// Notes that a read whose turn it was is in the device's hands.
+    /// Records that a read whose turn it was has been submitted to the device.
     pub(crate) fn begun(&mut self) {
         self.queue.begun();
     }
 
-    /// Notes that a read that had a ticket has ended, well or not.
+    /// Records that a read with a ticket has ended, successfully or not.
     pub(crate) fn ended(&mut self, ticket: Ticket, now: Nanos) {
         self.queue.ended(ticket, now);
     }
@@ -111,33 +111,33 @@ impl Reads {
         self.queue.hold(holds, now);
     }
 
-    /// Notes what a read for a lookup cost.
+    /// Records the cost of a read for a lookup.
     pub(crate) fn measured(&mut self, timing: ReadTiming) {
         self.counters.bytes += timing.bytes;
         self.cost.read(timing.bytes, timing.begin, timing.end);
     }
 
-    /// What a read costs on the device, and how many reads that is known from.
+    /// Returns the cost of reads on the device and the number of reads on which it is based.
     pub(crate) fn cost(&self) -> (ReadCost, u64) {
         (self.cost.cost(), self.cost.reads())
     }
 
-    /// What came along beside what was asked for, and is kept as it was read.
+    /// Returns the records that reads brought along.
     pub(crate) fn ahead(&self) -> &ReadAhead {
         &self.ahead
     }
 
-    /// The same, to be changed.
+    /// Returns the same, mutably.
     pub(crate) fn ahead_mut(&mut self) -> &mut ReadAhead {
         &mut self.ahead
     }
 
-    /// Counts a lookup that waits for another's read.
+    /// Counts a lookup that waits for another lookup's read.
     pub(crate) fn count_joined(&mut self) {
         self.counters.joined += 1;
     }
 
-    /// Counts a read of just a record.
+    /// Counts a read of a single record.
     pub(crate) fn count_exact(&mut self) {
         self.counters.exact += 1;
     }
@@ -152,25 +152,25 @@ impl Reads {
         self.counters.clusters += 1;
     }
 
-    /// What has been counted.
+    /// Returns the counters.
     pub(crate) fn counters(&self) -> ReadCounters {
         let QueueCounters { batches, reads, timeouts } = self.queue.counters();
         ReadCounters { batches, batched: reads, batch_timeouts: timeouts, ..self.counters }
     }
 
-    /// What a read for `record` takes, within `bounds`.
+    /// Returns the extent to read for `record`, within `bounds`.
     pub(crate) fn choose(&mut self, record: Extent, bounds: Extent, memory: Memory) -> Extent {
         let cost: ReadCost = self.cost.cost();
         self.window.choose(record, bounds, cost, memory)
     }
 
-    /// A read for `record` of all of `extent` begins.
+    /// Records the start of a read of `extent`, with neighbours, for `record`.
     pub(crate) fn begin_window(&mut self, record: Extent, extent: Extent) -> WindowId {
         self.window.read(record, extent);
         self.begin_read(extent)
     }
 
-    /// A read of just a record begins that others may want as well.
+    /// Records the start of a read of a single record that other lookups may also want.
     pub(crate) fn begin_read(&mut self, extent: Extent) -> WindowId {
         self.next_id += 1;
         let under_way = InFlight { id: self.next_id, len: extent.len, waiters: Vec::new() };
@@ -180,17 +180,17 @@ impl Reads {
         self.next_id
     }
 
-    /// The read under way, if any, that brings `record` along.
+    /// Returns the read in flight that covers `record`, if any.
     pub(crate) fn covering(&self, record: Extent) -> Option<WindowId> {
-        // Windows of one record each overlap in places; the nearest one before is the likeliest,
-        // and those that miss it by little may be found too.
+        // Windows may overlap. The nearest one before the record is the likeliest; a few earlier
+        // ones are checked too.
         let mut before = self.under_way.range(..=record.offset).rev().take(4);
         before
             .find(|(offset, window)| *offset + window.len >= record.end())
             .map(|(_, window)| window.id)
     }
 
-    /// Whether a window is still under way; `waker` is woken when it is no more.
+    /// Returns whether a window is still in flight. `waker` is woken when it has ended.
     pub(crate) fn await_window(&mut self, id: WindowId, waker: &Waker) -> bool {
         let Some(window) = self.under_way.values_mut().find(|window| window.id == id) else {
             return false;
@@ -201,7 +201,7 @@ impl Reads {
         true
     }
 
-    /// A window has ended, well or not.
+    /// Records that a window has ended, successfully or not.
     pub(crate) fn end_window(&mut self, id: WindowId) {
         let offset = self.under_way.iter().find(|(_, window)| window.id == id);
         if let Some(offset) = offset.map(|(offset, _)| *offset)

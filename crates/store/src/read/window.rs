@@ -1,56 +1,56 @@
-//! How much a read takes along besides the record that was asked for: the read unit `auto`.
+//! The read unit `auto`: decides how much a read includes besides the requested record.
 //!
-//! What lies next to a record was stored next to it in time, often for the same page. Taking it
-//! along costs transfer, CPU, and room in memory; it earns when it is asked for while it is still
-//! there, for then a whole read is saved. Both sides are measured: the device by the
-//! [`crate::read::device_cost`], the earnings here. The space before and behind a record is divided
-//! into bands by distance, and each band remembers how many of the objects that it brought were
-//! asked for later. A read takes along as many bands, to either side, as pay for themselves: none
-//! on a flash drive with random requests, a page's worth where pages are asked for as they were
-//! stored, the whole cluster on a disk where one more read costs as much as a megabyte more.
+//! The neighbours of a record were stored at about the same time, often for the same page. Reading
+//! them along costs transfer, CPU and memory. It pays off if they are requested while they are
+//! still in memory, because that saves a whole read. Both sides are measured: the device by
+//! [`crate::read::device_cost`], the benefit here. The space before and behind a record is divided
+//! into bands by distance, and each band tracks how many of the objects read from it were requested
+//! later. A read includes as many bands on either side as pay for themselves: none on a flash drive
+//! with random requests, a page's worth if pages are requested as they were stored, the whole
+//! cluster on a disk where one more read costs as much as another megabyte.
 //!
-//! So that no band is condemned for ever on old evidence, a small share of what reads cost anyway
-//! is spent on taking more than pays, and one read in some dozens is a bare one, which keeps the
-//! measure of the device honest. Pure and deterministic.
+//! So that no band is excluded forever on old evidence, a small share of the cost of reads is spent
+//! on reading more than pays off. One read in 64 has no neighbours, which keeps the measurement of
+//! the device accurate. Pure and deterministic.
 
 use device::Extent;
 
 use crate::read::device_cost::ReadCost;
 
-/// Rings on either side.
+/// Number of bands on either side.
 const BANDS: usize = 9;
-/// Bytes from the record to the far end of the first band; each further one reaches twice as far.
+/// Bytes from the record to the far end of the first band. Each further band reaches twice as far.
 const FIRST: u64 = 16 * 1024;
-/// Nanoseconds of CPU for a read: submitted, awaited, verified (measured: docs/decisions/0005).
+/// CPU time per read, in nanoseconds: submission, wait, verification (measured:
+/// docs/decisions/0005).
 const CPU_PER_READ: f64 = 5_000.0;
-/// Nanoseconds of CPU for a byte that is taken along: read into memory, and looked at for where
-/// records begin. What is asked for of it is verified and copied then, as it would be if it were
-/// read alone.
+/// CPU time per additional byte, in nanoseconds: reading it into memory and finding record
+/// boundaries. Requested records are verified and copied later, as if they were read alone.
 const CPU_PER_BYTE: f64 = 0.15;
-/// Share of what reads cost that is spent on exploring.
+/// Share of the cost of reads that is spent on exploration.
 const EXPLORE: f64 = 1.0 / 64.0;
-/// One read in so many is bare.
+/// One read in this many has no neighbours.
 const BARE: u64 = 64;
-/// Earnings are remembered over so many readings of a band.
+/// Number of readings of a band over which its statistics fade.
 const MEMORY: f64 = 64.0;
-/// Readings of a band that the first guess counts for.
+/// Number of readings of a band that the initial guess counts as.
 const GUESS_WEIGHT: f64 = 2.0;
-/// The first guess: hits for each byte taken along. Three of ten prefetched objects were asked for
-/// later in the UCFS paper (table 5), of 12 KiB each.
+/// Initial guess: hits per additional byte. In the UCFS paper (table 5), three of ten prefetched
+/// objects of 12 KiB each were requested later.
 const GUESS: f64 = 0.3 / (12.0 * 1024.0);
 
-/// A band on one side of a record: where a prefetched object lay.
+/// A band on one side of a record: the distance of a prefetched object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DistanceBand(u8);
 
 impl DistanceBand {
-    /// Its number, below [`ALL_BANDS`].
+    /// Returns the number of the band, below [`ALL_BANDS`].
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The band that a neighbour lies in, given the record that was asked for. Both in bytes from
-    /// the same start.
+    /// Returns the band of a neighbour, relative to the requested record. Both ranges are in bytes
+    /// from the same origin.
     pub(crate) fn of(
         neighbour: std::ops::Range<u64>,
         record: std::ops::Range<u64>,
@@ -73,7 +73,7 @@ enum Side {
     Before = 1,
 }
 
-/// Bytes from a record to the far end of a band.
+/// Returns the distance from a record to the far end of a band, in bytes.
 fn reach(band: usize) -> u64 {
     FIRST << band
 }
@@ -82,53 +82,53 @@ fn width(band: usize) -> u64 {
     if band == 0 { FIRST } else { reach(band) - reach(band - 1) }
 }
 
-/// What a band brought in and earned, both fading as more is brought in.
+/// Bytes read from a band and hits on them. Both fade as more is read.
 #[derive(Clone, Copy)]
 struct Earnings {
     bytes: f64,
     hits: f64,
 }
 
-/// Rings on both sides.
+/// Number of bands on both sides.
 pub(crate) const ALL_BANDS: usize = 2 * BANDS;
 
-/// What the memory tier says of what was taken along, and of the price of room in it. The counts
-/// are totals.
+/// Statistics of the memory tier on prefetched objects and on the price of memory. Counts are
+/// totals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
-    /// Objects that were taken along and asked for later, by band.
+    /// Prefetched objects that were requested later, by band.
     pub(crate) band_hits: [u64; ALL_BANDS],
     /// Bytes that entered the tier.
     pub(crate) entered_bytes: u64,
-    /// Hits in its last part: what would be lost first.
+    /// Hits in the last part of the tier, which would be lost first.
     pub(crate) cold_hits: u64,
-    /// Bytes of the tier.
+    /// Capacity of the tier, in bytes.
     pub(crate) capacity: usize,
-    /// Its last part as a share of it, in percent.
+    /// Size of the last part, in percent of the capacity.
     pub(crate) cold_percent: u8,
 }
 
-/// Decides how much a read takes along. See the module.
+/// Decides how much a read includes. See the module documentation.
 pub(crate) struct ReadWindow {
     /// By side, then by band.
     bands: [[Earnings; BANDS]; 2],
-    /// The most that a read takes along to one side, in bytes.
+    /// Maximum number of additional bytes on one side.
     most: u64,
-    /// Nanoseconds that exploring may cost now.
+    /// Remaining budget for exploration, in nanoseconds.
     budget: f64,
     turn: u64,
-    /// The band that is explored next.
+    /// The band to explore next.
     explored: usize,
-    /// Mean bytes of a record.
+    /// Mean size of a record, in bytes.
     record: f64,
     seen: Memory,
-    /// As in [`Memory`], fading.
+    /// The counts of [`Memory`], fading.
     entered_bytes: f64,
     cold_hits: f64,
 }
 
 impl ReadWindow {
-    /// Nothing is known yet. `most` bytes may be taken along to either side.
+    /// Returns a window without evidence. A read may include up to `most` bytes on either side.
     pub(crate) fn new(most: u64) -> ReadWindow {
         let earnings = |band| {
             let bytes = GUESS_WEIGHT * width(band) as f64;
@@ -148,7 +148,7 @@ impl ReadWindow {
         }
     }
 
-    /// What a read for `record` takes in all, within `bounds`, on a device of this cost.
+    /// Returns the whole extent to read for `record`, within `bounds`, on a device of this cost.
     pub(crate) fn choose(
         &mut self,
         record: Extent,
@@ -170,7 +170,7 @@ impl ReadWindow {
         explored.unwrap_or(extent)
     }
 
-    /// `extent` was read for `record`.
+    /// Records that `extent` was read for `record`.
     pub(crate) fn read(&mut self, record: Extent, extent: Extent) {
         let sides = [extent.end().saturating_sub(record.end()), record.offset - extent.offset];
         for (bands, taken) in self.bands.iter_mut().zip(sides) {
@@ -184,7 +184,7 @@ impl ReadWindow {
         }
     }
 
-    /// How many bytes to one side, where there are `room`, pay for themselves.
+    /// Returns how many bytes on one side pay for themselves, if `room` bytes are available there.
     fn best(&self, side: usize, room: u64, saved: f64, per_byte: f64) -> u64 {
         let (mut gain, mut most, mut bytes) = (0.0, 0.0, 0);
         for (number, band) in self.bands[side].iter().enumerate() {
@@ -200,7 +200,8 @@ impl ReadWindow {
         bytes
     }
 
-    /// Takes more than pays, when the budget allows: bands beyond the best take turns.
+    /// Returns an extent larger than pays off, if the budget allows. Bands beyond the best take
+    /// turns.
     fn explore(
         &mut self,
         record: Extent,
@@ -224,9 +225,9 @@ impl ReadWindow {
         Some(extent)
     }
 
-    /// Takes in what the tier counted. Returns the hits that are lost for each byte that enters
-    /// memory: what enters holds its room for as long as everything else; in that time, the same
-    /// room at the end of the list would have had this many hits.
+    /// Updates the statistics from the tier. Returns the hits lost per byte that enters memory: the
+    /// byte occupies its space as long as any other, and in that time the same space at the end of
+    /// the list would have had this many hits.
     fn observe(&mut self, now: Memory) -> f64 {
         let counts = now.band_hits.iter().zip(&self.seen.band_hits);
         for (band, (new, old)) in self.bands.as_flattened_mut().iter_mut().zip(counts) {
@@ -246,7 +247,7 @@ impl ReadWindow {
     }
 }
 
-/// The record with so many bytes behind and before it, within `bounds`.
+/// Returns the record with these numbers of bytes behind and before it, within `bounds`.
 fn around(record: Extent, bounds: Extent, [behind, before]: [u64; 2]) -> Extent {
     let offset = record.offset.saturating_sub(before).max(bounds.offset).min(record.offset);
     let end = (record.end() + behind).min(bounds.end()).max(record.end());
@@ -260,11 +261,11 @@ mod tests {
     const FLASH: ReadCost = ReadCost { per_operation: 80e3, per_byte: 0.3 };
     const DISK: ReadCost = ReadCost { per_operation: 5e6, per_byte: 20.0 };
     const CLUSTER: Extent = Extent { offset: 0, len: 1 << 20 };
-    /// Bytes of an object here; as many as a cluster has room for lie side by side.
+    /// Size of an object in these tests, in bytes. Objects fill the cluster side by side.
     const OBJECT: u64 = 4096;
 
-    /// Requests for pages of `page` objects each that lie side by side, at random, until memory
-    /// has forgotten them; the mean bytes of the last reads, and reads for each request.
+    /// Requests random pages of `page` adjacent objects each. Memory forgets each page before the
+    /// next. Returns the mean size of the later reads, in bytes, and the reads per request.
     fn pages(cost: ReadCost, page: u64, seed: u64) -> (f64, f64) {
         pages_in(CLUSTER, cost, page, seed)
     }
@@ -275,7 +276,7 @@ mod tests {
         let (mut bytes, mut reads, turns) = (0, 0, 4000);
         let mut tier = Memory::default();
         for turn in 0..turns {
-            // What an earlier page brought has left memory.
+            // The objects of an earlier page have left memory.
             let mut memory = std::collections::BTreeMap::new();
             let first = random.u64(0..cluster.len / OBJECT / page) * page;
             for object in first..first + page {
@@ -353,7 +354,7 @@ mod tests {
         let mut memory = Memory { capacity: 1 << 24, cold_percent: 30, ..Memory::default() };
         let free = window.choose(record, CLUSTER, DISK, memory);
         assert!(free.len > 100_000, "the first guess on a disk: {}", free.len);
-        // Each 10 KB that enter memory push out what would have been hit twice.
+        // Every 10 KB that enter memory push out objects that would have been hit twice.
         memory.entered_bytes = 1 << 24;
         memory.cold_hits = 2 * (1 << 24) / 10_000;
         assert_eq!(window.choose(record, CLUSTER, DISK, memory), record);

@@ -1,6 +1,6 @@
-//! The background of a volume: one task that does what the core's maintenance decides, one device
-//! operation after another. It alone writes clusters, journal and checkpoints, so that no
-//! caller that goes away can leave a write half decided.
+//! The background of a volume: one task that carries out the core's maintenance, one device
+//! operation after another. Only this task writes clusters, journal and checkpoints, so a caller
+//! that is dropped cannot leave a write half done.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -21,10 +21,10 @@ use crate::shell::volume::{Shared, Volume};
 use crate::space::appender::WriteJob;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
 
-/// A write of the journal or of a checkpoint is tried so often before the device is given up.
+/// Attempts at a write of the journal or of a checkpoint before the device is given up.
 const WRITE_ATTEMPTS: u32 = 3;
 
-/// The background runs, until this is dropped.
+/// Marks the background as running until dropped.
 struct Maintained<'a>(&'a Shared);
 
 impl Drop for Maintained<'_> {
@@ -34,7 +34,7 @@ impl Drop for Maintained<'_> {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Runs until the volume goes offline.
+    /// Runs the background until the volume goes offline.
     pub(crate) async fn maintain(&self) {
         self.shared.lock().background().start();
         let _maintained = Maintained(&self.shared);
@@ -71,19 +71,20 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Sleeps until the deadline or until the core wakes it.
     async fn idle(&self, deadline: Option<Nanos>) {
-        // Nothing waits to be written: what comes next is to find out how the device does.
+        // Nothing waits to be written; the next operation will show whether the device has
+        // recovered.
         self.shared.close_write_breaker(self.clock.now());
         let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
         let mut registered = false;
         poll_fn(|context| {
             if registered {
-                // Polled again: woken by the core, or the sleep ended, or by chance. All are good
-                // reasons to ask the core what to do.
+                // Polled again: the core woke the task, the sleep ended, or the wake-up was
+                // spurious. In any case, ask the core what to do next.
                 return Poll::Ready(());
             }
             registered = true;
-            // The task was chosen under another lock: what came in between is seen by the task
-            // that is chosen after this one.
+            // The task was chosen under an earlier lock. The next choice of a task takes changes
+            // since then into account.
             if !self.shared.lock().background().idle(context.waker()) {
                 return Poll::Ready(());
             }
@@ -95,7 +96,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await;
     }
 
-    /// Writes what the journal has to say; then flushes, when `durable`.
+    /// Writes the pending journal blocks. With `durable`, also writes the purge log and flushes.
     pub(crate) async fn sync(&self, durable: bool) {
         if durable && !self.write_purge_log().await {
             return;
@@ -122,8 +123,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Writes what the log of purges has to say; a flush is to follow. False when it could not, and
-    /// the device was given up: a purge may be missing in it, which nobody may believe it to have.
+    /// Writes the pending entries of the purge log; a flush must follow. Returns false if that
+    /// failed and the device was given up: the log may then lack a purge, and must not be trusted.
     pub(crate) async fn write_purge_log(&self) -> bool {
         if !self.shared.options.purge_log {
             return true;
@@ -150,7 +151,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         true
     }
 
-    /// Flushes the device: what was written before is durable, quarantined clusters become free.
+    /// Flushes the device: earlier writes are durable, and quarantined clusters become free.
     pub(crate) async fn flush_all(&self) {
         let mark = self.shared.lock().begin_flush();
         if self.flush().await.is_none() {
@@ -170,7 +171,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.complete(Completed::Write(job, whole.then_some(requests)));
     }
 
-    /// Writes pages side by side; none of them is in two requests.
+    /// Writes pages concurrently. No page is part of two requests.
     async fn write_pages(&self, job: PageJob) {
         let base = self.areas().clusters_at;
         let writes = job.writes.iter().map(|write| self.write_page_run(base, write));
@@ -206,9 +207,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.complete(Completed::Evict(plan, entries));
     }
 
-    /// Reads the labels of what lives in a cluster: its summary has them, or all of it is read. One
-    /// that cannot be read, or holds something that is damaged, is given up: nobody can say what it
-    /// may show tomorrow.
+    /// Reads the labels of the live records in a cluster from its summary or, if the summary lacks
+    /// them, from the whole cluster. A cluster that cannot be read or contains damage is given up,
+    /// because the content of a later read cannot be predicted.
     async fn read_labels(&self, plan: LabelsPlan) {
         let EvictPlan { cluster, incarnation, extent, .. } = plan.evict;
         let told = self.read_contents(cluster, incarnation, extent).await;
@@ -236,10 +237,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.labels_in(incarnation, entries.iter().filter(lives).map(place), bytes)
     }
 
-    /// Writes a checkpoint and forgets the journal before it. False when it could not be written.
+    /// Writes a checkpoint and discards the journal before it. Returns false if the write failed.
     pub(crate) async fn checkpoint(&self) -> bool {
         if !self.shared.in_clusters {
-            // What has been flushed need not be listed in full.
+            // Flushed records need not be listed in full.
             self.flush_all().await;
         }
         let (checkpoint, slot) = self.shared.lock().make_checkpoint();
@@ -263,7 +264,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         true
     }
 
-    /// Writes the superblocks with a higher run: devices that are away have missed it.
+    /// Writes superblocks with a higher run number, so that devices that are missing can be
+    /// recognised as outdated.
     async fn name_run(&self, run: u64) {
         let superblock = Superblock { run, ..self.shared.lock().superblock().clone() };
         if self.write_superblocks(&superblock, superblock.places()).await.is_none() {
@@ -281,8 +283,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(())
     }
 
-    /// Gives the device up in a way that the next start sees: what is dead cannot be written down
-    /// any more, so nothing on it may be believed again.
+    /// Gives up the device and marks it as condemned on the device itself. Deaths of records can no
+    /// longer be recorded, so its contents must not be trusted again.
     async fn condemn(&self, reason: &str) {
         let mut superblock = self.shared.lock().superblock().clone();
         superblock.condition = Condition::Condemned;

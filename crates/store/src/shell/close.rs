@@ -1,4 +1,4 @@
-//! An orderly stop: everything is written, the index dumped, the superblock says so.
+//! Orderly stop: writes everything, dumps the index and marks the superblock as clean.
 
 use device::{Clock, Device};
 
@@ -12,19 +12,20 @@ use crate::shell::volume::Volume;
 use crate::space::slot_dump;
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Prepares the orderly end of the volume (C13): everything is written, the index dumped.
-    /// Returns whether it was dumped; `None` when not everything could be written: the next start
-    /// recovers then as after a kill. The background must be running.
+    /// Prepares the orderly end of the volume (C13): writes everything and dumps the index. Returns
+    /// whether the dump was written; `None` if not everything could be written, in which case the
+    /// next start recovers as after a kill. The background must be running.
     pub(crate) async fn close(&self) -> Option<bool> {
         let drained = self.reach_in_the_end(Goal::Drained).await;
-        // From here on nothing changes: the background stops, lookups miss.
+        // From here on nothing changes: the background stops, and lookups miss.
         let complete = {
             let mut core = self.shared.lock();
             let Status { online, recovering, .. } = core.status();
             core.go_offline();
             online && !recovering
         };
-        // What the background had begun changes index and table when it ends: wait for that.
+        // An operation of the background still changes the index and the table when it ends: wait
+        // for it.
         let stopped = self.reach_in_the_end(Goal::BackgroundEnded).await;
         if !stopped || !drained {
             return None;
@@ -32,9 +33,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.unless_stalled(self.save(complete)).await.flatten()
     }
 
-    /// Writes the last checkpoint and, of a volume whose index is complete, what the next start
-    /// reads in place of a recovery. Returns whether that was dumped; `None` when the checkpoint
-    /// was not written.
+    /// Writes the last checkpoint and, if the index is complete, the dump that replaces recovery at
+    /// the next start. Returns whether the dump was written; `None` if the checkpoint was not.
     async fn save(&self, complete: bool) -> Option<bool> {
         if !self.checkpoint().await {
             return None;
@@ -42,8 +42,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(complete && self.dump().await.is_some())
     }
 
-    /// Writes superblocks that say so, and how the volume was `dumped`. With `raises_run` the
-    /// store's run ends: an image that was made of the device meanwhile has missed that.
+    /// Writes superblocks that record the stop, as clean if the volume was `dumped`. With
+    /// `raises_run` the run number rises, so that an image of the device made earlier is recognised
+    /// as outdated.
     pub(crate) async fn name_end(&self, dumped: bool, raises_run: bool) -> bool {
         let mut superblock = self.shared.lock().superblock().clone();
         if dumped {
@@ -61,13 +62,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
         } else {
             self.dump_records().await?
         };
-        // The start does without them.
+        // The next start can do without the filters.
         self.dump_label_filters(end).await;
         self.flush().await
     }
 
-    /// Writes the filters of borne labels from `at` on, if there is room. `None` when there is none
-    /// of them on the device.
+    /// Writes the label filters from `at` on, if there is room. Returns `None` if they were not
+    /// written.
     async fn dump_label_filters(&self, at: u64) -> Option<()> {
         let (mut head, area, generation) = {
             let mut core = self.shared.lock();
@@ -86,8 +87,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.write_steps(at, &head.encode(&self.shared.secret, generation)).await
     }
 
-    /// Writes the list of records as the dump: in steps with a checksum each. Returns where it
-    /// ends.
+    /// Writes the list of records as the dump, in steps with a checksum each. Returns the end of
+    /// the dump.
     async fn dump_records(&self) -> Option<u64> {
         let area = self.areas().index_dump;
         let bytes = self.shared.lock().dump().records()?;
@@ -106,12 +107,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(area.offset + header.dump_len())
     }
 
-    /// Writes the index as the dump. Returns where it ends.
+    /// Writes the index as the dump. Returns the end of the dump.
     async fn dump_index(&self) -> Option<u64> {
         let area = self.areas().index_dump;
         let (kind, buckets) = self.shared.lock().dump().index_shape();
         let mut header = index_dump::Header::new(kind, buckets)?;
-        // The cache was made for another index: the next start reads the summaries.
+        // The cache was created for a different index; the next start reads the summaries.
         if header.dump_len() > area.len {
             return None;
         }

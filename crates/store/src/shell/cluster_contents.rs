@@ -1,4 +1,4 @@
-//! What a cluster holds, read from the device: by its summary, or record by record.
+//! The contents of a cluster, read from the device: from its summary, or record by record.
 
 use device::{Clock, Device, Extent};
 
@@ -12,15 +12,15 @@ use crate::core::SUMMARY_READ;
 use crate::format::device_layout::Areas;
 use crate::shell::volume::Volume;
 
-/// What a cluster holds.
+/// The contents of a cluster.
 pub(crate) struct Contents {
     pub(crate) entries: Vec<Entry>,
-    /// The labels that its records bear; `None`: they are to be read off all records.
+    /// The labels that its records bear; `None` if they have to be read from all records.
     pub(crate) labels: Option<Vec<u64>>,
 }
 
-/// Walks the records of a cluster that has no summary: from its start, each where the one before it
-/// ends, as long as they are whole and of this incarnation.
+/// Walks the records of a cluster without a summary. Starts at the beginning; each record begins
+/// where the previous one ends. Stops at the first that is damaged or of another incarnation.
 pub(crate) fn walk(
     secret: &Secret,
     areas: &Areas,
@@ -55,7 +55,8 @@ pub(crate) fn walk(
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Reads the summary of a cluster of this incarnation; `None` when there is none to be read.
+    /// Reads the summary of a cluster of this incarnation. Returns `None` if there is no readable
+    /// one.
     pub(crate) async fn read_summary(
         &self,
         cluster: u32,
@@ -66,8 +67,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(contents.entries)
     }
 
-    /// Reads the same with the labels of the cluster's records, where labels are read and the
-    /// summary has those.
+    /// Reads the same, with the labels of the cluster's records if labels are in use and the
+    /// summary has them.
     pub(crate) async fn read_contents(
         &self,
         cluster: u32,
@@ -111,8 +112,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Collects the labels of the records at these positions and granules of a cluster, of which
-    /// `bytes` are all. `None` when one of them is damaged, or nobody reads labels.
+    /// Collects the labels of the records at these positions and granules of a cluster with content
+    /// `bytes`. Returns `None` if a record is damaged or labels are not in use.
     pub(crate) fn labels_in(
         &self,
         incarnation: u64,

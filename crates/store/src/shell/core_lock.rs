@@ -1,7 +1,7 @@
-//! The lock of a core. Workers share a core, and each operation takes its lock for a moment: how
-//! many workers a volume carries follows from how long that is. So the lock counts how often it is
-//! taken and how often somebody waited for it, and times every 61st holder. The time is the
-//! machine's, also in simulations, and decides nothing.
+//! The lock of a core. Workers share a core, and each operation takes its lock briefly; the hold
+//! time limits how many workers a volume can serve. The lock therefore counts how often it is taken
+//! and how often a thread waited for it, and times every 61st holder. Times are real time, also in
+//! simulations, and influence no decision.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,24 +15,24 @@ use std::time::{Duration, Instant};
 
 use crate::core::Core;
 
-/// One holder in so many is timed: a prime, so that operations that take the lock by turns are all
-/// seen.
+/// One holder in this many is timed. A prime, so that operations that take the lock in a regular
+/// order are all sampled.
 const TIMED_ONE_IN: u32 = 61;
 
-/// Upper bounds of the times that the lock is held, in nanoseconds.
+/// Upper bounds of the histogram of hold times, in nanoseconds.
 const BOUNDS: [u64; 16] = [
     250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 125_000, 250_000, 500_000,
     1_000_000, 4_000_000, 16_000_000, 64_000_000,
 ];
 
-/// See the module.
+/// The lock of a core, with statistics. See the module documentation.
 pub(crate) struct CoreLock {
     inner: Mutex<Held>,
     waits: AtomicU64,
     waited_ns: AtomicU64,
 }
 
-/// What is behind the lock.
+/// The data behind the lock.
 struct Held {
     core: Core,
     taken: u64,
@@ -40,7 +40,7 @@ struct Held {
     times: HoldTimes,
 }
 
-/// How long those held the lock that were timed.
+/// Histogram of the timed hold times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HoldTimes {
     counts: [u64; BOUNDS.len() + 1],
@@ -55,27 +55,27 @@ impl HoldTimes {
     }
 }
 
-/// How a lock was used since its volume was opened.
+/// Statistics of a lock since its volume was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockFigures {
-    /// Times that it was taken.
+    /// Number of times that it was taken.
     pub taken: u64,
-    /// Times that somebody had to wait for it.
+    /// Number of times that a thread had to wait for it.
     pub waits: u64,
-    /// How long they waited, together.
+    /// Total waiting time.
     pub waited: Duration,
     times: HoldTimes,
 }
 
 impl LockFigures {
-    /// Returns for each bound in nanoseconds how many of the holders that were timed (one in 61)
-    /// held the lock so long at most and longer than the bound before; and how many held it longer
-    /// than the last.
+    /// Returns the histogram of hold times, of the timed holders (one in 61). Each item is an upper
+    /// bound in nanoseconds and the number of holders between the previous bound and this one. The
+    /// second value is the number of holders above the last bound.
     pub fn held(&self) -> (impl Iterator<Item = (u64, u64)>, u64) {
         (BOUNDS.into_iter().zip(self.times.counts), self.times.counts[BOUNDS.len()])
     }
 
-    /// Returns how long the holders that were timed held it, together.
+    /// Returns the total hold time of the timed holders.
     pub fn held_sum(&self) -> Duration {
         Duration::from_nanos(self.times.sum_ns)
     }
@@ -88,7 +88,8 @@ impl CoreLock {
         CoreLock { inner, waits: AtomicU64::new(0), waited_ns: AtomicU64::new(0) }
     }
 
-    /// Locks. A panic while it was locked would leave the core undecided: nobody goes on.
+    /// Locks the core. Panics if a thread panicked while holding it, because the core may be
+    /// inconsistent.
     pub(crate) fn lock(&self) -> CoreGuard<'_> {
         let mut held = match self.inner.try_lock() {
             Ok(held) => held,
@@ -113,7 +114,7 @@ impl CoreLock {
         held
     }
 
-    /// Returns how it was used; that it is taken to learn this is not counted.
+    /// Returns the statistics. The lock taken for this is not counted.
     pub(crate) fn figures(&self) -> LockFigures {
         let held = self.inner.lock().expect("no thread panicked while it held the core");
         LockFigures {
@@ -125,7 +126,7 @@ impl CoreLock {
     }
 }
 
-/// The core while it is locked.
+/// Access to the locked core.
 pub(crate) struct CoreGuard<'a> {
     held: MutexGuard<'a, Held>,
     since: Option<Instant>,

@@ -20,17 +20,17 @@ use crate::space::slot_dump;
 /// Random bytes for a new cache: its identity and its secret.
 pub type Entropy = [u8; 48];
 
-/// Why a cache was not created.
+/// The reason why a cache was not created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormatError {
-    /// The device has too few bytes.
+    /// The device is too small.
     TooSmall {
-        /// Bytes that it has.
+        /// Size of the device, in bytes.
         len: u64,
-        /// Bytes of the smallest cache.
+        /// Size of the smallest cache, in bytes.
         min: u64,
     },
-    /// A write failed.
+    /// A write failed, with this error.
     Unwritable(String),
 }
 
@@ -47,20 +47,20 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// What an orderly stop saves.
+/// Parameters of the dump that an orderly stop saves.
 pub(super) struct Saved {
     pub(super) index: IndexOptions,
     pub(super) mean_object: u32,
     pub(super) cluster_size: u32,
-    /// It is a cache of slots.
+    /// The cache uses slots instead of clusters.
     pub(super) slots: bool,
-    /// Which labels are borne, too.
+    /// The label filters are saved, too.
     pub(super) labels: bool,
 }
 
 impl Saved {
-    /// Returns the bytes to reserve for it: the index, or the list of records, and the filters of
-    /// labels.
+    /// Returns the bytes to reserve for the dump: the index or the list of records, and the label
+    /// filters.
     pub(super) fn bytes(&self, cache_size: u64) -> u64 {
         let objects = objects_of(self.index, cache_size, self.mean_object);
         let filters = LabelFilters::bytes_for(objects, u64::MAX);
@@ -75,8 +75,8 @@ impl Saved {
     }
 }
 
-/// Creates an empty cache on `device`, whatever was there before. A creation that is cut short can
-/// be repeated: the device begins with [`CREATION_MARK`] until all else is durable.
+/// Creates an empty cache on `device`, regardless of its content. A creation that was interrupted
+/// can be repeated: the device begins with [`CREATION_MARK`] until everything else is durable.
 pub async fn format<D: Device>(
     device: &D,
     options: &FormatOptions,
@@ -120,7 +120,7 @@ pub async fn format<D: Device>(
     flush(device).await?;
     write_raw(device, at, &bytes).await?;
     if second != SUPERBLOCK_NEAR {
-        // That of another cache, which was here before, would be taken for ours.
+        // The second copy of an earlier cache would be taken for ours.
         write_raw(device, SUPERBLOCK_NEAR, &[0; SUPERBLOCK_LEN]).await?;
     }
     let [first, second] = superblock.places();

@@ -1,5 +1,5 @@
-//! The shell of a lookup: locks, lets the core decide, unlocks, reads what it decided, and reports
-//! back. Between two awaits there is at most one locked section.
+//! The shell of a lookup: locks the core, lets it decide, unlocks it, performs the reads it decided
+//! on, and reports the result. There is at most one locked section between two awaits.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -26,20 +26,20 @@ use crate::shell::volume::{Shared, Volume};
 
 mod neighbour_read;
 
-/// An object that does not enter memory is not copied out of its buffer, for as long as it is sent,
-/// if that has no more to spare than the object has itself and so many bytes.
+/// An object that does not enter memory is sent from its read buffer without a copy, if the buffer
+/// exceeds the object by no more than the object's own size and this many bytes.
 const PASSING_SPARE: usize = 8192;
 
-/// How a lookup ended.
+/// Result of a lookup.
 pub(crate) struct LookupOutcome {
-    /// What was found, and where.
+    /// The object, and whether it came from memory or the device.
     pub(crate) found: Option<(Arc<Object>, Source)>,
-    /// It is counted already.
+    /// True if the lookup was already counted.
     pub(crate) counted: bool,
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Finds an object or piece, in memory or by a read. What memory has takes the lock once.
+    /// Finds an object or piece in memory or by a read. A memory hit takes the lock once.
     pub(crate) async fn lookup(&self, request: LookupRequest<'_>) -> LookupOutcome {
         let mut wait_policy = WaitPolicy::Join;
         loop {
@@ -47,11 +47,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
             let (finding, counted) = self.shared.lock().find(&request, wait_policy, now);
             let source = if wait_policy == WaitPolicy::Join { Source::Ram } else { Source::Disk };
             let found = match finding {
-                // It came from the device, be it with another's read, if that was waited for.
+                // After waiting for another lookup's read, the object came from the device.
                 Finding::Object(object, _) => Some((object, source)),
                 Finding::Ahead(ahead, bytes) => match self.take_ahead(&ahead, &bytes, &request) {
                     Some(found) => found.map(|object| (object, source)),
-                    // Damaged, it is forgotten: the next look reads it itself.
+                    // The damaged record is forgotten, so the next attempt reads it from the
+                    // device.
                     None => continue,
                 },
                 Finding::InFlight(window) => {
@@ -64,7 +65,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     None
                 }
                 Finding::Read(plan) => {
-                    // A box, lest all who look in memory make room for a read.
+                    // Boxed so that memory lookups do not carry the read future.
                     let loaded = Box::pin(self.load(plan, request.expected)).await;
                     loaded.map(|object| (object, Source::Disk))
                 }
@@ -74,8 +75,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Verifies the object that an earlier read brought along, or says that there is none; `None`
-    /// when it is damaged.
+    /// Verifies an object that an earlier read brought along. Returns `None` if it is damaged, and
+    /// `Some(None)` if it is no longer live.
     fn take_ahead(
         &self,
         ahead: &Ahead,
@@ -90,9 +91,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(lives.then_some(object))
     }
 
-    /// Waits until a read that takes neighbours along has ended.
+    /// Waits until a read with neighbours has ended.
     async fn ended(&self, window: WindowId) {
-        // A read ends within the stall bound, and is over when it is dropped.
+        // A read ends within the stall bound, or when it is dropped.
         poll_fn(|context| {
             let under_way = self.shared.lock().reads().await_window(window, context.waker());
             if under_way { Poll::Pending } else { Poll::Ready(()) }
@@ -100,7 +101,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await;
     }
 
-    /// Carries a plan out.
+    /// Carries out a read plan.
     pub(crate) async fn load(&self, plan: ReadPlan, expected: Expected<'_>) -> Option<Arc<Object>> {
         let window = plan.window.map(|id| Window { shared: &self.shared, id });
         let mut pinned = Pinned::new(&self.shared, plan);
@@ -136,7 +137,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         lives.then_some(object)
     }
 
-    /// Takes into memory what was read beside the record of `plan`.
+    /// Adds the neighbours of the record of `plan` to memory.
     async fn admit_prefetched(&self, plan: &ReadPlan, beside: Vec<Neighbour>, bytes: &Bytes) {
         yield_now().await;
         let objects = verified(&self.shared.secret, plan, &beside, bytes);
@@ -148,8 +149,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.read_into(extent, |len| self.shared.buffers.take(len)).await
     }
 
-    /// Reads when it is this read's turn (M8), into a buffer that `take` gives; says how long the
-    /// device was at it.
+    /// Reads when it is this read's turn (M8), into a buffer obtained from `take`. Also returns the
+    /// timing of the read.
     pub(super) async fn read_into(
         &self,
         extent: Extent,
@@ -171,7 +172,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some((bytes, ReadTiming { begin, end: self.clock.now(), bytes: moved }))
     }
 
-    /// Waits for the read's turn; it holds its place in the queue until it is dropped.
+    /// Waits for the read's turn. The read stays in the queue until the result is dropped.
     async fn turn(&self, ticket: Ticket) -> Queued<'_, D, C> {
         let queued = Queued { volume: self, ticket };
         let mut sleep: Option<(Nanos, Pin<Box<_>>)> = None;
@@ -197,7 +198,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// A read's place in the queue, left when dropped.
+/// A read's entry in the queue, removed on drop.
 struct Queued<'a, D: Device, C: Clock> {
     volume: &'a Volume<D, C>,
     ticket: Ticket,
@@ -210,7 +211,7 @@ impl<D: Device, C: Clock> Drop for Queued<'_, D, C> {
     }
 }
 
-/// A read that takes neighbours along; those who wait for it are woken when it is dropped.
+/// A read in flight that other lookups may wait for. They are woken when it is dropped.
 pub(super) struct Window<'a> {
     pub(super) shared: &'a Shared,
     pub(super) id: WindowId,
@@ -222,7 +223,7 @@ impl Drop for Window<'_> {
     }
 }
 
-/// Examines the bytes of a plan for its object, which are a part of a buffer of `buffer` bytes.
+/// Extracts the object of a plan from the bytes read, which are part of a buffer of `buffer` bytes.
 pub(super) fn examine(
     secret: &Secret,
     plan: &ReadPlan,
@@ -284,8 +285,8 @@ impl<'a> Pinned<'a> {
         self.plan.as_mut().expect("resolved only once").timing = Some(timing);
     }
 
-    /// Resolves the plan, whose record was what was wanted: see
-    /// [`Core::loaded`](crate::core::Core::loaded). Returns the plan, too.
+    /// Resolves the plan with its record, see [`Core::loaded`](crate::core::Core::loaded). Also
+    /// returns the plan.
     pub(super) fn loaded(
         mut self,
         object: &Arc<Object>,
@@ -298,8 +299,7 @@ impl<'a> Pinned<'a> {
         (plan, neighbours, lives)
     }
 
-    /// Resolves the plan; the record itself is not looked at. Returns the plan and what lies beside
-    /// it.
+    /// Resolves the plan without using the record itself. Returns the plan and the neighbours.
     fn read(mut self, scan: NeighbourScan, len: usize) -> (ReadPlan, Vec<Neighbour>) {
         let plan = self.plan.take().expect("resolved only once");
         let neighbours = self.shared.lock().neighbours_read(&plan, scan, len);

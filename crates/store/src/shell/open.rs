@@ -1,4 +1,4 @@
-//! Opening a cache on a device: what is on it is believed or not, it grows, recovery is planned.
+//! Opening a cache on a device: decides whether to trust its contents, grows it, plans recovery.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,19 +29,20 @@ use crate::space::slots::SlotSpace;
 use crate::space::slots::image::SlotImage;
 use crate::space::{Space, slot_dump};
 
-/// Which device of a store is opened, and with what.
+/// The share of one device in a store that is being opened.
 pub(crate) struct Share {
     /// Number of the device.
     pub(crate) number: usize,
-    /// Bytes of memory for it.
+    /// Memory for the device, in bytes.
     pub(crate) memory: u64,
-    /// The newest run that any of the store's devices was a part of.
+    /// The newest run that any of the store's devices took part in.
     pub(crate) newest_run: u64,
-    /// It is the first that was opened: the one that keeps the log of purges.
+    /// True if it is the first device opened, which keeps the purge log.
     pub(crate) is_first: bool,
 }
 
-/// Opens the cache on `device` as a part of a store. Returns what recovery has to read, too.
+/// Opens the cache on `device` as part of a store. Also returns the scan that recovery has to
+/// perform.
 pub(crate) async fn open_volume<D: Device, C: Clock>(
     device: Rc<D>,
     clock: C,
@@ -95,14 +96,14 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Writes what must be on the device before anything else: a checkpoint from which the
-    /// journal goes on, and the superblocks of this opening.
+    /// Writes what must be on the device before anything else: a checkpoint from which the journal
+    /// continues, and the superblocks of this opening.
     async fn start(&self, empty: bool, second_first: bool) -> Result<(), OpenError> {
-        // What was not believed today must not be believed tomorrow: both slots are new.
+        // Contents that were rejected now must not be trusted later: overwrite both slots.
         let checkpoints = if empty { 2 } else { 1 };
         for _ in 0..checkpoints {
             if !self.checkpoint().await {
-                // The superblocks say that it was given up, or what they said before.
+                // The superblocks say that the device was given up, or are unchanged.
                 return Err(OpenError::Unwritable);
             }
         }
@@ -111,7 +112,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let order = if second_first { [second, first] } else { [first, second] };
         let written = self.write_superblocks(&superblock, order).await;
         if self.shared.options.purge_log && written.is_some() {
-            // Its generation is one that the superblocks name.
+            // Its generation is one that the superblocks now name.
             self.sync(true).await;
         }
         let online = self.shared.lock().status().online;
@@ -125,14 +126,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
     ) -> Option<()> {
         let bytes = superblock.encode();
         for offset in order {
-            // One after the other: there is always a whole one.
+            // One after the other, so that one of them is always intact.
             self.write(offset, &bytes).await?;
             self.flush().await?;
         }
         Some(())
     }
 
-    /// Erases a copy that is none any more: what it says gets old.
+    /// Erases a superblock copy that is no longer used, because its content becomes outdated.
     async fn erase_superblock(&self, offset: u64) {
         if self.write(offset, &[0; SUPERBLOCK_LEN]).await.is_some() {
             self.flush().await;
@@ -140,7 +141,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// A cache on its way to being open.
+/// A cache that is being opened.
 struct Opening<D: Device, C: Clock> {
     device: Rc<D>,
     clock: C,
@@ -151,17 +152,18 @@ struct Opening<D: Device, C: Clock> {
     is_first: bool,
     superblock: Superblock,
     grown: Option<Areas>,
-    /// Bytes that the cache will use.
+    /// Size that the cache will use, in bytes.
     size: u64,
-    /// The first superblock copy is whole: the second, which may be bad, is written before it.
+    /// True if the first superblock copy is intact: then the second, which may be bad, is written
+    /// first.
     second_first: bool,
-    /// The second copy had the old place, and leaves it.
+    /// True if the second copy moves away from its old position.
     leaves_near: bool,
 }
 
-/// What was found on the device.
+/// The state restored from the device.
 struct Restored {
-    /// The tables come from the device; otherwise they are empty.
+    /// True if the tables come from the device; otherwise they are empty.
     believed: bool,
     space: SpaceTables,
     removed: std::collections::BTreeMap<crate::base::digest::Digest, u64>,
@@ -205,7 +207,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
                 Some(Recovering::of_slots(restored.removed, windows))
             }
         };
-        // What a scan finds is what there is.
+        // After a scan, the filters are rebuilt from its results.
         let label_filters = label_filters.filter(|_| scan.is_none());
         let core = Core::new(Parts {
             label_filters,
@@ -229,8 +231,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Ok((volume, scan))
     }
 
-    /// Opens the log of purges, where one is kept: that which is there, or another. What is on a
-    /// device that keeps none now is not believed the next time.
+    /// Opens the purge log if this device keeps one: the existing log, or a new one. A log on a
+    /// device that currently keeps none is not trusted at the next opening.
     async fn open_purge_log(&self, believed: bool) -> Option<PurgeLog> {
         if !self.options.purge_log || !self.is_first {
             return None;
@@ -242,7 +244,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Some(PurgeLog::resume(secret, uuid, bytes.as_deref(), *generation, now))
     }
 
-    /// Loads the filters of borne labels as the orderly stop left them.
+    /// Loads the label filters that the orderly stop saved.
     async fn load_label_filters(&self) -> Option<LabelFilters> {
         let version = reading(self.options.labels.as_deref()?);
         let superblock = &self.superblock;
@@ -253,8 +255,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         reader.load_label_filters(superblock, version, bytes).await
     }
 
-    /// Opens a space of clusters as `table` has it, its index from the dump of an orderly stop in
-    /// the areas `dump`, or to be found by a scan.
+    /// Opens a space of clusters described by `table`. Its index comes from the dump of an orderly
+    /// stop in the areas `dump`, or has to be rebuilt by a scan.
     async fn open_clusters(
         &self,
         mut table: ClusterTable,
@@ -272,16 +274,16 @@ impl<D: Device, C: Clock> Opening<D, C> {
         }
         table.retry_bad();
         self.give_up_missing(&mut table);
-        // Incarnations of different openings never meet, as sequence numbers do not.
+        // Incarnations of different openings never collide, nor do sequence numbers.
         table.skip_incarnations(self.superblock.generation << 32);
         let scan = (!loaded).then(|| Scanning::Clusters(Scan::new(self.clock.now())));
         let labels = self.options.labels.as_deref().map(reading);
         (Space::Clusters(ClusterSpace::new(table, labels)), index, scan)
     }
 
-    /// Opens a space of slots in which lives what `image` says: listed from the dump of an orderly
-    /// stop in the areas `dump`, or to be found by a scan. `missing` bytes of the device are not
-    /// there.
+    /// Opens a space of slots whose live records `image` describes. They are listed in the dump of
+    /// an orderly stop in the areas `dump`, or have to be found by a scan. `missing` is the number
+    /// of bytes that the device lacks.
     async fn open_slots(
         &self,
         mut image: SlotImage,
@@ -316,7 +318,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Index::new(self.options.index, self.size, self.superblock.mean_object)
     }
 
-    /// Reports and returns the bytes that the cache was made for and the device does not have.
+    /// Reports and returns the number of bytes that the cache was created for but the device lacks.
     fn report_missing(&self) -> u64 {
         let len = self.device.geometry().len;
         let expected = self.superblock.areas.end();
@@ -326,7 +328,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         expected.saturating_sub(len)
     }
 
-    /// Gives up clusters beyond the end of a device that has shrunk.
+    /// Gives up the clusters beyond the end of a device that has shrunk.
     fn give_up_missing(&self, clusters: &mut ClusterTable) {
         let len = self.device.geometry().len;
         for cluster in (0..clusters.clusters()).rev() {
@@ -337,13 +339,14 @@ impl<D: Device, C: Clock> Opening<D, C> {
         }
     }
 
-    /// Returns the number of a journal block far beyond whatever the ring may hold; asked for
-    /// before the generation rises, so that no two openings get the same.
+    /// Returns the number of a journal block far beyond any in the ring. Call it before the
+    /// generation rises, so that no two openings get the same number.
     fn fresh_block(&self) -> u64 {
         (self.superblock.generation + 1) << 32
     }
 
-    /// Reads what checkpoint and journal say; an empty space when nothing can be believed.
+    /// Restores the tables from the checkpoint and the journal; an empty space if they cannot be
+    /// trusted.
     async fn restore(&self) -> Restored {
         let areas = &self.superblock.areas;
         let secret = &self.superblock.secret;

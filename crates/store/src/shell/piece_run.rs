@@ -1,4 +1,4 @@
-//! The shell of a run of pieces: one read, each of its pieces verified, in order.
+//! The shell of a run of pieces: one read, whose pieces are verified in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::shell::lookup::{Pinned, Window, examine};
 use crate::shell::volume::Volume;
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Reads the first of these pieces with those that follow it on the device. Empty when they
-    /// are to be looked up one by one, or the first could not be read.
+    /// Reads the first of these pieces together with those that follow it on the device. Returns
+    /// none if they are to be looked up one by one, or if the first could not be read.
     pub(crate) async fn read_run(&self, run: PieceRun) -> VecDeque<Arc<Object>> {
         let mut pieces = VecDeque::new();
         let plans = self.shared.lock().plan_run(&run, self.clock.unix_seconds() as u32);
@@ -32,8 +32,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let buffer = BufPool::room_for(buffer);
         let share = buffer / plans.len();
         for mut pinned in plans {
-            // One that passes keeps all of the buffer alive, and costs its part of it. What stays
-            // in memory would keep much more than itself, and room of the arena: it is copied.
+            // A piece that is only passed on keeps the whole buffer alive, and is charged its share
+            // of it. A piece that stays in memory would keep much more than itself, and arena
+            // space: it is copied.
             let buffer = if pinned.plan().keep { usize::MAX } else { share };
             let object = examine(&self.shared.secret, pinned.plan(), &bytes, buffer, None);
             match object.map(Arc::new) {

@@ -1,9 +1,9 @@
-//! Where the records of a running store lie: for drawings, for measurements of locality and for
-//! whoever wants to see what a layout does. It reads the device where the tables in memory do not
-//! say (the cluster layout knows its dead records from its clusters only), and changes nothing.
+//! Positions of the records of a running store, for drawings, for measurements of locality and for
+//! inspecting a layout. Reads the device where the tables in memory are not sufficient (the cluster
+//! layout knows its dead records only from its clusters), and changes nothing.
 //!
-//! It promises: places are those that reads use, at one moment; what is being written meanwhile may
-//! be missing.
+//! Guarantees: positions are those that reads use, at one moment; records being written at the time
+//! may be missing.
 
 use std::collections::BTreeMap;
 
@@ -18,45 +18,44 @@ use crate::shell::cluster_contents::walk;
 use crate::shell::volume::Volume;
 use crate::space::slots::SlotSpace;
 
-/// What a placed record holds.
+/// The content of a placed record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacedKind {
-    /// An object, with its body when that is not in pieces.
+    /// An object, with its body unless that is in pieces.
     Object,
-    /// A part of the body of a larger object.
+    /// A part of the body of a large object.
     Piece,
     /// Metadata that replace an object's own.
     Metadata,
 }
 
-/// A record, and where it lies.
+/// A record and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Number among the keys that were asked for of the one whose object or metadata this is;
-    /// `None` for other keys, and for pieces.
+    /// Index of the record's key among the requested keys; `None` for other keys, and for pieces.
     pub key: Option<usize>,
-    /// What it holds.
+    /// The content of the record.
     pub kind: PlacedKind,
-    /// It can be found. Dead records are only told of where they cost room.
+    /// True if the record can be found. Dead records are listed only where they take up room.
     pub live: bool,
-    /// Where its bytes lie, in their order, in bytes of the device: whole slots, or in a cluster
-    /// just the record.
+    /// Extents of the record's bytes on the device, in order: whole slots, or in a cluster exactly
+    /// the record.
     pub runs: Vec<Extent>,
 }
 
-/// The space of one device, and what lies in it.
+/// The space of one device and its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placements {
-    /// What objects can take, in bytes of the device.
+    /// The extent that objects can use, in bytes of the device.
     pub space: Extent,
-    /// Bytes of what is reclaimed at once: a cluster, or a slot.
+    /// Size of the unit of reclamation, in bytes: a cluster or a slot.
     pub unit: u32,
-    /// In the order of the device.
+    /// The records, in device order.
     pub records: Vec<Placement>,
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Lists what lies on this device now; `keys` are those whose records are to be named.
+    /// Lists the records on this device. `keys` are the keys whose records are to be identified.
     pub(crate) async fn placements(&self, keys: &[Key]) -> Placements {
         let digests = keys.iter().map(|key| self.shared.digester.key(key.as_bytes()));
         let names: BTreeMap<Digest, usize> = digests.zip(0..).collect();
@@ -76,7 +75,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Reads the records of all clusters in use, dead ones included, as they stand on the device.
+    /// Reads the records of all clusters in use from the device, including dead ones.
     async fn in_clusters(&self, areas: &Areas, names: &BTreeMap<Digest, usize>) -> Vec<Placement> {
         let mut placed = Vec::new();
         for cluster in 0..areas.clusters {
@@ -101,7 +100,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// Returns the records of a space of slots; `None` when it is none.
+/// Returns the records of a space of slots; `None` if the space is not one.
 fn slots(
     space: Option<&SlotSpace>,
     areas: &Areas,

@@ -1,4 +1,4 @@
-//! Reading a device without a core: what opening and inspecting have in common.
+//! Reading a device without a core: shared by opening and inspection.
 
 use bytes::Bytes;
 use device::{Device, Extent, IoBuf};
@@ -15,13 +15,13 @@ use crate::purge::label_filters::LabelFilters;
 
 const READ_ATTEMPTS: u32 = 3;
 
-/// Reads extents of any alignment; failures are `None`.
+/// Reads extents of any alignment. Failures are returned as `None`.
 pub(crate) struct Reader<'a, D: Device> {
     pub(crate) device: &'a D,
 }
 
 impl<D: Device> Reader<'_, D> {
-    /// Reads an extent. Tried several times: what cannot be read now may cost the cache.
+    /// Reads an extent. Retries, because a failed read may cost the whole cache.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
         for _ in 0..READ_ATTEMPTS {
             if let Ok(bytes) = read_aligned(self.device, IoBuf::zeroed, extent).await {
@@ -31,7 +31,7 @@ impl<D: Device> Reader<'_, D> {
         None
     }
 
-    /// Reads checkpoint slot `number`.
+    /// Reads the checkpoint in `slot`.
     pub(crate) async fn read_checkpoint(
         &self,
         secret: &Secret,
@@ -57,7 +57,7 @@ impl<D: Device> Reader<'_, D> {
         Some(bytes)
     }
 
-    /// Reads the index dump of an orderly stop into `index`; false when it is not whole.
+    /// Reads the index dump of an orderly stop into `index`. Returns false if it is incomplete.
     pub(crate) async fn load_index(
         &self,
         secret: &Secret,
@@ -84,8 +84,8 @@ impl<D: Device> Reader<'_, D> {
         true
     }
 
-    /// Reads the filters of borne labels that the orderly stop of the superblock's generation
-    /// saved: of `bytes` bytes together at most, of labels that are read so.
+    /// Reads the label filters that the orderly stop of the superblock's generation saved: at most
+    /// `bytes` bytes in all, of labels read by the rules of `version`.
     pub(crate) async fn load_label_filters(
         &self,
         superblock: &Superblock,
@@ -118,7 +118,7 @@ impl<D: Device> Reader<'_, D> {
         Some(label_filters)
     }
 
-    /// Reads the dump of an orderly stop; `None` when it is not whole.
+    /// Reads the dump of an orderly stop. Returns `None` if it is incomplete.
     pub(crate) async fn read_dump(&self, secret: &Secret, areas: &Areas) -> Option<Vec<u8>> {
         let area = areas.index_dump;
         let header = self.read(Extent { offset: area.offset, len: BLOCK }).await?;
@@ -155,8 +155,8 @@ impl<D: Device> Reader<'_, D> {
     }
 }
 
-/// Reads the whole blocks around `extent` into a buffer that `take` gives, of any content, and cuts
-/// it out of them.
+/// Reads the whole blocks around `extent` into a buffer obtained from `take`, and returns the
+/// extent's part of it. The content of the buffer does not matter.
 pub(crate) async fn read_aligned<D: Device>(
     device: &D,
     take: impl FnOnce(usize) -> IoBuf,

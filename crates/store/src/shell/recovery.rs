@@ -1,13 +1,13 @@
-//! Recovery: from what is on the device back to an index.
+//! Recovery: rebuilds the index from the device.
 //!
-//! The cluster table comes from the newest whole checkpoint and the journal behind it. The index
-//! comes from the dump of an orderly stop, or else from the summaries of all clusters in use, the
-//! newest cluster first, so that of several records of a key the newest is met first and the
-//! others are dead. A cluster that was open when the process died has no summary: its records are
-//! walked one by one.
+//! The cluster table comes from the newest intact checkpoint and the journal after it. The index
+//! comes from the dump of an orderly stop, or else from the summaries of all clusters in use. The
+//! newest cluster is read first, so that of several records of a key the newest is met first and
+//! the others are dead. A cluster that was open when the process died has no summary; its records
+//! are walked one by one.
 //!
-//! Recovery may go on while the cache serves. What happened since the start wins over anything
-//! that is found.
+//! Recovery may continue while the cache serves requests. Changes since the start take precedence
+//! over anything found.
 
 use device::{Clock, Device, Extent, Nanos};
 
@@ -22,9 +22,9 @@ use crate::shell::cluster_contents::{Contents, walk};
 use crate::shell::slot_recovery::SlotScan;
 use crate::shell::volume::Volume;
 
-/// Clusters whose summaries are read side by side.
+/// Number of clusters whose summaries are read concurrently.
 const BATCH: usize = 32;
-/// How far recovery has come is reported once in this time.
+/// Interval between progress reports, in nanoseconds.
 const REPORT_INTERVAL: Nanos = 2_000_000_000;
 
 /// A scan of either kind of space.
@@ -33,22 +33,22 @@ pub(crate) enum Scanning {
     Slots(SlotScan),
 }
 
-/// What is left to be read of a space of clusters.
+/// The remaining work of a scan of clusters.
 pub(crate) struct Scan {
     clusters: ClusterScan,
     reported_at: Nanos,
 }
 
 impl Scan {
-    /// Begins a scan that has read nothing yet.
+    /// Returns a scan that has read nothing yet.
     pub(crate) fn new(now: Nanos) -> Scan {
         Scan { clusters: ClusterScan::new(), reported_at: now }
     }
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Reads what `scan` has left until everything is read, the volume goes offline or `deadline`
-    /// passes; returns what is left then.
+    /// Continues `scan` until everything is read, the volume goes offline or `deadline` passes.
+    /// Returns the remaining scan in the last case.
     pub(crate) async fn recover(
         &self,
         scan: Option<Scanning>,
@@ -62,7 +62,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Does as [`Volume::recover`]; returns what is left when the deadline passed.
+    /// Continues a scan of clusters like [`Volume::recover`].
     async fn recover_clusters(&self, mut scan: Scan, deadline: Option<Nanos>) -> Option<Scan> {
         let areas = self.areas();
         loop {
@@ -75,7 +75,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
                 NextClusters::Offline => return None,
             };
-            // Read side by side, taken in one after the other: the newest first.
+            // Reads run concurrently; results are processed in order, newest first.
             let reads = batch.iter().map(|(cluster, incarnation)| {
                 let extent = areas.cluster(*cluster);
                 self.cluster_entries(*cluster, *incarnation, extent)
@@ -103,7 +103,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Tells how far recovery has come, once in a while.
+    /// Reports the progress of recovery at intervals.
     pub(crate) fn report_progress(&self, reported_at: &mut Nanos) {
         let now = self.clock.now();
         if now.saturating_sub(*reported_at) >= REPORT_INTERVAL {
@@ -113,8 +113,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Reads what a cluster holds: its summary, or its records one by one when it has none. `None`
-    /// when that cannot be settled for good: the cluster must be given up.
+    /// Reads the contents of a cluster: its summary, or its records one by one if it has none.
+    /// Returns `None` if the result could change later: the cluster must be given up.
     async fn cluster_entries(
         &self,
         cluster: ClusterId,
@@ -137,8 +137,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
             entries.last().map_or(0, |last| (last.granule * areas.granule + last.len) as usize);
         let room = bytes.len().saturating_sub(end + summary::summary_len(entries.len()));
         let borne = borne.filter(|borne| borne.labels.len() * summary::LABEL_LEN <= room);
-        // From now on the cluster holds just these: a record that was overlooked today (a bad
-        // read) must not be found tomorrow, when it may have been purged.
+        // From now on the cluster holds exactly these records. A record that was missed now (a bad
+        // read) must not be found later, when it may have been purged.
         let summary = summary::encode(secret, cluster, incarnation, &entries, borne);
         let start = (bytes.len() - summary.len()) / BLOCK as usize * BLOCK as usize;
         let mut tail = bytes[start..].to_vec();

@@ -1,11 +1,11 @@
-//! Recovery of a slot space: the device is read once from its first slot to its last, and every
-//! record that lives is listed (systems M5, U6).
+//! Recovery of a slot space: reads the device once from its first slot to its last and lists every
+//! live record (systems M5, U6).
 //!
-//! What lives is decided by the checkpoint and the journal behind it ([`SlotImage`]), not by what
-//! is found: a record that is whole may be dead. Inside a record that lives nothing is looked for.
-//! Of several records of a key the youngest counts. Until everything is read, nothing that was
-//! found is served and nothing is placed: an object may turn up again, younger, further on, and
-//! what is not known to be free may live.
+//! The checkpoint and the journal after it ([`SlotImage`]) determine which records are live, not
+//! the scan: an intact record may be dead. The scan does not look inside live records. Of several
+//! records of a key the youngest counts. Until everything is read, no found record is served and
+//! none is placed: a younger record of an object may follow, and slots not known to be free may
+//! hold a live record.
 
 use bytes::Bytes;
 use device::{Clock, Device, Extent, Nanos};
@@ -24,40 +24,40 @@ use crate::space::slots::page_write::assemble;
 use crate::space::slots::record_table::Listed;
 use crate::space::slots::run_header::RunHeader;
 
-/// Bytes that are read in one request.
+/// Bytes read in one request.
 pub(crate) const WINDOW: u64 = 1 << 20;
-/// Requests side by side.
+/// Number of concurrent requests.
 const READ_AHEAD: usize = 8;
-/// Runs of one record, at most: more are damage.
+/// Maximum number of runs of one record; more are damage.
 const RUNS_MAX: usize = 1 << 16;
 
-/// What is left to be read, and what was found on the way.
+/// The remaining work of a scan of slots, and its results so far.
 pub(crate) struct SlotScan {
     found: SlotFinds,
     slots: u32,
     /// The next window.
     window: u32,
-    /// Nothing is looked for before this slot: it is inside a record.
+    /// No record is searched for before this slot, because it is inside a record.
     skip_to: u32,
     reported_at: Nanos,
 }
 
 impl SlotScan {
-    /// Begins a scan of `slots` slots that has read nothing yet.
+    /// Returns a scan of `slots` slots that has read nothing yet.
     pub(crate) fn new(image: SlotImage, slots: u32, now: Nanos) -> SlotScan {
         let found = SlotFinds::new(image);
         SlotScan { found, slots, window: 0, skip_to: 0, reported_at: now }
     }
 
-    /// Windows that there are.
+    /// Returns the total number of windows.
     pub(crate) fn windows(&self, areas: &Areas) -> u32 {
         (u64::from(self.slots) * u64::from(areas.granule)).div_ceil(WINDOW) as u32
     }
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Scans until everything is read, the volume goes offline or `deadline` passes: then returns
-    /// what is left.
+    /// Scans until everything is read, the volume goes offline or `deadline` passes. Returns the
+    /// remaining scan in the last case.
     pub(crate) async fn recover_slots(
         &self,
         mut scan: SlotScan,
@@ -94,7 +94,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         None
     }
 
-    /// Finds the records that live and start in a window.
+    /// Finds the live records that start in a window.
     async fn scan_window(
         &self,
         areas: &Areas,
@@ -113,7 +113,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             if !lives || outline.len > SizeClass::MAX_LEN as usize {
                 continue;
             }
-            // Up to there it had been flushed when the checkpoint was made.
+            // Records that are not young had been flushed when the checkpoint was made.
             let young = scan.found.is_young(outline.incarnation);
             let needed = if young { outline.len } else { outline.head_len };
             let here = outline.chain.slots == 0 && bytes.len() - at >= needed;
@@ -131,7 +131,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         found
     }
 
-    /// Reads a record of which something lies behind the end of a window, or in another run.
+    /// Reads a record that extends beyond the end of a window, or into another run.
     async fn read_head(
         &self,
         areas: &Areas,
@@ -147,8 +147,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.verified(runs[0], further, outline, &whole, young)
     }
 
-    /// Verifies the record whose head `bytes` holds, if it is what its outline says. Of a young one
-    /// they hold the body, too, which may not have come.
+    /// Verifies that the record whose head is in `bytes` matches its outline. For a young record,
+    /// `bytes` also contain the body, which may not have reached the device.
     fn verified(
         &self,
         run: Run,
@@ -182,8 +182,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(FoundRecord { listed, further, target, unfinished, labels })
     }
 
-    /// Makes the space ready for use, for everything is found, and writes a checkpoint that says
-    /// what lives.
+    /// Makes the space ready for use once everything is found, and writes a checkpoint that lists
+    /// the live records.
     async fn assemble(&self, found: SlotFinds) {
         let assembled = found.assemble(&mut self.shared.lock());
         self.checkpoint().await;
@@ -192,8 +192,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// Reads the runs of the record whose outline stands at `position`, and its bytes. Nothing is
-/// verified but that the runs belong together.
+/// Reads the runs of the record whose outline is at `position`, and its bytes. Verifies only that
+/// the runs belong together.
 pub(crate) async fn read_runs(
     read: &impl AsyncFn(Extent) -> Option<Bytes>,
     secret: &Secret,
@@ -231,7 +231,7 @@ pub(crate) async fn read_runs(
     Some((runs, whole))
 }
 
-/// Returns the one run of a record of `len` bytes.
+/// Returns the run of a record of `len` bytes that lies in one run.
 pub(crate) fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
     Run { first, len: (len as u64).div_ceil(u64::from(areas.granule)) as u32 }
 }

@@ -1,4 +1,5 @@
-//! The superblocks of a device: which copy counts, and whether it is a cache of ours at all.
+//! The superblocks of a device: chooses the valid copy, and decides whether the device holds a
+//! cache of ours.
 
 use std::fmt;
 
@@ -10,30 +11,30 @@ use crate::format::superblock::{
 };
 use crate::shell::reader::Reader;
 
-/// Why a device was not opened. Nothing was written to it.
+/// The reason why a device was not opened. Unless it is `Unwritable`, nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// There is no superblock of ours: create the cache first.
     NotOurs,
-    /// The cache has another format version.
+    /// The cache has a different format version.
     Version {
-        /// The one found.
+        /// The version found.
         found: u32,
     },
-    /// It is ours, but both superblock copies are damaged.
+    /// The cache is ours, but both superblock copies are damaged.
     BothDamaged,
-    /// A creation of a cache has begun and not ended: there is nothing on it.
+    /// The creation of the cache was interrupted: it has no contents.
     Unfinished,
     /// The superblocks cannot be read.
     Unreadable,
     /// The index would take more than half of the memory.
     IndexTooLarge {
-        /// Bytes of the index.
+        /// Size of the index, in bytes.
         index: u64,
-        /// Bytes of memory for this device.
+        /// Memory for this device, in bytes.
         memory: u64,
     },
-    /// The device did not take what opening has to write.
+    /// A write that opening requires failed.
     Unwritable,
 }
 
@@ -64,32 +65,32 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// What the superblocks of a device say.
+/// The superblock chosen from the copies on a device.
 pub(crate) struct Chosen {
     pub(crate) superblock: Superblock,
-    /// Whether the first copy is whole, and the second.
+    /// True for each of the two copies that is intact.
     pub(crate) whole: [bool; 2],
-    /// A copy is bad that must have been there.
+    /// True if a copy that must exist is bad.
     pub(crate) one_bad: bool,
 }
 
-/// Returns where copies of a superblock may be on a device of `len` bytes: the first, the second of
-/// old caches, the second of others.
+/// Returns the possible positions of superblock copies on a device of `len` bytes: the first copy,
+/// the second copy of old caches, the second copy of other caches.
 pub fn superblock_extents(len: u64) -> [Extent; 3] {
     [SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far(len)]
         .map(|offset| Extent { offset, len: SUPERBLOCK_LEN as u64 })
 }
 
-/// Chooses the best of the copies of a superblock, as read from their places on a device of `len`
+/// Chooses the best superblock among the copies read from their positions on a device of `len`
 /// bytes.
 ///
-/// A second copy counts where it says that it is. Behind a whole first one it counts when it has
-/// the same secret: in an old cache the body of an object may lie in the third place, or what is
-/// left of another cache. Without a first one the old place comes before the new one, which is
-/// within the clusters of caches of that time.
+/// A second copy counts only at the position that it names. If the first copy is intact, the second
+/// counts only if it has the same secret: the third position may hold an object's body in an old
+/// cache, or the remains of another cache. Without a first copy the old position takes precedence
+/// over the new one, which lies within the clusters of old caches.
 pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<Chosen, OpenError> {
     if copies[0].is_some_and(|first| first == CREATION_MARK) {
-        // A second copy is that of a cache that was given up.
+        // A second copy belongs to a cache that was given up.
         return Err(OpenError::Unfinished);
     }
     let decoded = copies.map(|copy| copy.map(Superblock::decode));
@@ -104,8 +105,8 @@ pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<
     };
     let whole: Vec<&(usize, &Superblock)> =
         found.iter().filter(|(_, superblock)| ours(superblock)).collect();
-    // Of two copies of one generation that differ, a crash or a failed write came between them:
-    // the one that promises less counts.
+    // If two copies of one generation differ, a crash or a failed write came between them. The more
+    // pessimistic one counts.
     let newest = whole.iter().max_by_key(|(_, superblock)| {
         let doubt = match superblock.condition {
             Condition::Clean => 0,
@@ -117,7 +118,7 @@ pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<
     if let Some((_, newest)) = newest {
         let first = whole.iter().any(|(number, _)| *number == 0);
         let second = whole.iter().any(|(number, _)| *number > 0);
-        // It is elsewhere where the device has grown or shrunk since.
+        // Its position differs if the device has grown or shrunk since.
         let findable = places.contains(&newest.second);
         return Ok(Chosen {
             superblock: (*newest).clone(),
@@ -137,25 +138,25 @@ pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<
     match version {
         Some(found) => Err(OpenError::Version { found }),
         None if errors.contains(&SuperblockError::Damaged) => Err(OpenError::BothDamaged),
-        // An unreadable copy and others without our magic: it may be ours, so it is left alone.
+        // One copy is unreadable, the others lack our magic. It may be ours, so it is left alone.
         None if errors.len() < copies.len() => Err(OpenError::BothDamaged),
         None => Err(OpenError::NotOurs),
     }
 }
 
-/// Returns whether the copies of a superblock, as read from [`superblock_extents`] of a device of
-/// `len` bytes, belong to a cache of ours that can be opened; `None`: yes.
+/// Returns why the superblock copies, as read from [`superblock_extents`] of a device of `len`
+/// bytes, do not form a cache of ours that can be opened; `None` if they do.
 pub fn judge_superblocks(len: u64, copies: [&[u8]; 3]) -> Option<OpenError> {
     choose_superblock(len, copies.map(Some)).err()
 }
 
-/// Returns whether `bytes`, the first ones of the metadata of a cache if it is one, are of one of
-/// ours: its superblocks may be gone.
+/// Returns whether `bytes`, read from [`METADATA_EXTENT`], are metadata of a cache of ours. Its
+/// superblocks may be gone.
 pub fn is_metadata_of_ours(bytes: &[u8]) -> bool {
     bytes.chunks_exact(BLOCK as usize).any(crate::format::journal::is_block)
 }
 
-/// Where those bytes are.
+/// The extent of the bytes that [`is_metadata_of_ours`] examines.
 pub const METADATA_EXTENT: Extent =
     Extent { offset: crate::format::device_layout::FIRST_AREA, len: 256 * 1024 };
 
@@ -168,7 +169,7 @@ pub(crate) async fn read_superblocks<D: Device>(device: &D) -> Result<Chosen, Op
     choose_superblock(len, copies.each_ref().map(Option::as_deref))
 }
 
-/// Returns the last run of a store that the cache on `device` was a part of.
+/// Returns the last run of a store that the cache on `device` took part in.
 pub(crate) async fn last_run<D: Device>(device: &D) -> Result<u64, OpenError> {
     Ok(read_superblocks(device).await?.superblock.run)
 }

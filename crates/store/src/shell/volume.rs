@@ -1,5 +1,5 @@
-//! A volume: one device with its core. The shell that locks, decides, unlocks, awaits the device,
-//! locks and commits. There is at most one locked section between two awaits.
+//! A volume: one device with its core. Its methods lock the core, let it decide, unlock it, await
+//! the device, lock again and commit. There is at most one locked section between two awaits.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -30,28 +30,28 @@ use crate::shell::write_breaker::WriteBreaker;
 use crate::space::Split;
 use crate::space::slots::page_write::assemble;
 
-/// So many failures of the device in a row, and it is given up.
+/// Number of consecutive device failures after which the device is given up.
 const ERRORS_MAX: u32 = 16;
 
-/// What must not be lost is tried to be read so often before it is given up.
+/// Attempts at reading data that must not be lost.
 const READ_ATTEMPTS: u32 = 4;
 
 /// The name of a read in reports of its failure.
 const READ: &str = "read";
 
-/// Nanoseconds between two reads that are tried on a stalled device.
+/// Nanoseconds between two read attempts on a stalled device.
 const PROBE_INTERVAL: Nanos = 1_000_000_000;
 
-/// What all workers share of a volume.
+/// The state of a volume that all workers share.
 pub(crate) struct Shared {
     core: CoreLock,
     /// Number of the device, for events.
     pub(crate) number: usize,
-    /// Identity of the cache on it.
+    /// Identity of the cache on the device.
     pub(crate) uuid: [u8; 16],
-    /// How the device is divided.
+    /// The division of the device into areas.
     pub(crate) areas: Areas,
-    /// Records lie in clusters, and not in slots.
+    /// True if records lie in clusters rather than slots.
     pub(crate) in_clusters: bool,
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
@@ -60,20 +60,19 @@ pub(crate) struct Shared {
     pub(crate) buffers: BufPool,
     /// Bytes of body in a piece of a large object.
     pub(crate) piece_size: u32,
-    /// Bytes of the largest record.
+    /// Size of the largest record, in bytes.
     pub(crate) record_max: usize,
-    /// Bytes of the largest object.
+    /// Size of the largest object, in bytes.
     pub(crate) object_max: u64,
-    /// Its share of the store, for placement.
+    /// Weight of the device for the placement of objects in the store.
     pub(crate) weight: u64,
     errors_in_a_row: AtomicU32,
-    /// Of the newest purge, so that nobody takes the lock to learn that there was none.
+    /// Sequence number of the newest purge, readable without the lock.
     newest_purge: AtomicU64,
-    /// A read took longer than the stall bound, and none has succeeded since.
+    /// True if a read took longer than the stall bound and none has succeeded since.
     stalled: AtomicBool,
-    /// When a read was last tried on a stalled device.
+    /// Time of the last read attempt on a stalled device.
     probed_at: AtomicU64,
-    /// The breaker for writes.
     pub(crate) write_breaker: WriteBreaker,
 }
 
@@ -96,7 +95,7 @@ impl Shared {
             record_max: constants.record_max,
             weight,
             errors_in_a_row: AtomicU32::new(0),
-            // Fetches begin behind all purges of earlier runs.
+            // Fetches begin after all purges of earlier runs.
             newest_purge: AtomicU64::new(0),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
@@ -110,7 +109,7 @@ impl Shared {
         self.core.lock()
     }
 
-    /// Returns how the lock was used.
+    /// Returns the statistics of the lock.
     pub(crate) fn lock_figures(&self) -> LockFigures {
         self.core.figures()
     }
@@ -124,7 +123,7 @@ impl Shared {
         (self.options.on_event)(event);
     }
 
-    /// Notes how an operation on the device ended; gives the device up after too many failures.
+    /// Records the result of a device operation. Gives up the device after too many failures.
     pub(crate) fn record_result<T>(
         &self,
         operation: &str,
@@ -141,7 +140,7 @@ impl Shared {
             }
             Err(error) => error,
         };
-        // A device that stalls may come back: it is left alone for a while, not given up.
+        // A stalled device may recover: it is left alone for a while, not given up.
         let stalls = error.kind() == std::io::ErrorKind::TimedOut;
         let errors = if stalls {
             self.stalled.store(true, Ordering::Relaxed);
@@ -161,8 +160,8 @@ impl Shared {
         None
     }
 
-    /// Returns whether a read may be tried: on a device that stalls only one a second, so that
-    /// requests are not all held up for the stall bound.
+    /// Returns whether a read may be attempted. On a stalled device this is one per second, so that
+    /// not every request waits for the stall bound.
     pub(crate) fn may_read(&self, now: Nanos) -> bool {
         if !self.stalled.load(Ordering::Relaxed) {
             return true;
@@ -175,12 +174,12 @@ impl Shared {
                 .is_ok()
     }
 
-    /// Returns whether a read took longer than the stall bound, and none has succeeded since.
+    /// Returns whether a read took longer than the stall bound and none has succeeded since.
     pub(crate) fn stalls(&self) -> bool {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// Gives the device up.
+    /// Gives up the device.
     pub(crate) fn take_offline(&self, reason: String) {
         if self.lock().go_offline() {
             self.emit(Event::Offline { device: self.number, reason });
@@ -188,7 +187,7 @@ impl Shared {
     }
 }
 
-/// One worker's handle on a volume.
+/// One worker's handle to a volume.
 pub(crate) struct Volume<D: Device, C: Clock> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) device: Rc<D>,
@@ -204,8 +203,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
     }
 
-    /// Joins the bytes of a record whose first run is `first`. What does not fit together is no
-    /// record: then there are none.
+    /// Joins the bytes of a record whose first run is `first`. Returns empty bytes if the runs do
+    /// not fit together, and `None` if a read failed.
     pub(crate) async fn join_runs(
         &self,
         place: Place,
@@ -224,14 +223,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(whole.unwrap_or_default())
     }
 
-    /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes
-    /// longer than the stall bound is one.
+    /// Reads an extent of any alignment. Returns `None` after a failure, which is recorded. A read
+    /// that takes longer than the stall bound fails.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
         self.read_reporting(extent, |len| self.shared.buffers.take(len), || {}).await
     }
 
-    /// Does as [`Volume::read`], into a buffer that `take` gives; calls `begun` once the read is in
-    /// the device's hands.
+    /// Reads like [`Volume::read`], into a buffer obtained from `take`. Calls `begun` once the read
+    /// has been submitted to the device.
     pub(crate) async fn read_reporting(
         &self,
         extent: Extent,
@@ -258,11 +257,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.shared.record_result(READ, extent.offset, result)
     }
 
-    /// Reads what would be lost for good if it could not be read: an error that passes, or a
-    /// device that stalls for a while, must not cost what is in it.
+    /// Reads data that would be lost for good if the read failed. Retries, because a transient
+    /// error or a device that stalls for a while must not cost the data.
     pub(crate) async fn read_with_retries(&self, extent: Extent) -> Option<Bytes> {
         for _ in 0..READ_ATTEMPTS {
-            // After a stall the next attempt waits for its own answer as long again.
+            // After a stall the next attempt waits for the stall bound again.
             if let Some(bytes) = self.read(extent).await {
                 return Some(bytes);
             }
@@ -290,7 +289,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.shared.record_result("flush", 0, result)
     }
 
-    /// Inserts, waiting for room up to the write bound, and not while writes stall.
+    /// Inserts an object. Waits for room up to the write bound, but not while writes stall.
     pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<JournalPosition>, Refusal> {
         let mut new = Some(new);
         let attempt = |new: &mut Option<NewObject>| {
@@ -315,7 +314,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             .unwrap_or(Err(Refusal::Busy))
     }
 
-    /// Notes a purge down. It is done when the journal is durable up to that position.
+    /// Records a purge. It is complete when the journal is durable up to the returned position.
     pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> JournalPosition {
         let now = self.now();
         let mut core = self.shared.lock();
@@ -334,18 +333,18 @@ impl<D: Device, C: Clock> Volume<D, C> {
         up_to
     }
 
-    /// Returns when a read is given up, and so does a caller that waits for a purge.
+    /// Returns the deadline of a read, and of a caller that waits for a purge.
     pub(crate) fn stall_deadline(&self) -> Nanos {
         self.clock.now() + self.shared.options.stall_bound.as_nanos() as Nanos
     }
 
-    /// Returns until when a caller with a client to answer may wait for the background.
+    /// Returns the deadline for waiting for the background while a client waits for a response.
     pub(crate) fn write_deadline(&self) -> Nanos {
         self.clock.now() + self.shared.options.write_bound.as_nanos() as Nanos
     }
 
-    /// Waits until `ready` says something, asking again whenever there may be what is `wanted`.
-    /// `None` when the deadline passes first, or writes stall.
+    /// Waits until `ready` returns a value; calls it again whenever `wanted` may be available.
+    /// Returns `None` if the deadline passes first or writes stall.
     pub(crate) async fn until<T>(
         &self,
         deadline: Nanos,
@@ -356,7 +355,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.wait(deadline, wanted, || ready().map(Some).or_else(stalls)).await.flatten()
     }
 
-    /// Does as [`Volume::until`], also while writes stall.
+    /// Waits like [`Volume::until`], also while writes stall.
     async fn wait<T>(
         &self,
         deadline: Nanos,
@@ -366,7 +365,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let mut sleep = pin!(self.clock.sleep_until(deadline));
         let mut waiting = Waiting { shared: &self.shared, id: None };
         poll_fn(|context| {
-            // Registered before asking: a change in between wakes us.
+            // Registered before the check, so that a change in between wakes this task.
             waiting.wait(wanted, context.waker());
             if let Some(value) = ready() {
                 return Poll::Ready(Some(value));
@@ -376,11 +375,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await
     }
 
-    /// Waits until the background has brought `goal` about.
+    /// Waits until the background has reached `goal`.
     ///
     /// # Errors
     /// `Offline`: the device was given up. `Busy`: the deadline passed first, or writes stall; the
-    /// background goes on all the same.
+    /// background continues.
     pub(crate) async fn reach(&self, goal: Goal, deadline: Nanos) -> Result<(), Refusal> {
         let check = || self.shared.lock().reach(goal, self.now());
         match self.until(deadline, goal.wanted(), check).await {
@@ -390,7 +389,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Waits for `goal` up to the stall bound, also while writes stall. False when it was not
+    /// Waits for `goal` up to the stall bound, also while writes stall. Returns false if it was not
     /// reached.
     pub(crate) async fn reach_in_the_end(&self, goal: Goal) -> bool {
         let check = || self.shared.lock().reach(goal, self.now());
@@ -398,10 +397,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// Somebody waits, until this is dropped.
+/// A registered waiter, removed on drop.
 struct Waiting<'a> {
     shared: &'a Shared,
-    /// `None` until it waits.
+    /// `None` until it is registered.
     id: Option<WaiterId>,
 }
 

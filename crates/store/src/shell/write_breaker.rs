@@ -1,9 +1,9 @@
-//! The breaker for writes. The background awaits each write and flush however long it takes: until
-//! one has ended it is unknown whether it reached the device. Callers do not wait for that. An
-//! operation that takes longer than [`crate::Options::write_bound`] opens the breaker: all callers
-//! that wait for the background give up at once, and later ones do not wait. The operation under
-//! way, and those after it, are the probes. The breaker closes when one ends within the bound, or
-//! when nothing is left to write.
+//! The breaker for writes. The background awaits each write and flush however long it takes,
+//! because until the operation has ended it is unknown whether it reached the device. Callers do
+//! not wait that long. An operation that takes longer than [`crate::Options::write_bound`] opens
+//! the breaker: all callers that wait for the background give up at once, and later ones do not
+//! wait. The operation in progress, and those after it, act as probes. The breaker closes when one
+//! ends within the bound, or when nothing is left to write.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -20,9 +20,9 @@ use crate::shell::volume::{Shared, Volume};
 #[derive(Default)]
 pub(crate) struct WriteBreaker {
     open: AtomicBool,
-    /// When the operation began that opened it.
+    /// Start of the operation that opened the breaker.
     since: AtomicU64,
-    /// Operations under way that have taken longer than the bound.
+    /// Number of operations in progress that have exceeded the bound.
     late: AtomicU32,
 }
 
@@ -32,13 +32,14 @@ impl WriteBreaker {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Returns when the operation began that opened it; `None` while it is closed.
+    /// Returns when the operation that opened the breaker began; `None` while the breaker is
+    /// closed.
     fn open_since(&self) -> Option<Nanos> {
         self.is_open().then(|| self.since.load(Ordering::Acquire))
     }
 }
 
-/// An operation that has taken longer than the bound, until it ends or is dropped.
+/// An operation that has exceeded the bound, until it ends or is dropped.
 struct Late<'a>(&'a WriteBreaker);
 
 impl Drop for Late<'_> {
@@ -61,7 +62,7 @@ impl Shared {
         Late(breaker)
     }
 
-    /// Closes the breaker, unless an operation is late still.
+    /// Closes the breaker unless an operation is still late.
     pub(crate) fn close_write_breaker(&self, now: Nanos) {
         let breaker = &self.write_breaker;
         if breaker.late.load(Ordering::Acquire) > 0 || !breaker.is_open() {
@@ -76,7 +77,7 @@ impl Shared {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Awaits a write or a flush, however long it takes, and keeps the breaker.
+    /// Awaits a write or a flush, however long it takes, and updates the breaker.
     pub(crate) async fn watched<T>(&self, operation: impl Future<Output = T>) -> T {
         let begun = self.clock.now();
         let bound = self.shared.options.write_bound.as_nanos() as Nanos;
@@ -112,8 +113,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Drives `writing` to its end; `None` when writes stall for longer than the stall bound
-    /// meanwhile.
+    /// Drives `writing` to completion. Returns `None` if writes stall for longer than the stall
+    /// bound meanwhile.
     pub(crate) async fn unless_stalled<T>(&self, writing: impl Future<Output = T>) -> Option<T> {
         let (mut writing, mut stalled) = (pin!(writing), pin!(self.writes_stalled_for_long()));
         poll_fn(|context| {

@@ -1,13 +1,13 @@
 //! The appender: records on their way from memory into clusters (CDP and cluster writes, C2, C8).
 //!
-//! One cluster is open at a time; records are appended to it in memory and found there until they
-//! are written. A cluster is written when it is full, together with sealed neighbours; or earlier,
-//! up to where it is filled, when the oldest record has waited for the durability bound. Such an
-//! early write does not cost the cluster: the next one goes on where it ended, and rewrites at
-//! most the one block that was only partly filled.
+//! One cluster is open at a time. Records are appended to it in memory and are found there until
+//! they are written. A cluster is written when it is full, together with sealed neighbours. The
+//! filled part is written earlier if the oldest record has waited for the durability bound. Such an
+//! early write does not waste space: the next one continues where it ended, and rewrites at most
+//! the one block that was only partly filled.
 //!
-//! The order in which records are appended is the order of their sequence numbers and of their
-//! clusters' incarnations. Recovery relies on that.
+//! Records are appended in the order of their sequence numbers and of their clusters' incarnations.
+//! Recovery relies on that.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,35 +23,36 @@ use crate::base::summary::{Entry, LABEL_LEN, SummaryLabels, summary_len};
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
 
-/// Sealed neighbours are written in one request up to this many bytes.
+/// Maximum size of one request that writes sealed neighbours, in bytes.
 const REQUEST_MAX: u32 = 4 << 20;
-/// A gap before the summary is written over rather than skipped up to this many bytes: a second
-/// request costs more.
+/// Maximum gap before the summary that is written rather than skipped, in bytes: a second request
+/// costs more.
 const GAP_MAX: u32 = 32 * 1024;
-/// What pieces leave of a cluster: of the largest, the summary takes less than half.
+/// Bytes of a cluster that pieces leave unused. In the largest cluster, the summary takes less than
+/// half of them.
 const BESIDE_PIECES: u32 = 4096;
 
-/// Labels take one in so many bytes of a cluster at most.
+/// Labels take at most one in this many bytes of a cluster.
 const LABELS_SHARE: usize = 16;
 
-/// The labels of what is in a cluster that is being filled.
+/// The labels of the records in a cluster that is being filled.
 #[derive(Default)]
 struct Labelling {
     all: BTreeSet<u64>,
-    /// Of one record, so far.
+    /// Largest number of labels of one record so far.
     most: usize,
-    /// There was no room for some.
+    /// True if there was no room for some labels.
     lacking: bool,
 }
 
 impl Labelling {
-    /// Bytes that they take.
+    /// Returns the size of the labels, in bytes.
     fn len(&self) -> usize {
         self.all.len() * LABEL_LEN
     }
 
-    /// Takes those of a record in, if no more than `room` bytes are taken by all then. Otherwise
-    /// none are kept: of a part of them nobody could say what is not there.
+    /// Adds the labels of a record if all labels then take at most `room` bytes. Otherwise none are
+    /// kept, because a partial set could not prove that a label is absent.
     fn add(&mut self, labels: &[u64], room: usize) {
         if self.lacking {
             return;
@@ -72,32 +73,31 @@ struct Queued {
     record: Arc<Record>,
 }
 
-/// A cluster that is being filled, or waits to be written.
+/// A cluster that is being filled or waits to be written.
 struct Filling {
     cluster: u32,
     incarnation: u64,
     /// The journal must be written up to here before the cluster is.
     opened_at: JournalPosition,
-    /// Bytes from the start that are taken: whole granules, but for those in which the summary
-    /// begins.
+    /// Bytes in use from the start: whole granules, except where the summary begins within one.
     filled: u32,
     /// Bytes from the start that are on the device.
     written: u32,
     entries: Vec<Entry>,
     labels: Labelling,
-    /// Of the record that was appended last.
+    /// Header of the record that was appended last.
     last: Option<Header>,
     queued: VecDeque<Queued>,
-    /// The bytes before `written` of the block that `written` lies in.
+    /// The bytes before `written` of the block that contains `written`.
     tail: Vec<u8>,
     /// When the oldest queued record was appended.
     oldest: Option<Nanos>,
     sealed: bool,
 }
 
-/// Records on their way to the device.
+/// The records on their way to the device.
 pub(crate) struct Appender {
-    /// How labels are read, when they are: [`crate::Labels::version`].
+    /// Version of the rules by which labels are read, if they are: [`crate::Labels::version`].
     labels: Option<u64>,
     open: Option<Filling>,
     sealed: VecDeque<Filling>,
@@ -106,7 +106,7 @@ pub(crate) struct Appender {
     writing: bool,
 }
 
-/// What is to be written for one cluster.
+/// The data to write for one cluster.
 struct Part {
     cluster: u32,
     incarnation: u64,
@@ -114,23 +114,23 @@ struct Part {
     from: u32,
     /// One past the last byte of records.
     to: u32,
-    /// What stands between `from` and the first queued record.
+    /// The bytes between `from` and the first queued record.
     tail: Vec<u8>,
     queued: Vec<Queued>,
-    /// The summary, when the cluster is sealed.
+    /// The summary, if the cluster is sealed.
     summary: Option<Vec<u8>>,
 }
 
-/// A write to be done: built and written without the lock.
+/// A write job, built and written without the lock.
 pub(crate) struct WriteJob {
     parts: Vec<Part>,
 }
 
-/// A job as requests to the device.
+/// The device requests of a job.
 pub(crate) struct Requests {
-    /// Byte offset on the device and what goes there.
+    /// Byte offset on the device, and the bytes to write there.
     pub(crate) writes: Vec<(u64, FrozenBuf)>,
-    /// What the last part leaves of its last block.
+    /// Content of the last part's last block, if it is partly filled.
     tail: Vec<u8>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Lost {
 }
 
 impl Appender {
-    /// An appender of records whose labels are read so.
+    /// Returns an appender; `labels` is the version of the rules for reading labels.
     pub(crate) fn new(labels: Option<u64>) -> Appender {
         Appender {
             labels,
@@ -153,32 +153,35 @@ impl Appender {
         }
     }
 
-    /// Bytes that a record may have to fit into the open cluster; `None` without one.
+    /// Returns the maximum size of a record that fits into the open cluster, in bytes; `None` if
+    /// none is open.
     pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
         let open = self.open.as_ref()?;
-        // The labels of the next record are not known: there is room for as many as another had.
+        // The labels of the next record are not known: reserve room for as many as any record had.
         let labels = open.labels.len() + open.labels.most * LABEL_LEN;
         let taken = open.filled as usize + summary_len(open.entries.len() + 1) + labels;
         Some((areas.cluster_size as usize).saturating_sub(taken))
     }
 
-    /// Whether the open cluster takes a record of `len` bytes.
+    /// Returns whether a record of `len` bytes fits into the open cluster.
     pub(crate) fn has_room(&self, areas: &Areas, len: usize) -> bool {
         self.room(areas).is_some_and(|room| len <= room)
     }
 
-    /// Whether there is a record in the open cluster.
+    /// Returns whether the open cluster has a record.
     pub(crate) fn begun(&self) -> bool {
         self.open.as_ref().is_some_and(|open| !open.entries.is_empty())
     }
 
-    /// The largest record that an empty cluster takes and the index can name.
+    /// Returns the size of the largest record that fits into an empty cluster and that the index
+    /// can represent, in bytes.
     pub(crate) fn record_max(areas: &Areas) -> usize {
         (areas.cluster_size as usize - summary_len(1)).min(SizeClass::MAX_LEN as usize)
     }
 
-    /// Bytes of body in a piece of a large object: so many that a cluster of N times [`PIECE_MAX`]
-    /// has room for N pieces, its summary and the heads of some objects; a smaller one for one.
+    /// Returns the number of body bytes in a piece of a large object. A cluster of N times
+    /// [`PIECE_MAX`] has room for N pieces, its summary and the heads of some objects; a smaller
+    /// cluster has room for one piece.
     pub(crate) fn piece_size(areas: &Areas) -> u32 {
         let count = areas.cluster_size.div_ceil(PIECE_MAX);
         let each = (areas.cluster_size - BESIDE_PIECES) / count;
@@ -186,7 +189,7 @@ impl Appender {
         record + PIECE_MAX - record_len(0, 0, PIECE_MAX as usize) as u32
     }
 
-    /// Opens `cluster`; the one before must have been sealed.
+    /// Opens `cluster`. The previous one must have been sealed.
     pub(crate) fn open(&mut self, cluster: u32, incarnation: u64, opened_at: JournalPosition) {
         assert!(self.open.is_none(), "one cluster is open at a time");
         self.open = Some(Filling {
@@ -205,7 +208,7 @@ impl Appender {
         });
     }
 
-    /// The open cluster is full: it waits to be written. Returns its number and what it holds.
+    /// Seals the full open cluster, which then waits to be written. Returns its number and entries.
     pub(crate) fn seal(&mut self) -> Option<(u32, &[Entry])> {
         let mut full = self.open.take()?;
         full.sealed = true;
@@ -213,8 +216,8 @@ impl Appender {
         self.sealed.back().map(|full| (full.cluster, full.entries.as_slice()))
     }
 
-    /// Appends a record with these labels for which there is room; `entry` gets its place. Returns
-    /// the position.
+    /// Appends a record with these labels, for which there must be room; `entry` receives its
+    /// place. Returns the position.
     pub(crate) fn append(
         &mut self,
         areas: &Areas,
@@ -231,8 +234,8 @@ impl Appender {
         entry.granule = offset / areas.granule;
         entry.len = len;
         open.entries.push(entry);
-        // The last record may end in the granule in which the summary begins: nothing is written
-        // there before the summary is.
+        // The last record may end in the granule where the summary begins; nothing else is written
+        // there until the summary is.
         let entries_at = areas.cluster_size - summary_len(open.entries.len()) as u32;
         let room = entries_at.saturating_sub(offset + len) as usize;
         open.labels.add(labels, room.min(areas.cluster_size as usize / LABELS_SHARE));
@@ -246,29 +249,28 @@ impl Appender {
         position
     }
 
-    /// The record at `position`, when it is not on the device yet.
+    /// Returns the record at `position`, if it is not on the device yet.
     pub(crate) fn get(&self, position: u32) -> Option<&Arc<Record>> {
         self.unwritten.get(&position)
     }
 
-    /// Whether a cluster still waits for its last write, or one is under way.
+    /// Returns whether a cluster still waits for its last write, or a write is in progress.
     pub(crate) fn busy(&self) -> bool {
         self.writing || !self.sealed.is_empty()
     }
 
-    /// Bytes of records that wait.
+    /// Returns the size of all waiting records, in bytes.
     pub(crate) fn unwritten_bytes(&self) -> usize {
         self.unwritten_bytes
     }
 
-    /// When the open cluster must be written although it is not full.
+    /// Returns when the open cluster must be written although it is not full.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         Some(self.open.as_ref()?.oldest?.saturating_add(bound))
     }
 
-    /// Whether there is something to write now: a sealed cluster, or an open one whose oldest
-    /// record was appended at `overdue` or before. Says up to which moment the journal must be
-    /// written first.
+    /// Returns the journal position that must be written first, if a write is due: of a sealed
+    /// cluster, or of an open one whose oldest record was appended at or before `overdue`.
     pub(crate) fn ready(&self, overdue: Option<Nanos>) -> Option<JournalPosition> {
         if self.writing {
             return None;
@@ -280,8 +282,8 @@ impl Appender {
         (open.oldest? <= overdue?).then_some(open.opened_at)
     }
 
-    /// Takes what [`Appender::ready`] spoke of: sealed neighbours that the journal (written up to
-    /// `journal`) permits, or the filled part of the open cluster.
+    /// Takes the data that [`Appender::ready`] reported: sealed neighbours that the journal
+    /// (written up to `journal`) permits, or the filled part of the open cluster.
     pub(crate) fn begin_write(
         &mut self,
         areas: &Areas,
@@ -306,7 +308,7 @@ impl Appender {
         Some(WriteJob { parts })
     }
 
-    /// The job reached the device.
+    /// Records that the job reached the device.
     pub(crate) fn end_write(&mut self, areas: &Areas, job: &WriteJob, requests: Requests) {
         self.writing = false;
         for part in &job.parts {
@@ -322,7 +324,7 @@ impl Appender {
             open.tail = requests.tail;
             open.queued.retain(|queued| queued.offset >= part.to);
         } else if let Some(filling) = self.sealed.iter_mut().find(|filling| {
-            // Sealed while its first part was being written.
+            // The cluster was sealed while its first part was being written.
             job.parts.iter().any(|part| part.cluster == filling.cluster)
         }) {
             filling.written = job.parts[0].to;
@@ -332,7 +334,7 @@ impl Appender {
         }
     }
 
-    /// The job failed: its clusters are given up with every record that was ever put into them.
+    /// Records that the job failed. Gives up its clusters with all records that were put into them.
     pub(crate) fn fail_write(&mut self, areas: &Areas, job: &WriteJob) -> Vec<(u32, Vec<Lost>)> {
         self.writing = false;
         let failed = |cluster: u32| job.parts.iter().any(|part| part.cluster == cluster);
@@ -356,7 +358,7 @@ impl Appender {
         given_up
     }
 
-    /// The clusters that a job completes.
+    /// Returns the clusters that a job completes.
     pub(crate) fn completes(job: &WriteJob) -> impl Iterator<Item = u32> {
         job.parts.iter().filter(|part| part.summary.is_some()).map(|part| part.cluster)
     }
@@ -394,7 +396,7 @@ impl Filling {
     }
 }
 
-/// A run of bytes on the device.
+/// A range of bytes on the device.
 #[derive(Clone, Copy)]
 struct Run {
     from: u64,
@@ -402,7 +404,7 @@ struct Run {
 }
 
 impl WriteJob {
-    /// Encodes the records into aligned buffers; neighbouring runs share one.
+    /// Encodes the records into aligned buffers. Adjacent runs share one.
     pub(crate) fn build(&self, areas: &Areas, secret: &Secret) -> Requests {
         let mut runs: Vec<Run> = Vec::new();
         for run in self.parts.iter().flat_map(|part| part.runs(areas)) {
@@ -421,14 +423,15 @@ impl WriteJob {
         Requests { writes, tail }
     }
 
-    /// Bytes of records in the job.
+    /// Returns the size of the records in the job, in bytes.
     pub(crate) fn record_bytes(&self) -> usize {
         self.parts.iter().flat_map(|part| &part.queued).map(|queued| queued.record.len()).sum()
     }
 }
 
 impl Part {
-    /// What is to be written: whole blocks from `from` to `to`, and the summary's blocks.
+    /// Returns the ranges to write: whole blocks from `from` to `to`, and the blocks of the
+    /// summary.
     fn runs(&self, areas: &Areas) -> Vec<Run> {
         let base = areas.cluster(self.cluster).offset;
         let run =
@@ -466,7 +469,7 @@ impl Part {
         }
     }
 
-    /// The bytes of the block that `to` lies in, before `to`.
+    /// Returns the bytes before `to` of the block that contains `to`.
     fn tail_of(&self, areas: &Areas, buffers: &[(Run, IoBuf)]) -> Vec<u8> {
         let len = self.to % WRITE_ALIGN;
         if self.summary.is_some() || len == 0 {

@@ -1,24 +1,24 @@
-//! The cluster table: what every cluster of a device is used for (systems C7), which are free near
-//! the current disk position (C8), and which to give up next (C9).
+//! The cluster table: the state of every cluster of a device (systems C7), the free clusters near
+//! the current disk position (C8), and the cluster to give up next (C9).
 //!
-//! Victims are chosen by LFU with aging: the cluster with the least score, which is its references
-//! (plus one) times the share of it that is alive, in sixteenths, and none when nothing in it is;
-//! among equals the one that was not used for longest; among those the one nearest after the
-//! current disk position. A cluster among the youngest share is spared: it has no references yet
-//! and must get its chance. References fade: all are halved each time that a share of the clusters
-//! has been opened, so that what counts is how often a cluster was asked for lately, as the writing
-//! goes; or, as UCFS is read here, when their mean passes a bound. Where bytes are preferred
-//! ([`Prefer::Bytes`]) a reference counts with the bytes of the object that was asked for, and the
-//! clusters stay that earn the most bytes of hits; all clusters are of one size.
+//! Victims are chosen by LFU with aging. The victim is the cluster with the lowest score, which is
+//! its references (plus one) times its live share in sixteenths, or 0 if nothing in it is live.
+//! Ties go to the cluster that has not been used for longest, then to the one nearest after the
+//! current disk position. The youngest share of the clusters is spared, because these have had no
+//! time to collect references. References fade: all are halved each time a share of the clusters
+//! has been opened, so that recent requests count, measured by the amount written; or, as UCFS is
+//! interpreted here, when their mean exceeds a bound. Where bytes are preferred
+//! ([`Prefer::Bytes`]), a reference counts with the size of the requested object, and the clusters
+//! that earn the most bytes of hits stay. All clusters have the same size.
 //!
-//! A cluster that is given up is quarantined until the journal has made durable what its records
-//! said (see `docs/reference/format.md`, "Nothing comes back"), and then until its last reader is
-//! done.
+//! A cluster that is given up is quarantined until the journal has made the deaths of its records
+//! durable (see `docs/reference/format.md`, "Nothing comes back"), and then until its last reader
+//! is done.
 //!
-//! The table is a structure of arrays. Of every 512 clusters it keeps the least score, so that
+//! The table is a structure of arrays. For every 512 clusters it keeps the lowest key, so that
 //! choosing a victim among 300,000 clusters takes microseconds. It takes at most 40 bytes per
 //! cluster (state 1, pins 4, references 2, score 4, last access 4, incarnation 8, live records 4,
-//! dead bytes 4, dead records 4, the young ones' queue 4), and some 12 bytes per dead record in
+//! dead bytes 4, dead records 4, queue of young clusters 4), and about 12 bytes per dead record in
 //! clusters in use.
 
 pub(crate) mod codec;
@@ -31,51 +31,51 @@ use crate::base::limits::ClusterId;
 use crate::config::options::Prefer;
 use free_map::FreeMap;
 
-/// What a cluster is used for.
+/// The state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// For nothing.
+    /// Not in use.
     Free,
-    /// Given up; waits for the journal.
+    /// Given up, waiting for the journal.
     Quarantined,
-    /// Given up; the journal is durable, but readers are not done.
+    /// Given up, with a durable journal, waiting for readers.
     Draining,
-    /// Takes records; its filled part may be on the device.
+    /// Accepting records. Its filled part may be on the device.
     Open,
-    /// Full, and on its way to the device.
+    /// Full, and being written to the device.
     Writing,
     /// On the device.
     OnDisk,
-    /// On the device, and all its objects in the memory tier.
+    /// On the device, with all its objects in the memory tier.
     OnDiskAndInMemory,
-    /// Not usable: the device could not write it.
+    /// Unusable, because the device could not write it.
     Bad,
 }
 
 impl State {
     const ALL: usize = 8;
 
-    /// True when the cluster may hold live records.
+    /// Returns whether the cluster may hold live records.
     pub(crate) fn in_use(self) -> bool {
         matches!(self, State::Open | State::Writing | State::OnDisk | State::OnDiskAndInMemory)
     }
 }
 
-/// How clusters are replaced.
+/// The replacement policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// All references are halved each time that so many percent of the clusters were opened; 0:
-    /// when their mean is above `mean_references`.
+    /// Percent of the clusters that must be opened before all references are halved. With 0, they
+    /// are halved when their mean exceeds `mean_references`.
     pub half_life_percent: u8,
-    /// All references are halved when their mean is above this.
+    /// Mean of the references above which all are halved.
     pub mean_references: u16,
     /// Percent of the clusters that are spared because they were opened last.
     pub young_percent: u8,
-    /// What a reference counts.
+    /// How references are weighted.
     pub prefer: Prefer,
-    /// A cluster without an access for so many seconds is a set of one-timers.
+    /// Seconds without access after which a cluster counts as a set of one-timers.
     pub one_timer_seconds: Option<u32>,
-    /// How many dead records the table keeps; see [`ClusterTable::most_dead`].
+    /// Maximum number of dead records in the table; see [`ClusterTable::most_dead`].
     pub max_dead: usize,
 }
 
@@ -92,66 +92,67 @@ impl Default for Policy {
     }
 }
 
-/// Score of a cluster that is no candidate, and its key.
+/// Score of a cluster that is not a candidate.
 const SPARED: u32 = u32::MAX;
 const SPARED_KEY: u64 = u64::MAX;
-/// Clusters whose least key is kept. Few in tests, so that small tables have several blocks.
+/// Number of clusters whose least key is kept. Small in tests, so that small tables have several
+/// blocks.
 const BLOCK: usize = if cfg!(test) { 8 } else { 512 };
-/// What one reference counts where they fade by openings: so that halving loses little. Where bytes
-/// are preferred, what a cluster is given for the reference that it has not had yet.
+/// Weight of one reference if references fade by openings, so that halving loses little precision.
+/// Where bytes are preferred, the bonus of a cluster for its first reference.
 const FINE: u16 = 16;
-/// What all the bytes of a cluster count where bytes are preferred. No record is longer than its
-/// cluster, so that the counter ends where all bytes of a cluster were asked for 64 times, less
-/// what has faded. Where references fade with each tenth of the clusters that is written, the mean
-/// of all clusters is a tenth to a fifth of hit bytes by written bytes: 0.2 times a cluster's bytes
-/// where half of the bytes hit, 4 times where 19 of 20 do. Only clusters far above the mean end
-/// there, and only the least are told apart to choose a victim. The first of these means is 200
-/// units, so that halving and rounding lose little.
+/// Weight of all bytes of a cluster where bytes are preferred. No record is longer than its
+/// cluster, so the counter saturates when all bytes of a cluster were requested 64 times, less what
+/// has faded. If references fade each time a tenth of the clusters is written, the mean of all
+/// clusters is a tenth to a fifth of hit bytes divided by written bytes: 0.2 times a cluster's
+/// bytes if half of the bytes hit, 4 times if 19 of 20 do. Only clusters far above the mean
+/// saturate, and choosing a victim compares only the lowest ones. The first of these means is 200
+/// units, so halving and rounding lose little precision.
 const UNITS: u32 = 1 << 10;
 
-/// The cluster table. See the module for what it promises.
+/// The cluster table. See the module documentation.
 pub(crate) struct ClusterTable {
-    /// Bytes of a cluster.
+    /// Size of a cluster, in bytes.
     size: u32,
     policy: Policy,
     states: Vec<State>,
     pins: Vec<u32>,
     references: Vec<u16>,
     scores: Vec<u32>,
-    /// A lower bound of the keys of every block of clusters; the least key itself unless stale.
+    /// A lower bound of the keys of each block of clusters; the exact minimum unless stale.
     block_keys: Vec<u64>,
-    /// Blocks whose least key may have risen. Found out when a victim is chosen, so that an access
-    /// costs the same however often its cluster is asked for.
+    /// True if a block's least key may have risen. It is recomputed when a victim is chosen, so
+    /// that the cost of an access does not depend on how often its cluster is requested.
     stale_blocks: Vec<bool>,
     last_access: Vec<u32>,
     incarnations: Vec<u64>,
     live_records: Vec<u32>,
     dead_bytes: Vec<u32>,
     dead_counts: Vec<u32>,
-    /// Dead records: cluster and offset in granules.
+    /// Dead records: cluster, and offset in granules.
     dead: BTreeSet<(ClusterId, u32)>,
-    /// Journal position after which it is free, and cluster; positions ascend.
+    /// Journal position after which the cluster is free, and the cluster; positions ascend.
     quarantine: VecDeque<(u64, ClusterId)>,
     /// The clusters opened last, with their incarnations, oldest first.
     young: VecDeque<(u64, ClusterId)>,
     free: FreeMap,
     counts: [u32; State::ALL],
     sum_references: u64,
-    /// Clusters opened since references were halved last.
+    /// Clusters opened since references were last halved.
     opened: u32,
-    /// Nothing was ever kept in the clusters from here on: ageing need not look at them. A large
-    /// cache that is nearly empty ages after every few hits.
+    /// Clusters from this one on were never used, so ageing can skip them. A large cache that is
+    /// nearly empty ages after every few hits.
     used: usize,
     /// No cluster becomes a set of one-timers before this second.
     one_timer_not_before: u32,
     next_incarnation: u64,
-    /// The records of clusters with this incarnation or a later one were counted one by one.
+    /// Records of clusters with at least this incarnation were counted individually.
     counted_from: u64,
     position: ClusterId,
 }
 
 impl ClusterTable {
-    /// A table of free clusters of `size` bytes.
+    /// Returns a table of free clusters of `size` bytes.
     pub(crate) fn new(clusters: u32, size: u32, policy: Policy) -> ClusterTable {
         assert!(
             size > 0 && policy.young_percent <= 100,
@@ -207,65 +208,66 @@ impl ClusterTable {
         self.free.grow(clusters);
         self.counts[State::Free as usize] += clusters - old;
         (old..clusters).for_each(|cluster| self.free.set(cluster, true));
-        // More are young now. The queue has forgotten those that had left it.
+        // More clusters are young now. The queue has dropped those that had left it, so it is
+        // rebuilt.
         self.rebuild();
     }
 
-    /// Number of clusters.
+    /// Returns the number of clusters.
     pub(crate) fn clusters(&self) -> u32 {
         self.states.len() as u32
     }
 
-    /// Number of clusters in a state.
+    /// Returns the number of clusters in a state.
     pub(crate) fn count(&self, state: State) -> u32 {
         self.counts[state as usize]
     }
 
-    /// What a cluster is used for.
+    /// Returns the state of a cluster.
     pub(crate) fn state(&self, cluster: ClusterId) -> State {
         self.states[cluster as usize]
     }
 
-    /// The number that the cluster's records bear since it was opened.
+    /// Returns the incarnation of the cluster, which its records bear since it was opened.
     pub(crate) fn incarnation(&self, cluster: ClusterId) -> u64 {
         self.incarnations[cluster as usize]
     }
 
-    /// The incarnation of a cluster that is in use.
+    /// Returns the incarnation of a cluster if it is in use.
     pub(crate) fn incarnation_in_use(&self, cluster: ClusterId) -> Option<u64> {
         self.state(cluster).in_use().then(|| self.incarnation(cluster))
     }
 
-    /// The number that the next cluster to be opened gets.
+    /// Returns the incarnation that the next opened cluster gets.
     pub(crate) fn next_incarnation(&self) -> u64 {
         self.next_incarnation
     }
 
-    /// The next cluster to be opened gets at least this number, and is the first of this run.
+    /// Makes the next opened cluster get at least this incarnation, as the first of this run.
     pub(crate) fn skip_incarnations(&mut self, least: u64) {
         self.next_incarnation = self.next_incarnation.max(least);
         self.counted_from = self.next_incarnation;
         self.rebuild();
     }
 
-    /// Accesses since the cluster was opened, halved from time to time; where bytes are preferred,
-    /// 64ths of its bytes that were asked for.
+    /// Returns the accesses since the cluster was opened, halved from time to time. Where bytes are
+    /// preferred, returns how many 64ths of its bytes were requested.
     pub(crate) fn references(&self, cluster: ClusterId) -> u16 {
         self.references[cluster as usize] / self.reference()
     }
 
-    /// Second of the last access.
+    /// Returns the time of the last access, in unix seconds.
     pub(crate) fn last_access(&self, cluster: ClusterId) -> u32 {
         self.last_access[cluster as usize]
     }
 
     #[cfg(test)]
-    /// Where the last write went: clusters after it are preferred.
+    /// Returns the position after the last write: clusters from it on are preferred.
     pub(crate) fn position(&self) -> ClusterId {
         self.position
     }
 
-    /// Bytes of memory of the table.
+    /// Returns the memory of the table, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         // State, pins, references, score, last access, incarnation, live, dead bytes, dead records.
         let columns = 1 + 4 + 2 + 4 + 4 + 8 + 4 + 4 + 4;
@@ -275,8 +277,8 @@ impl ClusterTable {
 
     // ---- From free to the device and back
 
-    /// Moves the current disk position to where so many free clusters follow one another, when
-    /// fewer do behind it and there is such a place (C8).
+    /// Moves the current disk position to a run of `clusters` free clusters, if the next run is
+    /// shorter and such a run exists (C8).
     pub(crate) fn seek_run(&mut self, clusters: u32) {
         let here = self.free.run_after(self.position, clusters);
         if here.is_none_or(|run| run.len() as u32 >= clusters) {
@@ -287,8 +289,8 @@ impl ClusterTable {
         }
     }
 
-    /// Opens at most `most` free clusters that follow one another: the first run after the current
-    /// disk position, which moves behind them. `None` when no cluster is free.
+    /// Opens at most `most` adjacent free clusters: the first run after the current disk position,
+    /// which moves behind them. Returns `None` if no cluster is free.
     pub(crate) fn take_free_run(&mut self, most: u32, now: u32) -> Option<Range<ClusterId>> {
         let run = self.free.run_after(self.position, most)?;
         for cluster in run.clone() {
@@ -299,24 +301,24 @@ impl ClusterTable {
         Some(run)
     }
 
-    /// The open cluster is full and on its way to the device.
+    /// Records that the open cluster is full and being written.
     pub(crate) fn start_writing(&mut self, cluster: ClusterId) {
         self.change(cluster, &[State::Open], State::Writing);
     }
 
-    /// All of the cluster is on the device.
+    /// Records that the whole cluster is on the device.
     pub(crate) fn written(&mut self, cluster: ClusterId) {
         self.change(cluster, &[State::Open, State::Writing], State::OnDisk);
     }
 
-    /// All live objects of the cluster are in the memory tier (or no longer all of them).
+    /// Sets whether all live objects of the cluster are in the memory tier.
     pub(crate) fn set_in_memory(&mut self, cluster: ClusterId, in_memory: bool) {
         let on_disk = [State::OnDisk, State::OnDiskAndInMemory];
         self.change(cluster, &on_disk, on_disk[usize::from(in_memory)]);
     }
 
-    /// Gives the cluster up: its records are dead from now on. It becomes free when the journal is
-    /// durable up to `after` (positions never fall) and the last reader is done.
+    /// Gives up the cluster: its records are dead from now on. It becomes free when the journal is
+    /// durable up to `after` (positions never decrease) and the last reader is done.
     pub(crate) fn give_up(&mut self, cluster: ClusterId, after: u64) {
         assert!(self.state(cluster).in_use(), "only a cluster in use can be given up");
         let last = self.quarantine.back().map_or(0, |(after, _)| *after);
@@ -326,12 +328,12 @@ impl ClusterTable {
         self.quarantine.push_back((after, cluster));
     }
 
-    /// Frees what waited for the journal to be durable up to `position`. Returns how many clusters
-    /// became free.
+    /// Frees the clusters that waited for the journal to be durable up to `position`. Returns the
+    /// number of clusters freed.
     pub(crate) fn journal_durable(&mut self, position: u64) -> u32 {
         let free = self.free.free();
         while let Some((_, cluster)) = self.quarantine.pop_front_if(|(at, _)| *at <= position) {
-            // A cluster may have turned bad meanwhile.
+            // The cluster may have turned bad meanwhile.
             if self.state(cluster) == State::Quarantined {
                 let pinned = self.pins[cluster as usize] > 0;
                 self.set_state(cluster, if pinned { State::Draining } else { State::Free });
@@ -340,20 +342,20 @@ impl ClusterTable {
         self.free.free() - free
     }
 
-    /// The device cannot write the cluster: it is never used again.
+    /// Marks a cluster that the device cannot write as bad. It is not used again during this run.
     pub(crate) fn mark_bad(&mut self, cluster: ClusterId) {
         self.forget(cluster);
         self.set_state(cluster, State::Bad);
     }
 
-    /// A reader needs the cluster as it is.
+    /// Keeps the cluster unchanged for a reader.
     pub(crate) fn pin(&mut self, cluster: ClusterId) {
         let pins = &mut self.pins[cluster as usize];
         *pins = pins.checked_add(1).expect("readers are fewer than 2^32");
         self.score(cluster);
     }
 
-    /// A reader is done. True when that made the cluster free.
+    /// Releases a pin. Returns whether that freed the cluster.
     pub(crate) fn unpin(&mut self, cluster: ClusterId) -> bool {
         let pins = &mut self.pins[cluster as usize];
         *pins = pins.checked_sub(1).expect("a reader unpins what it pinned, once");
@@ -366,15 +368,15 @@ impl ClusterTable {
         freed
     }
 
-    /// Readers of the cluster.
+    /// Returns the number of readers of the cluster.
     pub(crate) fn pins(&self, cluster: ClusterId) -> u32 {
         self.pins[cluster as usize]
     }
 
-    /// Counts everything anew that is kept along the way.
+    /// Recounts all incrementally maintained figures.
     ///
     /// # Errors
-    /// Which figure is wrong.
+    /// If a figure is wrong; names the figure.
     pub(crate) fn recount(&self) -> Result<(), String> {
         let mut counts = [0_u32; State::ALL];
         for (cluster, state) in self.states.iter().enumerate() {
@@ -401,13 +403,13 @@ impl ClusterTable {
 
     // ---- Records
 
-    /// A record was added to the cluster.
+    /// Counts a record added to the cluster.
     pub(crate) fn add_record(&mut self, cluster: ClusterId) {
         self.live_records[cluster as usize] += 1;
     }
 
-    /// A record of `bytes` bytes at `offset` granules in the cluster is dead from now on. False
-    /// when it was before, or the cluster is not in use.
+    /// Marks a record of `bytes` bytes at `offset` granules in the cluster as dead. Returns false
+    /// if it already was, or the cluster is not in use.
     pub(crate) fn mark_dead(&mut self, cluster: ClusterId, offset: u32, bytes: u32) -> bool {
         if !self.state(cluster).in_use() || !self.dead.insert((cluster, offset)) {
             return false;
@@ -421,58 +423,60 @@ impl ClusterTable {
         true
     }
 
-    /// True when the record at `offset` granules is dead, or the cluster is not in use.
+    /// Returns whether the record at `offset` granules is dead, or the cluster is not in use.
     pub(crate) fn is_dead(&self, cluster: ClusterId, offset: u32) -> bool {
         !self.state(cluster).in_use() || self.dead.contains(&(cluster, offset))
     }
 
-    /// Offsets in granules of the cluster's dead records, ascending.
+    /// Returns the offsets of the cluster's dead records in granules, ascending.
     pub(crate) fn dead_records(&self, cluster: ClusterId) -> impl Iterator<Item = u32> {
         self.dead.range((cluster, 0)..=(cluster, u32::MAX)).map(|(_, offset)| *offset)
     }
 
-    /// Whether it is certain that nothing in the cluster lives. It never is of clusters that were
-    /// opened before this run: what recovery finds in them is not counted.
+    /// Returns whether all records in the cluster are certainly dead. This is never true of
+    /// clusters opened before this run, because the records that recovery finds in them are not
+    /// counted.
     pub(crate) fn is_all_dead(&self, cluster: ClusterId) -> bool {
         let at = cluster as usize;
         self.is_counted(cluster) && self.live_records[at] == 0
     }
 
-    /// Whether the cluster was opened in this run, so that its records were counted one by one.
+    /// Returns whether the cluster was opened in this run, so that its records were counted
+    /// individually.
     pub(crate) fn is_counted(&self, cluster: ClusterId) -> bool {
         self.incarnations[cluster as usize] >= self.counted_from
     }
 
-    /// The bytes of the cluster that are not known to be dead, for each live record.
+    /// Returns the bytes of the cluster not known to be dead, per live record.
     pub(crate) fn mean_live_bytes(&self, cluster: ClusterId) -> u32 {
         let at = cluster as usize;
         (self.size - self.dead_bytes[at]) / self.live_records[at].max(1)
     }
 
     #[cfg(test)]
-    /// Records of the cluster that are not dead.
+    /// Returns the number of records in the cluster that are not dead.
     pub(crate) fn live_records(&self, cluster: ClusterId) -> u32 {
         self.live_records[cluster as usize]
     }
 
     #[cfg(test)]
-    /// Bytes of the cluster's dead records.
+    /// Returns the size of the cluster's dead records, in bytes.
     pub(crate) fn dead_bytes(&self, cluster: ClusterId) -> u32 {
         self.dead_bytes[cluster as usize]
     }
 
-    /// Dead records in all clusters.
+    /// Returns the number of dead records in all clusters.
     pub(crate) fn total_dead(&self) -> usize {
         self.dead.len()
     }
 
-    /// When more dead records are known than the policy allows: the cluster on the device with the
-    /// most of them, which is to be given up.
+    /// Returns the cluster on the device with the most dead records, to be given up, if more dead
+    /// records are known than the policy allows.
     pub(crate) fn most_dead(&self) -> Option<ClusterId> {
         if self.dead.len() <= self.policy.max_dead { None } else { self.deadest() }
     }
 
-    /// The cluster on the device with the most dead records, `None` when none has any.
+    /// Returns the cluster on the device with the most dead records; `None` if no cluster has any.
     pub(crate) fn deadest(&self) -> Option<ClusterId> {
         let on_disk = (0..self.clusters()).filter(|cluster| {
             matches!(self.state(*cluster), State::OnDisk | State::OnDiskAndInMemory)
@@ -484,7 +488,7 @@ impl ClusterTable {
 
     // ---- Replacement
 
-    /// An object of `bytes` bytes in the cluster was asked for.
+    /// Records a request for an object of `bytes` bytes in the cluster.
     pub(crate) fn touch(&mut self, cluster: ClusterId, bytes: u32, now: u32) {
         let at = cluster as usize;
         if !self.states[at].in_use() {
@@ -508,7 +512,7 @@ impl ClusterTable {
         }
     }
 
-    /// What one reference counts, of those that count the same.
+    /// Returns the weight of a reference, where all references count the same.
     fn reference(&self) -> u16 {
         match self.policy.prefer {
             Prefer::Requests if self.policy.half_life_percent == 0 => 1,
@@ -516,7 +520,7 @@ impl ClusterTable {
         }
     }
 
-    /// What a reference to an object of `bytes` bytes counts.
+    /// Returns the weight of a reference to an object of `bytes` bytes.
     fn weight(&self, bytes: u32) -> u16 {
         match self.policy.prefer {
             Prefer::Requests => self.reference(),
@@ -527,7 +531,7 @@ impl ClusterTable {
         }
     }
 
-    /// A cluster was opened: references fade.
+    /// Counts the opening of a cluster, and ages references if due.
     fn fade(&mut self) {
         self.opened += 1;
         let half_life = u64::from(self.clusters()) * u64::from(self.policy.half_life_percent);
@@ -537,9 +541,9 @@ impl ClusterTable {
         }
     }
 
-    /// The cluster to give up for room, `None` when there is none. Those that `protected` names
-    /// are spared. Pinned ones are not candidates; those in memory and the young only when nothing
-    /// else is left.
+    /// Returns the cluster to give up for room; `None` if there is none. Clusters for which
+    /// `protected` returns true are spared. Pinned clusters are not candidates; clusters in memory
+    /// and young ones are candidates only if nothing else is left.
     pub(crate) fn victim(&mut self, protected: impl Fn(ClusterId) -> bool) -> Option<ClusterId> {
         let Some(least) = self.settled_least_key() else { return self.last_resort(protected) };
         let blocks = (0..self.block_keys.len()).filter(|block| self.block_keys[*block] == least);
@@ -551,7 +555,7 @@ impl ClusterTable {
             .or_else(|| self.last_resort(protected))
     }
 
-    /// The least key of all candidates, `None` when there are none.
+    /// Returns the least key of all candidates; `None` if there are none.
     fn settled_least_key(&mut self) -> Option<u64> {
         loop {
             let least = *self.block_keys.iter().min()?;
@@ -569,15 +573,16 @@ impl ClusterTable {
         }
     }
 
-    /// As [`ClusterTable::victim`], when the best candidates are protected.
+    /// Chooses a victim like [`ClusterTable::victim`] when the best candidates are protected.
     fn victim_among_all(&self, protected: impl Fn(ClusterId) -> bool) -> Option<ClusterId> {
         (0..self.clusters())
             .filter(|cluster| self.scores[*cluster as usize] != SPARED && !protected(*cluster))
             .min_by_key(|cluster| (self.key(*cluster as usize), self.distance(*cluster)))
     }
 
-    /// A cluster on the device without an access for the time that the policy sets, `None` when
-    /// there is none. After a `None`, asking again is cheap until one can have come of age.
+    /// Returns a cluster on the device that had no access for the time set by the policy; `None` if
+    /// there is none. After a `None`, repeated calls are cheap until a cluster can have reached
+    /// that age.
     pub(crate) fn one_timer(&mut self, now: u32) -> Option<ClusterId> {
         let seconds = self.policy.one_timer_seconds?;
         if now < self.one_timer_not_before {
@@ -589,8 +594,8 @@ impl ClusterTable {
         let oldest =
             oldest.filter(|oldest| now.saturating_sub(self.last_access(*oldest)) >= seconds);
         if oldest.is_none() {
-            // Accesses only make clusters younger. A pinned or open one may be older, but is no
-            // candidate yet: looking once a second finds it soon enough.
+            // Accesses only make clusters younger. A pinned or open one may be older but is not a
+            // candidate yet; checking once a second finds it soon enough.
             self.one_timer_not_before = now.saturating_add(1);
         }
         oldest
@@ -598,20 +603,20 @@ impl ClusterTable {
 
     // ---- Recovery
 
-    /// The journal says that the cluster was opened with this incarnation.
+    /// Replays the opening of the cluster with this incarnation from the journal.
     pub(crate) fn replay_open(&mut self, cluster: ClusterId, incarnation: u64, now: u32) {
         self.forget(cluster);
         self.open(cluster, incarnation, now);
     }
 
-    /// The journal says that the cluster was given up.
+    /// Replays the giving up of the cluster from the journal.
     pub(crate) fn replay_give_up(&mut self, cluster: ClusterId) {
         self.forget(cluster);
         self.set_state(cluster, State::Free);
     }
 
-    /// What was bad may have become better since, as when a full file system has room again: it
-    /// is tried once more.
+    /// Makes bad clusters usable again, because the cause may have gone, for example when a full
+    /// file system has room again.
     pub(crate) fn retry_bad(&mut self) {
         for cluster in 0..self.clusters() {
             if self.state(cluster) == State::Bad {
@@ -620,13 +625,13 @@ impl ClusterTable {
         }
     }
 
-    /// Ends recovery: after this, victims may be asked for. What was replayed may have come in any
-    /// order.
+    /// Ends recovery, in which facts may have been replayed in any order. Only after this may
+    /// victims be requested.
     pub(crate) fn recovered(&mut self) {
         self.rebuild();
     }
 
-    // ---- Within
+    // ---- Internals
 
     fn open(&mut self, cluster: ClusterId, incarnation: u64, now: u32) {
         let at = cluster as usize;
@@ -642,8 +647,8 @@ impl ClusterTable {
         }
     }
 
-    /// The least incarnation that is young. Every opening takes one number, so at most the share
-    /// of the policy is as young as that.
+    /// Returns the lowest young incarnation. Every opening takes one number, so at most the
+    /// policy's share of the clusters is that young.
     fn first_young(&self) -> u64 {
         self.next_incarnation.saturating_sub(self.young_share())
     }
@@ -652,7 +657,7 @@ impl ClusterTable {
         u64::from(self.clusters()) * u64::from(self.policy.young_percent) / 100
     }
 
-    /// Clears what the table knows of a cluster's contents.
+    /// Clears the data on a cluster's contents.
     fn forget(&mut self, cluster: ClusterId) {
         let at = cluster as usize;
         self.sum_references -= u64::from(std::mem::take(&mut self.references[at]));
@@ -680,7 +685,7 @@ impl ClusterTable {
         self.score(cluster);
     }
 
-    /// Brings the score of a cluster up to date.
+    /// Updates the score of a cluster.
     fn score(&mut self, cluster: ClusterId) {
         let at = cluster as usize;
         let key = self.key(at);
@@ -695,7 +700,7 @@ impl ClusterTable {
         if candidate { self.worth(at) } else { SPARED }
     }
 
-    /// Score and last access as one number: the least is the first to go.
+    /// Returns the score and the last access as one number; the lowest is the first victim.
     fn key(&self, at: usize) -> u64 {
         match self.scores[at] {
             SPARED => SPARED_KEY,
@@ -703,7 +708,7 @@ impl ClusterTable {
         }
     }
 
-    /// Brings the least key of the cluster's block up to date after the cluster's was `old`.
+    /// Updates the least key of the cluster's block after the cluster's key changed from `old`.
     fn key_changed(&mut self, at: usize, old: u64) {
         let block = at / BLOCK;
         let key = self.key(at);
@@ -724,7 +729,7 @@ impl ClusterTable {
         first..self.clusters().min(first.saturating_add(BLOCK as u32))
     }
 
-    /// Brings the scores of the first clusters, and the least keys of their blocks, up to date.
+    /// Updates the scores of the first clusters, and the least keys of their blocks.
     fn score_first(&mut self, clusters: usize) {
         (0..clusters).for_each(|at| self.scores[at] = self.score_of(at));
         for block in 0..clusters.div_ceil(BLOCK) {
@@ -748,7 +753,7 @@ impl ClusterTable {
         self.score_first(self.used);
     }
 
-    /// How far the cluster lies after the current disk position, going round.
+    /// Returns the distance of the cluster after the current disk position, wrapping around.
     fn distance(&self, cluster: ClusterId) -> u32 {
         if cluster >= self.position {
             cluster - self.position
@@ -769,7 +774,7 @@ impl ClusterTable {
             })
     }
 
-    /// Makes all that follows from the other columns anew.
+    /// Recomputes everything that is derived from the other columns.
     fn rebuild(&mut self) {
         let last = self.states.iter().rposition(|state| state.in_use());
         self.used = self.used.max(last.map_or(0, |last| last + 1));

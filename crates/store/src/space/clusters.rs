@@ -1,5 +1,5 @@
-//! The space of the layout `cluster` (CFS): one cluster is open and takes records one behind
-//! another; the cluster table says which are free and which to give up next.
+//! The space of the layout `cluster` (CFS): one cluster is open and receives records one after
+//! another. The cluster table tracks which clusters are free and which to give up next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,20 +16,22 @@ use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::run_map::{Around, RunMap};
 use crate::space::space_audit::Account;
 
-/// Clusters, and what is on its way into them.
+/// The clusters, and the records on their way into them.
 pub(crate) struct ClusterSpace {
     pub(crate) table: ClusterTable,
     pub(crate) appender: Appender,
-    /// What lies side by side because it belongs together.
+    /// Runs of records that lie side by side because they belong together.
     pub(crate) runs: RunMap,
-    /// Clusters opened in this run that hold metadata apart from their objects.
+    /// Clusters opened in this run that hold metadata records.
     pub(crate) metas: BTreeSet<ClusterId>,
-    /// Clusters that are on the device and whole in memory, with what lives in them (C5).
+    /// Clusters that are on the device and whose objects are all in memory, with the digests of
+    /// their live objects (C5).
     pub(crate) virtual_clusters: BTreeMap<ClusterId, Vec<Digest>>,
 }
 
 impl ClusterSpace {
-    /// The space that `table` describes, of records whose labels are read so.
+    /// Returns the space that `table` describes; `labels` is the version of the rules for reading
+    /// labels.
     pub(crate) fn new(table: ClusterTable, labels: Option<u64>) -> ClusterSpace {
         let runs = RunMap::new(table.clusters());
         ClusterSpace {
@@ -41,22 +43,22 @@ impl ClusterSpace {
         }
     }
 
-    /// See [`super::Space::place_at`].
+    /// Implements [`super::Space::place_at`].
     pub(crate) fn place_at(&self, areas: &Areas, position: u32) -> Option<Place> {
         let (cluster, _) = areas.locate(position);
         let in_use = cluster < self.table.clusters() && self.table.state(cluster).in_use();
         in_use.then(|| Place { position, incarnation: self.table.incarnation(cluster) })
     }
 
-    /// The cluster of `position`, when it is on the device whole and not in memory.
+    /// Returns the cluster of `position`, if it is completely on the device and not in memory.
     pub(crate) fn whole(&self, areas: &Areas, position: u32) -> Option<Extent> {
         let (cluster, _) = areas.locate(position);
         (self.table.state(cluster) == State::OnDisk).then(|| areas.cluster(cluster))
     }
 
-    /// What may be worth reading together with the record at `position`: the run of its group where
-    /// runs are known, or else the whole cluster, when that is on the device whole and not in
-    /// memory.
+    /// Returns the extent that may be worth reading together with the record at `position`, if its
+    /// cluster is completely on the device and not in memory: the run of its group if runs are
+    /// known, else the whole cluster.
     pub(crate) fn run_around(&self, areas: &Areas, position: u32) -> Option<Extent> {
         let whole = self.whole(areas, position)?;
         let (cluster, granule) = areas.locate(position);
@@ -70,18 +72,18 @@ impl ClusterSpace {
         }
     }
 
-    /// The record of `slot` was asked for.
+    /// Records a request for the record of `slot`.
     pub(crate) fn touch(&mut self, areas: &Areas, slot: Slot, now: u32) {
         let (cluster, _) = areas.locate(slot.position);
         let bytes = match slot.class {
-            // An exact index does not know how long a record is.
+            // An exact index does not know the length of a record.
             SizeClass::LARGEST => self.table.mean_live_bytes(cluster).min(SizeClass::MAX_LEN),
             class => class.len(),
         };
         self.table.touch(cluster, bytes, now);
     }
 
-    /// Whether it is certain that the cluster holds no metadata apart from their objects.
+    /// Returns whether the cluster is certain to hold no metadata records.
     pub(crate) fn is_plain(&self, cluster: ClusterId) -> bool {
         self.table.is_counted(cluster) && !self.metas.contains(&cluster)
     }
@@ -95,14 +97,14 @@ impl ClusterSpace {
         }
     }
 
-    /// Free clusters, those that wait to become free included.
+    /// Returns the number of free clusters, including those that wait to become free.
     pub(crate) fn nearly_free(&self) -> u32 {
         self.table.count(State::Free)
             + self.table.count(State::Quarantined)
             + self.table.count(State::Draining)
     }
 
-    /// See [`crate::Store::account`].
+    /// Implements [`crate::Store::account`].
     pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
         self.table.recount()?;
         for slot in index.slots() {
@@ -128,7 +130,7 @@ impl ClusterSpace {
     }
 }
 
-/// The record of `slot`; the extent ends with its cluster at the latest.
+/// Returns the extent of the record of `slot`. It does not extend beyond the record's cluster.
 pub(crate) fn extent(areas: &Areas, slot: Slot) -> Extent {
     let (cluster, _) = areas.locate(slot.position);
     let offset = areas.offset(slot.position);

@@ -1,4 +1,4 @@
-//! What checkpoint and journal say of a space: the tables from which recovery begins.
+//! Restores the tables of a space from the checkpoint and the journal. Recovery begins with them.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::purge::purges::Purges;
 use crate::space::cluster_table::{ClusterTable, Policy, State};
 use crate::space::slots::image::SlotImage;
 
-/// What is where, as checkpoint and journal say.
+/// The tables of either kind of space, from the checkpoint and the journal.
 #[expect(clippy::large_enum_variant, reason = "there is one, while a cache is opened")]
 pub(crate) enum SpaceTables {
     Clusters(ClusterTable),
     Slots(SlotImage),
 }
 
-/// What checkpoint and journal say.
+/// The state restored from the checkpoint and the journal.
 pub(crate) struct Tables {
     pub(crate) space: SpaceTables,
-    /// Digests removed before an earlier recovery ended.
+    /// Digests removed before an earlier recovery ended, with the sequence number of the removal.
     pub(crate) removed: BTreeMap<Digest, u64>,
     /// The purges in force.
     pub(crate) purges: Purges,
@@ -33,9 +33,9 @@ pub(crate) struct Tables {
     pub(crate) next_block: u64,
 }
 
-/// Applies the newest whole checkpoint of `checkpoints` and the journal of the cache that
-/// `superblock` describes. `Err` says why nothing on the device can be believed. Clusters opened
-/// since the checkpoint count as used at `now`, in unix seconds.
+/// Applies the newest intact checkpoint of `checkpoints`, and the journal, of the cache that
+/// `superblock` describes. Returns an error with the reason if the device cannot be trusted.
+/// Clusters opened since the checkpoint count as used at `now`, in unix seconds.
 pub(crate) fn restore_tables(
     superblock: &Superblock,
     policy: Policy,
@@ -73,7 +73,7 @@ pub(crate) fn restore_tables(
 }
 
 impl SpaceTables {
-    /// Nothing is stored.
+    /// Returns the tables of an empty space.
     pub(crate) fn empty(areas: &Areas, layout: Option<LayoutKind>, policy: Policy) -> SpaceTables {
         match layout {
             None => {
@@ -173,7 +173,8 @@ fn apply_to_clusters(
     Ok(())
 }
 
-/// Clusters that were being filled when the process died are as full as they will ever be.
+/// Marks clusters that were being filled when the process died as written; they receive no more
+/// records.
 pub(crate) fn close_open_clusters(clusters: &mut ClusterTable) {
     for cluster in 0..clusters.clusters() {
         if clusters.state(cluster) == State::Open {

@@ -1,32 +1,32 @@
-//! What lies side by side in a cluster because it belongs together: runs of objects of one site and
-//! group, which were written sorted ([`crate::layout::batch`]).
+//! Runs of records that lie side by side in a cluster because they belong together: objects of one
+//! site and group, which were written sorted ([`crate::layout::batch`]).
 //!
-//! A read for an object takes along what is near it in its run, and nothing of other groups. A run
-//! takes four bytes of memory, an object that lies alone none. The map is learnt when a cluster is
-//! sealed, or from its summary; of a cluster of which nothing was learnt yet, nothing is known.
+//! A read for an object includes its neighbours within the run, but no objects of other groups. A
+//! run takes four bytes of memory, an object that lies alone none. Runs are learnt when a cluster
+//! is sealed, or from its summary; until then, the runs of the cluster are unknown.
 
 use std::ops::Range;
 
 use crate::base::limits::ClusterId;
 use crate::base::summary::Entry;
 
-/// Bounds are kept in units of so many bytes, the smallest granule: so they fit 16 bits also in the
-/// largest cluster, whose last unit is its summary's.
+/// Unit of the bounds in bytes, the smallest granule. Bounds then fit into 16 bits even in the
+/// largest cluster, whose last unit belongs to its summary.
 const UNIT: u32 = 64;
 
-/// A run in units from the start of its cluster, the end rounded up.
+/// A run in units from the start of its cluster, with the end rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     start: u16,
     end: u16,
 }
 
-/// What lies around a record.
+/// The surroundings of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Around {
-    /// Nothing is known of the cluster.
+    /// The runs of the cluster are not known.
     Unknown,
-    /// Nothing of its group.
+    /// No other record of its group.
     Alone,
     /// The run of its group, in bytes from the start of the cluster.
     Run(Range<u32>),
@@ -34,18 +34,19 @@ pub(crate) enum Around {
 
 /// The runs of all clusters of a device.
 pub(crate) struct RunMap {
-    /// By cluster: its runs in ascending order; `None`: not known.
+    /// Runs by cluster, in ascending order; `None` if they are not known.
     clusters: Vec<Option<Box<[Run]>>>,
     runs: usize,
 }
 
 impl RunMap {
-    /// A map of so many clusters of which nothing is known.
+    /// Returns a map of `clusters` clusters whose runs are not known.
     pub(crate) fn new(clusters: u32) -> RunMap {
         RunMap { clusters: vec![None; clusters as usize], runs: 0 }
     }
 
-    /// The cluster holds `entries` and nothing else, at offsets in granules of `granule` bytes.
+    /// Learns the runs of a cluster that holds exactly `entries`, at offsets in granules of
+    /// `granule` bytes.
     pub(crate) fn learn(&mut self, cluster: ClusterId, granule: u32, entries: &[Entry]) {
         let mut runs: Vec<Run> = Vec::new();
         for pair in entries.windows(2).filter(|pair| pair[1].joins) {
@@ -53,7 +54,7 @@ impl RunMap {
             let end = pair[1].granule.saturating_mul(granule).saturating_add(pair[1].len);
             let end = unit(end.div_ceil(UNIT));
             match runs.last_mut() {
-                // The run goes on with the entry in which it ended.
+                // The entry that ended the run also joins, so the run continues.
                 Some(last) if last.end >= start && pair[0].joins => last.end = end,
                 _ => runs.push(Run { start, end }),
             }
@@ -63,12 +64,12 @@ impl RunMap {
         self.runs -= old.map_or(0, |old| old.len());
     }
 
-    /// Whether anything was learnt of the cluster.
+    /// Returns whether the runs of the cluster are known.
     pub(crate) fn knows(&self, cluster: ClusterId) -> bool {
         self.clusters[cluster as usize].is_some()
     }
 
-    /// What lies around the record `offset` bytes into the cluster.
+    /// Returns the surroundings of the record at `offset` bytes in the cluster.
     pub(crate) fn around(&self, cluster: ClusterId, offset: u32) -> Around {
         let Some(runs) = &self.clusters[cluster as usize] else { return Around::Unknown };
         let at = unit(offset / UNIT);
@@ -79,13 +80,13 @@ impl RunMap {
         }
     }
 
-    /// Bytes of memory of the map.
+    /// Returns the memory of the map, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.clusters.capacity() * size_of::<Option<Box<[Run]>>>() + self.runs * size_of::<Run>()
     }
 }
 
-/// As many units as can be told.
+/// Converts a number of units, saturating.
 fn unit(units: u32) -> u16 {
     u16::try_from(units).unwrap_or(u16::MAX)
 }

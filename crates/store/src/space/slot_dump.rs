@@ -1,5 +1,5 @@
-//! The records of a slot space as they are at an orderly stop: index and record table in one list,
-//! from which both are made again. Metadata come first, then what would have been evicted first.
+//! The records of a slot space at an orderly stop: one list from which both the index and the
+//! record table are rebuilt. Metadata come first, then the others in the order of eviction.
 
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
@@ -10,19 +10,19 @@ use crate::space::slots::SlotSpace;
 use crate::space::slots::found::{FoundRecord, enter};
 use crate::space::slots::record_table::Listed;
 
-/// Bytes of a unit of the dump: the list is filled up to a multiple of it.
+/// Size of a unit of the dump, in bytes: the list is padded to a multiple of it.
 pub(crate) const UNIT: usize = 64;
-/// Bytes of a record in the list, and of each of its runs after the first.
+/// Size of a record in the list, and of each of its runs after the first, in bytes.
 const ENTRY_LEN: usize = 40;
 const RUN_LEN: usize = 8;
 
-/// Room for a list of so many objects, some of them in several runs.
+/// Returns the room for a list of this many objects, some of them in several runs, in bytes.
 pub(crate) fn bytes_for(objects: u64) -> u64 {
     (objects + 1024) * (ENTRY_LEN + 2 * RUN_LEN) as u64
 }
 
-/// The list, in whole units of the dump. The eviction policy is empty afterwards: the store has
-/// ended. `None` while it is not known what lives.
+/// Encodes the list in whole units of the dump. Empties the eviction policy, because the store has
+/// ended. Returns `None` while the live records are not known.
 pub(crate) fn encode(space: &mut SlotSpace, index: &Index) -> Option<Vec<u8>> {
     if space.assembling() {
         return None;
@@ -46,8 +46,8 @@ pub(crate) fn encode(space: &mut SlotSpace, index: &Index) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Lists the records in `space` and `index`, both of which are empty. `None` when the list is not
-/// what [`encode`] made.
+/// Adds the listed records to the empty `space` and `index`. Returns `None` if [`encode`] did not
+/// produce the list.
 pub(crate) fn decode(bytes: &[u8], space: &mut SlotSpace, index: &mut Index) -> Option<()> {
     let mut from = Decoder(bytes);
     let count = from.u64()?;
@@ -66,7 +66,8 @@ pub(crate) fn decode(bytes: &[u8], space: &mut SlotSpace, index: &mut Index) -> 
     space.assembled(false).is_empty().then_some(())
 }
 
-/// Records in the list of a space of `slots` slots, and the slots that they take.
+/// Returns the number of records in the list of a space of `slots` slots, and the slots that they
+/// take.
 pub(crate) fn tally(bytes: &[u8], slots: u32) -> Option<(u64, u64)> {
     let mut from = Decoder(bytes);
     let (count, mut used) = (from.u64()?, 0);
@@ -78,7 +79,7 @@ pub(crate) fn tally(bytes: &[u8], slots: u32) -> Option<(u64, u64)> {
     Some((count, used))
 }
 
-/// One record of the list, and whether its metadata were replaced.
+/// Decodes one record of the list, and whether its metadata were replaced.
 fn entry(from: &mut Decoder<'_>, slots: u32) -> Option<(FoundRecord, bool)> {
     let digest = Digest(from.array()?);
     let sequence = from.u64()?;

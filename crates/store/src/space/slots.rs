@@ -1,12 +1,12 @@
 //! The space of the layouts that reuse bytes record by record: `stream`, `unified`, `buddy`.
 //!
-//! The device is numbered in slots. The layout says which slots a record takes; they are free
-//! again once the record is dead, the journal has made that durable, and nobody reads or writes
-//! there any more. A record's checksum is bound to its position and its sequence number, so that
-//! what stood there before is never taken for it.
+//! The device is numbered in slots. The layout chooses the slots of a record. They become free
+//! again once the record is dead, the journal has made that durable, and no read or write uses
+//! them. A record's checksum is bound to its position and its sequence number, so that earlier
+//! contents of the slots are never mistaken for it.
 //!
-//! Which record to give up for room is the eviction policy's to say (LRU as in the papers, or any
-//! other of [`crate::policy`]).
+//! The eviction policy chooses the record to evict for room (LRU as in the papers, or any other of
+//! [`crate::policy`]).
 
 pub(crate) mod batches;
 pub(crate) mod durable_sequence;
@@ -41,30 +41,30 @@ use quarantine::Quarantine;
 use record_table::{Listed, RecordId, RecordTable};
 use run_header::RUN_HEADER_LEN;
 
-/// Bytes of memory that a record takes in all tables together, some more than it does: the record
-/// table, the policy's columns, its share of the layout's.
+/// Upper bound of a record's memory in all tables together, in bytes: the record table, the
+/// policy's columns and its share of the layout's tables.
 pub(crate) const RECORD_MEMORY: usize = 80;
 
-/// Deletions that are kept before they are looked through for the first time.
+/// Number of deaths recorded before they are first swept.
 const RECENT_DEATHS: usize = 1 << 16;
 
-/// What happened so far.
+/// Counters since the space was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotCounters {
-    /// Records that lie in several runs, and all runs of those.
+    /// Records that lie in several runs, and the total number of their runs.
     pub(crate) split_records: u64,
     pub(crate) split_runs: u64,
     /// Pages read because only a part of them was to be written.
     pub(crate) page_reads: u64,
 }
 
-/// A place that was found for a record which has not come yet.
+/// A place reserved for a record that has not arrived yet.
 struct Reserved {
     bytes: usize,
     runs: Vec<Run>,
 }
 
-/// See the module.
+/// A space of slots. See the module documentation.
 pub(crate) struct SlotSpace {
     layout: AnyLayout,
     policy: AnyPolicy,
@@ -72,38 +72,39 @@ pub(crate) struct SlotSpace {
     batches: Batches,
     quarantine: Quarantine,
     frontier: Frontier,
-    /// Deletions of records that the next checkpoint must name: position and sequence number. Among
-    /// them are some that a flush has covered since.
+    /// Deaths of records that the next checkpoint must list: position and sequence number. A flush
+    /// may have covered some of them since.
     recent_deaths: Vec<(u32, u64)>,
-    /// When there are so many, they are looked through for those.
+    /// Number of deaths at which they are swept for those.
     recent_deaths_max: usize,
-    /// Metadata records that die when a later one is on the device for good: that one's sequence
-    /// number, and their position.
+    /// Metadata records that die when a later one is durable on the device: the sequence number of
+    /// that one, and their position.
     superseded_metas: Vec<(u64, u32)>,
     /// Positions of objects with replaced metadata, and the sequence number of the newest.
     refreshed: BTreeMap<u32, u64>,
     reserved: Option<Reserved>,
-    /// The last page that was written, when it was not full: its offset from slot 0.
+    /// The last page written, if it was not full: its offset from slot 0, and its content.
     last_page: Option<(u64, Vec<u8>)>,
     slots: u32,
     slot_bytes: u32,
-    /// Bytes of a page: what is written alone.
+    /// Size of a page, the unit of writes, in bytes.
     page: u64,
-    /// Slots of live records, of bad ones.
+    /// Slots of live records and of bad ones.
     live: u64,
     bad: u64,
     fill_max: u64,
     evict_max: u32,
     /// Records evicted for the insertion that waits.
     evicted_for_room: u32,
-    /// While what lives is not known yet, what is known of it: nothing is placed, nothing found.
+    /// The known state while the live records are being found. Until then no record is placed or
+    /// found.
     assembling: Option<Box<SlotImage>>,
     pub(crate) counters: SlotCounters,
 }
 
 impl SlotSpace {
-    /// An empty space of `slots` slots; until [`SlotSpace::assembled`] what lives is what
-    /// `assembling` says.
+    /// Returns an empty space of `slots` slots. With `assembling`, that image determines which
+    /// records are live until [`SlotSpace::assembled`].
     pub(crate) fn new(
         slots: u32,
         slot_bytes: u32,
@@ -138,14 +139,14 @@ impl SlotSpace {
         }
     }
 
-    /// Whether what lives here is still being found out.
+    /// Returns whether the live records are still being found.
     pub(crate) fn assembling(&self) -> bool {
         self.assembling.is_some()
     }
 
     // ---- Places
 
-    /// Sets a place aside for a record of `bytes` bytes. False when there is none now.
+    /// Reserves a place for a record of `bytes` bytes. Returns false if there is none now.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
         if self.reserved.as_ref().is_some_and(|reserved| reserved.bytes == bytes) {
             return true;
@@ -160,7 +161,7 @@ impl SlotSpace {
         true
     }
 
-    /// Records of these lengths, in bytes, come next and are to lie side by side.
+    /// Asks for the next records, which have these lengths in bytes, to lie side by side.
     pub(crate) fn seek(&mut self, lens: &[usize]) {
         let slots: u64 =
             lens.iter().map(|len| (*len as u64).div_ceil(self.slot_bytes.into())).sum();
@@ -174,8 +175,8 @@ impl SlotSpace {
         }
     }
 
-    /// Puts a record into the place that was set aside for it; its header has its sequence number.
-    /// Returns its position.
+    /// Puts a record into its reserved place; its header has its sequence number. Returns its
+    /// position.
     pub(crate) fn add(&mut self, record: &Arc<Record>, now: Nanos) -> u32 {
         let reserved = self.reserved.take().expect("room was made for the record");
         assert_eq!(reserved.bytes, record.len(), "the room that was made is for this record");
@@ -211,7 +212,7 @@ impl SlotSpace {
         }
     }
 
-    /// From now on the policy may name the record. Metadata go with their object.
+    /// Makes the record a candidate for eviction. Metadata are evicted with their object.
     fn enter_policy(&mut self, id: RecordId) {
         let record = self.records.get(id);
         if record.kind != RecordKind::Meta {
@@ -221,13 +222,13 @@ impl SlotSpace {
         }
     }
 
-    /// The place of the record at `position`; `None` when nothing lives there.
+    /// Returns the place of the record at `position`; `None` if no live record is there.
     pub(crate) fn place_at(&self, position: u32) -> Option<Place> {
         let record = self.records.at(position)?;
         Some(Place { position, incarnation: record.sequence })
     }
 
-    /// What lives at just this place, if it lies in one run and is on the device.
+    /// Returns the live record at exactly this place, if it lies in one run and is on the device.
     pub(crate) fn alone_at(&self, place: Place) -> Option<&Listed> {
         let id = self.records.id(place.position)?;
         let record = self.records.get(id);
@@ -236,14 +237,14 @@ impl SlotSpace {
         here.then_some(record)
     }
 
-    /// The record at `position`, when not all of it is on the device yet.
+    /// Returns the record at `position`, if it is not completely on the device yet.
     pub(crate) fn unwritten(&self, position: u32) -> Option<&Arc<Record>> {
         self.batches.get(position).filter(|record| {
             self.records.at(position).is_some_and(|at| at.sequence == record.header.sequence)
         })
     }
 
-    /// See [`super::Space::locate`].
+    /// Implements [`super::Space::locate`].
     pub(crate) fn locate(&self, areas: &Areas, position: u32) -> Location {
         let id = self.records.id(position).expect("what is read lives");
         let runs = self.records.runs(id);
@@ -254,9 +255,9 @@ impl SlotSpace {
         Location { extent, split }
     }
 
-    /// Within which bounds a read of the record at `position` may take others along: those of the
-    /// cluster that it would be in if there were any. A read reaches no further in one layout than
-    /// in another.
+    /// Returns the bounds within which a read of the record at `position` may include others: those
+    /// of the cluster that would contain it if there were clusters. A read has the same reach in
+    /// all layouts.
     pub(crate) fn surroundings(&self, areas: &Areas, position: u32) -> Extent {
         let per_cluster = areas.cluster_size / self.slot_bytes;
         let first = position / per_cluster * per_cluster;
@@ -268,14 +269,14 @@ impl SlotSpace {
         Extent { offset: areas.offset(run.first), len }
     }
 
-    /// The record at `position` was asked for.
+    /// Records a request for the record at `position`.
     pub(crate) fn touch(&mut self, position: u32) {
         if let Some(id) = self.records.id(position) {
             self.policy.touch(id);
         }
     }
 
-    /// As [`SlotSpace::touch`], if that record is still there.
+    /// Records a request like [`SlotSpace::touch`], if that record is still there.
     pub(crate) fn touch_place(&mut self, place: Place) {
         if self.place_at(place.position) == Some(place) {
             self.touch(place.position);
@@ -286,7 +287,7 @@ impl SlotSpace {
         self.quarantine.pin(position);
     }
 
-    /// True when that made something free.
+    /// Releases a pin. Returns whether that freed slots.
     pub(crate) fn unpin(&mut self, position: u32) -> bool {
         let runs = self.quarantine.unpin(position);
         let freed = !runs.is_empty();
@@ -300,8 +301,8 @@ impl SlotSpace {
 
     // ---- Deletion
 
-    /// The record at `position` is dead as of `up_to`, the journal's after it was noted: it gives
-    /// its slots back when they may be.
+    /// Removes the record at `position`, whose death the journal contains up to `up_to`. Its slots
+    /// become free when that is durable and they are no longer in use.
     pub(crate) fn release(&mut self, position: u32, up_to: JournalPosition) {
         let Some(id) = self.records.id(position) else { return };
         let record = *self.records.get(id);
@@ -310,7 +311,7 @@ impl SlotSpace {
         }
         let runs = self.records.remove(id);
         self.live -= runs.iter().map(|run| u64::from(run.len)).sum::<u64>();
-        // While the live records are being found, what is not listed is free when all are.
+        // While the live records are being found, slots not listed become free at the end.
         match &mut self.assembling {
             None => self.quarantine.add(up_to, runs),
             Some(image) => image.apply_death(position, record.sequence),
@@ -319,26 +320,27 @@ impl SlotSpace {
         self.refreshed.remove(&position);
     }
 
-    /// The metadata record at `old` is out of date once the one with the sequence number `new` is
-    /// on the device for good: were it dead before, a crash could bring still older ones back.
+    /// Records that the metadata record at `old` dies once the one with the sequence number `new`
+    /// is durable on the device. If it died earlier, a crash could bring back even older metadata.
     pub(crate) fn supersede_meta(&mut self, new: u64, old: u32) {
         self.superseded_metas.push((new, old));
     }
 
-    /// The object at `position` has new metadata, in the record with this sequence number.
+    /// Records that the object at `position` has new metadata, in the record with this sequence
+    /// number.
     pub(crate) fn refreshed(&mut self, position: u32, sequence: u64) {
         self.refreshed.insert(position, sequence);
     }
 
-    /// The metadata records that may die now.
+    /// Returns the metadata records that may die now.
     pub(crate) fn dead_metas(&mut self) -> Vec<u32> {
         let frontier = &self.frontier;
         let done = self.superseded_metas.extract_if(.., |(new, _)| frontier.is_flushed(*new));
         done.map(|(_, old)| old).collect()
     }
 
-    /// The record to give up next, and not for another reason than room: it is forgotten by the
-    /// policy. `None` when all are in use.
+    /// Returns the record to evict for room, and removes it from the policy. Use it for evictions
+    /// only. Returns `None` if all records are in use.
     pub(crate) fn victim(&mut self) -> Option<Listed> {
         let (records, quarantine) = (&self.records, &self.quarantine);
         let pinned = |id| quarantine.pinned(records.get(id).run.first);
@@ -347,17 +349,17 @@ impl SlotSpace {
         Some(*self.records.get(id))
     }
 
-    /// Slots to be given up so that no more are taken than may be.
+    /// Returns whether slots must be given up, because more are in use than the maximum.
     pub(crate) fn overfull(&self) -> bool {
         !self.assembling() && self.live > self.fill_max
     }
 
-    /// Whether there is more room than evictions leave for the next records.
+    /// Returns whether there is more room than evictions keep free for the next records.
     pub(crate) fn has_unused_room(&self) -> bool {
         !self.assembling() && self.live < self.fill_max - self.fill_max / 64
     }
 
-    /// Whether one more record may be given up for the insertion that waits; counts it.
+    /// Counts an eviction for the insertion that waits. Returns whether it is still allowed.
     pub(crate) fn may_evict_for_room(&mut self) -> bool {
         self.evicted_for_room += 1;
         if self.evicted_for_room > self.evict_max {
@@ -367,18 +369,18 @@ impl SlotSpace {
         true
     }
 
-    /// Whether so few slots are free that those which wait for the journal are wanted.
+    /// Returns whether so few slots are free that those waiting for the journal are needed.
     pub(crate) fn is_short(&self) -> bool {
         let spare = u64::from(self.slots) - self.fill_max;
         u64::from(self.layout.free_slots()) < spare / 2
     }
 
-    /// Whether slots wait for the journal.
+    /// Returns whether slots wait for the journal.
     pub(crate) fn waits_for_journal(&self) -> bool {
         self.quarantine.waits()
     }
 
-    /// The journal is durable up to `up_to`.
+    /// Records that the journal is durable up to `up_to`.
     pub(crate) fn journal_durable(&mut self, up_to: JournalPosition) {
         let runs = self.quarantine.journal_durable(up_to);
         self.free(runs);
@@ -394,7 +396,7 @@ impl SlotSpace {
         &mut self.batches
     }
 
-    /// What is to be written now.
+    /// Returns the next job to write, if any.
     pub(crate) fn begin_write(&mut self) -> Option<PageJob> {
         let batches = self.batches.begin_write();
         let page = self.page;
@@ -415,7 +417,7 @@ impl SlotSpace {
         (!writes.is_empty()).then_some(PageJob { writes })
     }
 
-    /// Whether the page at `offset` holds something that is on the device, beside `ours`.
+    /// Returns whether the page at `offset` holds data on the device outside `ours`.
     fn others_in(&self, offset: u64, ours: Run) -> bool {
         let slot_bytes = u64::from(self.slot_bytes);
         let first = (offset / slot_bytes) as u32;
@@ -433,7 +435,7 @@ impl SlotSpace {
         }
     }
 
-    /// The job has ended. Returns the positions of the records that were lost.
+    /// Records the result of the job. Returns the positions of the records that were lost.
     pub(crate) fn end_write(&mut self, job: PageJob, done: Vec<PageDone>) -> Vec<u32> {
         self.batches.end_write();
         let mut lost = Vec::new();
@@ -461,7 +463,7 @@ impl SlotSpace {
         lost
     }
 
-    /// The slots of the record at `position` could not be written: nobody gets them again.
+    /// Removes the record at `position`, whose slots could not be written. They are not reused.
     pub(crate) fn condemn(&mut self, position: u32) {
         let Some(id) = self.records.id(position) else { return };
         if self.policy.contains(id) {
@@ -475,29 +477,30 @@ impl SlotSpace {
         self.refreshed.remove(&position);
     }
 
-    /// A flush of the device begins.
+    /// Records the start of a device flush.
     pub(crate) fn begin_flush(&mut self) {
         self.frontier.begin_flush();
     }
 
-    /// The flush ended well.
+    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         self.frontier.end_flush();
         if self.recent_deaths.len() >= self.recent_deaths_max {
-            // What has a place by now is younger than all of them, or not flushed.
+            // Records placed later are younger than all of these deaths, or not flushed.
             self.forget_deaths(self.frontier.reached(u64::MAX));
             self.recent_deaths_max = RECENT_DEATHS.max(2 * self.recent_deaths.len());
         }
     }
 
-    /// A checkpoint that says what lives up to `reached` need not name those who died up to there.
+    /// Drops the deaths up to `reached`: a checkpoint that lists the live records up to there
+    /// implies them.
     fn forget_deaths(&mut self, reached: u64) {
         self.recent_deaths.retain(|(_, sequence)| *sequence > reached);
     }
 
     // ---- Checkpoints and recovery
 
-    /// What a checkpoint must say; `sequence` is the last one given out.
+    /// Returns the content of a checkpoint. `sequence` is the last sequence number assigned.
     pub(crate) fn image(&mut self, sequence: u64) -> SlotImage {
         if let Some(image) = &self.assembling {
             return (**image).clone();
@@ -511,7 +514,7 @@ impl SlotSpace {
         image
     }
 
-    /// Recovery reads no further: of what was there up to `sequence`, only what is listed lives.
+    /// Ends the scan early: of the records up to `sequence`, only those listed so far live.
     pub(crate) fn abandon(&mut self, sequence: u64) {
         let starts = self.records.iter().map(|(_, record)| record.run.first);
         if let Some(image) = &mut self.assembling {
@@ -525,9 +528,8 @@ impl SlotSpace {
         self.list(record, further);
     }
 
-    /// All records with their runs after the first: metadata, but for those that newer ones have
-    /// superseded, then the others in the order in which the policy would give them up. It is empty
-    /// afterwards.
+    /// Returns all records with their runs after the first: metadata that have not been superseded,
+    /// then the others in the order in which the policy would evict them. Empties the policy.
     pub(crate) fn in_order(&mut self) -> Vec<(Listed, Vec<Run>)> {
         let superseded: BTreeSet<u32> = self.superseded_metas.iter().map(|(_, old)| *old).collect();
         let is_meta = |record: &Listed| {
@@ -543,29 +545,29 @@ impl SlotSpace {
         order.into_iter().map(record).collect()
     }
 
-    /// All records of objects.
+    /// Returns all records of objects.
     pub(crate) fn objects(&self) -> impl Iterator<Item = Listed> {
         let listed = self.records.iter().map(|(_, record)| *record);
         listed.filter(|record| record.kind == RecordKind::Object)
     }
 
-    /// The sequence numbers of all records that may bear labels.
+    /// Returns the sequence numbers of all records that may bear labels.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = u64> {
         let bear = self.records.iter().filter(|(_, record)| record.kind != RecordKind::Piece);
         bear.map(|(_, record)| record.sequence)
     }
 
-    /// All records, each with all its runs.
+    /// Returns all records, each with all its runs.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Listed, Vec<Run>)> {
         self.records.iter().map(|(id, listed)| (listed, self.records.runs(id)))
     }
 
-    /// What lies at `position`, while recovery looks.
+    /// Returns the record listed at `position`; used by recovery.
     pub(crate) fn listed(&self, position: u32) -> Option<&Listed> {
         self.records.at(position)
     }
 
-    /// A record that recovery found is not the one that lives.
+    /// Removes a record that recovery found but that is not live.
     pub(crate) fn unlist(&mut self, position: u32) {
         let Some(id) = self.records.id(position) else { return };
         if self.policy.contains(id) {
@@ -575,9 +577,9 @@ impl SlotSpace {
         self.live -= runs.iter().map(|run| u64::from(run.len)).sum::<u64>();
     }
 
-    /// All live records are listed, in the order in which they are to be given up or, `by_age`, in
-    /// any: then the oldest goes first. From now on the rest is free. Returns those that cannot be
-    /// where they are said to be, and are not listed any more.
+    /// Ends the search for live records: all are listed, in eviction order or, with `by_age`, in
+    /// any order; then the oldest is evicted first. All other slots are free from now on. Returns
+    /// the records whose slots conflict with others; they are no longer listed.
     pub(crate) fn assembled(&mut self, by_age: bool) -> Vec<Listed> {
         let mut wrong = Vec::new();
         let mut newest = (0, 0);
@@ -603,7 +605,7 @@ impl SlotSpace {
         wrong
     }
 
-    // ---- Figures
+    // ---- Statistics
 
     pub(crate) fn stats(&self) -> SlotStats {
         let reserved = self.reserved.iter().flat_map(|reserved| &reserved.runs);
@@ -624,7 +626,7 @@ impl SlotSpace {
         }
     }
 
-    /// See [`super::Space::account`].
+    /// Implements [`super::Space::account`].
     pub(crate) fn account(&self, index: &Index) -> Result<Account, String> {
         for slot in index.slots() {
             if self.records.id(slot.position).is_none() && !self.assembling() {
@@ -645,7 +647,7 @@ impl SlotSpace {
             return Err(format!("records take {listed} slots, {} count as live", stats.live));
         }
         let bytes = |slots: u64| slots * u64::from(self.slot_bytes);
-        // Until it is known what lives, all that is not listed may.
+        // Until the live records are known, every slot that is not listed may be in use.
         let used = if self.assembling() { stats.slots } else { stats.live + stats.lost };
         let free = if self.assembling() { 0 } else { stats.free };
         let pinned = self.quarantine.draining();
@@ -669,7 +671,7 @@ impl SlotSpace {
 }
 
 impl Digest {
-    /// A number that is as uniform as the digest.
+    /// Returns a number as uniform as the digest.
     fn hash(&self) -> u64 {
         u64::from_le_bytes(self.0[..8].try_into().expect("a digest is longer"))
     }

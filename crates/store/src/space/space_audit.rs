@@ -1,28 +1,28 @@
-//! The account of a device's space: where every byte that is for records is, counted anew from the
-//! tables and compared with the figures that are kept along the way.
+//! The account of a device's space: every byte reserved for records is recounted from the tables
+//! and compared with the incrementally maintained figures.
 //!
-//! It exists because an engine without a cleaner lives on never losing a piece of its space: what
-//! is neither used nor free is lost until the next start, and nobody would see it.
+//! An engine without a cleaner must never leak space. Bytes that are neither used nor free are lost
+//! until the next start, and no other check would notice.
 
-/// Where all bytes of one device are that are for records.
+/// The division of one device's bytes for records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// All of them.
+    /// All bytes for records.
     pub all: u64,
-    /// In places that hold records, or take them now.
+    /// Bytes in places that hold records or accept them.
     pub used: u64,
-    /// Nothing is there.
+    /// Bytes that are free.
     pub free: u64,
-    /// Given up, and not free before the journal is durable.
+    /// Bytes given up, but not free before the journal is durable.
     pub quarantined: u64,
-    /// Given up for good, and not free before the last reader is done.
+    /// Bytes given up with a durable journal, but not free before the last reader is done.
     pub pinned: u64,
-    /// The device could not write them.
+    /// Bytes that the device could not write.
     pub bad: u64,
 }
 
 impl Account {
-    /// Whether the parts are the whole.
+    /// Returns whether the parts add up to `all`.
     pub fn balanced(&self) -> bool {
         self.all == self.used + self.free + self.quarantined + self.pinned + self.bad
     }

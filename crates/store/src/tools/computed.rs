@@ -1,9 +1,9 @@
-//! A cache that was filled long ago, as a formula: what each cluster of the layout `cluster` holds
-//! is computed from its number, down to headers, checksums and summary, so that 100 million objects
+//! A cache filled long ago, as a formula. The contents of each cluster of the layout `cluster` are
+//! computed from its number, including headers, checksums and summary, so that 100 million objects
 //! need neither a device of a terabyte nor the time to store them. For benchmarks; not part of the
 //! interface.
 //!
-//! It promises: the bytes are those that the engine would have written, had these objects been
+//! Guarantees: the bytes are those that the engine would have written if these objects had been
 //! stored one after another since the cache was first opened, at [`STORED_AT`].
 
 mod device;
@@ -29,14 +29,14 @@ use crate::space::restored_tables::SpaceTables;
 
 pub use self::device::ComputedDevice;
 
-/// Bytes of every record: body, metadata, key and what the engine adds.
+/// Size of every record in bytes: body, metadata, key and the engine's overhead.
 pub const RECORD_LEN: usize = 12 << 10;
 /// The metadata of every object.
 pub const META: &[u8] = &[0x6d; 200];
-/// When the objects were stored, Unix seconds.
+/// Time at which the objects were stored, in unix seconds.
 pub const STORED_AT: u32 = 1_700_000_000;
 
-/// See the module.
+/// The computed clusters of a cache. See the module documentation.
 pub struct ComputedClusters {
     areas: Areas,
     secret: Secret,
@@ -45,12 +45,12 @@ pub struct ComputedClusters {
 }
 
 impl ComputedClusters {
-    /// Makes the empty cache on `device`, just created by [`crate::format`] with the layout
-    /// `cluster`, one that holds `objects` objects and whose process was killed. Only superblocks
-    /// and checkpoint are written.
+    /// Turns the empty cache on `device`, just created by [`crate::format`] with the layout
+    /// `cluster`, into one that holds `objects` objects and whose process was killed. Writes only
+    /// the superblocks and the checkpoint.
     ///
     /// # Errors
-    /// The device cannot be written, or is too small for so many.
+    /// If the device cannot be written, or is too small for that many objects.
     pub async fn fill<D: Device>(
         device: &D,
         objects: u64,
@@ -67,7 +67,7 @@ impl ComputedClusters {
         };
         let areas = &computed.areas;
         let clusters = objects.div_ceil(computed.per_cluster());
-        // As when a cache runs, some clusters are free.
+        // As in a running cache, some clusters are free.
         if clusters + 16 > u64::from(areas.clusters) {
             let needs = (clusters + 16) * u64::from(areas.cluster_size);
             return Err(unusable(&format!("{objects} objects need {needs} bytes of clusters")));
@@ -93,27 +93,27 @@ impl ComputedClusters {
         Ok(computed)
     }
 
-    /// Records of a full cluster.
+    /// Returns the number of records in a full cluster.
     fn per_cluster(&self) -> u64 {
         let entry = summary::summary_len(1) - summary::summary_len(0);
         let room = self.areas.cluster_size as usize - summary::summary_len(0);
         (room / (RECORD_LEN + entry)) as u64
     }
 
-    /// The objects of a cluster.
+    /// Returns the numbers of the objects in a cluster.
     fn numbers(&self, cluster: u32) -> Range<u64> {
         let first = u64::from(cluster) * self.per_cluster();
         first.min(self.objects)..(first + self.per_cluster()).min(self.objects)
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub fn key(&self, number: u64) -> Key {
         let locality = Locality { site: number / 1000, group: number / 100 };
         let bytes = format!("f http://site.example/{number:016}");
         Key::new(bytes.into(), locality).expect("a short key")
     }
 
-    /// The body of an object.
+    /// Returns the body of an object.
     pub fn body(&self, number: u64) -> Bytes {
         let len = RECORD_LEN - HEADER_LEN - self.key(number).as_bytes().len() - META.len() - 8;
         let mut body = vec![0; len];
@@ -124,7 +124,7 @@ impl ComputedClusters {
         body.into()
     }
 
-    /// The number of the filled cluster at `offset`, and where it lies.
+    /// Returns the number and the extent of the filled cluster at `offset`.
     pub fn cluster_at(&self, offset: u64) -> Option<(u32, Extent)> {
         let within = offset.checked_sub(self.areas.clusters_at)?;
         let cluster = u32::try_from(within / u64::from(self.areas.cluster_size)).ok()?;
@@ -132,7 +132,7 @@ impl ComputedClusters {
         filled.then(|| (cluster, self.areas.cluster(cluster)))
     }
 
-    /// Fills `into` with what lies in a cluster from byte `from` of it on.
+    /// Fills `into` with the contents of a cluster from byte `from` on.
     pub fn read(&self, cluster: u32, from: usize, into: &mut [u8]) {
         into.fill(0);
         let numbers = self.numbers(cluster);
@@ -154,7 +154,7 @@ impl ComputedClusters {
         }
     }
 
-    /// Granules from the start of its cluster to its record number `at`.
+    /// Returns the offset of record number `at` of a cluster from its start, in granules.
     fn granule(&self, at: u64) -> u32 {
         (at * RECORD_LEN as u64 / u64::from(self.areas.granule)) as u32
     }
@@ -196,7 +196,7 @@ impl ComputedClusters {
     }
 }
 
-/// Copies of `bytes`, which lie at `at`, what is `wanted` to where it belongs.
+/// Copies the part of `bytes`, which lie at `at`, that is `wanted` to its position in `into`.
 fn copy(bytes: &[u8], at: usize, wanted: &Range<usize>, into: &mut [u8]) {
     let (from, to) = (wanted.start.max(at), wanted.end.min(at + bytes.len()));
     if from < to {
@@ -204,8 +204,9 @@ fn copy(bytes: &[u8], at: usize, wanted: &Range<usize>, into: &mut [u8]) {
     }
 }
 
-/// The second generation's numbers, because formatting is the first (docs/reference/format.md).
-/// Each object takes two: the first names the version of it.
+/// Returns the sequence number of an object. Numbers are those of the second generation, because
+/// formatting is the first (docs/reference/format.md). Each object takes two: the first names its
+/// version.
 fn sequence(number: u64) -> u64 {
     (2 << 40) + 2 * (number + 1)
 }
@@ -242,7 +243,7 @@ mod tests {
                 assert_eq!(record[found.body.clone()], computed.body(number)[..]);
                 assert!(found.verify_body(&computed.secret, record));
             }
-            // Any part is that part of the whole.
+            // A partial read equals the same part of the whole.
             let mut part = vec![1; 20_000];
             computed.read(cluster, 9_000, &mut part);
             assert_eq!(part, bytes[9_000..29_000]);

@@ -1,7 +1,7 @@
-//! Looking at a cache from outside, also while it is in use: nothing is written, no lock is taken.
+//! Inspects a cache from outside, also while it is in use: writes nothing and takes no lock.
 //!
-//! A cache in use goes on changing while it is read; what is reported is then a little old, and a
-//! record that is being overwritten may show as damaged.
+//! A cache in use changes while it is read. The report is then slightly outdated, and a record that
+//! is being overwritten may appear damaged.
 
 mod slots;
 
@@ -24,85 +24,85 @@ use crate::shell::superblocks::{Chosen, OpenError, read_superblocks};
 use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::restored_tables::{SpaceTables, Tables, restore_tables};
 
-/// What the superblocks say.
+/// The contents of the superblocks.
 #[derive(Clone, Debug)]
 pub struct SuperblockReport {
     /// Identity of the cache.
     pub uuid: [u8; 16],
-    /// How often the cache was opened.
+    /// Number of times the cache was opened.
     pub generation: u64,
-    /// How it was left.
+    /// The condition in which it was left.
     pub condition: Condition,
-    /// Unix seconds of creation.
+    /// Time of creation, in unix seconds.
     pub created_at: u64,
-    /// Expected mean object in bytes.
+    /// Expected mean size of an object, in bytes.
     pub mean_object: u32,
-    /// Whether each copy is whole.
+    /// True for each copy that is intact.
     pub copies: [bool; 2],
-    /// Bytes of a cluster.
+    /// Size of a cluster, in bytes.
     pub cluster_size: u32,
     /// Number of clusters.
     pub clusters: u32,
-    /// Bytes of a granule: records start on multiples of it.
+    /// Size of a granule, in bytes: records start at multiples of it.
     pub granule: u32,
-    /// How objects are laid out.
+    /// The layout of the cache.
     pub layout: LayoutName,
     /// The layout's own parameters and their values, in slots or runs.
     pub layout_parameters: Vec<(&'static str, u32)>,
-    /// Slots, in the layouts that have them; else 0. A slot is a granule.
+    /// Number of slots in the layouts that have them, else 0. A slot is a granule.
     pub slots: u32,
-    /// Name and place of each area, in the order of the device.
+    /// Name and extent of each area, in device order.
     pub areas: Vec<(&'static str, Extent)>,
 }
 
-/// What a cluster holds.
+/// The state of a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterReport {
     /// Number of the cluster.
     pub number: u32,
     /// "free", "in use" or "bad".
     pub state: &'static str,
-    /// Counts the openings of clusters.
+    /// Incarnation, which counts the openings of clusters.
     pub incarnation: u64,
-    /// References, halved from time to time; of a cache that prefers bytes, 64ths of the cluster's
-    /// bytes that were asked for.
+    /// References, halved from time to time. In a cache that prefers bytes, the number of 64ths of
+    /// the cluster's bytes that were requested.
     pub references: u16,
-    /// Unix seconds of the last access, as of the last checkpoint.
+    /// Time of the last access as of the last checkpoint, in unix seconds.
     pub last_access: u32,
-    /// Dead records.
+    /// Number of dead records.
     pub dead_records: u32,
 }
 
 /// A stored object.
 #[derive(Clone, Debug)]
 pub struct ObjectReport {
-    /// Its key.
+    /// Key of the object.
     pub key: Bytes,
-    /// Its metadata, the replaced ones if there are any.
+    /// Metadata of the object; the newest ones if they were replaced.
     pub meta: Bytes,
-    /// Bytes of its body.
+    /// Size of the body, in bytes.
     pub len: u64,
-    /// Pieces that the body is in; 0: in the record itself.
+    /// Number of pieces of the body; 0 if it is in the record itself.
     pub pieces: u32,
-    /// Byte offset of its record on the device.
+    /// Byte offset of the object's record on the device.
     pub offset: u64,
-    /// Bytes of its record.
+    /// Size of the record, in bytes.
     pub record_len: u64,
-    /// Number of its cluster, in the layout `cluster`.
+    /// Number of the object's cluster, in the layout `cluster`.
     pub cluster: Option<u32>,
-    /// Runs that its record lies in.
+    /// Number of runs that the record lies in.
     pub runs: usize,
-    /// Its sequence number.
+    /// Sequence number of the record.
     pub sequence: u64,
-    /// The group that it was stored with.
+    /// The group that the object was stored with.
     pub group: u64,
-    /// Unix seconds.
+    /// Time at which the object was stored, in unix seconds.
     pub stored_at: u64,
-    /// The record and its body are whole.
+    /// True if the record and its body are intact.
     pub whole: bool,
 }
 
-/// What verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Clusters in use.
@@ -111,28 +111,28 @@ pub struct VerifyReport {
     pub unreadable_clusters: u32,
     /// Bytes of slots that could not be read.
     pub unreadable_bytes: u64,
-    /// Records that are alive and whole.
+    /// Live, intact records.
     pub records: u64,
-    /// Bytes of those.
+    /// Size of those records, in bytes.
     pub bytes: u64,
-    /// Dead records; of slots, those that nothing has been written over yet.
+    /// Dead records; in slots, those not overwritten yet.
     pub dead: u64,
     /// Records in several runs.
     pub split: u64,
-    /// Damaged records: byte offset on the device, and what is wrong.
+    /// Damaged records: byte offset on the device, and the problem.
     pub damaged: Vec<(u64, &'static str)>,
 }
 
-/// How full a space of slots was at its orderly stop.
+/// The occupancy of a space of slots at its orderly stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotReport {
-    /// Records, pieces of large objects and replaced metadata included.
+    /// Number of records, including pieces of large objects and replaced metadata.
     pub records: u64,
-    /// Slots that they take.
+    /// Number of slots that they take.
     pub used: u64,
 }
 
-/// A cache, opened for looking only.
+/// A cache opened for inspection only.
 pub struct Inspector<'a, D: Device> {
     reader: Reader<'a, D>,
     superblock: Superblock,
@@ -143,14 +143,15 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// Reads the superblocks.
     ///
     /// # Errors
-    /// It is no cache of ours, of another version, or both copies are damaged.
+    /// If the device holds no cache of ours, one of another version, or one with both copies
+    /// damaged.
     pub async fn open(device: &'a D) -> Result<Inspector<'a, D>, OpenError> {
         let reader = Reader { device };
         let Chosen { superblock, whole: copies, .. } = read_superblocks(device).await?;
         Ok(Inspector { reader, superblock, copies })
     }
 
-    /// What the superblocks say.
+    /// Returns the contents of the superblocks.
     pub fn superblock(&self) -> SuperblockReport {
         let areas = &self.superblock.areas;
         let layout = self.superblock.layout;
@@ -221,10 +222,11 @@ impl<'a, D: Device> Inspector<'a, D> {
         }
     }
 
-    /// What every cluster holds.
+    /// Returns the state of every cluster.
     ///
     /// # Errors
-    /// Checkpoints or journal are damaged, or the layout has no clusters: says so.
+    /// If the checkpoints or the journal are damaged, or the layout has no clusters; with the
+    /// reason.
     pub async fn clusters(&self) -> Result<Vec<ClusterReport>, String> {
         let table = self.table().await?;
         let report = |number| ClusterReport {
@@ -242,11 +244,11 @@ impl<'a, D: Device> Inspector<'a, D> {
         Ok((0..table.clusters()).map(report).collect())
     }
 
-    /// The object that is stored under exactly `key`; reads clusters until it is found, or all
+    /// Returns the object stored under exactly `key`. Reads clusters until it is found, or all
     /// slots.
     ///
     /// # Errors
-    /// Checkpoints or journal are damaged: says how.
+    /// If the checkpoints or the journal are damaged; with the reason.
     pub async fn find(&self, key: &[u8]) -> Result<Option<ObjectReport>, String> {
         let table = match self.tables().await?.space {
             SpaceTables::Clusters(table) => table,
@@ -308,11 +310,11 @@ impl<'a, D: Device> Inspector<'a, D> {
         }
     }
 
-    /// Reads every record and checks every byte. `progress` is called with clusters, or MiB of
-    /// slots, done and in all.
+    /// Reads every record and checks every byte. Calls `progress` with the number of clusters, or
+    /// MiB of slots, done and in all.
     ///
     /// # Errors
-    /// Checkpoints or journal are damaged: says how.
+    /// If the checkpoints or the journal are damaged; with the reason.
     pub async fn verify(&self, mut progress: impl FnMut(u32, u32)) -> Result<VerifyReport, String> {
         let table = match self.tables().await?.space {
             SpaceTables::Clusters(table) => table,
@@ -391,14 +393,14 @@ impl<'a, D: Device> Inspector<'a, D> {
     }
 }
 
-/// Where an object's record lies.
+/// Position of an object's record.
 struct Lies {
     position: u32,
     cluster: Option<u32>,
     runs: usize,
 }
 
-/// The clusters in use, the last opened first.
+/// Returns the clusters in use, the last opened first.
 fn newest_first(table: &ClusterTable) -> Vec<u32> {
     let mut clusters: Vec<u32> =
         (0..table.clusters()).filter(|cluster| table.state(*cluster).in_use()).collect();

@@ -1,14 +1,14 @@
-//! The allocator against its rule, applied to a plain vector.
+//! Tests of the allocator against its rule, applied to a plain vector.
 
 use super::*;
 use crate::layout::reference_model::Naive;
 use crate::test_seed::seeds;
 
-/// The rule on a plain vector: which slots are in use, which region has which class.
+/// The rule on a plain vector: which slots are in use, and which class each region has.
 struct Rule {
     naive: Naive,
     classes: Vec<Option<u32>>,
-    /// Slots of an extent, with the rest of its last unit.
+    /// Slots of extents, including the unused slots of their last units.
     extents: Vec<bool>,
     threshold: u32,
     region: u32,
@@ -25,13 +25,13 @@ impl Rule {
         self.naive.used.len() as u32
     }
 
-    /// Returns the places of a region of a class.
+    /// Returns the places of a class in a region.
     fn places(&self, region: u32, class: u32) -> impl Iterator<Item = Run> + use<> {
         let start = region * self.region;
         (0..self.region / class).map(move |place| Run { first: start + place * class, len: class })
     }
 
-    /// Returns whether the slot belongs to no class and to no extent.
+    /// Returns whether the slot belongs to neither a class nor an extent.
     fn in_pool(&self, slot: u32) -> bool {
         let class = self.classes.get((slot / self.region) as usize).copied().flatten();
         slot < self.slots() / UNIT * UNIT && class.is_none() && !self.extents[slot as usize]
@@ -59,7 +59,7 @@ impl Rule {
         })
     }
 
-    /// Returns whether a recovery may take the run.
+    /// Returns whether recovery may occupy the run.
     fn may_occupy(&self, run: Run) -> bool {
         if run.len == 0 || !self.naive.is_free(run) {
             return false;
@@ -93,7 +93,7 @@ impl Rule {
         self.classes.resize((slots / self.region) as usize, None);
     }
 
-    /// Returns the slots that nothing can take: those behind the places of a region, behind an
+    /// Returns the number of slots that nothing can take: behind the places of a region, behind an
     /// extent and behind the last unit.
     fn lost(&self) -> u32 {
         let regions = self.classes.iter().flatten().map(|class| self.region % class);
@@ -181,7 +181,7 @@ fn recovery_takes_what_the_rule_can_have_given() {
     }
 }
 
-/// What was recovered in any order places the next object as if nothing had happened.
+/// A space recovered in any order places the next object as if nothing had happened.
 #[test]
 fn a_recovered_space_is_the_one_before() {
     for seed in seeds("buddy::a_recovered_space_is_the_one_before", 50) {

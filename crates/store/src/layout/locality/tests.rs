@@ -1,14 +1,14 @@
-//! The buffers against the paper's rule, applied to plain lists.
+//! Tests of the buffers against the paper's rule, applied to plain lists.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::test_seed::seeds;
 
-/// An item: its number, its site and its bytes.
+/// An item: its number, site and size in bytes.
 type Item = (u32, u64, u32);
 
-/// The rule: per site the number of the last item that was put in, and those that wait.
+/// The rule: per site, the number of the last item added and the waiting items.
 #[derive(Default)]
 struct Rule {
     buffers: BTreeMap<u64, (u32, Vec<Item>)>,

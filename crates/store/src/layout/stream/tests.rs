@@ -1,4 +1,4 @@
-//! The allocator against its rule, applied to a plain vector.
+//! Tests of the allocator against its rule, applied to a plain vector.
 
 use super::*;
 use crate::layout::reference_model::{Naive, fill};
@@ -7,7 +7,7 @@ use crate::test_seed::seeds;
 const SPACE: Space = Space { slots: 100, slot_bytes: 512, run_header: 32 };
 
 /// Returns the place by the rule: the first `runs_max` successive free runs that hold the bytes,
-/// from the position up to the position, else of all free runs from slot 0.
+/// from the position once around to the position, else among all free runs from slot 0.
 fn place(naive: &Naive, stream: &Stream, bytes: u64) -> Option<Vec<Run>> {
     let (position, slots) = (stream.position(), naive.used.len() as u32);
     let mut round = naive.free_runs(position, slots);
@@ -120,7 +120,7 @@ fn writes_append_to_the_end_and_go_round_over_what_is_free() {
     assert!(stream.place(50 * 512, &mut runs));
     assert_eq!(runs, [Run { first: 0, len: 40 }, Run { first: 40, len: 50 }]);
     stream.release(Run { first: 0, len: 40 });
-    // Ten slots are left at the end; nothing goes back before they are used.
+    // Ten slots are left at the end, and they are used before the position wraps.
     runs.clear();
     assert!(stream.place(5 * 512, &mut runs));
     assert!(stream.place(6 * 512, &mut runs));
@@ -134,7 +134,7 @@ fn writes_append_to_the_end_and_go_round_over_what_is_free() {
 fn a_search_in_small_pieces_is_bounded_and_the_next_one_goes_on() {
     let slots = 4 * SEARCH_MAX;
     let mut stream = Stream::new(Space { slots, ..SPACE }, 1);
-    // Single free slots everywhere but in the last place.
+    // Single free slots everywhere except at the end.
     for first in (0..slots - 2).step_by(2) {
         assert!(stream.occupy(Run { first, len: 1 }));
     }

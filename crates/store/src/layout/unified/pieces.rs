@@ -1,24 +1,24 @@
-//! Free pieces: the largest one, and each by its first and by its last slot.
+//! Free pieces: finds the largest one, and each by its first or its last slot.
 //!
 //! A maximum heap by length (systems U4) and two hash tables (front-rear hashing, U5) over one
-//! array of nodes. A node is 8 bytes, a heap entry 8 (both arrays grow by an eighth), and each
-//! table holds the node's number, 4 bytes and a byte of tag, at a load between 7/32 and 7/8,
-//! because removals leave marks behind: 28 to 64 bytes a piece. No memory is returned when there
-//! are fewer pieces. The heap has four children to an entry, so that a piece sinks through half the
-//! levels of a binary one and the children lie in one or two cache lines.
+//! array of nodes. A node takes 8 bytes and a heap entry 8; both arrays grow by an eighth. Each
+//! table holds the node's number, 4 bytes, and a tag byte, at a load between 7/32 and 7/8, because
+//! removals leave tombstones: 28 to 64 bytes per piece in total. No memory is returned when the
+//! number of pieces falls. Each heap entry has four children, so that a piece sinks through half
+//! the levels of a binary heap and the children lie in one or two cache lines.
 
 use hashbrown::HashTable;
 
 use crate::layout::Run;
 
-/// No node.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
-/// Children of a heap entry.
+/// Children per heap entry.
 const ARITY: usize = 4;
 
 struct Node {
-    /// The piece's first slot; the next vacant node if this one is vacant.
+    /// The piece's first slot; in a vacant node, the next vacant node.
     first: u32,
     /// Position of the piece in the heap.
     at: u32,
@@ -30,14 +30,14 @@ struct Ranked {
     node: u32,
 }
 
-/// Pieces that are disjoint and not adjacent. See the head of the file.
+/// Disjoint, non-adjacent pieces. See the module documentation.
 pub(super) struct Pieces {
     nodes: Vec<Node>,
     vacant: u32,
     heap: Vec<Ranked>,
     front: HashTable<u32>,
     rear: HashTable<u32>,
-    /// Entries that the heap has put somewhere so far.
+    /// Number of times the heap has written an entry.
     pub(super) moves: u64,
 }
 
@@ -48,8 +48,8 @@ impl Default for Pieces {
     }
 }
 
-/// Spreads slot numbers over both the low bits and the high ones, which the tables use. Fixed: no
-/// client chooses slot numbers.
+/// Spreads slot numbers over both the low and the high bits, which the tables use. The hash has no
+/// seed: clients cannot choose slot numbers.
 fn hash(slot: u32) -> u64 {
     let product = u64::from(slot).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ (product >> 32)
@@ -60,8 +60,8 @@ fn run(nodes: &[Node], heap: &[Ranked], number: u32) -> Run {
     Run { first: node.first, len: heap[node.at as usize].len }
 }
 
-/// Makes room for one more, and for an eighth where there is none: doubling would leave half of
-/// what is most of the memory unused.
+/// Reserves space for one more element, growing by an eighth if the array is full. Doubling would
+/// leave up to half of this memory, the bulk of the total, unused.
 fn grow<T>(array: &mut Vec<T>) {
     if array.len() == array.capacity() {
         array.reserve_exact(array.len() / 8 + 16);
@@ -69,12 +69,11 @@ fn grow<T>(array: &mut Vec<T>) {
 }
 
 impl Pieces {
-    /// Returns the number of slots of the largest piece.
+    /// Returns the number of slots in the largest piece.
     pub fn largest(&self) -> Option<u32> {
         self.heap.first().map(|entry| entry.len)
     }
 
-    /// Adds a piece.
     pub fn insert(&mut self, piece: Run) {
         let at = self.heap.len() as u32;
         let node = Node { first: piece.first, at };
@@ -100,7 +99,7 @@ impl Pieces {
         self.rise(at as usize);
     }
 
-    /// Takes the piece that begins with `slot` away.
+    /// Removes and returns the piece that starts with `slot`.
     ///
     /// # Panics
     /// If there is none.
@@ -111,7 +110,7 @@ impl Pieces {
         self.remove(number)
     }
 
-    /// Takes the piece that ends with `slot` away.
+    /// Removes and returns the piece that ends with `slot`.
     ///
     /// # Panics
     /// If there is none.
@@ -122,7 +121,7 @@ impl Pieces {
         self.remove(number)
     }
 
-    /// Takes the largest piece away.
+    /// Removes and returns the largest piece.
     ///
     /// # Panics
     /// If there is none.
@@ -148,7 +147,7 @@ impl Pieces {
         piece
     }
 
-    /// Moves an entry up to where none above it is smaller.
+    /// Moves an entry up until no entry above it is smaller.
     fn rise(&mut self, mut at: usize) {
         let entry = self.heap[at];
         while at > 0 {
@@ -162,7 +161,7 @@ impl Pieces {
         self.put(at, entry);
     }
 
-    /// Moves an entry down to where none below it is larger.
+    /// Moves an entry down until no entry below it is larger.
     fn sink(&mut self, mut at: usize) {
         let entry = self.heap[at];
         loop {
@@ -183,7 +182,7 @@ impl Pieces {
         self.nodes[entry.node as usize].at = at as u32;
     }
 
-    /// Returns the bytes of memory that they take.
+    /// Returns the memory that the pieces occupy, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let arrays =
             self.nodes.capacity() * size_of::<Node>() + self.heap.capacity() * size_of::<Ranked>();
@@ -193,7 +192,7 @@ impl Pieces {
 
 #[cfg(test)]
 impl Pieces {
-    /// Returns every piece in ascending order, after a check that the heap, the positions in it and
+    /// Returns all pieces in ascending order, after checking that the heap, the positions in it and
     /// both tables agree.
     pub(super) fn all(&self) -> Vec<Run> {
         assert_eq!((self.front.len(), self.rear.len()), (self.heap.len(), self.heap.len()));

@@ -1,5 +1,5 @@
-//! The allocator against the paper's rule, applied to a plain vector, and what front-rear hashing
-//! and the heap promise.
+//! Tests of the allocator against the paper's rule, applied to a plain vector, and of the
+//! guarantees of front-rear hashing and the heap.
 
 use super::*;
 use crate::layout::reference_model::Naive;
@@ -7,7 +7,7 @@ use crate::test_seed::seeds;
 
 const SPACE: Space = Space { slots: 100, slot_bytes: 512, run_header: 0 };
 
-/// The rule on a plain vector: any place that it allows.
+/// The rule on a plain vector. Accepts any place that it allows.
 struct Rule {
     naive: Naive,
     /// A slot of the open piece.
@@ -20,7 +20,7 @@ impl Rule {
         runs.into_iter().find(|run| (run.first..run.end()).contains(&slot))
     }
 
-    /// Checks a place (or a refusal) and takes it over.
+    /// Checks a place (or a refusal) and applies it to the model.
     fn placed(&mut self, needed: u32, place: Option<Run>) {
         let open = self.open.and_then(|slot| self.piece_at(slot));
         let all = self.naive.free_runs(0, self.naive.used.len() as u32);
@@ -43,7 +43,7 @@ impl Rule {
     }
 }
 
-/// Checks heap order, positions, and that each piece is found by both ends.
+/// Checks the heap order, the positions, and that each piece is found by both ends.
 fn check_pieces(pieces: &Pieces, expected: &[Run]) {
     let all = pieces.all();
     assert_eq!(all, expected);
@@ -104,7 +104,7 @@ fn what_is_occupied_at_recovery_splits_its_piece() {
         for _ in 0..60 {
             let run = Run { first: random.u32(..110), len: random.u32(..9) };
             if random.u8(..4) == 0 {
-                // Recovery goes on while objects are placed already.
+                // Recovery continues while objects are already being placed.
                 let mut runs = Vec::new();
                 let _ = unified.place(512, &mut runs);
                 rule.placed(1, runs.first().copied());
@@ -127,7 +127,7 @@ fn what_is_occupied_at_recovery_splits_its_piece() {
     }
 }
 
-/// Figure 5 of the paper: object x lies in 8 to 11 between the free pieces 5 to 7 and 12 to 15.
+/// Figure 5 of the paper: object x lies in 8 to 11, between the free pieces 5 to 7 and 12 to 15.
 #[test]
 fn a_removed_object_merges_to_the_left_and_to_the_right() {
     let mut unified = Unified::new(Space { slots: 16, ..SPACE });
@@ -172,7 +172,7 @@ fn what_is_to_lie_side_by_side_goes_to_the_largest_piece_when_the_open_one_is_to
     }
     let firsts: Vec<u32> = runs.iter().map(|run| run.first).collect();
     assert_eq!(firsts[0], 30);
-    // Five slots of the open piece are left, then twelve of the next, and no piece holds twenty.
+    // The open piece has five slots left, then the next one twelve, and no piece holds twenty.
     assert!([0, 80].contains(&firsts[1]));
     assert_eq!(firsts[2], 80 - firsts[1], "twelve would not hold twenty");
     assert_eq!(firsts[3], firsts[2] + 12, "nowhere are twenty: as without");

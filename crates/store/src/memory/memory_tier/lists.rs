@@ -1,14 +1,14 @@
-//! Doubly linked lists over one slab: links are 32-bit numbers, freed places are used again.
+//! Doubly linked lists over one slab. Links are 32-bit numbers; freed slots are reused.
 
 const NONE: u32 = u32::MAX;
 
-/// A place in the slab.
+/// The number of a slot in the slab.
 pub(super) type Id = u32;
 
 struct Place<V> {
-    /// Nearer to the most recently used end of its list.
+    /// The next value towards the most recently used end of its list.
     newer: Id,
-    /// Nearer to the least recently used end; for a free place, the next free one.
+    /// The next value towards the least recently used end; for a free slot, the next free one.
     older: Id,
     value: Option<V>,
 }
@@ -32,7 +32,7 @@ impl List {
     }
 }
 
-/// Storage of the values of any number of lists; each value is in at most one list.
+/// Storage for the values of any number of lists. Each value is in at most one list.
 pub(super) struct Slab<V> {
     places: Vec<Place<V>>,
     free: Id,
@@ -57,7 +57,7 @@ impl<V> Slab<V> {
         id.expect("a tier holds fewer than 2^32 - 1 objects")
     }
 
-    /// Gives back a value that is in no list any more.
+    /// Removes and returns a value that is in no list any more.
     pub(super) fn take(&mut self, id: Id) -> V {
         let place = &mut self.places[id as usize];
         place.older = self.free;
@@ -73,13 +73,13 @@ impl<V> Slab<V> {
         self.places[id as usize].value.as_mut().expect("an id names a value until it is taken")
     }
 
-    /// The neighbour on the newer side.
+    /// Returns the neighbour on the newer side.
     pub(super) fn newer(&self, id: Id) -> Option<Id> {
         let newer = self.places[id as usize].newer;
         (newer != NONE).then_some(newer)
     }
 
-    /// Bytes of memory of the slab itself.
+    /// Returns the memory of the slab itself, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.places.capacity() * size_of::<Place<V>>()
     }

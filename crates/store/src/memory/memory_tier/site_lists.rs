@@ -1,10 +1,10 @@
-//! One list for each site: what is in memory of each site, in the order in which it came there.
+//! One list per site of its objects in memory, in the order in which they entered.
 //!
-//! What came to memory together (a page with its parts, what one read of the device brought along)
-//! lies together in its site's list, so that somebody's neighbours are found by a few steps from
-//! its own place, however much there is of the site.
+//! Objects that entered memory together (a page with its parts, or objects from one device read)
+//! lie together in their site's list. An object's neighbours are therefore a few steps away from
+//! its own position, however many objects the site has.
 //!
-//! It promises: every call but an iteration takes constant time.
+//! Guarantees: every call except iteration takes constant time.
 
 use hashbrown::HashTable;
 
@@ -19,17 +19,17 @@ struct Link {
     older: Id,
 }
 
-/// See the module. Members are the numbers of the tier's slab.
+/// The lists of all sites. Members are identified by their numbers in the tier's slab.
 #[derive(Default)]
 pub(super) struct SiteLists {
-    /// By number; what is in no list is left as it was.
+    /// Links by number. Links of numbers that are in no list are stale.
     links: Vec<Link>,
-    /// The newest end of each list.
+    /// The newest member of each list.
     ends: HashTable<Id>,
 }
 
 impl SiteLists {
-    /// Puts a member that is in no list at the newest end of its site's.
+    /// Adds a member that is in no list at the newest end of its site's list.
     pub(super) fn add(&mut self, id: Id, site: u64) {
         let place = id as usize;
         if place >= self.links.len() {
@@ -48,7 +48,7 @@ impl SiteLists {
         }
     }
 
-    /// Takes a member out of its list.
+    /// Removes a member from its list.
     pub(super) fn remove(&mut self, id: Id) {
         let SiteLists { links, ends } = self;
         let Link { site, newer, older } = links[id as usize];
@@ -65,7 +65,8 @@ impl SiteLists {
         }
     }
 
-    /// The members before and behind one in its list, the nearest first: at most `steps` each way.
+    /// Returns the members before and after one in its list, nearest first: at most `steps` in each
+    /// direction.
     pub(super) fn around(&self, id: Id, steps: usize) -> impl Iterator<Item = Id> {
         let walk = |next: fn(&Link) -> Id| {
             let step =
@@ -83,13 +84,13 @@ impl SiteLists {
         })
     }
 
-    /// Bytes of memory.
+    /// Returns the memory it occupies, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>() + self.ends.allocation_size()
     }
 }
 
-/// Sites are hashes, but whose, and how good they are, is not known here.
+/// Mixes a site's hash, because its quality is unknown here.
 fn hash(site: u64) -> u64 {
     (site ^ site >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

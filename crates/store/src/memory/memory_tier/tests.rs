@@ -1,4 +1,4 @@
-//! The tier against a naive model: one vector from oldest to newest and two borders in it.
+//! Tests of the tier against a naive model: one vector per level.
 
 use super::*;
 use crate::test_seed::seeds;
@@ -13,7 +13,7 @@ impl Weighed for Body {
 }
 
 fn digest(number: u64) -> Digest {
-    // Few values in the first half, so that the table sees collisions.
+    // Few values in the first half, so that the table has collisions.
     Digest::from_halves(number % 7, number)
 }
 
@@ -30,7 +30,7 @@ fn resident(number: u64, weight: usize) -> Resident<Body> {
     }
 }
 
-/// The ring that lies this far behind a record.
+/// Returns the band that lies this far behind a record.
 fn band(distance: u64) -> DistanceBand {
     DistanceBand::of(distance..distance + 1, 0..1)
 }
@@ -40,7 +40,7 @@ struct Model {
     levels: [Vec<(Digest, Resident<Body>)>; 3],
     capacity: [usize; 3],
     admission: TierAdmission,
-    /// Bytes that had come into cold when an object did.
+    /// Value of `cold_bytes` when each object entered cold.
     cold_since: std::collections::BTreeMap<Digest, u64>,
     counters: TierCounters,
 }
@@ -282,7 +282,7 @@ fn what_comes_along_displaces_what_came_along() {
         }
     }
     assert!((0..7).all(|number| tier.level(&digest(number)) != Some(Level::Cold)));
-    // Its first use makes it as good as new, its second hot.
+    // The first use makes it equal to a new object, the second makes it hot.
     for level in [Level::Cold, Level::Medium, Level::Hot] {
         assert_eq!(tier.level(&digest(999)), Some(level));
         tier.get(&digest(999));
@@ -297,7 +297,7 @@ fn room_has_the_price_of_what_would_be_lost() {
         let new = Resident { prefetched: Some(band(0)), ..resident(number, 100) };
         tier.insert(digest(number), new);
         while tier.next_eviction().is_some() {}
-        // Cold has room for 30: of those, the one behind 25 others is among the last, the one
+        // Cold has room for 30 objects. The one behind 25 others is in the last part; the one
         // behind 5 is not.
         for (behind, digit) in [(5, 0), (25, 1)] {
             let asked = number >= 100 && (number - behind) % 10 == digit;
@@ -358,7 +358,7 @@ fn a_new_version_keeps_its_place_beside_its_neighbours() {
     assert_eq!(beside(&tier, 4), [2, 0]);
     tier.remove(&digest(2));
     assert_eq!((beside(&tier, 4), beside(&tier, 2)), (vec![0], vec![]));
-    // Another site under the same digest, and the old one's row is as if it had never been there.
+    // The digest moves to another site, and leaves no trace in the list of the old one.
     tier.insert(digest(4), Resident { site: 1, ..resident(4, 10) });
     assert_eq!((beside(&tier, 0), beside(&tier, 4)), (vec![], vec![3, 1]));
 }

@@ -1,4 +1,4 @@
-//! Eras against a plain list of which place bears what.
+//! Tests of the eras against a plain list of the labels that each place bears.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::*;
 use crate::test_seed::seeds;
 
-/// As a keyed hash makes them.
+/// Returns a label digest as a keyed hash would produce it.
 fn label(number: u64) -> u64 {
     (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number << 13)
 }
@@ -30,7 +30,7 @@ fn come_and_go(seed: u64) {
     let mut label_filters = LabelFilters::new(4096, 64, 1);
     let mut clusters: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     let mut memory: BTreeSet<u64> = BTreeSet::new();
-    // Some were there before.
+    // Some clusters existed before.
     for cluster in 0..random.u32(..20) {
         clusters.insert(cluster, (0..10).map(|_| label(random.u64(..2_000))).collect());
     }

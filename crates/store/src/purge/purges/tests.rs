@@ -1,4 +1,4 @@
-//! The table against a plain list of all purges ever made.
+//! Tests of the table against a plain list of all purges ever made.
 
 use fastrand::Rng;
 
@@ -95,7 +95,7 @@ fn full_table(seed: u64) {
             purges.take_in(&whole);
         }
         assert!(purges.len() <= 20);
-        // As a checkpoint keeps it.
+        // Round trip through a checkpoint.
         if random.u8(..8) == 0 {
             let mut bytes = Vec::new();
             purges.encode(&mut Encoder(&mut bytes));
@@ -127,7 +127,7 @@ fn what_no_record_is_older_than_is_dropped_and_older_copies_with_it() {
     purges.prune(|newest, _| newest < 25);
     assert_eq!(purges.len(), 1);
     assert_eq!(purges.newest(), 30);
-    // What is in memory alone, and was not held against the table since, is given up.
+    // An object in memory only that was not checked against the table since then is given up.
     assert_eq!(validity(&purges, 19, &Thing(&["c"], "")), Validity::Purged);
     assert_eq!(validity(&purges, 20, &Thing(&["c"], "")), Validity::Valid);
     purges.prune(|_, boundary| boundary <= 3);

@@ -1,5 +1,6 @@
-//! Reading for its own sake what surrounds a record, so that the memory tier knows its neighbours
-//! (systems C14): one read for all of them, and two more for each whose metadata were replaced.
+//! Reads the surroundings of a record for their own sake, so that the memory tier knows its
+//! neighbours (systems C14): one read for all of them, and two more for each one whose metadata
+//! were replaced.
 
 use bytes::Bytes;
 use device::{Clock, Device};
@@ -10,14 +11,13 @@ use crate::config::lookup_options::LookupOptions;
 use crate::core::{Expected, LookupRequest, Purpose, neighbours};
 use crate::shell::volume::Volume;
 
-/// The most that is read around a record, in bytes. A cluster may be larger; what is farther away
-/// came at another time.
+/// Maximum number of bytes read around a record. A cluster may be larger, but more distant records
+/// were stored at other times.
 const AROUND_MAX: u64 = 512 * 1024;
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Takes into memory what surrounds the record of `digest` on the device, and at most
-    /// `refreshed` of the objects there that are of the same `site` and have got other metadata
-    /// since.
+    /// Adds the records around that of `digest` on the device to memory. Of the objects there with
+    /// newer metadata and the same `site`, it adds at most `refreshed`.
     pub(crate) async fn bring_beside(&self, digest: Digest, site: u64, refreshed: usize) {
         if !self.shared.may_read(self.clock.now()) {
             return;
@@ -30,7 +30,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// Does the one read. What came along but lacks its metadata is returned.
+    /// Performs the one read. Returns the neighbours of the site that lack their current metadata.
     async fn read_beside(&self, digest: Digest, site: u64) -> Option<Vec<(Digest, Bytes)>> {
         let plan = self.shared.lock().plan_around(digest, AROUND_MAX)?;
         let _window = plan.window.map(|id| Window { shared: &self.shared, id });

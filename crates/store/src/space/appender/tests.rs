@@ -1,4 +1,4 @@
-//! Records appended, written early or with their cluster, and read again.
+//! Tests that append records, write them early or with their cluster, and read them again.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::test_seed::seeds;
 const CLUSTER: u32 = 16 << 10;
 const CLUSTERS: u32 = 32;
 
-/// A record of `len` bytes.
+/// Returns a record of `len` bytes.
 fn record(secret: &Secret, number: u64, len: usize) -> Record {
     let header = Header {
         kind: RecordKind::Object,
@@ -47,14 +47,14 @@ fn entry(record: &Record) -> Entry {
     }
 }
 
-/// The clusters of a device from the first one on.
+/// The clusters of a device, from the first one on.
 struct Device {
     at: u64,
     bytes: Vec<u8>,
 }
 
 impl Device {
-    /// Does what is to be written now, if anything is.
+    /// Performs the next write, if one is due.
     fn write(&mut self, appender: &mut Appender, areas: &Areas, secret: &Secret) {
         if appender.ready(Some(Nanos::MAX)).is_none() {
             return;
@@ -83,7 +83,7 @@ fn pieces_and_heads_of_large_objects_fill_a_cluster() {
         let count = cluster.div_ceil(PIECE_MAX);
         let taken = count * record + summary_len(count as usize + 2) as u32;
         if granule > 1024 {
-            // Not a device that anybody has: what is left is less than a granule for each piece.
+            // Unrealistic granules: the space left is less than a granule per piece.
             assert!(taken - count * granule < cluster, "{cluster}, {granule}");
             continue;
         }
@@ -106,11 +106,11 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
         let (mut number, mut placed, mut told) = (0, Vec::new(), 0);
         for cluster in 0..CLUSTERS {
             appender.open(cluster, u64::from(cluster) + 1, 0);
-            // Of some 85 small records the summary begins just before a block.
+            // With about 85 small records the summary begins just before a block.
             let most = if random.bool() { random.usize(128..=136) } else { 5_000 };
             while let Some(room) = appender.room(&areas).filter(|room| *room > 200) {
                 number += 1;
-                // The last one leaves less than a granule, or nothing.
+                // The last record leaves less than a granule, or nothing.
                 let len = match room < 2 * most {
                     true => room - random.usize(..64),
                     false => random.usize(120..=most),
@@ -157,7 +157,7 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
                 assert_eq!(found.as_ref(), Some(&record.header), "seed {seed}");
             }
         }
-        // Of those with records of a few hundred bytes few have room for them.
+        // Few clusters with records of a few hundred bytes have room for labels.
         assert!(!labelled || told > 0, "no cluster has labels, seed {seed}");
     }
 }

@@ -1,30 +1,31 @@
-//! The cluster table as bytes: what a checkpoint says of every cluster.
+//! The encoding of the cluster table in a checkpoint.
 //!
-//! Little-endian, without padding. First the number of clusters (u32), the next incarnation (u64)
-//! and the current disk position (u32). Then for each cluster its state (u8: 0 free, 1 bad, 2 open,
-//! 3 on disk), and for an open one or one on disk: incarnation (u64), references (u16), last access
-//! (u32), live records (u32), dead bytes (u32), number of dead records (u32) and their offsets in
-//! granules (u32 each, ascending). A cluster that was given up is free here: the checkpoint itself
-//! makes what it waits for durable. The checksum is the checkpoint's.
+//! Little-endian, without padding. The header is the number of clusters (u32), the next incarnation
+//! (u64) and the current disk position (u32). Each cluster follows with its state (u8: 0 free, 1
+//! bad, 2 open, 3 on disk). An open cluster, or one on disk, also has its incarnation (u64),
+//! references (u16), last access (u32), live records (u32), dead bytes (u32), number of dead
+//! records (u32) and their offsets in granules (u32 each, ascending). A cluster that was given up
+//! is encoded as free, because the checkpoint itself makes durable what it waits for. The checksum
+//! is the checkpoint's.
 
 use std::ops::Range;
 
 use super::{ClusterTable, Policy, State};
 use crate::base::limits::ClusterId;
 
-/// Next incarnations that are possible: more than 2^62 openings are none.
+/// Valid next incarnations. More than 2^62 openings are impossible.
 const INCARNATIONS: Range<u64> = 1..1 << 62;
 
-/// Why bytes are no cluster table.
+/// The reason why bytes are not a valid cluster table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadTable {
-    /// They end too early or go on after the last cluster.
+    /// The bytes end too early, or continue after the last cluster.
     Length,
-    /// They describe another number of clusters than the device has.
+    /// The number of clusters differs from the device's.
     Clusters,
-    /// The next incarnation or the current disk position is impossible.
+    /// The next incarnation or the current disk position is invalid.
     Header,
-    /// This cluster's entry contradicts itself or the rest.
+    /// This cluster's entry is inconsistent.
     Entry(ClusterId),
 }
 
@@ -35,14 +36,14 @@ impl ClusterTable {
         self.encode_clusters(0..self.clusters(), out);
     }
 
-    /// Appends what comes before the first cluster.
+    /// Appends the header.
     pub(crate) fn encode_header(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.clusters().to_le_bytes());
         out.extend_from_slice(&self.next_incarnation.to_le_bytes());
         out.extend_from_slice(&self.position.to_le_bytes());
     }
 
-    /// Appends some of the clusters, so that a large table need not be encoded at one time.
+    /// Appends some of the clusters, so that a large table can be encoded in steps.
     pub(crate) fn encode_clusters(&self, clusters: Range<ClusterId>, out: &mut Vec<u8>) {
         for cluster in clusters {
             let at = cluster as usize;
@@ -69,10 +70,10 @@ impl ClusterTable {
         }
     }
 
-    /// The table that `bytes` describe, for a device with `clusters` clusters of `size` bytes.
+    /// Decodes the table of a device with `clusters` clusters of `size` bytes.
     ///
     /// # Errors
-    /// The bytes were not written by [`ClusterTable::encode`] for such a device.
+    /// If the bytes were not written by [`ClusterTable::encode`] for such a device.
     pub(crate) fn decode(
         bytes: &[u8],
         clusters: u32,
@@ -138,7 +139,7 @@ impl ClusterTable {
     }
 }
 
-/// What is left of the bytes to decode.
+/// The bytes that remain to be decoded.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {

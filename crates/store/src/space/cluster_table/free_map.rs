@@ -1,4 +1,4 @@
-//! One bit per cluster: free or not. Finds the next run of free ones after a position.
+//! One bit per cluster: free or not. Finds the next run of free clusters after a position.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ pub(super) struct FreeMap {
 }
 
 impl FreeMap {
-    /// A map of `len` clusters of which none is free.
+    /// Returns a map of `len` clusters, none of them free.
     pub(super) fn new(len: u32) -> FreeMap {
         FreeMap { words: vec![0; len.div_ceil(64) as usize], len, free: 0 }
     }
@@ -39,8 +39,8 @@ impl FreeMap {
         self.free
     }
 
-    /// The first run of free clusters at or after `from`, going round at the end, cut to `most`.
-    /// A run does not go round.
+    /// Returns the first run of free clusters at or after `from`, cut to `most`. The search wraps
+    /// around at the end; the run does not.
     pub(super) fn run_after(&self, from: u32, most: u32) -> Option<Range<u32>> {
         if self.free == 0 || most == 0 {
             return None;
@@ -50,8 +50,8 @@ impl FreeMap {
         Some(start..end.min(start.saturating_add(most)))
     }
 
-    /// The start of the first run of at least `len` free clusters at or after `from`, going round;
-    /// `None` when there is none, or none among the next so many runs.
+    /// Returns the start of the first run of at least `len` free clusters at or after `from`,
+    /// wrapping around; `None` if there is none, or none among the first `RUNS` runs.
     pub(super) fn long_run_after(&self, from: u32, len: u32) -> Option<u32> {
         const RUNS: usize = 1_000;
         let mut at = from;
@@ -61,7 +61,7 @@ impl FreeMap {
                 return Some(run.start);
             }
             let next = if run.end >= self.len { 0 } else { run.end };
-            // Gone round: the next run is one that was seen.
+            // Wrapped around: the next run has been seen.
             let passed = |at: u32| if at >= from { at - from } else { self.len - from + at };
             if next == from || passed(next) < passed(at) {
                 return None;
@@ -71,7 +71,7 @@ impl FreeMap {
         None
     }
 
-    /// The first cluster at or after `from` that is free (or is not).
+    /// Returns the first cluster at or after `from` that is free (or not free).
     fn first(&self, from: u32, free: bool) -> Option<u32> {
         let mut mask = u64::MAX << (from % 64);
         for number in from as usize / 64..self.words.len() {

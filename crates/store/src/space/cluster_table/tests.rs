@@ -1,4 +1,4 @@
-//! The cluster table against a naive model, its codec, and its figures.
+//! Tests of the cluster table against a naive model, of its codec, and of its counts.
 
 use super::codec::BadTable;
 use super::*;
@@ -6,7 +6,7 @@ use crate::test_seed::seeds;
 
 const SIZE: u32 = 1_000;
 
-/// One cluster as the model sees it.
+/// One cluster in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Plain {
     state: State,
@@ -33,7 +33,7 @@ impl Policy {
         if self.half_life_percent > 0 || self.prefer == Prefer::Bytes { 16 } else { 1 }
     }
 
-    /// What an object of so many bytes counts.
+    /// Returns the weight of a request for an object of this many bytes.
     fn weight(&self, bytes: u32) -> u64 {
         match self.prefer {
             Prefer::Requests => u64::from(self.reference()),
@@ -139,7 +139,7 @@ impl Model {
     }
 }
 
-/// One random operation on both.
+/// Performs one random operation on both.
 fn step(table: &mut ClusterTable, model: &mut Model, random: &mut fastrand::Rng, now: u32) {
     let at = random.u32(..model.clusters.len() as u32);
     let cluster = model.clusters[at as usize].clone();
@@ -285,7 +285,7 @@ fn any_sequence_of_operations_equals_the_model() {
     }
 }
 
-/// A decoded table goes on as the original after a crash at this moment.
+/// Checks that a decoded table continues like the original after a crash at this moment.
 fn decode_equals(table: &ClusterTable, model: &Model, random: &mut fastrand::Rng, now: u32) {
     let mut bytes = Vec::new();
     table.encode(&mut bytes);
@@ -312,7 +312,7 @@ fn decode_equals(table: &ClusterTable, model: &Model, random: &mut fastrand::Rng
         let at = random.usize(..damaged.len());
         damaged[at] ^= 1 << random.u8(..8);
         damaged.truncate(random.usize(..=damaged.len() * 2));
-        // Any answer but a panic; one that is accepted is a table that works.
+        // Any result but a panic is fine; a table that is accepted must work.
         if let Ok(mut table) = ClusterTable::decode(&damaged, table.clusters(), SIZE, model.policy)
         {
             let _ = table.victim(|_| false);

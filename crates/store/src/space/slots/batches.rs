@@ -1,7 +1,7 @@
 //! Records on their way into their slots. Neighbours are written in one request: a *packet* of a
-//! set size, aligned to it, collects what follows directly behind what came before, and is written
-//! when it is full or when the next record lies elsewhere (STREAM-PACKETIZER, systems M7). With a
-//! packet of size zero every record is written by itself.
+//! set size, aligned to it, collects records that directly follow one another. It is written when
+//! it is full or when the next record lies elsewhere (STREAM-PACKETIZER, systems M7). With a packet
+//! size of zero every record is written by itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use device::Nanos;
 use crate::base::record::{Place, Record};
 use crate::layout::Run;
 
-/// Batches that one job takes at most: they are written side by side.
+/// Maximum number of batches in one job, which writes them concurrently.
 const JOB_BATCHES: usize = 32;
-/// Bytes that one job writes at most, unless a single batch is larger.
+/// Maximum size of one job in bytes, unless a single batch is larger.
 const JOB_BYTES: u64 = 1 << 20;
 
-/// A record with its place, until all of it is on the device.
+/// A record with its place, until it is completely on the device.
 #[derive(Clone)]
 pub(crate) struct Unwritten {
     pub(crate) record: Arc<Record>,
@@ -28,42 +28,42 @@ pub(crate) struct Unwritten {
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) of: Unwritten,
-    /// Which of its runs.
+    /// Index of the run within the record.
     pub(crate) run: usize,
-    /// The slots of the run that are meant.
+    /// The slots of the run that this part covers.
     pub(crate) slots: Run,
 }
 
-/// Parts of records behind one another.
+/// Adjacent parts of records.
 #[derive(Clone)]
 pub(crate) struct Batch {
     pub(crate) slots: Run,
     pub(crate) parts: Vec<Part>,
-    /// When the oldest of them was placed.
+    /// When the oldest part was placed.
     oldest: Nanos,
 }
 
-/// What is to be written.
+/// A record that waits to be written.
 struct Waiting {
     unwritten: Unwritten,
-    /// Parts that have not been written.
+    /// Number of parts that have not been written.
     parts: u32,
 }
 
 /// All records that wait to be written.
 pub(crate) struct Batches {
     slot_bytes: u64,
-    /// Bytes of a packet, a multiple of a slot; 0: none.
+    /// Size of a packet in bytes, a multiple of a slot; 0 disables packets.
     packet: u64,
-    /// Bytes of a page: two batches that share one are not written side by side.
+    /// Size of a page in bytes: two batches that share one are not written concurrently.
     page: u64,
     open: Option<Batch>,
     sealed: VecDeque<Batch>,
-    /// By position.
+    /// Waiting records, by position.
     waiting: BTreeMap<u32, Waiting>,
-    /// The slots that are not on the device yet, of what waits: first and end. A part leaves them
-    /// once it is written, though the rest of its record still waits: from then on the page that it
-    /// lies in must not be written without it.
+    /// Waiting slots that are not on the device yet: first and end of each range. A part leaves
+    /// this map once it is written, even if the rest of its record still waits. From then on the
+    /// page that contains it must not be written without it.
     runs: BTreeMap<u32, u32>,
     bytes: usize,
     writing: bool,
@@ -86,7 +86,7 @@ impl Batches {
         }
     }
 
-    /// A record that got its place is to be written.
+    /// Adds a record with its place to the records to be written.
     pub(crate) fn add(&mut self, unwritten: Unwritten, now: Nanos) {
         self.bytes += unwritten.record.len();
         let mut parts = 0;
@@ -99,7 +99,8 @@ impl Batches {
         self.waiting.insert(position, Waiting { unwritten, parts });
     }
 
-    /// Puts a part behind its neighbour, or begins anew. Returns how many parts it became.
+    /// Appends a part to its neighbour, or starts a new batch. Returns the number of parts it
+    /// became.
     fn append(&mut self, part: Part, now: Nanos) -> u32 {
         let follows = |open: &Batch| open.slots.end() == part.slots.first;
         if !self.open.as_ref().is_some_and(follows) {
@@ -115,7 +116,8 @@ impl Batches {
         self.split_at_packet(now)
     }
 
-    /// Seals what of the open batch fills its packets. Returns the parts that the last part became.
+    /// Seals the full packets of the open batch. Returns the number of parts that the last part
+    /// became.
     fn split_at_packet(&mut self, now: Nanos) -> u32 {
         let Some(open) = &mut self.open else { return 1 };
         if self.packet == 0 {
@@ -131,7 +133,7 @@ impl Batches {
             self.seal();
             return 1;
         }
-        // Only the last part can reach over the boundary: those before it did not.
+        // Only the last part can cross the boundary; earlier ones did not.
         let last = open.parts.last_mut().expect("a batch has parts");
         assert!(last.slots.first < boundary, "what reached the boundary before was sealed then");
         let rest = Run { first: boundary, len: open.slots.end() - boundary };
@@ -144,44 +146,44 @@ impl Batches {
         2
     }
 
-    /// The open batch takes nothing more.
+    /// Closes the open batch.
     pub(crate) fn seal(&mut self) {
         self.sealed.extend(self.open.take());
     }
 
-    /// The record at `position`, while some of it is not on the device.
+    /// Returns the record at `position`, while some of it is not on the device.
     pub(crate) fn get(&self, position: u32) -> Option<&Arc<Record>> {
         self.waiting.get(&position).map(|waiting| &waiting.unwritten.record)
     }
 
-    /// Whether what lies in a slot is still to be written.
+    /// Returns whether the content of a slot is still to be written.
     pub(crate) fn covers(&self, slot: u32) -> bool {
         self.runs.range(..=slot).next_back().is_some_and(|(_, end)| slot < *end)
     }
 
-    /// Bytes of records that wait.
+    /// Returns the size of all waiting records, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether a write is under way, or must follow.
+    /// Returns whether a write is in progress, or must follow.
     pub(crate) fn busy(&self) -> bool {
         self.writing || !self.sealed.is_empty()
     }
 
-    /// When the open batch must be written although its packet is not full.
+    /// Returns when the open batch must be written although its packet is not full.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         self.open.as_ref().map(|open| open.oldest.saturating_add(bound))
     }
 
-    /// Whether there is something to write: a sealed batch, or an open one that was begun at
-    /// `overdue` or before.
+    /// Returns whether a write is due: of a sealed batch, or of an open one started at or before
+    /// `overdue`.
     pub(crate) fn ready(&self, overdue: Option<Nanos>) -> bool {
         let late = |open: &Batch| overdue.is_some_and(|overdue| open.oldest <= overdue);
         !self.writing && (!self.sealed.is_empty() || self.open.as_ref().is_some_and(late))
     }
 
-    /// Takes what is to be written now: sealed batches, or the open one when there are none.
+    /// Takes the next batches to write: sealed ones, or the open one if there are none.
     pub(crate) fn begin_write(&mut self) -> Vec<Batch> {
         if self.sealed.is_empty() {
             self.seal();
@@ -208,12 +210,13 @@ impl Batches {
         first(a) < end(b) && first(b) < end(a)
     }
 
-    /// The write that [`Batches::begin_write`] named has ended.
+    /// Records that the write returned by [`Batches::begin_write`] has ended.
     pub(crate) fn end_write(&mut self) {
         self.writing = false;
     }
 
-    /// A part is on the device, or will never be. True when nothing of its record waits any more.
+    /// Records that a part is on the device, or never will be. Returns whether nothing of its
+    /// record is waiting any more.
     pub(crate) fn settle(&mut self, part: &Part) -> bool {
         self.uncover(part.slots);
         let position = part.of.place.position;
@@ -227,7 +230,7 @@ impl Batches {
         true
     }
 
-    /// These slots, which lie in one run, wait no more.
+    /// Removes these slots, which lie in one run, from the waiting ones.
     fn uncover(&mut self, slots: Run) {
         let (first, end) = self
             .runs

@@ -1,55 +1,55 @@
-//! How far the records are on the device for good: the sequence number up to which every record
-//! was covered by a flush. What is older and lives is in the checkpoint's list of starts; what is
-//! younger proves itself (see `docs/reference/format.md`).
+//! The durable frontier: the sequence number up to which every record was covered by a flush. The
+//! checkpoint lists the starts of older live records; younger records are verified by their
+//! checksums (see `docs/reference/format.md`).
 
 use std::collections::BTreeSet;
 
-/// Follows records from their place to the flush that covers them.
+/// Tracks records from their placement to the flush that covers them.
 #[derive(Default)]
 pub(crate) struct Frontier {
-    /// Sequence numbers of records with a place that no flush has covered.
+    /// Sequence numbers of placed records that no flush has covered.
     unflushed: BTreeSet<u64>,
-    /// Those of them whose last write has ended since the last flush began.
+    /// Sequence numbers whose last write has ended since the last flush began.
     written: Vec<u64>,
-    /// Those that the flush under way covers.
+    /// Sequence numbers that the flush in progress covers.
     flushing: Vec<u64>,
 }
 
 impl Frontier {
-    /// A record got its place.
+    /// Adds a placed record.
     pub(crate) fn placed(&mut self, sequence: u64) {
         self.unflushed.insert(sequence);
     }
 
-    /// All of it reached the device.
+    /// Marks a record as completely written to the device.
     pub(crate) fn written(&mut self, sequence: u64) {
         self.written.push(sequence);
     }
 
-    /// It will not reach the device.
+    /// Drops a record that will not reach the device.
     pub(crate) fn lost(&mut self, sequence: u64) {
         self.unflushed.remove(&sequence);
     }
 
-    /// A flush begins.
+    /// Records the start of a flush.
     pub(crate) fn begin_flush(&mut self) {
         self.flushing.append(&mut self.written);
     }
 
-    /// The flush ended well.
+    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         for sequence in self.flushing.drain(..) {
             self.unflushed.remove(&sequence);
         }
     }
 
-    /// Whether no flush has covered this record, or none needs to any more.
+    /// Returns whether a flush has covered this record, or none needs to.
     pub(crate) fn is_flushed(&self, sequence: u64) -> bool {
         !self.unflushed.contains(&sequence)
     }
 
-    /// Every record up to this sequence number was covered, or is dead for good; `last` is the last
-    /// one given out.
+    /// Returns the sequence number up to which every record is flushed or lost. `last` is the last
+    /// one assigned.
     pub(crate) fn reached(&self, last: u64) -> u64 {
         self.unflushed.first().map_or(last, |first| first - 1)
     }

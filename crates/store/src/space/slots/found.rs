@@ -1,4 +1,4 @@
-//! A record that a scan or a dump found, and its entry into the tables.
+//! A record found by a scan or in a dump, and its entry into the tables.
 
 use crate::base::digest::Digest;
 use crate::base::size_class::SizeClass;
@@ -7,19 +7,19 @@ use crate::layout::Run;
 use crate::space::slots::SlotSpace;
 use crate::space::slots::record_table::Listed;
 
-/// A record that lives.
+/// A live record.
 pub(crate) struct FoundRecord {
     pub(crate) listed: Listed,
     pub(crate) further: Vec<Run>,
-    /// Metadata: position and sequence number of their object's record.
+    /// For metadata: position and sequence number of their object's record.
     pub(crate) target: (u32, u64),
-    /// Its body was still being written when the process ended.
+    /// True if the body was still being written when the process ended.
     pub(crate) unfinished: bool,
-    /// The labels that it bears, unless they are known already.
+    /// The labels that the record bears, unless they are known already.
     pub(crate) labels: Vec<u64>,
 }
 
-/// Lists a record and enters it into the index; what that pushes out is not listed any more.
+/// Lists a record and adds it to the index. Records that it displaces there are no longer listed.
 pub(crate) fn enter(
     index: &mut Index,
     space: &mut SlotSpace,

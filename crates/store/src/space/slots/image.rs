@@ -1,9 +1,10 @@
-//! What a checkpoint says of a slot space: which old records live, and which young ones are dead.
+//! The image of a slot space in a checkpoint: which old records live, and which young ones are
+//! dead.
 //!
-//! A record that is found on the device lives if it is no younger than the checkpoint's mark and
-//! its position is among the starts, or if it is younger and its deletion is not noted; in both
-//! cases the journal behind the checkpoint may have noted its deletion since. Everything up to the
-//! mark had been flushed, so that what is found at a start is the record that is meant.
+//! A record found on the device lives if it is no younger than the checkpoint's mark and its
+//! position is among the starts, or if it is younger and its death is not recorded. In both cases
+//! the journal after the checkpoint may have recorded its death since. Everything up to the mark
+//! had been flushed, so a record found at a start is the one that is meant.
 
 use std::collections::BTreeMap;
 
@@ -33,20 +34,20 @@ impl Bits {
     }
 }
 
-/// See the module.
+/// The image of a slot space. See the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlotImage {
     /// Every live record up to this sequence number had been flushed.
     pub(crate) reached: u64,
-    /// The positions of the live ones among them.
+    /// The positions of those records.
     pub(crate) starts: Bits,
-    /// Position and sequence number of dead records beyond it: at a position, everything up to the
-    /// number is dead.
+    /// Dead records beyond `reached`, by position: everything there up to the sequence number is
+    /// dead.
     deaths: BTreeMap<u32, u64>,
     /// The positions of live objects whose replaced metadata had been flushed.
     with_meta: Bits,
-    /// Objects whose replaced metadata had not been: their position, and the sequence number of
-    /// the newest.
+    /// Objects whose replaced metadata had not been flushed: their position, and the sequence
+    /// number of the newest metadata.
     refreshed: BTreeMap<u32, u64>,
 }
 
@@ -68,7 +69,7 @@ impl SlotImage {
         *last = (*last).max(sequence);
     }
 
-    /// The journal behind the checkpoint says that a record died.
+    /// Applies the death of a record from the journal after the checkpoint.
     pub(crate) fn apply_death(&mut self, position: u32, sequence: u64) {
         if sequence <= self.reached {
             self.starts.clear(position);
@@ -77,7 +78,8 @@ impl SlotImage {
         }
     }
 
-    /// The object at `position` has new metadata, in the record with this sequence number.
+    /// Records that the object at `position` has new metadata, in the record with this sequence
+    /// number.
     pub(crate) fn apply_refresh(&mut self, position: u32, sequence: u64) {
         if sequence <= self.reached {
             self.with_meta.set(position);
@@ -87,8 +89,8 @@ impl SlotImage {
         }
     }
 
-    /// From now on just what starts at these positions lives, up to this sequence number. What
-    /// must not be found without new metadata stays so.
+    /// Restricts the records up to this sequence number to those that start at these positions.
+    /// Objects that must not be found without their new metadata stay so.
     pub(crate) fn restrict(&mut self, reached: u64, starts: impl Iterator<Item = u32>) {
         self.reached = reached;
         self.deaths.clear();
@@ -96,9 +98,9 @@ impl SlotImage {
         starts.for_each(|position| self.starts.set(position));
     }
 
-    /// Whether the object at `position` must not be found with its own metadata, or with those of
-    /// the sequence number `meta`: newer ones are missing. `object` is its own sequence number: an
-    /// object that is younger has taken the place of the one that is meant.
+    /// Returns whether the object at `position` must not be found with its own metadata, or with
+    /// those of the sequence number `meta`, because newer ones are missing. `object` is its own
+    /// sequence number: a younger object has replaced the one that was refreshed.
     pub(crate) fn lacks_meta(&self, position: u32, object: u64, meta: Option<u64>) -> bool {
         let old = object <= self.reached && self.with_meta.get(position) && meta.is_none();
         let young = self
@@ -108,7 +110,7 @@ impl SlotImage {
         old || young
     }
 
-    /// Whether a record with this sequence number that is found at `position` lives.
+    /// Returns whether a record with this sequence number, found at `position`, lives.
     pub(crate) fn lives(&self, position: u32, sequence: u64) -> bool {
         if sequence <= self.reached {
             self.starts.get(position)
@@ -117,24 +119,25 @@ impl SlotImage {
         }
     }
 
-    /// Whether nothing that is found can live.
+    /// Returns whether no record that is found can live.
     pub(crate) fn is_empty(&self) -> bool {
         self.reached == u64::MAX
     }
 
-    /// What the image of a space is in which nothing lives.
+    /// Returns the image of a space without live records.
     pub(crate) fn empty(slots: u32) -> SlotImage {
         SlotImage::new(slots, u64::MAX, Vec::new())
     }
 
-    /// The space has grown.
+    /// Grows the image to `slots` slots.
     pub(crate) fn grow(&mut self, slots: u32) {
         let len = (slots as usize).div_ceil(8);
         self.starts.0.resize(len, 0);
         self.with_meta.0.resize(len, 0);
     }
 
-    /// Bytes that an image with so many slots, and deletions and replaced metadata, takes.
+    /// Returns the size of an image with this many slots, and deaths and replaced metadata, in
+    /// bytes.
     pub(crate) fn encoded_len(slots: u64, pairs: usize) -> usize {
         32 + 2 * slots.div_ceil(8) as usize + 12 * pairs
     }
@@ -151,7 +154,7 @@ impl SlotImage {
         }
     }
 
-    /// Reads the image of a space of `slots` slots.
+    /// Decodes the image of a space of `slots` slots.
     pub(crate) fn decode(bytes: &[u8], slots: u32) -> Option<SlotImage> {
         let mut from = Decoder(bytes);
         let (reached, len) = (from.u64()?, from.u64()?);

@@ -1,6 +1,6 @@
-//! Batches as requests to the device. What is written alone is whole pages; where a batch shares
-//! its first or last page with records that live beside it, the page is read first, or taken from
-//! memory when it was the last one written.
+//! Device requests for batches. Writes consist of whole pages. If a batch shares its first or last
+//! page with other live records, that page is read first, or taken from memory if it was the last
+//! one written.
 
 use device::IoBuf;
 
@@ -10,61 +10,61 @@ use crate::base::keyed_checksum::Secret;
 use crate::base::record::{Chain, Place};
 use crate::layout::Run;
 
-/// The page at an end of a batch that it does not fill.
+/// The page at an end of a batch that the batch does not fill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
-    /// Nothing else that lives is in it.
+    /// Nothing else in the page is live.
     Free,
-    /// What else is in it is known.
+    /// The rest of the page is known, with this content.
     Known(Vec<u8>),
-    /// It must be read.
+    /// The page must be read.
     Read,
 }
 
-/// One request: whole pages.
+/// One request, of whole pages.
 pub(crate) struct PageWrite {
     pub(crate) batch: Batch,
     /// Bytes from the first slot of the space to the first page, and to the end of the last.
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// Bytes of a page.
+    /// Size of a page, in bytes.
     pub(crate) page: u64,
-    /// The first page, when the batch does not begin with it.
+    /// The first page, if the batch does not begin with it.
     pub(crate) head: Edge,
-    /// The last page, when the batch does not end with it and it is not the first one too.
+    /// The last page, if the batch does not end with it and it is not also the first.
     pub(crate) tail: Edge,
-    /// Bytes of a slot.
+    /// Size of a slot, in bytes.
     pub(crate) slot_bytes: u64,
 }
 
-/// What the background writes next, side by side.
+/// The requests that the background writes next, concurrently.
 pub(crate) struct PageJob {
     pub(crate) writes: Vec<PageWrite>,
 }
 
-/// How one request ended.
+/// Result of one request.
 pub(crate) struct PageDone {
-    /// It reached the device.
+    /// True if it reached the device.
     pub(crate) whole: bool,
-    /// The last page as written.
+    /// The last page, as written.
     pub(crate) last_page: Vec<u8>,
-    /// Pages that were read for it.
+    /// Number of pages read for the request.
     pub(crate) reads: u64,
 }
 
 impl PageWrite {
-    /// Bytes of records in it.
+    /// Returns the size of the slots in the request, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.batch.slots.len) * self.slot_bytes
     }
 
-    /// Offsets from the first slot of the space of the pages to be read: first and last.
+    /// Returns the offsets of the pages to read, from the first slot of the space: first and last.
     pub(crate) fn wanted(&self) -> [Option<u64>; 2] {
         let wants = |edge: &Edge| *edge == Edge::Read;
         [wants(&self.head).then_some(self.from), wants(&self.tail).then(|| self.to - self.page)]
     }
 
-    /// The bytes to be written; `pages` are those that were wanted.
+    /// Builds the bytes to write. `pages` are the pages that [`PageWrite::wanted`] requested.
     pub(crate) fn build(&self, secret: &Secret, pages: [Option<&[u8]>; 2]) -> IoBuf {
         let mut buf = IoBuf::zeroed((self.to - self.from) as usize);
         let ends = [0, buf.len() - self.page as usize];
@@ -107,11 +107,11 @@ impl PageWrite {
     }
 }
 
-/// What a record's head says of its runs.
+/// Returns the chain that a record's head stores for its runs.
 fn chain(runs: &[Run]) -> Chain {
     match runs {
         [first, second, ..] => {
-            // A record is shorter than four MiB: some thousand slots.
+            // A record is shorter than 4 MiB: some thousands of slots.
             let slots = u16::try_from(first.len).expect("a run is no longer than its record");
             Chain { slots, next: second.first }
         }
@@ -119,7 +119,7 @@ fn chain(runs: &[Run]) -> Chain {
     }
 }
 
-/// What stands in one run of a record whose bytes are `whole`.
+/// Returns the content of one run of a record whose bytes are `whole`.
 fn run_bytes(
     secret: &Secret,
     place: Place,
@@ -144,8 +144,8 @@ fn run_bytes(
     bytes
 }
 
-/// The bytes of a record out of those of its runs, as read. `None` when a run is not where and
-/// what it should be.
+/// Joins the bytes of a record from those of its runs, as read. Returns `None` if a run's header
+/// does not match.
 pub(crate) fn assemble(
     secret: &Secret,
     sequence: u64,

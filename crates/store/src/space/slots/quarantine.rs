@@ -1,34 +1,35 @@
-//! Slots between dead and free: they wait until the journal has made durable that their record is
-//! dead, and until whoever reads or writes there is done.
+//! Slots between dead and free: they wait until the journal has made the death of their record
+//! durable, and until its readers and writers are done.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::format::journal::JournalPosition;
 use crate::layout::Run;
 
-/// What waits to become free, and who uses what.
+/// Slots that wait to become free, and the users of positions.
 #[derive(Default)]
 pub(crate) struct Quarantine {
-    /// In the order of the moments: up to where the journal must be durable, and what then becomes
-    /// free; the first run's first slot is the record's position.
+    /// In order of journal position: the position up to which the journal must be durable, and the
+    /// runs that then become free. The first slot of the first run is the record's position.
     waiting: VecDeque<(JournalPosition, Vec<Run>)>,
-    /// By position: free but for those who use it.
+    /// Runs that wait only for their users, by position.
     draining: BTreeMap<u32, Vec<Run>>,
-    /// By position: how many readers and writers.
+    /// Number of readers and writers, by position.
     users: BTreeMap<u32, u32>,
-    /// Slots in `waiting` and `draining`.
+    /// Number of slots in `waiting` and `draining`.
     slots: u64,
 }
 
 impl Quarantine {
-    /// The runs of a record that is dead as of `up_to`.
+    /// Adds the runs of a record whose death the journal contains up to `up_to`.
     pub(crate) fn add(&mut self, up_to: JournalPosition, runs: Vec<Run>) {
         debug_assert!(self.waiting.back().is_none_or(|(last, _)| *last <= up_to));
         self.slots += count(&runs);
         self.waiting.push_back((up_to, runs));
     }
 
-    /// The journal is durable up to `up_to`: returns what is free from now on.
+    /// Records that the journal is durable up to `up_to`. Returns the runs that are free from now
+    /// on.
     pub(crate) fn journal_durable(&mut self, up_to: JournalPosition) -> Vec<Run> {
         let mut free = Vec::new();
         while let Some((_, runs)) = self.waiting.pop_front_if(|(at, _)| *at <= up_to) {
@@ -43,12 +44,12 @@ impl Quarantine {
         free
     }
 
-    /// The record at `position` must stay as it is.
+    /// Keeps the record at `position` unchanged for a user.
     pub(crate) fn pin(&mut self, position: u32) {
         *self.users.entry(position).or_default() += 1;
     }
 
-    /// One user less: returns what that made free.
+    /// Removes a user. Returns the runs that this freed.
     pub(crate) fn unpin(&mut self, position: u32) -> Vec<Run> {
         let users = self.users.get_mut(&position).expect("who unpins has pinned");
         *users -= 1;
@@ -65,17 +66,17 @@ impl Quarantine {
         self.users.contains_key(&position)
     }
 
-    /// Slots that are free but for those who use them.
+    /// Returns the number of slots that wait only for their users.
     pub(crate) fn draining(&self) -> u64 {
         self.draining.values().map(|runs| count(runs)).sum()
     }
 
-    /// Slots that are dead and not free.
+    /// Returns the number of slots that are dead and not free.
     pub(crate) fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Whether something waits for the journal.
+    /// Returns whether slots wait for the journal.
     pub(crate) fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }

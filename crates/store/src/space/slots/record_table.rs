@@ -1,7 +1,7 @@
-//! The records of a slot space: which lie where. A record is found by the position of its first
-//! slot; a small number names it for the eviction policy.
+//! The records of a slot space and their positions. A record is found by the position of its first
+//! slot; a small number identifies it for the eviction policy.
 //!
-//! A record takes 40 bytes here, some 6 in the table that finds it, and 8 for each further run.
+//! A record takes 40 bytes here, about 6 in the table that finds it, and 8 per further run.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
 use crate::layout::Run;
 
-/// Number of a record while it is listed: small, and used again.
+/// Number of a record while it is listed: small, and reused.
 pub(crate) type RecordId = u32;
 
-/// What is known of a record without reading it.
+/// The data on a record that are known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
-    /// The one that the index knows it under, but for metadata (those of their object).
+    /// Digest in the index; for metadata, the digest of their object.
     pub(crate) digest: Digest,
-    /// Orders all records; its checksum is bound to it.
+    /// Orders all records. The record's checksum is bound to it.
     pub(crate) sequence: u64,
-    /// The first run; its first slot is the record's position.
+    /// The first run. Its first slot is the record's position.
     pub(crate) run: Run,
-    /// Bytes of the record, without the headers of further runs.
+    /// Size of the record in bytes, without the headers of further runs.
     pub(crate) len: u32,
     pub(crate) kind: RecordKind,
 }
@@ -39,7 +39,7 @@ pub(crate) struct RecordTable {
 }
 
 impl RecordTable {
-    /// Lists a record; `further` are its runs after the first.
+    /// Adds a record. `further` are its runs after the first.
     pub(crate) fn add(&mut self, record: Listed, further: &[Run]) -> RecordId {
         let id = match self.free.pop() {
             Some(id) => id,
@@ -60,7 +60,7 @@ impl RecordTable {
         id
     }
 
-    /// The record whose first slot is `position`.
+    /// Returns the number of the record whose first slot is `at`.
     pub(crate) fn id(&self, at: u32) -> Option<RecordId> {
         self.by_position.find(spread(at), |id| position(&self.listed, *id) == Some(at)).copied()
     }
@@ -69,24 +69,24 @@ impl RecordTable {
         self.listed[id as usize].as_ref().expect("the record is listed")
     }
 
-    /// The record whose first slot is `position`.
+    /// Returns the record whose first slot is `position`.
     pub(crate) fn at(&self, position: u32) -> Option<&Listed> {
         self.id(position).map(|id| self.get(id))
     }
 
-    /// Whether it has no run but the first.
+    /// Returns whether the record has only one run.
     pub(crate) fn is_one_run(&self, id: RecordId) -> bool {
         !self.further.contains_key(&id)
     }
 
-    /// All its runs, in the order in which its bytes lie in them.
+    /// Returns all runs of the record, in the order of its bytes.
     pub(crate) fn runs(&self, id: RecordId) -> Vec<Run> {
         let mut runs = vec![self.get(id).run];
         runs.extend(self.further.get(&id).into_iter().flatten());
         runs
     }
 
-    /// Takes a record off the list. Returns its runs.
+    /// Removes a record. Returns its runs.
     pub(crate) fn remove(&mut self, id: RecordId) -> Vec<Run> {
         let runs = self.runs(id);
         let at = runs[0].first;
@@ -101,12 +101,12 @@ impl RecordTable {
         runs
     }
 
-    /// Records listed.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.by_position.len()
     }
 
-    /// All records in the order of their numbers.
+    /// Returns all records in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RecordId, &Listed)> {
         (0..).zip(&self.listed).filter_map(|(id, listed)| Some((id, listed.as_ref()?)))
     }
@@ -123,7 +123,7 @@ fn position(listed: &[Option<Listed>], id: RecordId) -> Option<u32> {
     listed[id as usize].as_ref().map(|record| record.run.first)
 }
 
-/// Positions are multiples of small numbers: spread over all bits.
+/// Hashes a position. Positions are multiples of small numbers, so they are spread over all bits.
 fn spread(position: u32) -> u64 {
     u64::from(position).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,18 +1,18 @@
-//! The header of a run after the first, of a record that lies in several (systems M6). It ties the
-//! runs together: each names the next. The first run's header is the record's own.
+//! The header of each run after the first, of a record that lies in several runs (systems M6). The
+//! headers link the runs: each names the next. The first run's header is the record's own.
 
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
 use crate::layout::Run;
 
-/// Bytes of the header.
+/// Size of the header, in bytes.
 pub(crate) const RUN_HEADER_LEN: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"LRUN");
 
-/// Says of which record a run is a part, and where it goes on.
+/// Identifies the record that a run belongs to, and the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunHeader {
-    /// Of the record.
+    /// Sequence number of the record.
     pub(crate) sequence: u64,
     /// The run itself.
     pub(crate) run: Run,
@@ -32,7 +32,7 @@ impl RunHeader {
         bytes.try_into().expect("the fields are 32 bytes")
     }
 
-    /// Reads the header of the run that starts at slot `first`.
+    /// Decodes the header of the run that starts at slot `first`.
     pub(crate) fn decode(secret: &Secret, first: u32, bytes: &[u8]) -> Option<RunHeader> {
         let mut from = Decoder(bytes.get(..RUN_HEADER_LEN)?);
         if from.u32()? != MAGIC {

@@ -1,5 +1,5 @@
-//! A device whose filled clusters are computed until something is written over them. What is
-//! written lies on another device below.
+//! A device whose filled clusters are computed until they are overwritten. Written data are stored
+//! on an underlying device.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,29 +9,30 @@ use ::device::{Device, FrozenBuf, Geometry, IoBuf};
 
 use super::ComputedClusters;
 
-/// What a read takes from the device below at a time where no cluster says where it ends.
+/// Maximum size of one read from the underlying device outside filled clusters, in bytes.
 const STEP: usize = 4096;
 
-/// See the module.
+/// A device with computed clusters. See the module documentation.
 pub struct ComputedDevice<D> {
     written: D,
     filled: ComputedClusters,
-    /// Offsets of the filled clusters that were written over.
+    /// Offsets of the filled clusters that were overwritten.
     overwritten: RefCell<BTreeSet<u64>>,
 }
 
 impl<D: Device> ComputedDevice<D> {
-    /// The device on which `filled` lies, superblocks and all that is not clusters on `written`.
+    /// Returns a device with the clusters of `filled`. Superblocks and everything else outside
+    /// clusters are on `written`.
     pub fn new(written: D, filled: ComputedClusters) -> ComputedDevice<D> {
         ComputedDevice { written, filled, overwritten: RefCell::default() }
     }
 
-    /// The device below.
+    /// Returns the underlying device.
     pub fn written(&self) -> &D {
         &self.written
     }
 
-    /// The formula.
+    /// Returns the computed clusters.
     pub fn filled(&self) -> &ComputedClusters {
         &self.filled
     }
@@ -43,7 +44,7 @@ impl<D: Device> Device for ComputedDevice<D> {
     }
 
     async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
-        // From cluster to cluster: a request may take in several.
+        // Proceeds from cluster to cluster, because a request may span several.
         let mut done = 0;
         while done < buf.len() {
             let at = offset + done as u64;

@@ -1,5 +1,5 @@
-//! Looking at a space of slots: the device is read from its first slot to its last, as recovery
-//! does, and believed as far as recovery believes it. Nothing else lists what lives.
+//! Inspection of a space of slots. Reads the device from its first slot to its last and applies the
+//! same rules as recovery, because nothing else lists the live records.
 
 use bytes::Bytes;
 use device::{Device, Extent};
@@ -14,19 +14,19 @@ use crate::shell::slot_recovery::{WINDOW, read_runs, run_of};
 use crate::space::restored_tables::{SpaceTables, Tables};
 use crate::space::slot_dump;
 
-/// What is at a slot where a record may start.
+/// The content of a slot where a record may start.
 enum Met {
-    /// A record that lives: its runs, its bytes up to the end of its slots, what it says.
+    /// A live record: its runs, its bytes up to the end of its slots, and its decoded form.
     Live(Vec<Run>, Bytes, Found),
-    /// A record that does not live any more.
+    /// A record that is no longer live.
     Dead,
-    /// A record should be there; the words say what is wrong.
+    /// A record is expected there but damaged; describes the problem.
     Damaged(&'static str),
 }
 
 impl<D: Device> Inspector<'_, D> {
-    /// How full the slots were at the orderly stop; `None` when the cache was not stopped in order,
-    /// or is in use: then only [`Inspector::verify`] can tell.
+    /// Returns the occupancy of the slots at the orderly stop. Returns `None` if the cache was not
+    /// stopped in order or is in use; then only [`Inspector::verify`] can tell.
     pub async fn slots(&self) -> Option<SlotReport> {
         if self.superblock.condition != Condition::Clean {
             return None;
@@ -37,7 +37,7 @@ impl<D: Device> Inspector<'_, D> {
         Some(SlotReport { records, used })
     }
 
-    /// See [`Inspector::find`]: the youngest record of the key counts.
+    /// Implements [`Inspector::find`]: the youngest record of the key counts.
     pub(super) async fn find_in_slots(&self, key: &[u8]) -> Result<Option<ObjectReport>, String> {
         let digest = Digester::new(&self.superblock.secret.digest_key()).key(key);
         let mut object: Option<(u32, usize, Bytes, Found)> = None;
@@ -72,7 +72,7 @@ impl<D: Device> Inspector<'_, D> {
         Ok(Some(self.object(&at, &found, &bytes, meta)))
     }
 
-    /// See [`Inspector::verify`].
+    /// Implements [`Inspector::verify`].
     pub(super) async fn verify_slots(
         &self,
         progress: impl FnMut(u32, u32),
@@ -98,7 +98,8 @@ impl<D: Device> Inspector<'_, D> {
         Ok(report)
     }
 
-    /// Tells `each` of every record, with its position. Returns the bytes that could not be read.
+    /// Calls `each` with every record and its position. Returns the number of bytes that could not
+    /// be read.
     async fn scan(
         &self,
         mut progress: impl FnMut(u32, u32),
@@ -138,7 +139,7 @@ impl<D: Device> Inspector<'_, D> {
         Ok(unreadable)
     }
 
-    /// What is at `position`; `bytes` are those from there to the end of the window.
+    /// Examines the slot at `position`; `bytes` are those from there to the end of the window.
     async fn meet(&self, tables: &Tables, position: u32, bytes: Bytes) -> Option<Met> {
         let SpaceTables::Slots(image) = &tables.space else { return None };
         // Whatever else is there: a record that had been flushed is where the checkpoint says.
@@ -169,7 +170,7 @@ impl<D: Device> Inspector<'_, D> {
         if removed.is_some_and(|sequence| header.sequence < *sequence) {
             return Some(Met::Dead);
         }
-        // Its body was being written when the process ended: the next start forgets it.
+        // Its body was being written when the process ended; the next start drops it.
         if header.sequence > image.reached && !found.verify_body(secret, &whole) {
             return Some(Met::Dead);
         }
