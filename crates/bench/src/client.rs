@@ -1,9 +1,9 @@
-//! The client: when requests are due, who sends them, and what has to come back.
+//! The client: when requests are due, which connection sends them, and what the responses must be.
 //!
-//! What decides is pure and has the time as an argument, in nanoseconds since the run began:
-//! [`Arrivals`] says when requests are due, [`Dispatcher`] which connection sends which,
-//! [`Incoming`] reads answers, [`Expectation`] judges them. The sockets are those of [`Pool`]: of
-//! HTTP/1, a request at a time on each, or of HTTP/2.
+//! The decisions are pure and take the time as an argument, in nanoseconds since the run began:
+//! [`Arrivals`] schedules requests, [`Dispatcher`] assigns them to connections, [`Incoming`] parses
+//! responses, [`Expectation`] verifies them. [`Pool`] owns the sockets: HTTP/1 with one request at
+//! a time on each, or HTTP/2.
 
 mod arrivals;
 mod connection;
@@ -25,5 +25,5 @@ pub use request_text::Addressing;
 /// Nanoseconds since the run began.
 pub type Nanos = u64;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub const SECOND: Nanos = 1_000_000_000;

@@ -19,7 +19,7 @@ use cli::outcome::{Failure, report};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// The whole command line. It speaks of itself as `larder bench`, which runs it.
+/// Returns the whole command line. It calls itself `larder bench`, which is how it is run.
 fn command() -> Command {
     arguments::of_run(Command::new("larder-bench"))
         .subcommand_negates_reqs(true)
@@ -39,7 +39,7 @@ fn command() -> Command {
         )
 }
 
-/// Reads the command line and does what it asks for.
+/// Reads the command line and runs the command.
 pub fn main() -> ExitCode {
     match run(&command().get_matches()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
-    // What these make is removed before they end.
+    // These commands create files, which must be removed before the process ends.
     let ends_at_once = !matches!(matches.subcommand_name(), Some("compare" | "scale" | "unified"));
     let interrupted = hear_signals(ends_at_once)?;
     match matches.subcommand() {
@@ -60,8 +60,9 @@ fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// A signal ends a run in order: what was measured is reported. A second one ends the process where
-/// it is, if it may, with nothing to be removed.
+/// Installs the signal handlers. The first signal ends a run in an orderly way: all measurements
+/// are reported. With `ends_at_once`, if there is nothing to remove, a second one ends the process
+/// immediately.
 fn hear_signals(ends_at_once: bool) -> Result<Arc<AtomicBool>, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let failed = |error| Failure::runtime(format!("bench: signals: {error}"));

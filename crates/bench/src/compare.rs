@@ -1,4 +1,4 @@
-//! Systems beside each other: the same load, memory, disk and core for each, in turn.
+//! Compares systems in turn, with the same load, memory, disk and core for each.
 
 mod comparison;
 mod report;

@@ -1,13 +1,13 @@
-//! `larder bench`: a load generator and an origin server for web caches of any make.
+//! `larder bench`: a load generator and an origin server for any web cache.
 //!
-//! The origin's bodies follow from what is asked for, so that the client checks every byte that a
-//! cache returns; the origin notes whom it has answered, so that a hit is known by the origin not
-//! having been asked, whatever the cache says. Load is offered by a schedule that does not wait for
-//! answers (an open loop) or by so many clients that do (a closed one); times are counted from the
-//! moment at which a request was due. What the generator itself costs, and when it was the limit,
-//! is measured and said.
+//! The origin's bodies are a function of the request, so the client verifies every byte that a
+//! cache returns. The origin records which requests reached it, so a hit is known by a request that
+//! did not, whatever the cache reports. Load is offered by a schedule that does not wait for
+//! responses (an open loop), or by a number of clients that do (a closed loop). Response times are
+//! counted from the moment a request was due. The generator measures its own cost, and reports when
+//! it was the bottleneck.
 //!
-//! It knows nothing of the engine nor of the proxy: what it tests is a program behind a socket.
+//! It does not depend on the engine or the proxy: the program under test is behind a socket.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! Workloads: what is asked for next.
+//! Workloads: sequences of requests.
 
 mod connections;
 mod options;

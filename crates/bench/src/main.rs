@@ -1,4 +1,4 @@
-//! `larder-bench`: the load generator as a program of its own, which `larder bench` runs.
+//! `larder-bench`: the load generator as a separate program, which `larder bench` runs.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! What is measured: times and counts of requests, what the tested program and its device did, and
-//! what the generator itself cost.
+//! Measurements: times and counts of requests, resource usage of the program under test and of its
+//! device, and the cost of the generator itself.
 
 mod device;
 mod figures;

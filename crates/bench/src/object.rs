@@ -1,4 +1,4 @@
-//! Objects: their names, what follows from a name, and their bodies.
+//! Objects: their names, their properties, which follow from the name, and their bodies.
 
 mod ask;
 mod content;

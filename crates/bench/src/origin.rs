@@ -1,8 +1,8 @@
-//! The origin server: a thread that answers for every object, and notes whom it has answered.
+//! The origin server: a thread that serves every object, and records which requests it has served.
 //!
-//! It keeps nothing: what is answered follows from the path and the time. Each answer carries
-//! `Bench-Answer: NUMBER.VERSION`, the number of the request that it was made for and the version
-//! of the object, so that whoever gets it from a cache knows which it is.
+//! It stores no objects: a response follows from the path and the time. Each response carries
+//! `Bench-Answer: NUMBER.VERSION`, the number of the request that it was produced for and the
+//! version of the object, so that a client can identify a response from a cache.
 
 mod answer;
 mod asked;

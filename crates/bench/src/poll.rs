@@ -1,4 +1,4 @@
-//! Waiting for sockets and for time, to the microsecond: epoll, edge-triggered.
+//! Waits for sockets and for time, with microsecond accuracy: epoll, edge-triggered.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,19 +9,19 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// Sockets that are told of at a time.
+/// Maximum number of sockets reported at a time.
 const EVENTS: usize = 256;
 
-/// What may be done with a socket again.
+/// The readiness of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The number under which it was added.
+    /// The token with which it was added.
     pub token: u64,
-    /// There are bytes, an end, or an error to be read.
+    /// Bytes, the end or an error can be read.
     pub read: bool,
-    /// There is room for bytes.
+    /// Bytes can be written.
     pub write: bool,
-    /// The other side has closed it: behind the bytes there is the end.
+    /// The peer has closed the connection: the end follows the available bytes.
     pub end: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Poll {
     epoll: OwnedFd,
 }
 
-/// The sockets that became ready. It stays with its thread.
+/// The sockets that became ready. Reused by its thread.
 #[derive(Default)]
 pub struct Events {
     events: Vec<Event>,
@@ -38,43 +38,43 @@ pub struct Events {
 }
 
 impl Events {
-    /// Takes them.
+    /// Removes and returns them.
     pub fn drain(&mut self) -> impl Iterator<Item = Ready> + '_ {
         self.ready.drain(..)
     }
 }
 
 impl Poll {
-    /// No sockets yet.
+    /// Creates a poll without sockets.
     ///
     /// # Errors
-    /// The kernel has no more.
+    /// Fails if the kernel has no more resources.
     pub fn new() -> io::Result<Poll> {
         Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
     }
 
-    /// Adds a socket under a number, until it is closed. It is told of when it becomes ready, once.
+    /// Adds a socket with a token, until it is closed. Each change to ready is reported once.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn add(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), what)?)
     }
 
-    /// Adds a listener under a number: it is told of as long as a connection waits.
+    /// Adds a listener with a token; it is reported as long as a connection waits.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn add_listener(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), EventFlags::IN)?)
     }
 
-    /// Waits until a socket is ready, or so long; without an end when `None`. A signal ends it,
-    /// too.
+    /// Waits until a socket is ready, or for `most`; without a limit if it is `None`. A signal also
+    /// ends the wait.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn wait(&self, most: Option<Duration>, to: &mut Events) -> io::Result<()> {
         let most = most.map(|most| Timespec {
             tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),

@@ -1,4 +1,4 @@
-//! Reports: while it runs, a table at the end, JSON, and a page with plots.
+//! Reports: progress during the run, a table at the end, JSON, and a page with plots.
 
 mod html;
 mod number;

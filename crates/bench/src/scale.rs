@@ -1,5 +1,5 @@
-//! How Larder holds up: with many objects, with many connections, with more workers, with work in
-//! the background, over hours. Each is a part of its own with a Larder of its own, on a file.
+//! Measures how Larder scales: with many objects, many connections, more workers, background work,
+//! and over hours. Each part runs its own Larder, on a file.
 
 mod background;
 mod connections;

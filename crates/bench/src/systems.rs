@@ -1,8 +1,8 @@
-//! The systems that are compared: what each is given, how it is set up, started and stopped.
+//! The compared systems: their resources, and how they are set up, started and stopped.
 //!
-//! Their configurations are files beside this one, with a reason for each setting. None of the
-//! machine's own configurations, services or caches is used: each runs in the foreground, in a
-//! directory of its own, on addresses of its own.
+//! Their configurations are files beside this one, with a reason for each setting. The machine's
+//! own configurations, services and caches are not used: each system runs in the foreground, in its
+//! own directory, on its own addresses.
 
 mod bed;
 mod running;

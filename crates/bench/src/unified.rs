@@ -1,6 +1,7 @@
-//! The evaluation of UNIFIED (Chang and Lai, "Improve Web Proxy Performance by Alleviating Disk
-//! I/O Overhead", section 5) with programs of today: Larder, with the paper's layout and its own,
-//! beside Squid, under a load like PolyMix-3 on a disk that does few operations a second.
+//! The evaluation of UNIFIED (Chang and Lai, "Improve Web Proxy Performance by Alleviating Disk I/O
+//! Overhead", section 5), repeated with current programs: Larder, with the paper's layout and with
+//! its own, beside Squid, under a load like PolyMix-3 on a disk that does few operations per
+//! second.
 
 mod evaluation;
 mod paper;

@@ -1,7 +1,7 @@
-//! What is on a disk for as long as work goes on, and is to be gone when a signal ends it: a
-//! directory that a space manager fills, a trace that is not complete.
+//! Paths that exist only while work goes on and must be removed when a signal ends it: a directory
+//! that a space manager fills, an incomplete trace.
 //!
-//! Whoever makes such a thing holds a [`TemporaryPath`] of it; whoever hears the signal calls
+//! The creator of such a path holds a [`TemporaryPath`] for it; the signal handler calls
 //! [`remove_all`] before the process ends. Nothing else is ever removed.
 
 use std::fs;
@@ -10,17 +10,17 @@ use std::sync::{Mutex, PoisonError};
 
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Attempts to remove a directory into which files still come.
+/// Number of attempts to remove a directory that may still be receiving files.
 const ATTEMPTS: usize = 10;
 
-/// A path that is removed with [`remove_all`] until this is dropped.
+/// A path that [`remove_all`] removes, as long as this value lives.
 #[derive(Debug)]
 pub struct TemporaryPath(PathBuf);
 
 impl TemporaryPath {
-    /// Remembers `path`, a file or a directory with everything in it.
+    /// Registers `path`: a file, or a directory with all its contents.
     pub fn new(path: &Path) -> TemporaryPath {
-        // The working directory may change meanwhile.
+        // The working directory may change before the removal.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         PATHS.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
         TemporaryPath(path)
@@ -36,7 +36,7 @@ impl Drop for TemporaryPath {
     }
 }
 
-/// Removes everything that is remembered, as far as it can be removed: the process ends.
+/// Removes all registered paths on a best-effort basis; the process is about to end.
 pub fn remove_all() {
     let paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for path in paths {

@@ -1,5 +1,5 @@
-//! Parts that the command lines of Larder's programs share: quantities, the end of a command, and
-//! what is to be removed when one is interrupted.
+//! Code shared by the command lines of Larder's programs: quantities, command results, and cleanup
+//! when a command is interrupted.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     text: String,
@@ -13,17 +13,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Returns the failure of a wrong command line or configuration: exit code 2.
+    /// Returns a failure for a wrong command line or configuration: exit code 2.
     pub fn usage(text: impl Display) -> Failure {
         Failure { text: text.to_string(), code: 2 }
     }
 
-    /// Returns the failure of something while running: exit code 1.
+    /// Returns a failure at run time: exit code 1.
     pub fn runtime(text: impl Display) -> Failure {
         Failure { text: text.to_string(), code: 1 }
     }
 
-    /// Returns the failure of something that was done, but not everywhere: exit code 3.
+    /// Returns a failure for an action that succeeded only in part: exit code 3.
     pub fn partial(text: impl Display) -> Failure {
         Failure { text: text.to_string(), code: 3 }
     }
@@ -35,22 +35,22 @@ impl Display for Failure {
     }
 }
 
-/// Prints the failure on standard error and returns its exit code.
+/// Prints the failure to standard error and returns its exit code.
 pub fn report(failure: &Failure) -> ExitCode {
     for line in failure.text.lines() {
-        // Standard error may be closed; the exit code tells the same.
+        // Standard error may be closed; the exit code still reports the failure.
         let _ = writeln!(io::stderr(), "larder: {line}");
     }
     ExitCode::from(failure.code)
 }
 
-/// Prints a warning of a command that does not serve.
+/// Prints a warning to standard error, for commands other than `serve`.
 pub fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "larder: warning: {text}");
 }
 
-/// Prints the result of a command on standard output. A reader that has seen enough (`head`) is no
-/// error.
+/// Prints the result of a command to standard output. A reader that closes the pipe early (`head`)
+/// is not an error.
 pub fn answer(text: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{text}");
     match written {

@@ -1,8 +1,8 @@
-//! Sizes and durations as people write them: `10G`, `256M`, `30s`, `250ms`.
+//! Sizes and durations in their written form: `10G`, `256M`, `30s`, `250ms`.
 //!
-//! It exists so that the command line, the configuration file, the documentation and every message
-//! write quantities in one way. [`size`] and [`duration`] print quantities so that they read back
-//! as the same.
+//! The command line, the configuration file, the documentation and all messages write quantities
+//! the same way. The output of [`size`] and [`duration`] parses back to the same value, except that
+//! durations drop fractions of a millisecond.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ pub const DURATION_EXAMPLE: &str = "a duration such as 30s";
 
 const SIZE_UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 
-/// In milliseconds, smallest first.
+/// Units in milliseconds, smallest first.
 const DURATION_UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// Reads bytes: digits and at most one of K, M, G, T, powers of 1,024. `None` for anything else,
-/// also for what exceeds 64 bits.
+/// Parses a number of bytes: digits and at most one of K, M, G, T, powers of 1,024. Returns `None`
+/// for anything else, including values that exceed 64 bits.
 pub fn parse_size(text: &str) -> Option<u64> {
     let last = text.chars().last()?.to_ascii_uppercase();
     let shift = SIZE_UNITS.iter().find(|(unit, _)| *unit == last).map(|(_, shift)| *shift);
@@ -27,7 +27,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
     digits_only(digits)?.checked_mul(1 << shift.unwrap_or(0))
 }
 
-/// Prints bytes exactly, in the largest unit that divides them.
+/// Formats bytes exactly, in the largest unit that divides them.
 pub fn size(bytes: u64) -> String {
     for (unit, shift) in SIZE_UNITS {
         if bytes != 0 && bytes.trailing_zeros() >= shift {
@@ -37,11 +37,11 @@ pub fn size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// Prints bytes for reading, rounded to about three digits: `9.31G`.
+/// Formats bytes for display, rounded to about three digits: `9.31G`.
 pub fn about(bytes: u64) -> String {
     for (unit, shift) in SIZE_UNITS {
         let amount = bytes as f64 / (1_u64 << shift) as f64;
-        // What would be rounded to a whole one of the unit is one.
+        // Use the unit if the amount rounds to at least 1 of it.
         if amount < 0.9995 {
             continue;
         }
@@ -56,7 +56,7 @@ pub fn about(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
-/// Reads digits and a unit: ms, s, m, h or d. The unit may be left out of a plain 0 only.
+/// Parses digits and a unit: ms, s, m, h or d. Only a plain 0 may omit the unit.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -67,7 +67,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     digits_only(digits)?.checked_mul(*millis).map(Duration::from_millis)
 }
 
-/// Prints a duration in the largest unit that divides it; less than a millisecond is dropped.
+/// Formats a duration in the largest unit that divides it; fractions of a millisecond are dropped.
 pub fn duration(time: Duration) -> String {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     if millis == 0 {

@@ -1,6 +1,6 @@
-//! Bodies that are read from files, one piece ahead of the reader: a file, a range of it, or
-//! several as `multipart/byteranges`. A caller that has a socket may have the kernel send what lies
-//! between the first and the last piece ([`SendFile`]).
+//! Bodies that are read from files, one piece ahead of the consumer: a file, a range of it, or
+//! several ranges as `multipart/byteranges`. A caller that has a socket may have the kernel send
+//! the bytes between the first and the last piece ([`SendFile`]).
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,60 +19,61 @@ use upstream::connection::send_file::{SendFile, Sent};
 use crate::pool::Pool;
 use crate::transfers::Place;
 
-/// Bytes that are read at once.
+/// Bytes in one read.
 const PIECE: u64 = 256 << 10;
 
-/// Files of so many bytes are read whole before their head is sent: then what changes meanwhile is
-/// read again instead of cut.
+/// Files of up to this many bytes are read whole before their head is sent. If such a file changes
+/// in the meantime, it is read again instead of cut.
 pub(crate) const WHOLE_MAX: u64 = PIECE;
 
-/// Pieces that were given out whose memory is kept to be used again: more than are under way at a
-/// time, which the reader of the body bounds.
+/// Number of emitted pieces whose memory is kept for reuse. It exceeds the number in flight, which
+/// the consumer of the body bounds.
 const GIVEN_MAX: usize = 4;
 
-/// Bytes that the kernel sends at once at most, and that are loaded from the disk at once.
+/// Maximum bytes that the kernel sends in one call, and that are loaded from the disk at a time.
 const SENT_AT_ONCE: u64 = 1 << 20;
 
-/// A piece, and what reads on behind it. The piece is empty if the next bytes were only loaded.
+/// A piece, and the reader for the bytes after it. The piece is empty if the bytes were only loaded
+/// into the page cache.
 type Piece = io::Result<(Reader, Bytes)>;
 
 /// The bytes of a file, or of ranges of it.
 pub(crate) struct FileBody {
-    /// Read and not taken yet.
+    /// Bytes that were read but not yet taken.
     ready: Option<Bytes>,
-    /// The ranges that follow, and the bytes before each.
+    /// The ranges that follow, each with the bytes that precede it.
     parts: VecDeque<(Bytes, ByteRange)>,
-    /// The bytes behind the last range.
+    /// The bytes after the last range.
     closing: Option<Bytes>,
-    /// The next piece.
+    /// The read of the next piece.
     reading: Option<JoinHandle<Piece>>,
-    /// The latest pieces that were given out: new memory for each would cost more than reading.
+    /// The latest emitted pieces: allocating new memory for each would cost more than reading.
     given: VecDeque<Bytes>,
-    /// Bytes that the body has still to give.
+    /// Bytes that the body has yet to emit.
     left: u64,
-    /// While there is more to be read.
+    /// Set while there is more to read.
     open: Option<(Pool, Place)>,
     kernel: Kernel,
 }
 
-/// The part of the kernel in sending a body.
+/// The kernel's part in sending a body.
 #[derive(Default)]
 enum Kernel {
-    /// All bytes are read and given out as frames.
+    /// All bytes are read and emitted as frames.
     #[default]
     Off,
-    /// A piece is being read; what follows is for the kernel.
+    /// A piece is being read; the kernel sends the bytes after it.
     On,
-    /// The kernel sends next. The page cache is known to hold so many of the next bytes.
+    /// The kernel sends next. The page cache is known to hold this many of the next bytes.
     Next(Box<Reader>, u64),
-    /// The next bytes are being loaded into the page cache, by `reading`.
+    /// `reading` is loading the next bytes into the page cache.
     Loading,
-    /// The file has changed, or could not be loaded: the next frame is this error.
+    /// The file has changed or could not be loaded: the next frame is this error.
     Broken(io::Error),
 }
 
 impl FileBody {
-    /// Makes a body of bytes that are there.
+    /// Creates a body from bytes in memory.
     pub fn of(bytes: Bytes) -> FileBody {
         let left = bytes.len() as u64;
         let ready = Some(bytes).filter(|bytes| !bytes.is_empty());
@@ -81,12 +82,12 @@ impl FileBody {
         FileBody { ready, parts, closing, reading, given, left, open, kernel }
     }
 
-    /// Returns all of its bytes, if they are there.
+    /// Returns all bytes of the body if they are in memory.
     pub fn whole(&self) -> Option<&Bytes> {
         self.ready.as_ref().filter(|ready| ready.len() as u64 == self.left)
     }
 
-    /// Makes a body of all that a reader reads, and begins to read it.
+    /// Creates a body of all that a reader reads, and begins to read it.
     pub fn read(reader: Reader, pool: Pool, place: Place) -> FileBody {
         let (left, open) = (reader.remaining(), Some((pool, place)));
         let mut body = FileBody::of(Bytes::new());
@@ -95,7 +96,7 @@ impl FileBody {
         body
     }
 
-    /// Makes a body of several ranges, and begins to read the first.
+    /// Creates a body of several ranges, and begins to read the first.
     pub fn read_parts(reader: Reader, frame: &Multipart, pool: Pool, place: Place) -> FileBody {
         let mut body = FileBody::of(Bytes::new());
         (body.left, body.open) = (frame.total_length(), Some((pool, place)));
@@ -105,7 +106,7 @@ impl FileBody {
         body
     }
 
-    /// Reads on behind a piece, or has the kernel send what follows.
+    /// Reads the next piece, or leaves the following bytes to the kernel.
     fn go_on(&mut self, reader: Reader) {
         match self.kernel {
             Kernel::On if reader.remaining() > PIECE => {
@@ -150,7 +151,7 @@ impl FileBody {
         self.reading = Some(tokio::spawn(reading));
     }
 
-    /// Notes a piece that is given out.
+    /// Records an emitted piece for reuse of its memory.
     fn note_given(&mut self, bytes: &Bytes) {
         if self.given.len() == GIVEN_MAX {
             self.given.pop_front();
@@ -158,7 +159,7 @@ impl FileBody {
         self.given.push_back(bytes.clone());
     }
 
-    /// Returns the memory of the oldest piece that was given out, if nothing else uses it any more.
+    /// Returns the memory of the oldest emitted piece if nothing else uses it any more.
     fn free_buffer(&mut self) -> Option<BytesMut> {
         match self.given.pop_front()?.try_into_mut() {
             Ok(buffer) => Some(buffer),
@@ -170,8 +171,8 @@ impl FileBody {
     }
 }
 
-/// Reads a piece, into `buffer` if that is large enough. With the last one the version is checked,
-/// so that the end comes only when all was of one version.
+/// Reads a piece, into `buffer` if that is large enough. Reading the last piece also checks the
+/// version, so the body ends cleanly only if all bytes are of one version.
 fn read_piece(mut reader: Reader, buffer: Option<BytesMut>) -> Piece {
     let length = usize::try_from(reader.remaining().min(PIECE)).map_err(io::Error::other)?;
     let fitting = buffer.filter(|buffer| buffer.len() >= length);
@@ -183,7 +184,7 @@ fn read_piece(mut reader: Reader, buffer: Option<BytesMut>) -> Piece {
 
 impl Drop for FileBody {
     fn drop(&mut self) {
-        // What has no place yet gives up, and its descriptor with it.
+        // A read that still waits for a place gives up and closes its descriptor.
         self.reading.iter().for_each(JoinHandle::abort);
     }
 }
@@ -231,7 +232,7 @@ impl SendFile for FileBody {
                     self.kernel = Kernel::Next(reader, most);
                     return match error.kind() {
                         io::ErrorKind::WouldBlock => Poll::Ready(Sent::Full),
-                        // Reading or writing finds out what is wrong.
+                        // The read or write that follows reports the error.
                         _ => Poll::Ready(Sent::Frames),
                     };
                 }

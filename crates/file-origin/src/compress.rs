@@ -1,8 +1,9 @@
-//! Files compressed on their way into the cache, which keeps what was made: once for each version
-//! of a file and coding.
+//! Compresses files on their way into the cache, which stores the result: once for each version of
+//! a file and each coding.
 //!
 //! The levels were measured on pages, style sheets, scripts and a search index of a book (60 KB to
-//! 5 MB; one core of a shared machine): the last ones before time grows faster than size shrinks.
+//! 5 MB; one core of a shared machine). They are the last before time grows faster than size
+//! shrinks.
 //!
 //! | coding | level | of the size left | MB/s | one level more |
 //! |---|---|---|---|---|
@@ -10,10 +11,10 @@
 //! | zstd | 9 | 13-33% | 55-71 | (12) 11-32%, 22-33 MB/s |
 //! | br | 5 | 13-32% | 32-57 | 12-32%, 30-53 MB/s |
 //!
-//! It promises: one processor in two, at most, compresses at a time (the one, where there is one
-//! only), in bounded memory: the largest file and what is made of it, for each. Who would wait
-//! longer than [`PATIENCE`] gets the file as it is. The tag of what was made is known without
-//! making it, and is another one for whatever could make other bytes.
+//! Guarantees: at most half of the processors, but at least one, compress at a time. Memory is
+//! bounded: for each, the largest file and its compressed form. A request that would wait longer
+//! than [`PATIENCE`] gets the file uncompressed. The entity tag of a compressed file is known
+//! without compressing it, and changes with anything that could change the bytes.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -27,17 +28,17 @@ use flate2::write::GzEncoder;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// The longest wait for a place among those who compress.
+/// The longest wait for permission to compress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 const GZIP_LEVEL: u32 = 5;
 const ZSTD_LEVEL: i32 = 9;
 const BROTLI_LEVEL: i32 = 5;
 
-/// The window of Brotli, 4 MiB: what decoders must take (RFC 7932, 9.1) is 16 MiB at most.
+/// Brotli's window, 4 MiB. Decoders must accept up to 16 MiB (RFC 7932, 9.1).
 const BROTLI_WINDOW: i32 = 22;
 
-/// The places of those who compress, of all roots together.
+/// Limits concurrent compressions, across all roots.
 static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
 
 fn places() -> usize {
@@ -45,18 +46,18 @@ fn places() -> usize {
     (processors / 2).max(1)
 }
 
-/// Returns the strong tag of what is sent.
+/// Returns the strong entity tag of a representation.
 pub(crate) fn etag(sent: &Representation) -> String {
     sent.version.etag(&how(sent))
 }
 
-/// Returns a text that is another one after any change of what is sent, or of its file.
+/// Returns a text that changes whenever the representation or its file changes.
 pub(crate) fn identity(sent: &Representation) -> String {
     sent.version.identity(&how(sent))
 }
 
-/// Returns how what is sent was made of the bytes of the file. Another release may hold other
-/// encoders, so its bytes may be others.
+/// Describes how the representation is derived from the bytes of the file. It includes the release,
+/// because another release may have other encoders that produce other bytes.
 fn how(sent: &Representation) -> String {
     let how = match sent.compress {
         None => return sent.coding.map_or(String::new(), |coding| coding.name().to_owned()),
@@ -67,19 +68,19 @@ fn how(sent: &Representation) -> String {
     format!("{how} {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Returns a place among those who compress; `None` when there is none in time.
+/// Waits for permission to compress. Returns `None` after [`PATIENCE`].
 pub(crate) async fn place() -> Option<SemaphorePermit<'static>> {
     timeout(PATIENCE, PLACES.acquire()).await.ok()?.ok()
 }
 
-/// Takes all places, once nothing else has one.
+/// Takes all permits, waiting until no other holder has one.
 #[cfg(test)]
 pub(crate) async fn every_place() -> SemaphorePermit<'static> {
     let all = u32::try_from(places()).unwrap();
     PLACES.acquire_many(all).await.unwrap()
 }
 
-/// Compresses bytes. The same bytes are made of the same each time.
+/// Compresses bytes. The output is deterministic.
 pub(crate) fn compress(bytes: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     match coding {
         Coding::Gzip => {

@@ -1,24 +1,24 @@
-//! The directory that is served at the moment: another one when its path leads elsewhere.
+//! The directory that is currently served. It is replaced when its path leads to another directory.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::voucher::Known;
 
-/// An open root that can be replaced, with all that is known of it.
+/// An open root that can be replaced, with all that is known about it.
 pub(crate) struct Current(RwLock<Arc<Known>>);
 
 impl Current {
-    /// Begins with a root.
+    /// Starts with this root.
     pub fn new(known: Known) -> Current {
         Current(RwLock::new(Arc::new(known)))
     }
 
-    /// Returns the root.
+    /// Returns the current root.
     pub fn known(&self) -> Arc<Known> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Serves another root from now on. Of its answers nothing is known yet.
+    /// Replaces the root. Nothing is known yet about its responses.
     pub fn replace(&self, known: Known) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
     }

@@ -1,11 +1,12 @@
-//! Finding what answers a request, with the stamp of a moment from which on it has not changed.
+//! Finds the file that serves a request, with a stamp of a moment since which it has not changed.
 //!
-//! The stamp is taken first and the files are looked at behind it, so that a change in between is
-//! later than the stamp. Which directories the answer depends on is known only when it is found; so
-//! the likely one is guessed, and what lies elsewhere is found a second time.
+//! The stamp is taken before the files are looked at, so that a change in between is later than the
+//! stamp. The directories that the result depends on are known only once the file is found. The
+//! likely directory is therefore guessed, and if the guess is wrong the file is looked up a second
+//! time.
 //!
-//! It promises: with a stamp, what was found is what the files said at its moment or later, and as
-//! long as the stamp holds they say the same.
+//! Guarantees: a result with a stamp reflects the state of the files at the stamp's moment or
+//! later, and the files have not changed as long as the stamp holds.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use files::watch::watcher::{Stamp, Watcher};
 use files::{Accepted, Found, Outcome, ReadError, Representation, Request, Root};
 
-/// What is to be found, apart from the request that asks for it.
+/// A file to find, detached from the request that asks for it.
 #[derive(Clone)]
 pub(crate) struct Finding {
     pub root: Arc<Root>,
@@ -23,46 +24,47 @@ pub(crate) struct Finding {
     /// The path of the request.
     pub path: Vec<u8>,
     pub accepted: Accepted,
-    /// No other machine need be asked for anything: else nothing is found without waiting.
+    /// The file system is on this machine. Otherwise nothing can be found without waiting.
     pub is_local: bool,
-    /// The time in the milliseconds of stamps.
+    /// The current time, in the milliseconds that stamps use.
     pub now: u64,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Stamped<F> {
     pub found: Found<F>,
-    /// None: it may change without a report (links), or is no file.
+    /// `None` if the result may change without a report (symbolic links) or is not a file.
     pub stamp: Option<Stamp>,
 }
 
-/// An open file, and its bytes if they were asked for.
+/// An open file, and its bytes if they were requested.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub file: Stamped<files::File>,
     pub bytes: Option<Result<Vec<u8>, ReadError>>,
 }
 
-/// The bytes that are read together with the search.
+/// The bytes to read together with the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Of files of at most so many; of none, when it is 0.
+    /// Read only files of at most this many bytes; 0 reads none.
     pub most: u64,
-    /// The kernel forgets those of files that are larger than the first and at most the second.
+    /// The kernel drops from its page cache what was read of files larger than the start and at
+    /// most as large as the end.
     pub forgotten: RangeInclusive<u64>,
 }
 
-/// Returns whether the kernel is to forget what was read of a file of `size` bytes.
+/// Returns whether the kernel is to drop the pages that were read of a file of `size` bytes.
 pub(crate) fn is_forgotten(size: u64, forgotten: &RangeInclusive<u64>) -> bool {
     forgotten.contains(&size) && size > *forgotten.start()
 }
 
-/// A search that waits for no disk: `None` when only a disk can tell.
+/// The result of a search; `None` if a search without waiting would need the disk.
 type Quick<T> = io::Result<Option<T>>;
 
 impl Finding {
-    /// Finds the version of what would be sent, without waiting for a disk.
+    /// Finds the version of the file that would be sent, without waiting for a disk.
     pub fn version_cached(&self) -> Quick<Stamped<Representation>> {
         match self.is_local {
             true => self.stamped(|| self.root.version_of_cached(&self.request()), true),
@@ -70,12 +72,12 @@ impl Finding {
         }
     }
 
-    /// Finds the version of what would be sent.
+    /// Finds the version of the file that would be sent.
     pub fn version(&self) -> Quick<Stamped<Representation>> {
         self.stamped(|| self.root.version_of(&self.request()).map(Some), false)
     }
 
-    /// Finds and opens what answers, and reads it, without waiting for a disk.
+    /// Finds, opens and reads the file, without waiting for a disk.
     pub fn fetch_cached(&self, reading: &Reading) -> Quick<Fetched> {
         if !self.is_local {
             return Ok(None);
@@ -90,10 +92,10 @@ impl Finding {
         Ok(bytes.map(|bytes| Fetched { file, bytes: Some(bytes) }))
     }
 
-    /// Finds and opens what answers, and reads it.
+    /// Finds, opens and reads the file.
     ///
     /// # Errors
-    /// The kernel fails.
+    /// Fails if the kernel reports an error.
     pub fn fetch(&self, reading: &Reading) -> io::Result<Fetched> {
         let find = || self.root.find(&self.request()).map(Some);
         let file = self.stamped(find, false)?.ok_or(io::ErrorKind::WouldBlock)?;
@@ -105,7 +107,7 @@ impl Finding {
         Request { path: &self.path, accepted: self.accepted }
     }
 
-    /// See the module. In `haste` no disk is waited for.
+    /// Runs `find` and stamps the result. With `haste` it does not wait for a disk.
     fn stamped<F>(&self, find: impl Fn() -> Quick<Found<F>>, haste: bool) -> Quick<Stamped<F>> {
         let likely = self.root.likely_directory(&self.path).unwrap_or_default();
         let before = self.watcher.stamp_of_watched(&likely);
@@ -124,7 +126,7 @@ impl Finding {
         };
         let Some(stamp) = stamp else { return Ok(None) };
         if stamp.is_timed() {
-            // It is of the time before the search.
+            // The stamp was taken after the search, so search again.
             return Ok(Some(Stamped { found, stamp: Some(stamp) }));
         }
         let before = found.directories;
@@ -135,12 +137,12 @@ impl Finding {
 }
 
 impl Reading {
-    /// Begins to read a file.
+    /// Returns a reader for a file.
     fn reader<'f>(&self, file: &'f files::File) -> files::Reader<BorrowedFd<'f>> {
         file.reader(is_forgotten(file.version.size, &self.forgotten))
     }
 
-    /// Returns the file whose bytes are to be read.
+    /// Returns the file whose bytes are to be read, if any.
     fn wanted<'f>(&self, file: &'f Stamped<files::File>) -> Option<&'f files::File> {
         match &file.found.outcome {
             Outcome::File(file) if file.compress.is_none() => {

@@ -1,11 +1,11 @@
-//! The group of an answer: what its file is likely to be asked for together with.
+//! The group of a response: the files that are likely to be requested together with it.
 //!
-//! A page is of a group of its own, or, as the index of a directory, of that of the directory; a
-//! file that only one page refers to is of the page's, any other one of its directory's. Pages are
-//! read for that when they have been answered with ([`crate::page`]), in the background, and what
-//! they say is remembered for a while ([`crate::references`]).
+//! A page has its own group, except that the index page of a directory belongs to the group of the
+//! directory. A file that only one page refers to belongs to the group of the page, any other file
+//! to that of its directory. To find references, pages are read in the background after they have
+//! been served ([`crate::page`]), and the result is kept for a while ([`crate::references`]).
 //!
-//! It promises: no answer waits for it.
+//! Guarantees: no response waits for this.
 
 use std::sync::Arc;
 
@@ -21,23 +21,23 @@ use crate::page;
 use crate::references::References;
 use crate::voucher::Known;
 
-/// The host of a page that was asked for without one.
+/// The host of a page that was requested without one.
 const NOWHERE: &str = "localhost";
 
-/// See the module.
+/// Assigns groups to files.
 pub(crate) struct Grouping {
     references: Arc<References>,
-    /// The names of files that stand for their directory.
+    /// The names of index files, which represent their directory.
     index: Vec<String>,
 }
 
-/// What is known of a file when it is found.
+/// The group of a file when it is found.
 pub(crate) struct Grouped {
     pub group: Group,
     is_page: bool,
 }
 
-/// An answer with a file, and what was asked for.
+/// A response with a file, and the request for it.
 pub(crate) struct Answered<'a> {
     pub path: &'a str,
     pub request: &'a HeaderMap,
@@ -47,12 +47,12 @@ pub(crate) struct Answered<'a> {
 }
 
 impl Grouping {
-    /// Begins without knowing any page.
+    /// Starts without references.
     pub fn new(index: Vec<String>) -> Grouping {
         Grouping { references: Arc::new(References::new()), index }
     }
 
-    /// Returns the group of a file that was found under the path of a URL.
+    /// Returns the group of a file that was found at a URL's path.
     pub fn of(&self, file: &File, path: &str) -> Grouped {
         let is_page = file.media_type.starts_with("text/html");
         let directory = || Group(file.directory().into());
@@ -72,8 +72,8 @@ impl Grouping {
         self.index.iter().any(|index| index.as_bytes() == name)
     }
 
-    /// Reads the page that is the whole answer, if it is one that was not read lately, beside all
-    /// else.
+    /// Reads the served page for references in the background, if it was sent whole and has not
+    /// been read recently.
     pub fn read(&self, of: &Grouped, answered: &Answered<'_>, known: &Known) {
         let tag = answered.fields.get(header::ETAG).map_or(&b""[..], |tag| tag.as_bytes());
         if !of.is_page || answered.status != StatusCode::OK || answered.body.whole().is_none() {
@@ -88,7 +88,7 @@ impl Grouping {
         });
     }
 
-    /// Returns what finds the text of a page: it may have been answered with in a coding.
+    /// Returns a function that finds the text of a page; the response may have been encoded.
     fn text(
         &self,
         answered: &Answered<'_>,

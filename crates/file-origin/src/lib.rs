@@ -1,9 +1,8 @@
-//! A directory of files as an origin: the requests that a cache sends to a server are answered here
-//! from the file system, and what the cache has stored of it is known to be current or not
+//! A directory of files as an origin. Requests that a cache would send to a server are served from
+//! the file system, and the origin knows whether a response that the cache stored is still current
 //! ([`files::watch`]).
 //!
-//! It promises: no worker waits for a disk; an answer that ends cleanly is of one version of its
-//! file.
+//! Guarantees: no worker waits for a disk; a body that ends cleanly is of one version of its file.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,8 +1,9 @@
-//! Listings of directories. They take a processor for long, so few are made at a time, and what
-//! waits for its turn shares what was made of the same directory meanwhile: many requests for one
-//! listing, their clients gone or not, hold up others no longer than a few.
+//! Directory listings. A listing can occupy a processor for long, so only a few are generated at a
+//! time. A queued request shares a listing of the same directory that was generated while it
+//! waited. Many requests for one listing, even with their clients gone, thus delay others no longer
+//! than a few would.
 //!
-//! It promises: a request gets a listing that was begun after it came.
+//! Guarantees: a request gets a listing whose generation began after the request arrived.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ use crate::pool::Pool;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listings(Arc<Mutex<Option<Made>>>);
 
-/// The listing that was made last.
+/// The most recently generated listing.
 #[derive(Debug)]
 struct Made {
     path: String,
@@ -26,11 +27,11 @@ struct Made {
 }
 
 impl Listings {
-    /// Returns the listing of the directory at `path`, which `make` makes; `None` when its turn did
-    /// not come in time.
+    /// Returns the listing of the directory at `path`, which `make` generates. Returns `None` if
+    /// its turn did not come in time.
     ///
     /// # Errors
-    /// The program is ending, or `make` failed.
+    /// Fails if the program is ending or `make` fails.
     pub async fn get(
         &self,
         pool: &Pool,
@@ -48,7 +49,7 @@ impl Listings {
         };
         let page = pool.run_long(ahead, work).await?;
         if !pool.is_long_full() {
-            // No request waits that could share it.
+            // No waiting request could share it.
             *self.lock() = None;
         }
         page.transpose()
@@ -67,7 +68,7 @@ impl Listings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Made>> {
-        // Nothing panics under it.
+        // No code panics while it holds this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,21 +1,22 @@
-//! What an operator may choose about a directory that is served.
+//! Options of a served directory.
 
 use std::time::Duration;
 
 use files::watch::watcher::WatchOptions;
 
-/// The choices about a root, and how its changes are learnt of.
+/// The options of a root, and of watching it for changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// The choices about the files.
+    /// Options for the files.
     pub files: files::Options,
-    /// The directories that are watched, and how long a look at others holds.
+    /// The number of directories to watch, and how long a check of an unwatched file holds.
     pub watch: WatchOptions,
-    /// Stored answers that are known to be current, at most; 16 bytes each. Others cost a look.
+    /// Maximum number of stored responses to remember as current, 16 bytes each. Others cost a
+    /// check of the file.
     pub answers: usize,
-    /// How long a look at a file holds at most, even where the kernel reports changes.
+    /// The longest time that a check of a file holds, even if the kernel reports changes.
     pub recheck: Duration,
-    /// Bytes of the largest file that stays in the kernel's own cache when it was read to be
+    /// The largest file in bytes that stays in the kernel's page cache after it was read to be
     /// stored.
     pub page_cache_max: u64,
 }

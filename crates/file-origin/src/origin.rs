@@ -1,4 +1,4 @@
-//! A document root that answers requests as an origin server does.
+//! A document root that serves requests as an origin server does.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,10 +35,10 @@ use crate::transfers::{self, Place};
 use crate::upkeep::Upkeep;
 use crate::voucher::Known;
 
-/// Attempts to read a file that changes.
+/// Number of further attempts to read a file that keeps changing.
 const ATTEMPTS: usize = 5;
 
-/// The pause before the next one, in which the clock of time stamps goes on.
+/// The pause before another attempt; the clock of file timestamps advances during it.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The files below one directory.
@@ -54,18 +54,18 @@ struct Asked<'a> {
     method: &'a Method,
     fields: &'a HeaderMap,
     now: SystemTime,
-    /// Bytes of the largest body that the cache stores.
+    /// The largest body in bytes that the cache stores.
     store_max: u64,
-    /// After this attempt no other one is made.
+    /// No attempt follows this one.
     is_last: bool,
 }
 
-/// An answer before its body is made.
+/// A response of the origin.
 struct Answer {
     status: StatusCode,
     fields: HeaderMap,
     body: FileBody,
-    /// That of a file.
+    /// The group of its file, if there is one.
     group: Option<Group>,
 }
 
@@ -73,7 +73,7 @@ impl FileOrigin {
     /// Opens a directory.
     ///
     /// # Errors
-    /// It is none, may not be entered, or an option is bad.
+    /// Fails if the path is not a directory or cannot be entered, or if an option is invalid.
     pub fn open(path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
         let known = Known::open(path, &options)?;
         let (page_cache_max, current) = (options.page_cache_max, Arc::new(Current::new(known)));
@@ -83,7 +83,7 @@ impl FileOrigin {
         Ok(Arc::new(FileOrigin { path: path.to_owned(), page_cache_max, grouping, current }))
     }
 
-    /// Returns the directory as it was named.
+    /// Returns the path of the directory as configured.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -103,7 +103,8 @@ impl FileOrigin {
         let forgotten = self.page_cache_max..=store_max;
         let (mut pauses, mut place) = (0, None);
         loop {
-            // The last attempt is one that accepts bytes behind the end.
+            // The last attempt does not read the file whole, because only a reader tolerates
+            // growth.
             let most = if pauses == ATTEMPTS { 0 } else { most };
             let reading = Reading { most, forgotten: forgotten.clone() };
             let (known, now) = (self.current.known(), SystemTime::now());
@@ -113,7 +114,7 @@ impl FileOrigin {
                 Outcome::File(file) => file,
                 other => return self.without_file(other, (method, path, query), fields).await,
             };
-            // A weak tag says that the file was changed a moment ago.
+            // A weak tag means that the file changed a moment ago.
             let fresh = !file.version.is_settled(now);
             if fresh && pauses == 0 {
                 pauses += 1;
@@ -121,7 +122,7 @@ impl FileOrigin {
                 continue;
             }
             let grouped = self.grouping.of(&file, path);
-            // A file that grows all the time is sent up to its length at the beginning.
+            // A file that keeps growing is sent up to the length that it had at first.
             let asked = Asked { method, fields, now, store_max, is_last: pauses == ATTEMPTS };
             match self.file(&known, (file, bytes), &asked, &mut place).await {
                 Err(ReadError::Changed) if pauses < ATTEMPTS => {
@@ -151,8 +152,8 @@ impl FileOrigin {
         }
     }
 
-    /// Answers with a file, or with what is to be made of it. What is sent in pieces takes its
-    /// place from `place`, or a free one; `None` when there is none.
+    /// Responds with a file, compressed if so chosen. A body sent in pieces takes its place from
+    /// `place`, or a free one. Returns `None` if no place is free.
     async fn file(
         &self,
         known: &Known,
@@ -179,14 +180,14 @@ impl FileOrigin {
         compressed(known, reader, fields, coding, turn).await.map(Some)
     }
 
-    /// Begins to read a file.
+    /// Returns a reader for a file.
     fn reader(&self, file: File, asked: &Asked<'_>) -> files::Reader {
         let forget = is_forgotten(file.version.size, &(self.page_cache_max..=asked.store_max));
         let reader = file.into_reader(forget);
         if asked.is_last { reader.tolerant() } else { reader }
     }
 
-    /// Answers with a file as it is, or ranges of it.
+    /// Responds with a file uncompressed, or with ranges of it.
     async fn plain(
         &self,
         known: &Known,
@@ -276,8 +277,8 @@ impl FileOrigin {
         Ok(Answer::text(status, HeaderMap::new(), method))
     }
 
-    /// Gives an answer the page that was chosen for its status, if there is one; the fields that
-    /// explain the status stay.
+    /// Replaces the body by the error page configured for the status, if there is one. The fields
+    /// that explain the status stay.
     async fn with_error_page(&self, answer: Answer, method: &Method, accepted: Accepted) -> Answer {
         let (known, code) = (self.current.known(), answer.status.as_u16());
         if !known.root.has_error_page(code) {
@@ -305,7 +306,7 @@ impl FileOrigin {
     }
 }
 
-/// Answers with all of a file compressed: the cache keeps it, and cuts ranges out of it itself.
+/// Responds with a whole compressed file. The cache stores it and cuts ranges from it.
 async fn compressed(
     known: &Known,
     mut reader: files::Reader,
@@ -323,19 +324,19 @@ async fn compressed(
     Ok(Answer::new(StatusCode::OK, fields, FileBody::of(made.into())))
 }
 
-/// Returns what makes the boundary between the parts of an answer: no one can foresee it.
+/// Returns an unpredictable boundary for the parts of a multipart response.
 fn boundary() -> u128 {
     let word = || RandomState::new().hash_one(0);
     u128::from(word()) << 64 | u128::from(word())
 }
 
 impl Answer {
-    /// Makes an answer that is of no group.
+    /// Creates a response without a group.
     fn new(status: StatusCode, fields: HeaderMap, body: FileBody) -> Answer {
         Answer { status, fields, body, group: None }
     }
 
-    /// Makes an answer that says its status in words.
+    /// Creates a response whose body is its status in words.
     fn text(status: StatusCode, mut fields: HeaderMap, method: &Method) -> Answer {
         if status == StatusCode::NO_CONTENT {
             return Answer::new(status, fields, FileBody::of(Bytes::new()));
@@ -348,14 +349,14 @@ impl Answer {
         Answer::new(status, fields, FileBody::of(text))
     }
 
-    /// Makes an answer that asks the client to come again.
+    /// Creates a 503 response that asks the client to retry.
     fn later(method: &Method) -> Answer {
         let fields = HeaderMap::from_iter([(header::RETRY_AFTER, 1.into())]);
         Answer::text(StatusCode::SERVICE_UNAVAILABLE, fields, method)
     }
 
-    /// Makes an answer with a listing. Its tag is weak: it is not stored, for it is made of more
-    /// than one file.
+    /// Creates a response with a listing. Its tag is weak: listings are not stored, because they
+    /// depend on more than one file.
     fn listing(page: &files::ListingPage, method: &Method, request: &HeaderMap) -> Answer {
         let mut fields = HeaderMap::new();
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.media_type));
@@ -484,7 +485,7 @@ mod tests {
         let refused = get("/large", &none).await.unwrap();
         assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(refused.fields[header::RETRY_AFTER], "1");
-        // One that waits gets the place of one that is done.
+        // A waiting request gets a place when another one is done.
         let free = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             drop(every_place);
@@ -493,9 +494,10 @@ mod tests {
         assert_eq!(waited.unwrap().status, StatusCode::OK);
     }
 
-    /// Returns the bytes of a body, and how many frames brought those that the kernel did not send.
+    /// Returns the bytes of a body, and the number of frames with bytes that the kernel did not
+    /// send.
     async fn sent_by_kernel(mut body: FileBody) -> io::Result<(Vec<u8>, usize)> {
-        // The kernel sends to files as to sockets.
+        // The kernel sends to files as it does to sockets.
         let (mut socket, mut frames) = (tempfile::tempfile()?, 0);
         assert!(body.prefers_kernel());
         while !body.is_end_stream() {
@@ -536,7 +538,7 @@ mod tests {
             sent_by_kernel(get("bytes=0-1999999,5000000-5999999").await).await.unwrap();
         let has = |part: &[u8]| parts.windows(part.len()).any(|piece| piece == part);
         assert!(has(&bytes[..2_000_000]) && has(&bytes[5_000_000..6_000_000]));
-        // The bytes before each part, its first and last piece, and the bytes behind all.
+        // The bytes before each part, its first and last piece, and the bytes after the last part.
         assert_eq!(frames, 2 * 3 + 1);
         let body = get("").await;
         fs::write(&path, "shorter").unwrap();
@@ -565,7 +567,7 @@ mod tests {
         assert_eq!(plain.fields[header::CONTENT_LENGTH], "6000");
     }
 
-    /// Returns whether the origin knows that it would answer a path with this version.
+    /// Returns whether the origin knows that it would serve a path with this version.
     fn is_known(origin: &FileOrigin, path: &str, version: &[u8]) -> bool {
         origin.is_current(&Earlier {
             version,
@@ -604,12 +606,12 @@ mod tests {
         let known: Vec<bool> =
             tags.iter().map(|(path, tag)| is_known(&origin, path, tag)).collect();
         assert_eq!(known, [false, false, false, true]);
-        // A link may lead to what is not watched.
+        // A symbolic link may lead to a directory that is not watched.
         let answer = origin.answer(&Method::GET, "/link", None, (&none, 0)).await.unwrap();
         assert!(!is_known(&origin, "/link", answer.fields[VERSION].as_bytes()));
     }
 
-    /// A root with these files, the bytes of which are what stands behind each.
+    /// Creates a root with these files: each path is followed by its content.
     fn site(files: &[(&str, &str)], options: FileOptions) -> (tempfile::TempDir, Arc<FileOrigin>) {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -681,7 +683,7 @@ mod tests {
         let plain = HeaderMap::from_iter([host.clone()]);
         let coded = HeaderMap::from_iter([host, gzip]);
         assert_eq!(group(&origin, "/m/img/a.png", &plain).await.unwrap(), "/img/");
-        // The page is read beside its answer.
+        // The page is read in the background while it is being served.
         let known = async |page: &str, fields: &HeaderMap, path: &str, expected: &str| {
             for _ in 0..1_000 {
                 group(&origin, page, fields).await.unwrap();

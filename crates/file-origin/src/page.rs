@@ -1,8 +1,8 @@
-//! Which files a page of HTML refers to: those that a browser asks for to show it.
+//! Finds the files that an HTML page refers to, among those that a browser loads to show it.
 //!
-//! Read are the tags alone, by a tokenizer; neither style sheets nor scripts are understood, so
-//! what they load is not found. It promises: work and memory grow with the bytes of the page, and
-//! no further for any page; what is returned are paths of the page's own site, at most
+//! Only the tags are read, by a tokenizer. Style sheets and scripts are not interpreted, so the
+//! files that they load are not found. Guarantees: for every page, work and memory grow at most in
+//! proportion to its bytes; the returned paths belong to the page's own site, and are at most
 //! [`REFERENCES_MAX`].
 
 use files::canonical_path;
@@ -11,45 +11,47 @@ use html5gum::{Span, Tokenizer};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use semantics::Url;
 
-/// References of a page that are returned.
+/// Maximum number of returned references per page.
 pub(crate) const REFERENCES_MAX: usize = 64;
 
-/// References of a page that are resolved: many of them may lead elsewhere.
+/// Maximum number of references to resolve per page; many of them may lead to other sites.
 const RESOLVED_MAX: usize = 512;
 
-/// Bytes of a reference; what is longer is most likely no name but the bytes themselves (`data:`).
+/// Maximum length of a reference in bytes. A longer one is most likely not a name but inline data
+/// (`data:`).
 const REFERENCE_MAX: usize = 1024;
 
-/// What is encoded before a reference is resolved, as browsers do, who take what is not in order.
+/// Characters to encode before a reference is resolved. Browsers do the same for malformed
+/// references.
 const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`');
 
 /// The kinds of `link` that are loaded with the page.
 const LOADED: [&str; 6] =
     ["stylesheet", "icon", "apple-touch-icon", "preload", "modulepreload", "manifest"];
 
-/// Returns the paths of the files that `html` refers to, read as the page at `url`: each once, in
-/// the spelling that all with the same meaning share ([`canonical_path`]).
+/// Returns the paths of the files that `html` refers to, read as the page at `url`: each path once,
+/// in canonical spelling ([`canonical_path`]).
 pub(crate) fn references(html: &[u8], url: &Url) -> Vec<String> {
     let mut reading = Reading::new(url);
     let callback = |event: CallbackEvent<'_>, _: Span<()>| reading.take(&event);
     let mut emitter = CallbackEmitter::new(callback);
-    // Without it the text of scripts would be taken for tags.
+    // Without it the text of scripts would be parsed as tags.
     emitter.naively_switch_states(true);
-    // The first token is the sign that there is enough.
+    // The callback emits a token only when enough was found.
     let _enough = Tokenizer::new_with_emitter(html, emitter).next();
     reading.found
 }
 
-/// What the value of an attribute says.
+/// The meaning of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// A reference.
+    /// A URL reference.
     Reference,
-    /// References with descriptors, between commas (`srcset`).
+    /// Comma-separated references with descriptors (`srcset`).
     Candidates,
-    /// What relative references are relative to.
+    /// The base of relative references.
     Base,
-    /// How a link is meant.
+    /// The relation of a link (`rel`).
     Relation,
 }
 
@@ -71,14 +73,14 @@ impl Meaning {
     }
 }
 
-/// The page as far as it is read.
+/// The state of reading a page.
 struct Reading<'a> {
     page: &'a Url,
-    /// What the first `base` says.
+    /// The URL of the first `base` element.
     base: Option<Url>,
-    /// The tag that is open.
+    /// The open tag.
     tag: Vec<u8>,
-    /// What the next value means.
+    /// The meaning of the next value.
     meaning: Option<Meaning>,
     /// References of the open tag.
     pending: Vec<Vec<u8>>,
@@ -102,7 +104,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes what comes next. `Some`: that is enough.
+    /// Processes the next event. Returns `Some` when enough was found.
     fn take(&mut self, event: &CallbackEvent<'_>) -> Option<()> {
         match event {
             CallbackEvent::OpenStartTag { name } => {
@@ -114,7 +116,7 @@ impl<'a> Reading<'a> {
             CallbackEvent::AttributeName { name } => self.meaning = Meaning::of(&self.tag, name),
             CallbackEvent::AttributeValue { value } => self.value(value),
             CallbackEvent::CloseStartTag { .. } => self.close(),
-            // Attributes of an end tag mean nothing.
+            // Attributes of an end tag have no meaning.
             CallbackEvent::EndTag { .. } => self.tag.clear(),
             _ => {}
         }
@@ -142,7 +144,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes the references of a tag whose attributes are all there.
+    /// Processes the references of a tag whose attributes are complete.
     fn close(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         if self.is_mere_link {
@@ -169,7 +171,7 @@ impl<'a> Reading<'a> {
         self.base.as_ref().unwrap_or(self.page).resolve(&reference)
     }
 
-    /// Returns the path of a file of this site.
+    /// Returns the path if the URL names a file of this site.
     fn path(&self, url: &Url) -> Option<String> {
         let path = url.path_and_query().split('?').next().unwrap_or_default();
         let is_file = url.authority() == self.page.authority() && !path.ends_with('/');
@@ -177,7 +179,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the references of a `srcset`: what stands before the descriptors.
+/// Returns the references of a `srcset`: the text before each descriptor.
 fn candidates(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let reference = |candidate: &'_ [u8]| -> usize {
         let candidate = candidate.trim_ascii_start();

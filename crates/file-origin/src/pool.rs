@@ -1,8 +1,8 @@
-//! Work that may wait for a disk, on threads apart from the workers'.
+//! Runs work that may wait for a disk on threads apart from the workers'.
 //!
-//! A disk that hangs, and clients who ask for what is dear, must not take threads without end, or
-//! all processors: each root has a few places, and what finds none waits for its turn without a
-//! thread. All roots together have places, too.
+//! A disk that hangs, or clients that request expensive work, must not take an unbounded number of
+//! threads or all processors. Each root therefore has a limited number of places, and work without
+//! a place waits without a thread. A second limit covers all roots together.
 
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -13,19 +13,19 @@ use tokio::time::timeout;
 
 use crate::threads;
 
-/// Looks and reads of a root at a time. More than disks take at once.
+/// Concurrent lookups and reads per root; more than disks process at once.
 const PLACES: usize = 64;
 
-/// Looks and reads of all roots at a time.
+/// Concurrent lookups and reads of all roots.
 const ALL_PLACES: usize = 6 * PLACES;
 
 /// The places of all roots.
 static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(ALL_PLACES)));
 
-/// Pieces of work at a time that are known to take a processor for long.
+/// Concurrent long-running CPU-bound tasks per root.
 const LONG_PLACES: usize = 2;
 
-/// The longest wait for such a place.
+/// The longest wait for a place for such a task.
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The places of a root.
@@ -36,16 +36,16 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Makes the places.
+    /// Creates a pool with all places free.
     pub fn new() -> Pool {
         let semaphore = |places| Arc::new(Semaphore::new(places));
         Pool { places: semaphore(PLACES), long: semaphore(LONG_PLACES) }
     }
 
-    /// Runs `work` on such a thread.
+    /// Runs `work` on a pool thread.
     ///
     /// # Errors
-    /// The program is ending, or the work panicked.
+    /// Fails if the program is ending or the work panicked.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -54,11 +54,11 @@ impl Pool {
         run_at(own, work).await
     }
 
-    /// Runs work that takes a processor for long, unless `ahead` has its result by the time that
-    /// there is a place. Returns `None` when there is none for long.
+    /// Runs work that occupies a processor for long, unless `ahead` has its result by the time a
+    /// place is free. Returns `None` if no place becomes free within 10 s.
     ///
     /// # Errors
-    /// As [`Pool::run`].
+    /// Fails like [`Pool::run`].
     pub async fn run_long<T: Send + 'static>(
         &self,
         ahead: impl FnOnce() -> Option<T>,
@@ -73,13 +73,13 @@ impl Pool {
         }
     }
 
-    /// Returns whether all places for work that takes long are taken.
+    /// Returns whether all places for long-running work are taken.
     pub fn is_long_full(&self) -> bool {
         self.long.available_permits() == 0
     }
 }
 
-/// Runs `work`, which keeps its place until it ends, even if the caller is gone by then.
+/// Runs `work`, which keeps its places until it ends, even if the caller is gone by then.
 async fn run_at<T: Send + 'static>(
     own: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a thousand pieces of work and returns how many ran at once at most.
+    /// Runs a thousand tasks and returns the largest number that ran at once.
     async fn most_at_once(long: bool) -> usize {
         let (pool, running) = (Pool::new(), Arc::new(AtomicUsize::new(0)));
         let most = Arc::new(AtomicUsize::new(0));
@@ -135,7 +135,7 @@ mod tests {
         for _ in 0..LONG_PLACES {
             let gate = gate.clone();
             let work = pool.run_long(|| None, move || gate.wait().is_leader());
-            // It begins, and then its future is dropped.
+            // The work begins, then its future is dropped.
             assert!(tokio::time::timeout(Duration::from_millis(20), work).await.is_err());
         }
         assert_eq!(pool.long.available_permits(), 0);

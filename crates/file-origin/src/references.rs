@@ -1,9 +1,9 @@
-//! Which page the files of a root belong to, as far as the pages say that were answered lately:
-//! what a single page refers to is asked for together with it, wherever it lies.
+//! Which page the files of a root belong to, as far as recently served pages tell: a file that a
+//! single page refers to is requested together with it, wherever it lies.
 //!
-//! It promises: memory is bounded, whatever pages there are ([`REFERENCES`], [`PAGES`],
-//! [`NAME_MAX`]): 12 MB for a root at most, 3 MB with names of 20 bytes; and few pages are read at
-//! a time, those that find no place not at all.
+//! Guarantees: memory is bounded for any set of pages ([`REFERENCES`], [`PAGES`], [`NAME_MAX`]): at
+//! most 12 MB per root, 3 MB with names of 20 bytes. Only a few pages are read at a time; a page
+//! that finds no place is not read.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -12,33 +12,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use upstream::send::origin::Group;
 
-/// Files that are remembered as referred to, at most.
+/// Maximum number of referenced files to remember.
 const REFERENCES: usize = 32_768;
 
-/// Pages that are remembered as read, at most.
+/// Maximum number of read pages to remember.
 const PAGES: usize = 8_192;
 
-/// Bytes of the name of a page's group; what a page with a longer one refers to is not remembered.
+/// Maximum length in bytes of the name of a page's group; references of a page with a longer name
+/// are not remembered.
 const NAME_MAX: usize = 256;
 
-/// Pages that are read at a time.
+/// Number of pages that are read at a time.
 const PLACES: usize = 2;
 
-/// See the module.
+/// The known references between the files of a root.
 pub(crate) struct References {
     table: Mutex<Table>,
     hasher: RandomState,
     places: Arc<Semaphore>,
 }
 
-/// The permission to read a page.
+/// Permission to read a page.
 pub(crate) struct Place {
     group: Group,
     page: u64,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Who refers to a file.
+/// The pages that refer to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Referrer {
     /// One page.
@@ -48,7 +49,7 @@ enum Referrer {
 }
 
 impl References {
-    /// Begins without any.
+    /// Starts without references.
     pub fn new() -> References {
         References::holding(REFERENCES, PAGES)
     }
@@ -62,8 +63,8 @@ impl References {
         }
     }
 
-    /// Returns the group of the only page that refers to the file at a path in its one spelling
-    /// ([`files::canonical_path`]). `None`: nobody is known to, or several pages.
+    /// Returns the group of the only page that refers to the file at a canonical path
+    /// ([`files::canonical_path`]). Returns `None` if no page or more than one is known to.
     pub fn group(&self, path: &str) -> Option<Group> {
         match self.table().files.get(self.hash(path))? {
             Referrer::One(group) => Some(group.clone()),
@@ -71,8 +72,8 @@ impl References {
         }
     }
 
-    /// Returns the permission to read a page of a group, in the version of this tag; `None` when it
-    /// was read, or others are being read.
+    /// Returns permission to read a page of a group in the version with this tag. Returns `None` if
+    /// it was already read, or too many others are being read.
     pub fn begin(&self, group: &Group, tag: &[u8]) -> Option<Place> {
         let page = self.hash((&group.0, tag));
         if group.0.len() > NAME_MAX || self.table().pages.get(page).is_some() {
@@ -82,7 +83,7 @@ impl References {
         Some(Place { group: group.clone(), page, _permit: permit })
     }
 
-    /// Remembers what a page refers to: paths in their one spelling.
+    /// Remembers the references of a page, as canonical paths.
     pub fn remember(&self, place: Place, paths: &[String]) {
         let Place { group, page, _permit } = place;
         let hashes: Vec<u64> = paths.iter().map(|path| self.hash(path.as_str())).collect();
@@ -107,13 +108,13 @@ impl References {
     }
 }
 
-/// What is remembered, by hashes.
+/// The remembered files and pages, by hash.
 struct Table {
     files: Bounded<Referrer>,
     pages: Bounded<()>,
 }
 
-/// A map of bounded size, which forgets first what came first.
+/// A map of bounded size that drops its oldest entry first.
 struct Bounded<V> {
     most: usize,
     values: HashMap<u64, V>,

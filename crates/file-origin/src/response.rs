@@ -1,4 +1,4 @@
-//! The heads of answers: pure functions of what was found.
+//! The heads of responses: pure functions of the file that was found.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -13,22 +13,22 @@ use upstream::send::origin::VERSION;
 
 use crate::compress;
 
-/// The methods that files have.
+/// The methods that files support.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// What is sent of a file.
+/// The part of a file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Bytes of it, with status and fields.
+    /// One range of bytes, with status and fields.
     Bytes(StatusCode, HeaderMap, ByteRange),
-    /// Several ranges of it, with the fields of the whole.
+    /// Several ranges, with the fields of the whole.
     Parts(HeaderMap, Vec<ByteRange>),
     /// Only status and fields.
     Head(StatusCode, HeaderMap),
 }
 
-/// Returns the fields of an answer with the whole file. The tag of a file that was changed a moment
-/// ago is weak: another change may leave the same time stamps.
+/// Returns the fields of a response with the whole file. The tag of a file that changed a moment
+/// ago is weak, because another change may leave the same timestamps.
 pub(crate) fn fields(file: &File, now: SystemTime) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(8);
     let mut put = |name, text: &str| {
@@ -56,8 +56,8 @@ pub(crate) fn fields(file: &File, now: SystemTime) -> HeaderMap {
     fields
 }
 
-/// Returns a request without the questions about what the cache has stored, if that was made of
-/// another state of the file than these fields: the tag may be the same nevertheless.
+/// Returns the request without its conditions if the cache's stored response was made from another
+/// state of the file than these fields: the tag may be the same nevertheless.
 pub(crate) fn settled<'a>(request: &'a HeaderMap, fields: &HeaderMap) -> Cow<'a, HeaderMap> {
     let stored = request.get(VERSION);
     if stored.is_none() || stored == fields.get(VERSION) {
@@ -69,8 +69,8 @@ pub(crate) fn settled<'a>(request: &'a HeaderMap, fields: &HeaderMap) -> Cow<'a,
     Cow::Owned(request)
 }
 
-/// Decides what is sent of a file of `length` bytes with these fields. Without the length, as long
-/// as nothing was made of the file, it is all or nothing.
+/// Decides which part of a file of `length` bytes with these fields to send. Without a length, as
+/// before a file is compressed, it is all or nothing.
 pub(crate) fn decide(
     method: &Method,
     request: &HeaderMap,
@@ -115,7 +115,7 @@ pub(crate) fn decide(
     }
 }
 
-/// Returns whether a listing is wanted as JSON, as Caddy decides it.
+/// Returns whether the client wants a listing as JSON, by the same rule as Caddy.
 pub(crate) fn accepts_json(request: &HeaderMap) -> bool {
     let is_json = |value: &HeaderValue| {
         value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("application/json"))
@@ -123,13 +123,13 @@ pub(crate) fn accepts_json(request: &HeaderMap) -> bool {
     request.get_all(header::ACCEPT).iter().any(is_json)
 }
 
-/// Returns whether a request is for all of a file, whatever state it is in.
+/// Returns whether a request is for a whole file, unconditionally.
 pub(crate) fn is_of_all(method: &Method, request: &HeaderMap) -> bool {
     let facts = RequestFacts::of(method, request);
     *method == Method::GET && !facts.conditional && !facts.has_range
 }
 
-/// Returns the answer to a method that files do not have, or to OPTIONS.
+/// Returns the response to a method that files do not support, or to OPTIONS.
 pub(crate) fn of_method(method: &Method) -> Option<(StatusCode, HeaderMap)> {
     let status = match *method {
         Method::GET | Method::HEAD => return None,
@@ -139,7 +139,7 @@ pub(crate) fn of_method(method: &Method) -> Option<(StatusCode, HeaderMap)> {
     Some((status, HeaderMap::from_iter([(header::ALLOW, METHODS)])))
 }
 
-/// Returns the text of an answer without a page of its own.
+/// Returns the body text of a response without a configured error page.
 pub(crate) fn text(status: StatusCode) -> String {
     let reason = status.canonical_reason().unwrap_or("Error");
     format!("{} {reason}\n", status.as_u16())

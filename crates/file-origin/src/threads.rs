@@ -1,12 +1,12 @@
 //! Threads for work that may wait for a disk.
 //!
-//! Work goes from hand to hand: the thread that rested last gets it and is woken when no lock is
-//! held. tokio's threads are woken under the lock that they take first: with one processor, each
-//! was switched to, found the lock taken, and was switched away again, which took a fifth of the
-//! time of a file's first answer.
+//! Work is handed directly to the thread that became idle last, which is woken while no lock is
+//! held. tokio wakes its threads while holding the lock that they take first. With one processor,
+//! each woken thread found the lock taken and was switched away again, which took a fifth of the
+//! time of a file's first response.
 //!
-//! It promises: work begins at once, on a thread of its own; whoever calls bounds how many there
-//! are. A thread that rests for long ends.
+//! Guarantees: work begins at once, on a thread of its own; the caller bounds the number of
+//! threads. A thread that stays idle for long ends.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// The longest rest of a thread.
+/// The longest time that a thread stays idle.
 const REST: Duration = Duration::from_secs(10);
 
-/// The threads that rest, the last one last.
+/// The idle threads, most recent last.
 static RESTING: Mutex<Vec<Arc<Seat>>> = Mutex::new(Vec::new());
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread, and what it is to do next.
+/// A thread, and its next work.
 struct Seat {
     thread: Thread,
     work: Mutex<Option<Work>>,
@@ -32,12 +32,12 @@ struct Seat {
 /// Runs work on one of the threads.
 ///
 /// # Errors
-/// The system has no thread left, or the work panicked.
+/// Fails if the system cannot start a thread or the work panicked.
 pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
     let (sender, receiver) = oneshot::channel();
-    // Nobody may wait for it any more.
+    // The receiver may be gone.
     start(Box::new(move || drop(sender.send(work()))))?;
     receiver.await.map_err(io::Error::other)
 }
@@ -53,7 +53,7 @@ fn start(work: Work) -> io::Result<()> {
     Ok(())
 }
 
-/// Does one piece of work after another.
+/// Runs one piece of work after another.
 fn serve(first: Work) {
     first();
     let seat = Arc::new(Seat { thread: thread::current(), work: Mutex::new(None) });
@@ -62,7 +62,7 @@ fn serve(first: Work) {
     }
 }
 
-/// Rests until there is work; `None` after a long rest.
+/// Waits for work; returns `None` after a long idle time.
 fn next(seat: &Arc<Seat>) -> Option<Work> {
     lock(&RESTING).push(seat.clone());
     let end = Instant::now() + REST;
@@ -77,7 +77,8 @@ fn next(seat: &Arc<Seat>) -> Option<Work> {
     }
 }
 
-/// Takes a thread out of those that rest. Returns false when it is out already: work is on its way.
+/// Removes a thread from the idle ones. Returns false if it was already removed: work is on its
+/// way.
 fn is_forgotten(seat: &Arc<Seat>) -> bool {
     let mut resting = lock(&RESTING);
     let place = resting.iter().position(|other| Arc::ptr_eq(other, seat));
@@ -85,7 +86,7 @@ fn is_forgotten(seat: &Arc<Seat>) -> bool {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics under it.
+    // No code panics while it holds this lock.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -103,7 +104,7 @@ mod tests {
             threads.insert(thread);
             assert_eq!(twice, 2 * number);
         }
-        // One may still be on its way to its rest when the next piece of work comes.
+        // A thread may not be idle yet when the next work comes.
         assert!(threads.len() < 100, "{}", threads.len());
         let error = run(|| -> u8 { panic!("as it is to") }).await;
         assert!(error.is_err());

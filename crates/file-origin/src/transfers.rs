@@ -1,8 +1,8 @@
-//! The files that are open while clients take their bytes: those that are sent in pieces.
+//! Limits the files that are open while clients receive them: those sent in pieces.
 //!
-//! Many slow clients, or one that asks for many at a time in HTTP/2, must not take all descriptors.
-//! So these files have a quarter of them, of all roots together. Who finds none free waits without
-//! a descriptor, for at most [`PATIENCE`].
+//! Many slow clients, or one that requests many files at a time over HTTP/2, must not use up all
+//! descriptors. These files may use a quarter of them, across all roots. A request that finds no
+//! free place waits without a descriptor, for at most [`PATIENCE`].
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,22 +14,22 @@ use tokio::time::timeout;
 /// The longest wait for a place.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Descriptors that are neither clients' nor files'.
+/// Descriptors reserved for uses other than clients and files.
 const OTHERS: u64 = 128;
 
-/// The fewest places.
+/// Minimum number of places.
 const LEAST: u64 = 16;
 
 static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
-    // Without a limit it is as large as it can be.
+    // No limit counts as the largest possible one.
     let places = places(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
     Arc::new(Semaphore::new(places))
 });
 
-/// A place for one open file, until it is dropped.
+/// A place for one open file, held until it is dropped.
 pub(crate) type Place = OwnedSemaphorePermit;
 
-/// Returns the number of places where a process may have `descriptors`.
+/// Returns the number of places for a process that may have `descriptors` descriptors.
 fn places(descriptors: u64) -> usize {
     let share = (descriptors.saturating_sub(OTHERS) / 4).max(LEAST);
     usize::try_from(share).map_or(Semaphore::MAX_PERMITS, |share| share.min(Semaphore::MAX_PERMITS))
@@ -40,12 +40,12 @@ pub(crate) fn free_place() -> Option<Place> {
     PLACES.clone().try_acquire_owned().ok()
 }
 
-/// Waits for a place; `None` when none becomes free in time.
+/// Waits for a place; returns `None` if none becomes free in time.
 pub(crate) async fn place() -> Option<Place> {
     timeout(PATIENCE, PLACES.clone().acquire_owned()).await.ok()?.ok()
 }
 
-/// Takes all places.
+/// Takes all free places.
 #[cfg(test)]
 pub(crate) async fn every_place() -> Place {
     let all = u32::try_from(PLACES.available_permits()).unwrap();

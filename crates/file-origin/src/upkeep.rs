@@ -1,6 +1,6 @@
-//! The thread of a root: it reads the kernel's reports of changes while no request does, follows a
-//! path that leads to another directory by now (a link that is set anew at each deployment), and
-//! says in the log what an operator should know.
+//! The maintenance thread of a root. It reads the kernel's change reports while no request does,
+//! follows the path when it leads to another directory (a link that each deployment replaces), and
+//! logs what an operator should know.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -13,19 +13,19 @@ use crate::current::Current;
 use crate::options::FileOptions;
 use crate::voucher::Known;
 
-/// The shortest time between two looks at the root's path.
+/// The shortest time between two checks of the root's path.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// What the thread needs.
+/// The state of the thread.
 pub(crate) struct Upkeep {
-    /// Ends with the origin.
+    /// The thread ends when the origin is dropped.
     current: Weak<Current>,
     path: PathBuf,
     options: FileOptions,
 }
 
 impl Upkeep {
-    /// Makes it for the root at `path`.
+    /// Creates the state for the root at `path`.
     pub fn new(current: &Arc<Current>, path: &Path, options: FileOptions) -> Upkeep {
         Upkeep { current: Arc::downgrade(current), path: path.to_owned(), options }
     }
@@ -33,7 +33,7 @@ impl Upkeep {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// Fails if the system cannot start a thread.
     pub fn start(self) -> io::Result<()> {
         let name = "files".to_owned();
         thread::Builder::new().name(name).spawn(move || self.run()).map(drop)
@@ -60,7 +60,7 @@ impl Upkeep {
         }
     }
 
-    /// Opens the directory that the path leads to by now, if that is another one.
+    /// Opens the directory that the path now leads to, if that is another one.
     fn follow(&self, current: &Current, is_gone: &mut bool) {
         let (path, known) = (self.path.display(), current.known());
         let is_same = known.root.is_current().unwrap_or(true);
@@ -86,7 +86,7 @@ impl Upkeep {
         }
     }
 
-    /// Tries once more to have the kernel report changes of the same directory.
+    /// Tries again to have the kernel report changes of the same directory.
     fn watch_again(&self, current: &Current) {
         if let Ok(known) = Known::open(&self.path, &self.options)
             && known.unwatched.is_none()
@@ -96,7 +96,7 @@ impl Upkeep {
         }
     }
 
-    /// Says that the files of a root that was just opened are not watched.
+    /// Warns that the files of a root that was just opened are not watched.
     fn tell_unwatched(&self, why: &io::Error) {
         let interval = self.options.watch.interval.as_millis();
         log::warn!(

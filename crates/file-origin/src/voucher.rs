@@ -1,12 +1,12 @@
-//! Whether what was answered earlier is still what the files say: known from the kernel's reports
-//! of changes, or by a look at the file.
+//! Decides whether an earlier response still matches the files, from the kernel's change reports or
+//! from a check of the file.
 //!
-//! What was found current is noted with the stamp of the directories that it depends on
-//! ([`files::watch`]). While that stamp holds no system call but one is made for a stored answer:
-//! the question whether the kernel has anything to report.
+//! A response found current is noted with the stamp of the directories that it depends on
+//! ([`files::watch`]). While the stamp holds, vouching for a stored response takes a single system
+//! call: whether the kernel has anything to report.
 //!
-//! The kernel does not report writes by a name in an unwatched directory that a file got later (a
-//! hard link). So a look holds for a bounded time nevertheless ([`FileOptions::recheck`]).
+//! The kernel does not report writes through a name in an unwatched directory that a file got later
+//! (a hard link). A check therefore holds for a bounded time only ([`FileOptions::recheck`]).
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -27,18 +27,18 @@ use crate::listings::Listings;
 use crate::options::FileOptions;
 use crate::pool::Pool;
 
-/// An open root, and what is known of earlier answers of it.
+/// An open root, and what is known about its earlier responses.
 pub(crate) struct Known {
     pub root: Arc<Root>,
     pub watcher: Arc<Watcher>,
-    /// Why the kernel reports no changes though it was to: the files are looked at instead.
+    /// Why the kernel reports no changes although it should; the files are checked instead.
     pub unwatched: Option<io::Error>,
     pub pool: Pool,
     pub listings: Listings,
     /// The root lies on a file system of this machine.
     pub is_local: bool,
     verified: Verified,
-    /// Milliseconds after which a look does not hold any more though no change was reported.
+    /// Milliseconds after which a check no longer holds even if no change was reported.
     recheck: u64,
     hasher: RandomState,
     began: Instant,
@@ -48,7 +48,7 @@ impl Known {
     /// Opens a directory.
     ///
     /// # Errors
-    /// It is none, may not be entered, or an option is bad.
+    /// Fails if the path is not a directory or cannot be entered, or if an option is invalid.
     pub fn open(path: &Path, options: &FileOptions) -> Result<Known, OpenError> {
         let root = Root::open(path, options.files.clone())?;
         let is_local = watcher::reports_changes(root.as_fd());
@@ -76,8 +76,7 @@ impl Known {
         })
     }
 
-    /// Returns what operators are told of the watching and of the table. The counts begin anew with
-    /// each root.
+    /// Returns the metrics of the watcher and of the table. The counters restart with each root.
     pub fn figures(&self) -> Vec<Figure> {
         let watched = self.watcher.stats();
         let now =
@@ -108,10 +107,10 @@ impl Known {
         ]
     }
 
-    /// Finds and opens what answers a request, and reads it.
+    /// Finds, opens and reads the file for a request.
     ///
     /// # Errors
-    /// The kernel fails.
+    /// Fails if the kernel reports an error.
     pub async fn fetch(
         &self,
         path: &str,
@@ -125,8 +124,8 @@ impl Known {
         self.pool.run(move || finding.fetch(&reading)).await?
     }
 
-    /// Notes that the answer with these fields is current while the stamp holds, unless its tag is
-    /// weak.
+    /// Notes that the response with these fields is current while the stamp holds, unless its tag
+    /// is weak.
     pub fn note(&self, path: &str, accepted: Accepted, fields: &HeaderMap, stamp: Stamp) {
         let is_strong = |tag: &HeaderValue| !tag.as_bytes().starts_with(b"W/");
         let version =
@@ -137,18 +136,18 @@ impl Known {
         }
     }
 
-    /// Returns whether an answer is known to be current.
+    /// Returns whether a response is known to be current.
     pub fn is_current(&self, earlier: &Earlier<'_>) -> bool {
         let accepted = Accepted::of(earlier.request);
         let tag = self.tag(earlier.path, accepted, earlier.version, earlier.varies);
         self.verified.stamp(tag).is_some_and(|stamp| self.watcher.holds(stamp, self.now()))
     }
 
-    /// Looks at the file of an answer, and notes it when the answer is current.
+    /// Checks the file of a response, and notes the response if it is current.
     pub async fn look(&self, earlier: Earlier<'_>) -> bool {
         let accepted = Accepted::of(earlier.request);
         let finding = self.finding(earlier.path, accepted);
-        // What cannot be looked at is not current.
+        // A file that cannot be checked is not current.
         let seen = match finding.version_cached().unwrap_or_default() {
             Some(seen) => Some(seen),
             None => {
@@ -170,8 +169,8 @@ impl Known {
         Finding { root, watcher, path, accepted, is_local, now }
     }
 
-    /// Returns what an answer is noted by: all that it depends on, its version, and the period in
-    /// which it is noted.
+    /// Returns the key under which a response is noted: all that it depends on, its version, and
+    /// the current recheck period.
     fn tag(&self, path: &str, accepted: Accepted, version: &[u8], varies: bool) -> Tag {
         let hash = self.hasher.hash_one((path, accepted, version, varies));
         in_period(hash, self.now(), self.recheck)
@@ -182,18 +181,18 @@ impl Known {
     }
 }
 
-/// Returns the tag by which an answer with this hash is noted at `now`. In the next period of
-/// `recheck` milliseconds it is another one, so that the file is looked at again. The periods of
-/// different answers begin at different times.
+/// Returns the key under which a response with this hash is noted at `now`. The key changes with
+/// each period of `recheck` milliseconds, so that the file is checked again. The periods of
+/// different responses begin at different times.
 fn in_period(hash: u64, now: u64, recheck: u64) -> Tag {
     let recheck = recheck.max(1);
     let period = now.saturating_add(hash % recheck) / recheck;
-    // An odd factor, so that no two periods of an answer share a tag.
+    // The factor is odd, so no two periods of a response share a key.
     hash ^ period.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Returns whether what was found is the earlier answer. That it varied once (a sibling is gone)
-/// makes it no other one.
+/// Returns whether the file that was found is the earlier response. A response that varied once (a
+/// sibling file is gone) is still the same.
 fn is_same(seen: &Stamped<Representation>, earlier: &Earlier<'_>) -> bool {
     let Outcome::File(sent) = &seen.found.outcome else { return false };
     (earlier.varies || !sent.varies) && compress::identity(sent).as_bytes() == earlier.version

@@ -1,4 +1,4 @@
-//! The caches of a configuration: opening, creating, growing, describing and counting them.
+//! The caches of a configuration: opens, creates, grows, describes and counts them.
 
 #[cfg(test)]
 mod advised;

@@ -1,4 +1,4 @@
-//! The commands of `larder`, a file for each.
+//! The commands of `larder`, one file each.
 
 pub mod admin_client;
 pub mod check_config;

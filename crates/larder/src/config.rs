@@ -1,4 +1,4 @@
-//! The configuration: the declarations of settings, their reading, and their translation for the
+//! The configuration: the declarations of settings, their parsing, and their translation for the
 //! crates below.
 
 pub mod cgroup;

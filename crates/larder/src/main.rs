@@ -1,4 +1,4 @@
-//! The command line of Larder: configuration, wiring, run.
+//! The program `larder`: command line, configuration, wiring, run.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use cli::outcome::{Failure, report};
 use commands::command_line::Invocation;
 
-/// Gives back to the system what a crowd of clients has left, seconds after they went
+/// Returns memory that many clients have left behind to the system within seconds
 /// (docs/decisions/0013-allocator.md).
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,5 +1,5 @@
-//! The process: its limits and user, its messages, signals and sockets, and its replacement by
-//! another.
+//! The process: its limits and user, its log, signals and sockets, and its replacement by a new
+//! process.
 
 pub mod fleet;
 pub mod limits;

@@ -1,9 +1,9 @@
-//! The scripts of `tests/http` in virtual time: the proxies run here, with the options that the
-//! program makes of the same configuration, on a simulated network and simulated disks. What waits
-//! for something to become stale waits for nothing.
+//! Runs the scripts of `tests/http` in virtual time. The proxies run in this process, with the
+//! options that the program derives from the same configuration, on a simulated network and
+//! simulated disks. Waiting until something becomes stale takes no real time.
 //!
-//! All but those that wait for long are also played to the real program, which alone knows the
-//! command line, real sockets and the binary.
+//! All scripts except those with long waits also run against the real program, which alone covers
+//! the command line, real sockets and the binary.
 
 #[path = "../tests/http/explanation.rs"]
 mod explanation;
@@ -42,10 +42,10 @@ use play::{Proxies, play_all};
 use script::Test;
 use world::World;
 
-/// Tests that are played at the same time, as with the real program.
+/// Number of tests that run concurrently, as with the real program.
 const PLAYERS: usize = 24;
 
-/// Where the origin is.
+/// The port of the origin.
 const ORIGIN: u16 = 80;
 
 fn directory() -> PathBuf {
@@ -65,7 +65,8 @@ fn tests() -> Vec<Test> {
     paths.iter().flat_map(parse).collect()
 }
 
-/// A proxy as the program would be with this configuration, and where it serves and explains.
+/// Starts a proxy with this configuration as the program would. Returns its address and that of its
+/// admin interface.
 async fn larder(
     world: &simulation::World,
     host: &Host,
@@ -91,7 +92,7 @@ async fn larder(
     (proxy.start(world).unwrap(), address, admin)
 }
 
-/// Plays all tests; what failed, and how much time has passed.
+/// Runs all tests. Returns the failures, and the elapsed virtual time.
 async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, Duration) {
     let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
     let host = simulated.network.host_at("localhost", localhost);

@@ -1,14 +1,14 @@
-//! What charts are drawn on.
+//! The drawing surface of charts.
 
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
 use plotters::prelude::SVGBackend;
 
-/// Where it is drawn.
+/// A drawing area.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Whether it could be.
+/// The result of drawing.
 pub type DrawResult = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// A place on the drawing.
+/// A position on the drawing, in pixels.
 pub type Position = (i32, i32);

@@ -1,8 +1,8 @@
-//! Draws plots as SVG: the paper's points hollow and dashed, ours filled and joined, one colour for
-//! one system.
+//! Draws plots as SVG: the paper's points hollow and dashed, ours filled and joined, one colour per
+//! system.
 //!
-//! Text stays text, in whatever sans-serif there is where it is shown, so that no font is needed
-//! here. The drawing is twice as large as it is meant to be on a screen.
+//! Text stays text, in any sans-serif font of the viewer, so no font is needed here. The drawing is
+//! twice its intended size on screen.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ use super::ticks::{Ruler, RulerOf};
 
 const WIDTH: u32 = 1_440;
 const HEIGHT: u32 = 840;
-/// Around everything.
+/// Margin around the drawing.
 const MARGIN: i32 = 24;
 
 /// A plot that cannot be drawn.
@@ -37,7 +37,7 @@ impl fmt::Display for NotDrawn {
 
 impl std::error::Error for NotDrawn {}
 
-/// Draws it, for light ground.
+/// Draws a plot for a light background.
 pub fn draw(plot: &Plot) -> Result<String, NotDrawn> {
     let mut svg = String::new();
     let failed = |error: &dyn fmt::Display| NotDrawn(format!("{}: {error}", plot.id));
@@ -66,12 +66,12 @@ fn draw_into(plot: &Plot, root: &Area<'_>) -> DrawResult {
     frame.draw_axes(plot, root)
 }
 
-/// The axes of a plot and the room that they have.
+/// The axes of a plot and their space.
 struct Frame {
     x: Ruler,
     y: Ruler,
     top: i32,
-    /// What stands below the groups of bars, in lines.
+    /// The labels below the groups of bars, in lines.
     groups: Vec<Vec<String>>,
 }
 
@@ -145,7 +145,7 @@ impl Frame {
             let slack = 1e-9 * (bounds[1] - bounds[0]);
             (bounds[0] - slack..=bounds[1] + slack).contains(&position)
         };
-        // Ours above the paper's.
+        // Ours are drawn above the paper's.
         for source in [Source::Paper, Source::Ours] {
             for series in plot.series.iter().filter(|series| series.source == source) {
                 let mut points: Vec<(f64, f64)> = series
@@ -158,7 +158,7 @@ impl Frame {
                 let places: Vec<Position> = points.iter().map(|(x, y)| place(*x, *y)).collect();
                 let series_style = SeriesStyle::of(plot, series);
                 marks::line(root, &places, series_style)?;
-                // Very many points are a line of their own.
+                // Marks would only clutter a series with many points.
                 for at in places.iter().filter(|_| places.len() <= 60) {
                     marks::mark(root, *at, series_style)?;
                 }
@@ -186,7 +186,7 @@ impl Frame {
             for (group, height) in &series.points {
                 let Some(top) = self.y.position(*height) else { continue };
                 let from = group - share / 2.0 + slot as f64 * each;
-                // A little apart.
+                // Leaves a small gap between bars.
                 let [left, right] = [from + 0.04 * each, from + 0.96 * each];
                 let corners = [place(left, top.clamp(low, high)), place(right, ground)];
                 marks::bar(root, corners, series_style)?;
@@ -196,9 +196,8 @@ impl Frame {
     }
 }
 
-/// What stands below each group, in lines, where a group is `each` wide. Of bins whose numbers have
-/// no room side by side only every second has one, every third, and so on: who sees 4, 6 and 8
-/// knows the others.
+/// Returns the label below each group, in lines, where a group is `each` wide. If the labels of
+/// bins do not fit side by side, only every second bin has one, or every third, and so on.
 fn group_names(names: &[String], each: i32, bins: bool) -> Vec<Vec<String>> {
     const APART: i32 = 10;
     let words = names.iter().flat_map(|name| name.split(' ')).map(|word| width(word, LETTER));
@@ -211,8 +210,8 @@ fn group_names(names: &[String], each: i32, bins: bool) -> Vec<Vec<String>> {
     names.iter().enumerate().map(lines).collect()
 }
 
-/// The series as they stand beside each other in a group: the paper's and ours of one system next
-/// to each other.
+/// Returns the series in the order of their bars within a group: the paper's and ours of one system
+/// are adjacent.
 fn beside(plot: &Plot) -> Vec<&Series> {
     let mut order: Vec<&Series> = plot.series.iter().collect();
     let first = |series: &Series| plot.series.iter().position(|known| known.label == series.label);
@@ -234,8 +233,8 @@ mod tests {
             .ours("one", [(1.0, 2.0), (10.0, 4.0), (0.0, 3.0)])
             .paper("one", [(1.0, 2.0), (100.0, 4.0)]);
         let svg = draw(&lines).unwrap();
-        // Two points of each, none at a logarithm of zero; in the legend the system and the two
-        // kinds; a hollow one is two circles.
+        // Two points of each series, none at a logarithm of zero; in the legend the system and the
+        // two sources. A hollow circle consists of two.
         assert_eq!(count(&svg, "<circle"), 2 * 2 + 2 + 1 + 2 + 1, "{svg}");
         for word in ["L &lt; M", "across", "up", "one", "paper", "ours", "100"] {
             assert!(svg.contains(word), "{word}");

@@ -1,4 +1,4 @@
-//! What the colours of a plot mean, and what hollow and full means.
+//! The legend: the meaning of the colours of a plot, and of hollow and filled marks.
 
 use super::canvas::{Area, DrawResult, Position};
 use super::marks;
@@ -9,10 +9,10 @@ use super::text_width::{LETTER, LINE, text, width};
 
 /// The width of a sample.
 const SAMPLE: i32 = 56;
-/// Between two entries.
+/// The space between two entries.
 const APART: i32 = 34;
 
-/// Entries in rows.
+/// The entries of a legend, in rows.
 pub struct Legend {
     entries: Vec<(Position, Entry)>,
     rows: i32,
@@ -21,14 +21,14 @@ pub struct Legend {
 
 struct Entry {
     text: String,
-    /// Its samples; of a system that both have, ours alone.
+    /// The style of the sample; ours if both sources have the system.
     series_style: SeriesStyle,
-    /// Whether it explains the way of drawing instead of a system.
+    /// True if the entry explains a source instead of a system.
     key: bool,
 }
 
 impl Legend {
-    /// For all series of `plot`, in rows of at most `room`.
+    /// Creates the legend for all series of `plot`, in rows of at most `room`.
     pub fn of(plot: &Plot, room: i32) -> Legend {
         let mut entries: Vec<Entry> = Vec::new();
         for series in &plot.series {
@@ -41,7 +41,7 @@ impl Legend {
                 }
             }
         }
-        // Where all is ours there is nothing to tell apart.
+        // If all series are ours, there are no sources to distinguish.
         let papers = plot.series.iter().any(|series| series.source == Source::Paper);
         for (source, text) in [(Source::Paper, "paper"), (Source::Ours, "ours")] {
             if papers {
@@ -64,12 +64,12 @@ impl Legend {
         Legend { entries, rows, bars: !matches!(plot.kind, Kind::Lines) }
     }
 
-    /// What it takes.
+    /// Returns the height of the legend.
     pub fn height(&self) -> i32 {
         self.rows * LINE
     }
 
-    /// Draws it from `corner` to the right and down.
+    /// Draws the legend with its top left corner at `corner`.
     pub fn draw(&self, root: &Area<'_>, corner: Position) -> DrawResult {
         for ((x, y), entry) in &self.entries {
             let (x, y) = (corner.0 + x, corner.1 + y);

@@ -1,7 +1,6 @@
-//! Plots: what they show as data, and their drawing as SVG that needs no font, no script and no
-//! network.
+//! Plots: their data, and their drawing as SVG that needs no font, no script and no network.
 //!
-//! The lab's report and the load generator's share it.
+//! The reports of the lab and of the load generator share this crate.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

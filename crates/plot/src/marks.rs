@@ -1,4 +1,4 @@
-//! Points, lines and bars: what is the paper's is hollow and dashed, what is ours is full.
+//! Points, lines and bars: the paper's are hollow and dashed, ours are filled.
 
 use plotters::element::{Circle, PathElement, Polygon, Rectangle};
 use plotters::series::DashedLineSeries;
@@ -16,16 +16,16 @@ const STROKE: u32 = 4;
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesStyle {
-    /// One for a system.
+    /// The colour of the system.
     pub colour: RGBColor,
-    /// One for a system.
+    /// The mark of the system.
     pub mark: Mark,
-    /// Whose numbers they are.
+    /// The origin of the numbers.
     pub source: Source,
 }
 
 impl SeriesStyle {
-    /// The pen of a series of `plot`: by the first series of the same label.
+    /// Returns the style of a series of `plot`, determined by the first series with the same label.
     pub fn of(plot: &Plot, series: &Series) -> SeriesStyle {
         let mut labels: Vec<&str> = Vec::new();
         for known in &plot.series {
@@ -39,7 +39,7 @@ impl SeriesStyle {
     }
 }
 
-/// Joins places.
+/// Draws a line through `places`.
 pub fn line(root: &Area<'_>, places: &[Position], series_style: SeriesStyle) -> DrawResult {
     let style = series_style.colour.stroke_width(STROKE);
     match series_style.source {
@@ -52,13 +52,13 @@ pub fn line(root: &Area<'_>, places: &[Position], series_style: SeriesStyle) -> 
     }
 }
 
-/// A point.
+/// Draws a point.
 pub fn mark(root: &Area<'_>, at: Position, series_style: SeriesStyle) -> DrawResult {
     let full = series_style.colour.filled();
     match series_style.source {
         Source::Ours => shape(root, at, SIZE, series_style.mark, full),
         Source::Paper => {
-            // A ring: plotters has no outlines of polygons that are wider than a pixel.
+            // A ring: plotters has no polygon outlines wider than a pixel.
             shape(root, at, SIZE + 2, series_style.mark, full)?;
             shape(root, at, SIZE - 3, series_style.mark, GROUND.filled())
         }
@@ -90,7 +90,7 @@ fn shape(
     }
 }
 
-/// A bar between two corners.
+/// Draws a bar between two corners.
 pub fn bar(root: &Area<'_>, corners: [Position; 2], series_style: SeriesStyle) -> DrawResult {
     match series_style.source {
         Source::Ours => root.draw(&Rectangle::new(corners, series_style.colour.filled())),

@@ -1,6 +1,7 @@
-//! Numbers for people: as many digits as are of use, with their unit.
+//! Formats numbers for display: as many digits as are useful, with their unit.
 
-/// A number with three or four digits that count, thousands apart from 10,000 on.
+/// Formats a number with three or four significant digits, and with thousands separators from
+/// 10,000 on.
 pub fn digits(number: f64) -> String {
     let size = number.abs();
     let whole = number.fract() == 0.0;
@@ -15,7 +16,7 @@ pub fn digits(number: f64) -> String {
     if size < 10_000.0 || !size.is_finite() {
         return text;
     }
-    // Whole by now: `decimals` is 0.
+    // The text is a whole number here: `decimals` is 0.
     let (sign, whole) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
     let mut apart = String::new();
     for (index, digit) in whole.chars().enumerate() {
@@ -27,16 +28,16 @@ pub fn digits(number: f64) -> String {
     format!("{sign}{apart}")
 }
 
-/// A number and its unit.
+/// Formats a number with its unit.
 pub fn with_unit(number: f64, unit: &str) -> String {
     attached(digits(number), unit)
 }
 
-/// A number as text and its unit.
+/// Appends a unit to a formatted number.
 pub fn attached(number: String, unit: &str) -> String {
     match unit {
         "" => number,
-        // A space that does not break.
+        // A non-breaking space.
         _ => format!("{number}\u{a0}{unit}"),
     }
 }

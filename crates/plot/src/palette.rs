@@ -1,22 +1,23 @@
-//! Colours and marks of plots: told apart by people who see colours differently, and on light and
-//! dark ground.
+//! Colours and marks of plots, distinguishable with colour vision deficiencies and on light and
+//! dark backgrounds.
 //!
-//! Plots are drawn for light ground with fixed colours. `DARK` gives for each of them the one on
-//! dark ground; style sheets exchange them by their attributes, so that the drawing stays the same.
+//! Plots are drawn in fixed colours for a light background. `DARK` maps these to the colours for a
+//! dark background. Style sheets replace them by matching their attributes, so the drawing stays
+//! the same.
 
 use plotters::style::RGBColor;
 
-/// The ground.
+/// The background.
 pub const GROUND: RGBColor = RGBColor(0xff, 0xff, 0xff);
 /// Text.
 pub const INK: RGBColor = RGBColor(0x26, 0x2b, 0x33);
 /// Axes and their numbers.
 pub const AXIS: RGBColor = RGBColor(0x5f, 0x68, 0x74);
-/// Lines behind the points.
+/// Grid lines behind the points.
 pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 
-/// Of the series, in turn: after Okabe and Ito, without their yellow and black, which vanish on
-/// white and on black.
+/// Colours of the series, in turn: after Okabe and Ito, without their yellow and black, which are
+/// invisible on white and on black.
 pub const SERIES: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -28,7 +29,7 @@ pub const SERIES: [RGBColor; 8] = [
     RGBColor(0x8a, 0x7a, 0x66),
 ];
 
-/// On light and on dark ground; colours that are not here stay.
+/// Colours for light and dark backgrounds; colours that are not listed stay the same.
 const DARK: [(RGBColor, &str); 8] = [
     (GROUND, "#14171c"),
     (INK, "#e6e9ee"),
@@ -40,10 +41,10 @@ const DARK: [(RGBColor, &str); 8] = [
     (SERIES[6], "#a893e6"),
 ];
 
-/// Rules that turn a plot within `scope` to dark ground.
+/// Returns CSS rules that switch a plot within `scope` to a dark background.
 pub fn dark_rules(scope: &str) -> String {
     let rule = |(RGBColor(red, green, blue), dark): &(RGBColor, &str)| {
-        // As the drawing spells colours.
+        // Colours must be spelled as in the drawing.
         let light = format!("#{red:02X}{green:02X}{blue:02X}");
         format!(
             "{scope} [fill=\"{light}\"]{{fill:{dark}}}{scope} [stroke=\"{light}\"]{{stroke:{dark}}}"
@@ -52,24 +53,24 @@ pub fn dark_rules(scope: &str) -> String {
     DARK.iter().map(rule).collect()
 }
 
-/// What marks the points of a series.
+/// The marker of the points of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A disc.
     Circle,
-    /// A square on its side.
+    /// A square with horizontal and vertical sides.
     Square,
-    /// A triangle on its side.
+    /// A triangle that stands on a side.
     Triangle,
-    /// A square on its corner.
+    /// A square that stands on a corner.
     Diamond,
 }
 
-/// Colour and mark of the series number `index`: both change with each, so that neither has to be
-/// told apart alone.
+/// Returns colour and mark of the series with number `index`. Both change from one series to the
+/// next, so that neither has to be distinguished alone.
 pub fn look(index: usize) -> (RGBColor, Mark) {
     const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond];
-    // A ninth has the first colour and another mark than the first.
+    // The ninth series has the first colour, and a different mark than the first.
     let mark = MARKS[(index + index / SERIES.len()) % MARKS.len()];
     (SERIES[index % SERIES.len()], mark)
 }

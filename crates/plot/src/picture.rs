@@ -1,8 +1,8 @@
-//! Drawings as files of their own: SVG that turns dark where the reader likes it dark.
+//! Drawings as standalone SVG files that turn dark if the reader prefers a dark colour scheme.
 
 use super::palette::dark_rules;
 
-/// A drawing with the rules for dark ground inside.
+/// Returns a drawing with the rules for a dark background embedded.
 pub fn standalone(svg: &str) -> String {
     let rules = dark_rules("svg");
     let style = format!("<style>@media (prefers-color-scheme: dark){{{rules}}}</style>");

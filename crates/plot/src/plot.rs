@@ -1,20 +1,20 @@
-//! Plots as data: axes as in the paper, and the paper's points beside ours. Drawing them is
-//! [`super::chart`]'s.
+//! Plots as data: axes as in the paper, and the paper's points beside ours. [`super::chart`] draws
+//! them.
 
 use serde::{Deserialize, Serialize};
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AxisScale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By powers of ten. Points at 0 or below are left out.
+    /// Logarithmic with base 10. Points at 0 or below are left out.
     Log,
 }
 
 impl AxisScale {
-    /// Whether equal distances are equal differences.
+    /// Returns whether the scale is linear.
     pub fn is_linear(self) -> bool {
         self == AxisScale::Linear
     }
@@ -23,26 +23,26 @@ impl AxisScale {
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// The label, with its unit.
     pub label: String,
-    /// How it is divided.
+    /// The scale.
     pub scale: AxisScale,
-    /// From where to where; by the points when none.
+    /// The lowest and the highest value; `None` derives them from the points.
     pub range: Option<[f64; 2]>,
 }
 
 impl Axis {
-    /// Evenly divided, wide enough for all points.
+    /// Creates a linear axis, wide enough for all points.
     pub fn linear(label: &str) -> Axis {
         Axis { label: label.to_owned(), scale: AxisScale::Linear, range: None }
     }
 
-    /// Divided by powers of ten, wide enough for all points.
+    /// Creates a logarithmic axis, wide enough for all points.
     pub fn log(label: &str) -> Axis {
         Axis { label: label.to_owned(), scale: AxisScale::Log, range: None }
     }
 
-    /// From `low` to `high`.
+    /// Sets the range from `low` to `high`.
     #[must_use]
     pub fn range(mut self, low: f64, high: f64) -> Axis {
         self.range = Some([low, high]);
@@ -50,65 +50,65 @@ impl Axis {
     }
 }
 
-/// What a plot looks like.
+/// The kind of a plot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Points, joined in the order of x.
     Lines,
-    /// Groups of bars: x counts these groups from 0.
+    /// Groups of bars with these names: x is the index of the group, from 0.
     Bars(Vec<String>),
-    /// As bars, side by side without gaps between the groups: x counts the bins, which are named.
+    /// Adjacent bars without gaps: x is the index of the bin. The bins have these names.
     Histogram(Vec<String>),
 }
 
-/// Whose numbers they are.
+/// The origin of a series' numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The paper's.
+    /// The paper.
     Paper,
-    /// Ours.
+    /// Our measurement.
     Ours,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// The system. The paper's series and ours of one label have one colour.
+    /// The system. The paper's series and ours with the same label share a colour.
     pub label: String,
-    /// Whose.
+    /// The origin of the numbers.
     pub source: Source,
-    /// x and y. Points that are not finite are left out.
+    /// Pairs of x and y. Points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A chart.
+/// A plot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plot {
-    /// Its name in file names and CSV: short, lower case, hyphens.
+    /// The name in file names and CSV: short, lower case, hyphens.
     pub id: String,
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// What it looks like.
+    /// The kind of the plot.
     pub kind: Kind,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// In the order of the legend.
+    /// The series, in the order of the legend.
     pub series: Vec<Series>,
-    /// What must be said below, such as that the trace was sampled. May be empty.
+    /// A note below the plot, such as that the trace was sampled. May be empty.
     pub note: String,
 }
 
 impl Plot {
-    /// Lines with points.
+    /// Creates a plot of lines with points.
     pub fn lines(id: &str, title: &str, x: Axis, y: Axis) -> Plot {
         Plot::new(id, title, Kind::Lines, x, y)
     }
 
-    /// Bars in groups, named by what stands below them.
+    /// Creates a plot of bars in groups; `groups` are the labels below them.
     pub fn bars<S: Into<String>>(
         id: &str,
         title: &str,
@@ -119,7 +119,7 @@ impl Plot {
         Plot::new(id, title, Kind::Bars(groups), Axis::linear(""), y)
     }
 
-    /// Shares or counts by bins, named by their bounds.
+    /// Creates a histogram of shares or counts; `bins` are the labels of the bins.
     pub fn histogram<S: Into<String>>(
         id: &str,
         title: &str,
@@ -136,31 +136,33 @@ impl Plot {
         Plot { id, title, kind, x, y, series: Vec::new(), note: String::new() }
     }
 
-    /// Adds what the paper has, as points.
+    /// Adds a series of the paper, as points.
     #[must_use]
     pub fn paper(self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Plot {
         self.series(label, Source::Paper, points)
     }
 
-    /// Adds what we have, as points.
+    /// Adds a series of ours, as points.
     #[must_use]
     pub fn ours(self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Plot {
         self.series(label, Source::Ours, points)
     }
 
-    /// Adds what the paper has, a number for each group or bin in turn; NaN where it has none.
+    /// Adds a series of the paper, with one number for each group or bin in turn; NaN where there
+    /// is none.
     #[must_use]
     pub fn paper_bars(self, label: &str, heights: impl IntoIterator<Item = f64>) -> Plot {
         self.series(label, Source::Paper, numbered(heights))
     }
 
-    /// Adds what we have, a number for each group or bin in turn; NaN where we have none.
+    /// Adds a series of ours, with one number for each group or bin in turn; NaN where there is
+    /// none.
     #[must_use]
     pub fn ours_bars(self, label: &str, heights: impl IntoIterator<Item = f64>) -> Plot {
         self.series(label, Source::Ours, numbered(heights))
     }
 
-    /// Says something below.
+    /// Sets the note below the plot.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Plot {
         self.note = text.into();
@@ -173,14 +175,14 @@ impl Plot {
         source: Source,
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Plot {
-        // JSON has no word for what is not finite.
+        // JSON cannot represent numbers that are not finite.
         let finite = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
         let points = points.into_iter().filter(finite).collect();
         self.series.push(Series { label: label.to_owned(), source, points });
         self
     }
 
-    /// The name of x where it counts groups or bins.
+    /// Returns the name of the group or bin with index `x`.
     pub fn group(&self, x: f64) -> Option<&str> {
         match &self.kind {
             Kind::Lines => None,

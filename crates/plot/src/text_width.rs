@@ -1,4 +1,4 @@
-//! Text on a drawing, whose width is guessed: there is no font.
+//! Text on a drawing. Widths are estimated, because no font is available.
 
 use plotters::element::Text;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,27 +6,27 @@ use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
 use super::canvas::{Area, DrawResult, Position};
 
-/// The size of headings.
+/// Font size of headings.
 pub const TITLE: f64 = 40.0;
-/// The size of everything else.
+/// Font size of all other text.
 pub const LETTER: f64 = 32.0;
-/// From one line to the next.
+/// Line height.
 pub const LINE: i32 = 38;
 
-/// How wide a letter is by its size: rather too much than too little.
+/// Estimated width of a letter relative to the font size; rather too large than too small.
 const WIDE: f64 = 0.47;
 
-/// Letters of a size and colour, hanging from their place.
+/// Returns a text style of this size and colour, with its anchor at the top left.
 pub fn style(size: f64, colour: &RGBColor) -> TextStyle<'static> {
     TextStyle { color: colour.to_backend_color(), ..("sans-serif", size).into_font().into() }
 }
 
-/// Writes to the right of `at`, below it.
+/// Writes text to the right of and below `at`.
 pub fn text(root: &Area<'_>, text: &str, at: Position, size: f64, colour: &RGBColor) -> DrawResult {
     root.draw(&Text::new(text.to_owned(), at, style(size, colour)))
 }
 
-/// Writes below `at`, as far to its left as to its right.
+/// Writes text below `at`, centred horizontally.
 pub fn centred(
     root: &Area<'_>,
     text: &str,
@@ -38,12 +38,12 @@ pub fn centred(
     root.draw(&Text::new(text.to_owned(), at, style))
 }
 
-/// How wide a text will be.
+/// Returns the estimated width of a text.
 pub fn width(text: &str, size: f64) -> i32 {
     (text.chars().count() as f64 * size * WIDE).ceil() as i32
 }
 
-/// A text in lines that are not wider than `room`: broken at spaces and behind hyphens, and never
+/// Breaks a text into lines that are not wider than `room`, at spaces and after hyphens, never
 /// within a word.
 pub fn wrapped(text: &str, room: i32, size: f64) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Axes: from where to where, and which numbers stand along them.
+//! Axes: their bounds, and the numbers along them.
 
 use std::ops::Range;
 
@@ -11,26 +11,26 @@ use super::plot::{Axis, AxisScale};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ruler {
     scale: AxisScale,
-    /// Positions.
+    /// The bounds, as positions.
     low: f64,
     high: f64,
-    /// Positions of the numbers along it.
+    /// Positions of the numbers along the axis.
     pub ticks: Vec<f64>,
 }
 
-/// What a ruler is for.
+/// The use of a ruler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulerOf {
-    /// The places of points across.
+    /// Horizontal positions of points.
     Across,
-    /// The heights of points.
+    /// Heights of points.
     Points,
-    /// The heights of bars, which begin at 0, or else below the lowest, so that none vanishes.
+    /// Heights of bars, which begin at 0, or otherwise below the lowest so that no bar vanishes.
     Bars,
 }
 
 impl Ruler {
-    /// Wide enough for `values`.
+    /// Creates a ruler wide enough for `values`.
     pub fn new(axis: &Axis, values: impl Iterator<Item = f64>, of: RulerOf) -> Ruler {
         let logarithmic = axis.scale == AxisScale::Log;
         let seen = values.filter(|value| !logarithmic || *value > 0.0);
@@ -45,12 +45,12 @@ impl Ruler {
         }
     }
 
-    /// The first and the last position.
+    /// Returns the first and the last position.
     pub fn bounds(&self) -> [f64; 2] {
         [self.low, self.high]
     }
 
-    /// Where a value lies, if it has a place.
+    /// Returns the position of a value, if it has one.
     pub fn position(&self, value: f64) -> Option<f64> {
         match self.scale {
             AxisScale::Linear => Some(value),
@@ -58,7 +58,7 @@ impl Ruler {
         }
     }
 
-    /// What is written at a position.
+    /// Returns the label of a position.
     pub fn label(&self, position: f64) -> String {
         match self.scale {
             AxisScale::Linear => plain(position),
@@ -92,9 +92,9 @@ impl ValueFormatter<f64> for Ruler {
     }
 }
 
-/// A number without superfluous zeros; millions and billions by their letters.
+/// Formats a number without superfluous zeros; millions and billions have the suffixes M and G.
 fn plain(number: f64) -> String {
-    // Rounded to what the steps of an axis can have: 0.30000000000000004 is 0.3.
+    // Rounds to the precision of an axis: 0.30000000000000004 becomes 0.3.
     let number: f64 = format!("{number:.6e}").parse().unwrap_or(number);
     for (unit, letter) in [(1e9, "G"), (1e6, "M")] {
         if number.abs() >= unit {
@@ -129,10 +129,11 @@ fn linear(range: Option<[f64; 2]>, low: f64, high: f64, zero: bool) -> Ruler {
 fn log(range: Option<[f64; 2]>, low: f64, high: f64, of: RulerOf) -> Ruler {
     let range = range.filter(|[low, high]| *low > 0.0 && high > low);
     let [low, high] = range.unwrap_or([low, high]).map(f64::log10);
-    // The height of a bar must be more than nothing.
+    // A bar must have some height.
     let low = if of == RulerOf::Bars && range.is_none() { low - 0.15 } else { low };
     let (first, last) = (low.floor() as i32, high.ceil() as i32);
-    // 1, 2, 5 where there are few powers of ten, else powers only, and of many not all.
+    // Ticks at 1, 2 and 5 if there are few powers of ten, else at powers only, and of many powers
+    // not at all.
     let few = last - first <= 3;
     let within: &[f64] = if few { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let every = ((last - first) / 8 + 1) as usize;
@@ -146,7 +147,7 @@ fn log(range: Option<[f64; 2]>, low: f64, high: f64, of: RulerOf) -> Ruler {
         None => {
             let below = all.iter().copied().rfind(|tick| *tick <= low + 1e-9).unwrap_or(low);
             let above = all.iter().copied().find(|tick| *tick >= high - 1e-9).unwrap_or(high);
-            // A single value has room on both sides.
+            // A single value gets space on both sides.
             if above > below { (below, above) } else { (below - 0.5, above + 0.5) }
         }
     };

@@ -1,4 +1,4 @@
-//! A GET or HEAD that may be answered from the cache: look up, serve, validate, join, fetch.
+//! GET and HEAD requests that the cache may serve: look up, serve, validate, join a fill, fetch.
 
 pub(crate) mod cache_request;
 pub(crate) mod cached;

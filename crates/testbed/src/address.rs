@@ -1,24 +1,23 @@
-//! Addresses on loopback for programs that are started, stopped and started again.
+//! Loopback addresses for programs that are started, stopped and started again.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The first port that is given, and how many there are: below those that the kernel gives to
-/// connections.
+/// The first port to give out, and the number of ports: below the kernel's ephemeral ports.
 const FIRST: u32 = 10_000;
 const PORTS: u32 = 22_000;
 
-/// Returns an address on loopback that was free a moment ago and has not been returned before. Its
-/// IP address belongs to this process (`own_ip`), so that no connection, whose own end is at
-/// 127.0.0.1, and no other program takes the port before the program under test listens there or
-/// while it is stopped and started again.
+/// Returns a loopback address that was free a moment ago and has not been returned before. Its IP
+/// address belongs to this process (`own_ip`). No outgoing connection, whose local address is
+/// 127.0.0.1, and no other program can thus take the port before the program under test listens on
+/// it, or while that program is restarted.
 pub fn free() -> SocketAddr {
     let ip = own_ip(std::process::id());
     free_at(if TcpListener::bind((ip, 0)).is_ok() { ip } else { Ipv4Addr::LOCALHOST.into() })
 }
 
-/// Returns the same as [`free`], at the address of `localhost`, for programs that are found by that
-/// name.
+/// Returns an address like [`free`], at the address of `localhost`, for programs that are reached
+/// by that name.
 pub fn free_at_localhost() -> SocketAddr {
     free_at(Ipv4Addr::LOCALHOST.into())
 }
@@ -26,7 +25,7 @@ pub fn free_at_localhost() -> SocketAddr {
 fn free_at(ip: IpAddr) -> SocketAddr {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {
-        // At one address, tests of several programs begin at different ports.
+        // Different processes that share one address begin at different ports.
         let begin = std::process::id().wrapping_mul(64);
         let port = FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORTS;
         let address = SocketAddr::from((ip, port as u16));
@@ -36,7 +35,8 @@ fn free_at(ip: IpAddr) -> SocketAddr {
     }
 }
 
-/// Returns the address in 127.64.0.0/10 that belongs to a process: its number has at most 22 bits.
+/// Returns the address in 127.64.0.0/10 that belongs to a process; process numbers have at most 22
+/// bits.
 fn own_ip(process: u32) -> IpAddr {
     let [_, high, middle, low] = process.to_be_bytes();
     Ipv4Addr::new(127, 64 + high % 64, middle, low).into()

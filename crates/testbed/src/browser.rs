@@ -1,6 +1,6 @@
-//! What browsers send.
+//! Request fields as browsers send them.
 
-/// The fields of a browser's request for a page, as another proxy passes it on.
+/// The fields of a browser's page request, as another proxy forwards them.
 pub const FIELDS: [(&str, &str); 15] = [
     ("sec-ch-ua", "\"Chromium\";v=\"140\", \"Not=A?Brand\";v=\"24\", \"Google Chrome\";v=\"140\""),
     ("sec-ch-ua-mobile", "?0"),

@@ -1,5 +1,5 @@
-//! A file system on a fresh loop device, for systems that keep their cache in files, and for files
-//! that web servers serve.
+//! A file system on a fresh loop device, for systems that keep their cache in files, and for the
+//! files of web servers.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,31 +10,31 @@ use tempfile::TempDir;
 
 use crate::loop_device::LoopDevice;
 
-/// A fresh ext4 on a device. Dropped, it is unmounted.
+/// A fresh ext4 on a device. Unmounted when dropped.
 pub struct FileSystem {
     device: PathBuf,
-    /// Whether its device is held to so many operations.
+    /// True if the operations per second of its device are limited.
     held: bool,
     directory: TempDir,
 }
 
-/// What it is for.
+/// The purpose of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Many small files that come and go.
+    /// Many small files that are created and deleted.
     Cache,
-    /// Files that are made once and then only read: no journal of changes.
+    /// Files that are written once and then only read: no journal.
     Tree,
 }
 
 impl FileSystem {
-    /// Makes and mounts it, with room for many small files. Where the device is held to so many
-    /// operations (`held`), no inodes are read ahead: the limit counts blocks before the kernel
-    /// joins those of a read into one operation, and would take that for 32.
+    /// Creates and mounts a file system with inodes for many small files. If the device's
+    /// operations are limited (`held`), inode read-ahead is off: the limit counts blocks before the
+    /// kernel merges those of a read into one operation, and would count 32 operations for one.
     ///
     /// # Errors
     ///
-    /// When either fails.
+    /// Fails if either step fails.
     pub fn new(device: &Path, purpose: Purpose, held: bool) -> Result<FileSystem, String> {
         let mut make = Command::new("mkfs.ext4");
         make.args(["-q", "-F", "-m", "0"]);
@@ -63,39 +63,39 @@ impl FileSystem {
         succeed(unmount)
     }
 
-    /// Makes the kernel forget its files, inodes and directory entries, and nothing of other file
-    /// systems.
+    /// Makes the kernel drop the cached files, inodes and directory entries of this file system
+    /// only.
     ///
     /// # Errors
     ///
-    /// When one of its files is open.
+    /// Fails if one of its files is open.
     pub fn forget(&self, device: &LoopDevice) -> Result<(), String> {
         self.unmount()?;
         device.forget()?;
         self.mount()
     }
 
-    /// Returns the directory that it is mounted on.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Writes everything back that waits in memory.
+    /// Writes back all dirty data.
     ///
     /// # Errors
     ///
-    /// When something cannot be written.
+    /// Fails if data cannot be written.
     pub fn settle(&self) -> Result<(), String> {
         let fail = |e: std::io::Error| format!("{}: {e}", self.path().display());
         let directory = fs::File::open(self.path()).map_err(fail)?;
         rustix::fs::syncfs(&directory).map_err(|e| fail(e.into()))
     }
 
-    /// Returns the number of bytes in the blocks that files take.
+    /// Returns the number of bytes in blocks used by files.
     ///
     /// # Errors
     ///
-    /// When the kernel does not tell.
+    /// Fails if the kernel does not report it.
     pub fn used(&self) -> Result<u64, String> {
         let counts = rustix::fs::statvfs(self.path())
             .map_err(|e| format!("{}: {e}", self.path().display()))?;
@@ -103,7 +103,7 @@ impl FileSystem {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion; fails if it exits with an error.
 fn succeed(mut command: Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     match output.status.success() {

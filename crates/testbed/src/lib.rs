@@ -1,9 +1,9 @@
-//! Support for benchmarks and end-to-end tests: block devices that the kernel counts and holds
-//! to so many operations a second, streams of pages such as those of the web, what browsers send, and
-//! free addresses.
+//! Support for benchmarks and end-to-end tests: block devices whose operations the kernel counts
+//! and limits, page request streams like those of the web, browser request fields, and free
+//! addresses.
 //!
-//! The benchmarks of the engine alone and those of whole products share it, so that their figures
-//! can be compared. It knows nothing of the engine.
+//! The benchmarks of the engine and those of whole products share it, so that their figures can be
+//! compared. It does not depend on the engine.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

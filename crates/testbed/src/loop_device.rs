@@ -1,8 +1,8 @@
-//! A loop device over a file of its own, past the page cache, whose operations the kernel counts.
+//! A loop device over its own file, without the page cache, whose operations the kernel counts.
 //!
-//! Nothing is left of either however the process ends: the file loses its name as soon as it is
-//! attached, and the kernel detaches the device when its last handle is closed. Needs root and
-//! `losetup`.
+//! Neither file nor device is left behind, however the process ends: the file is unlinked as soon
+//! as it is attached, and the kernel detaches the device when its last handle is closed. Needs root
+//! and `losetup`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,43 +10,44 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes of a sector in the kernel's counts.
+/// Bytes per sector in the kernel's counts.
 const SECTOR: u64 = 512;
 
-/// The allocation of the file's blocks.
+/// How the blocks of the file are allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocks {
-    /// They come as they are written.
+    /// Blocks are allocated when they are written.
     Sparse,
-    /// They are there and written: none is allocated while something is measured.
+    /// All blocks are allocated and written in advance, so that no allocation disturbs a
+    /// measurement.
     Written,
 }
 
-/// See the module.
+/// An attached loop device. Detached when dropped.
 pub struct LoopDevice {
     path: PathBuf,
-    /// The directory in which the kernel shows it.
+    /// The device's directory in `/sys/block`.
     directory: PathBuf,
-    /// Keeps it attached.
+    /// Keeps the device attached.
     _handle: File,
 }
 
-/// Operations that the kernel completed on a device since it was made: one request of a program may
-/// be several.
+/// Operations that the kernel completed on a device since it was created. One request of a program
+/// may be several operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// Reads completed.
+    /// Completed reads.
     pub reads: u64,
-    /// Bytes that they brought.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes completed.
+    /// Completed writes.
     pub writes: u64,
-    /// Bytes that they took.
+    /// Bytes written.
     pub written_bytes: u64,
 }
 
 impl Operations {
-    /// Reads the text of `stat` of a block device; `None` when it has no counts.
+    /// Parses the `stat` file of a block device; returns `None` if it has no counts.
     pub fn read(text: &str) -> Option<Operations> {
         let numbers: Option<Vec<u64>> = text.split_whitespace().map(|n| n.parse().ok()).collect();
         let [reads, _, read, _, writes, _, written, ..] = numbers?[..] else { return None };
@@ -66,12 +67,12 @@ impl Operations {
 }
 
 impl LoopDevice {
-    /// Attaches a device of `len` bytes. A file that is at `file` gives way.
+    /// Attaches a device of `len` bytes. An existing file at `file` is replaced.
     ///
     /// # Errors
     ///
-    /// Without the rights of root, where `file` is no regular file, or cannot be used without the
-    /// page cache.
+    /// Fails without root privileges, if `file` is not a regular file, or if it cannot be used
+    /// without the page cache.
     pub fn over(file: &Path, len: u64, blocks: Blocks) -> Result<LoopDevice, String> {
         if file.exists() && !file.is_file() {
             return Err(format!("{} is no regular file", file.display()));
@@ -93,11 +94,11 @@ impl LoopDevice {
         &self.path
     }
 
-    /// Returns the major and minor number in the form that control groups take, such as `7:0`.
+    /// Returns the major and minor number in the notation of control groups, such as `7:0`.
     ///
     /// # Errors
     ///
-    /// When the kernel does not tell.
+    /// Fails if the kernel does not report it.
     pub fn number(&self) -> Result<String, String> {
         self.attribute("dev").map(|number| number.trim().to_owned())
     }
@@ -106,26 +107,26 @@ impl LoopDevice {
     ///
     /// # Errors
     ///
-    /// When the kernel does not tell.
+    /// Fails if the kernel does not report them.
     pub fn operations(&self) -> Result<Operations, String> {
         let text = self.attribute("stat")?;
         Operations::read(&text).ok_or_else(|| format!("no counts in {text:?}"))
     }
 
-    /// Makes the kernel forget what it keeps in memory of it.
+    /// Makes the kernel drop its cached data of the device.
     ///
     /// # Errors
     ///
-    /// Without the rights of root, or `blockdev`.
+    /// Fails without root privileges or `blockdev`.
     pub fn forget(&self) -> Result<(), String> {
         run("blockdev", &["--flushbufs"], &self.path).map(drop)
     }
 
-    /// Gives it to a user, until it is dropped.
+    /// Gives ownership of the device to a user until it is dropped.
     ///
     /// # Errors
     ///
-    /// Without the rights of root.
+    /// Fails without root privileges.
     pub fn give_to(&self, user: u32) -> Result<(), String> {
         chown(&self.path, Some(user), None).map_err(|e| format!("{}: {e}", self.path.display()))
     }
@@ -138,7 +139,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // The next one of its name is root's again.
+        // The next device with this name must belong to root again.
         let _ = self.give_to(0);
     }
 }
@@ -158,7 +159,7 @@ fn attach(file: &Path) -> Result<LoopDevice, String> {
     let path: PathBuf =
         run("losetup", &["--find", "--show", "--direct-io=on"], file)?.trim().to_owned().into();
     let handle = File::open(&path);
-    // Held by the handle, it stays until that is closed.
+    // The device stays attached until the handle is closed.
     run("losetup", &["--detach"], &path)?;
     let handle = handle.map_err(|error| format!("{}: {error}", path.display()))?;
     let name = path.file_name().ok_or_else(|| format!("{}: no name", path.display()))?;

@@ -1,34 +1,33 @@
-//! A control group that holds its processes to so many bytes of memory: their own, what the kernel
-//! caches of files for them, and its inodes and directory entries.
+//! A control group that limits the memory of its processes in bytes: their own memory, the page
+//! cache of files that they use, and the kernel's inodes and directory entries.
 //!
-//! Version 1's `memory` or version 2. It tells what it takes. The group is removed when it is
-//! dropped; the processes in it must have ended by then. Needs root.
+//! Uses `memory` of cgroup version 1, or version 2, and reports the memory in use. The group is
+//! removed when dropped; its processes must have ended by then. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// See the module.
+/// A control group with a memory limit.
 pub struct MemoryGroup {
     directory: PathBuf,
     version: Version,
 }
 
-/// The memory that a group takes at a moment, in bytes.
+/// The memory that a group uses at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The processes' own, which belongs to no file.
+    /// Anonymous memory of the processes.
     pub own: u64,
-    /// The kernel's cache of files.
+    /// The kernel's page cache.
     pub files: u64,
-    /// All else of the kernel's: inodes, directory entries, watches, sockets, page tables.
+    /// All other kernel memory: inodes, directory entries, watches, sockets, page tables.
     pub kernel: u64,
 }
 
 impl Memory {
-    /// Reads the lines of `memory.stat` that have these names; the kernel's as well, where it is
-    /// there.
+    /// Parses the lines of `memory.stat` with these names, and the kernel's line if there is one.
     fn read(text: &str, own: &str, files: &str) -> Option<Memory> {
         let of = |name: &str| {
             let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -45,11 +44,11 @@ enum Version {
 }
 
 impl MemoryGroup {
-    /// Makes a group with a limit in bytes.
+    /// Creates a group with a limit in bytes.
     ///
     /// # Errors
     ///
-    /// Without the rights of root, or where no such controller is mounted.
+    /// Fails without root privileges, or if no memory controller is mounted.
     pub fn new(bytes: u64) -> Result<MemoryGroup, String> {
         let one = Path::new("/sys/fs/cgroup/memory");
         let (version, root, file) = match one.join("memory.limit_in_bytes").exists() {
@@ -68,22 +67,21 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// Returns the file to which the number of a process is written.
+    /// Returns the file to which a process ID is written to add the process to the group.
     pub fn processes(&self) -> PathBuf {
         self.directory.join("cgroup.procs")
     }
 
-    /// Returns the directory of the group where the other controllers are in the same one, as in
-    /// version 2.
+    /// Returns the directory of the group if it also serves the other controllers, as in version 2.
     pub fn of_all_controllers(&self) -> Option<&Path> {
         (self.version == Version::V2).then_some(&self.directory)
     }
 
-    /// Returns what the group takes.
+    /// Returns the memory that the group uses.
     ///
     /// # Errors
     ///
-    /// When the kernel does not tell.
+    /// Fails if the kernel does not report it.
     pub fn memory(&self) -> Result<Memory, String> {
         let text = read(&self.directory.join("memory.stat"))?;
         let (own, files) = match self.version {
@@ -102,7 +100,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // What ended in it a moment ago may still be there.
+        // Processes that ended a moment ago may still be listed.
         for _ in 0..50 {
             match fs::remove_dir(&self.directory) {
                 Ok(()) => return,

@@ -1,20 +1,20 @@
 //! Mounts that no other process sees.
 //!
-//! A process that makes mounts of its own from ours, such as a container that starts meanwhile,
-//! would keep a file system when we unmount it: its files would stay in the kernel's memory, and
-//! its device would stay behind.
+//! A process that copies our mounts, such as a container that starts in the meantime, would keep a
+//! file system alive after we unmount it: its files would stay in the kernel's memory, and its
+//! device would be left behind.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Says to the program that is started again that its mounts are its own.
+/// Tells the restarted program that it already has private mounts.
 const MARK: &str = "LARDER_BENCH_OWN_MOUNTS";
 
-/// Starts this program again with mounts of its own, unless it was.
+/// Restarts this program with private mounts, unless it already has them.
 ///
 /// # Errors
 ///
-/// When that is not possible.
+/// Fails if the program cannot be restarted.
 pub fn make_private() -> Result<(), String> {
     if std::env::var_os(MARK).is_some() {
         return Ok(());

@@ -1,38 +1,38 @@
-//! Pages and the objects embedded in them, such as those of the web: which page is visited next,
-//! which objects it embeds, and how large they are.
+//! Pages and their embedded objects, modelled on the web: which page is visited next, which objects
+//! it embeds, and how large they are.
 //!
-//! Most visits are to pages visited before, the sooner the likelier, so that popularity drifts.
-//! Objects are numbers; a page and what is embedded in it have numbers in a row. The same for a
-//! seed every time.
+//! Most visits are to pages visited before, more likely the more recent their last visit, so that
+//! popularity drifts. Objects are numbers; a page and its embedded objects have consecutive
+//! numbers. The same seed always gives the same sequence.
 
-/// Objects embedded in a page: as likely each, from 0 to this many.
+/// Largest number of embedded objects in a page; uniformly distributed from 0.
 const EMBEDDED_MAX: u32 = 17;
 /// Share of visits to a page that was visited before.
 const AGAIN: f64 = 0.967;
-/// Largest number of other pages visited since the last visit of a page; the share of visits with
+/// Largest number of other pages visited since the last visit of a page. The share of visits with
 /// less than `since` is `(since / MOST_SINCE)^RECENCY`.
 const MOST_SINCE: f64 = 25_000.0;
 const RECENCY: f64 = 0.435;
-/// Objects that a page may have: their numbers.
+/// Number of object numbers reserved for each page.
 const PER_PAGE: u64 = 32;
-/// Bytes of the largest body.
+/// Largest body in bytes.
 pub const BODY_MAX: usize = 1 << 20;
 
 /// The sequence of visited pages.
 pub struct Visits {
     random: fastrand::Rng,
-    /// Pages by their last visit, the newest last.
+    /// Pages by their last visit, most recent last.
     stack: Vec<u32>,
     pages: u32,
 }
 
 impl Visits {
-    /// Returns the same visits every time for a seed.
+    /// Creates the sequence for a seed, always the same for one seed.
     pub fn with_seed(seed: u64) -> Visits {
         Visits { random: fastrand::Rng::with_seed(seed), stack: Vec::new(), pages: 0 }
     }
 
-    /// Visits a page.
+    /// Returns the next visited page.
     #[expect(clippy::should_implement_trait, reason = "it never ends, and is nobody's iterator")]
     pub fn next(&mut self) -> u32 {
         let since = (MOST_SINCE * self.random.f64().powf(1.0 / RECENCY)) as usize;
@@ -51,7 +51,7 @@ impl Visits {
     }
 }
 
-/// Returns the numbers of a page's objects, itself first: the same for a page every time.
+/// Returns the object numbers of a page, the page itself first; always the same for one page.
 pub fn objects(page: u32) -> std::ops::RangeInclusive<u64> {
     let embedded = fastrand::Rng::with_seed(u64::from(page) ^ 0x5bd1_e995).u32(..=EMBEDDED_MAX);
     let first = u64::from(page) * PER_PAGE;
@@ -85,7 +85,7 @@ mod tests {
     fn a_page_is_visited_again_the_sooner_the_likelier() {
         let mut visits = Visits::with_seed(7);
         let pages: Vec<u32> = (0..20_000).map(|_| visits.next()).collect();
-        // Of the windows, the share whose last page is among those before it.
+        // The share of windows whose last page also occurs earlier in the window.
         let again = |most: usize| {
             let windows = pages[10_000..].windows(most + 1);
             let count = windows.len() as f64;

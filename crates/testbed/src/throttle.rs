@@ -1,10 +1,10 @@
-//! Devices held by the kernel to so many operations a second: a control group (version 1 `blkio`,
-//! or version 2 `io.max`) with the processes in it that are measured.
+//! Devices limited by the kernel to a number of operations per second, by a control group (version
+//! 1 `blkio`, or version 2 `io.max`) that contains the measured processes.
 //!
-//! The limit applies to the operations of the group's processes on a device, so the group is made
-//! for them alone. Where no such controller is mounted, version 1 is mounted in a temporary
-//! directory. Everything is undone when the guards are dropped; a process that is killed leaves its
-//! group, empty. Needs root.
+//! The limit applies to the operations of the group's processes on a device, so the group is
+//! created for them alone. If no such controller is mounted, version 1 is mounted in a temporary
+//! directory. Dropping the guards undoes everything; a process that is killed leaves its empty
+//! group behind. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use std::time::Duration;
 use crate::loop_device::LoopDevice;
 use crate::memory_group::MemoryGroup;
 
-/// Operations a second; `None`: as many as there are.
+/// Operations per second; `None` means unlimited.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// Reads.
+    /// Reads per second.
     pub reads: Option<u32>,
-    /// Writes.
+    /// Writes per second.
     pub writes: Option<u32>,
 }
 
 impl Limit {
-    /// Returns a limit of so many reads and as many writes a second.
+    /// Returns a limit of `operations` reads and `operations` writes per second.
     pub fn both(operations: u32) -> Limit {
         Limit { reads: Some(operations), writes: Some(operations) }
     }
@@ -33,20 +33,20 @@ impl Limit {
     const NONE: Limit = Limit { reads: None, writes: None };
 }
 
-/// This process is in a group of its own that holds a device, until this is dropped.
+/// Keeps this process in its own group, which limits a device, until dropped.
 pub struct Throttle {
-    // Dropped in this order: the process leaves the group before it is removed.
+    // Drop order: the process leaves the group before the group is removed.
     _limited: Limited,
     _member: Member,
     _group: Group,
 }
 
 impl Throttle {
-    /// Holds `device` to `limit` for what this process asks of it.
+    /// Limits the operations of this process on `device`.
     ///
     /// # Errors
     ///
-    /// Without the rights of root, or where the kernel has no such limits.
+    /// Fails without root privileges, or if the kernel does not support such limits.
     pub fn hold(device: &LoopDevice, limit: Limit) -> Result<Throttle, String> {
         let group = Group::new()?;
         let limited = group.limit(device, limit)?;
@@ -55,20 +55,20 @@ impl Throttle {
     }
 }
 
-/// A control group without processes, removed when it is dropped.
+/// A control group without processes, removed when dropped.
 pub struct Group {
     directory: PathBuf,
     hierarchy: Hierarchy,
-    /// Whether another one removes it.
+    /// True if another owner removes it.
     lent: bool,
 }
 
 impl Group {
-    /// Returns an empty group without limits.
+    /// Creates an empty group without limits.
     ///
     /// # Errors
     ///
-    /// Without the rights of root, or where the kernel has no such groups.
+    /// Fails without root privileges, or if the kernel does not support such groups.
     pub fn new() -> Result<Group, String> {
         let hierarchy = Hierarchy::find()?;
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -79,12 +79,12 @@ impl Group {
         Ok(Group { directory, hierarchy, lent: false })
     }
 
-    /// Returns a group for processes that are held to so much memory as well. In version 2 a
-    /// process is in one group, which then is that of the memory.
+    /// Returns a group for processes whose memory is limited as well. In version 2 a process is in
+    /// one group only, so this is the memory group.
     ///
     /// # Errors
     ///
-    /// As [`Group::new`].
+    /// Fails like [`Group::new`].
     pub fn beside(memory: &MemoryGroup) -> Result<Group, String> {
         let Some(directory) = memory.of_all_controllers() else { return Group::new() };
         let hierarchy = Hierarchy::find()?;
@@ -94,26 +94,25 @@ impl Group {
         }
     }
 
-    /// Returns the file to which the number of a process is written.
+    /// Returns the file to which a process ID is written to add the process to the group.
     pub fn processes(&self) -> PathBuf {
         self.directory.join("cgroup.procs")
     }
 
-    /// Holds the device for each process of the group, until what is returned is dropped.
+    /// Limits the device for each process of the group until the returned guard is dropped.
     ///
     /// # Errors
     ///
-    /// When the kernel does not know such limits.
+    /// Fails if the kernel does not support such limits.
     pub fn limit(&self, device: &LoopDevice, limit: Limit) -> Result<Limited, String> {
         self.limit_in(vec![self.directory.clone()], device, limit)
     }
 
-    /// Sets a limit as [`Group::limit`] does, also for the kernel's own write-back of a file
-    /// system: version 1 counts that for no process, so the root of all groups is limited, too.
-    ///
+    /// Sets a limit like [`Group::limit`] that also covers the kernel's own write-back of a file
+    /// system. Version 1 attributes write-back to no process, so the root group is limited, too.
     /// # Errors
     ///
-    /// As [`Group::limit`].
+    /// Fails like [`Group::limit`].
     pub fn limit_with_write_back(
         &self,
         device: &LoopDevice,
@@ -139,7 +138,7 @@ impl Group {
         Ok(limited)
     }
 
-    /// Moves this process into the group, until what is returned is dropped.
+    /// Moves this process into the group until the returned guard is dropped.
     fn join(&self) -> Result<Member, String> {
         let member = Member { home: self.hierarchy.current()? };
         write(&self.processes(), "0")?;
@@ -152,7 +151,7 @@ impl Drop for Group {
         if self.lent {
             return;
         }
-        // What ended in it a moment ago may still be there.
+        // Processes that ended a moment ago may still be listed.
         let mut removed = fs::remove_dir(&self.directory);
         for _ in 0..50 {
             if removed.is_ok() {
@@ -165,9 +164,9 @@ impl Drop for Group {
     }
 }
 
-/// This process is in a group that is not its own.
+/// Keeps this process in a group; moves it back when dropped.
 struct Member {
-    /// The group that it was in before.
+    /// The group that the process was in before.
     home: PathBuf,
 }
 
@@ -177,7 +176,7 @@ impl Drop for Member {
     }
 }
 
-/// A device may do so much. Dropped, it may do everything.
+/// A limit on a device, lifted when dropped.
 pub struct Limited {
     directories: Vec<PathBuf>,
     version: Version,
@@ -190,7 +189,7 @@ impl Limited {
         let of =
             |directory: &PathBuf| rules.clone().map(|(file, rule)| (directory.join(file), rule));
         let all = self.directories.iter().flat_map(of);
-        // Each of them, whatever becomes of the others.
+        // Write all of them, even if some fail.
         all.map(|(path, rule)| write(&path, &rule)).fold(Ok(()), Result::and)
     }
 }
@@ -203,7 +202,7 @@ impl Drop for Limited {
     }
 }
 
-/// Returns the values to write, each with the file of the group.
+/// Returns the values to write, each with its file of the group.
 fn rules(version: Version, device: &str, limit: Limit) -> [(&'static str, String); 2] {
     match version {
         Version::V1 => {
@@ -223,18 +222,18 @@ fn rules(version: Version, device: &str, limit: Limit) -> [(&'static str, String
     }
 }
 
-/// The controller found.
+/// The version of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     V1,
     V2,
 }
 
-/// Control groups that can hold a device.
+/// A control group hierarchy that can limit devices.
 struct Hierarchy {
     version: Version,
     root: PathBuf,
-    /// Whether it was mounted for this.
+    /// True if it was mounted for this purpose.
     temporary: bool,
 }
 
@@ -289,19 +288,18 @@ impl Drop for Hierarchy {
     }
 }
 
-/// Returns the mount point of a line of mountinfo that shows version 1 `blkio` whole.
+/// Returns the mount point if a line of mountinfo shows version 1 `blkio` from its root.
 fn v1_mount(line: &str) -> Option<PathBuf> {
     let (point, kind, options) = mount(line)?;
     (kind == "cgroup" && options.split(',').any(|name| name == "blkio")).then(|| point.into())
 }
 
-/// Returns the same of version 2.
+/// Returns the mount point if a line of mountinfo shows version 2 from its root.
 fn v2_mount(line: &str) -> Option<PathBuf> {
     mount(line).filter(|(_, kind, _)| *kind == "cgroup2").map(|(point, ..)| point.into())
 }
 
-/// Returns mount point, type and options of a line of mountinfo that shows a file system from its
-/// root.
+/// Returns mount point, type and options if a line of mountinfo shows a file system from its root.
 fn mount(line: &str) -> Option<(&str, &str, &str)> {
     let (place, what) = line.split_once(" - ")?;
     let place: Vec<&str> = place.split(' ').collect();

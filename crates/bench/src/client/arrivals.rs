@@ -1,33 +1,33 @@
-//! When requests are due in an open loop: a schedule that does not know of answers.
+//! The schedule of an open loop, which is independent of responses.
 
 use workload::generator::distributions::SplitMix;
 
 use super::{Nanos, SECOND};
 
-/// How requests follow on each other.
+/// The distribution of intervals between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// At equal distances.
+    /// Equal intervals.
     Constant,
-    /// As independent clients ask: distances are exponential.
+    /// Exponential intervals, as from independent clients.
     Poisson,
 }
 
-/// The schedule of a phase: the rate goes evenly from one to another.
+/// The schedule of a phase; the rate changes linearly from one value to another.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     spacing: Spacing,
     dice: SplitMix,
     start: Nanos,
     length: Nanos,
-    /// Requests a second, at the start and at the end.
+    /// Requests per second at the start and at the end.
     rates: [f64; 2],
     next: f64,
 }
 
 impl Arrivals {
-    /// The schedule of a phase that begins at `start`. `rates` are of its start and its end, in
-    /// requests a second, and above 0.
+    /// Creates the schedule of a phase that begins at `start`. `rates` are those at its start and
+    /// its end, in requests per second, and above 0.
     pub fn new(
         spacing: Spacing,
         seed: u64,
@@ -37,12 +37,12 @@ impl Arrivals {
     ) -> Arrivals {
         let dice = SplitMix::new(seed);
         let mut arrivals = Arrivals { spacing, dice, start, length, rates, next: start as f64 };
-        // Not all phases begin with a request at once.
+        // Prevents all phases from beginning with an immediate request.
         arrivals.next += arrivals.distance();
         arrivals
     }
 
-    /// The next request's time, if it is due by now.
+    /// Returns the time of the next request if it is due by now.
     pub fn due(&mut self, now: Nanos) -> Option<Nanos> {
         let due = self.next()?;
         if due > now {
@@ -52,13 +52,13 @@ impl Arrivals {
         Some(due)
     }
 
-    /// When the next request is due; `None` when that is behind the phase's end.
+    /// Returns when the next request is due; `None` if that is after the end of the phase.
     pub fn next(&self) -> Option<Nanos> {
         let next = self.next as Nanos;
         (next < self.start.saturating_add(self.length)).then_some(next)
     }
 
-    /// The distance from the next request to the one behind it, in nanoseconds.
+    /// Returns the interval between the next request and the one after it, in nanoseconds.
     fn distance(&mut self) -> f64 {
         let share = match self.length {
             0 => 0.0,

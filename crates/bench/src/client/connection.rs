@@ -1,8 +1,8 @@
-//! One keep-alive connection: a request, and the answer to it.
+//! One keep-alive HTTP/1 connection, with one request at a time.
 //!
-//! A request on a connection that was used before and that is closed before anything of an answer
-//! comes is sent once more on a new one, as every client of HTTP/1.1 does: the server had closed
-//! what was idle, which no client can know.
+//! If a reused connection is closed before any byte of the response arrives, the request is sent
+//! once more on a new connection, as every HTTP/1.1 client does: the server closed a connection
+//! that it considered idle, which a client cannot know.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,61 +17,61 @@ use crate::poll::Poll;
 /// A request that was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// When it was due.
+    /// When the request was due.
     pub due: Due,
-    /// When it was sent.
+    /// When the request was sent.
     pub at: Nanos,
-    /// What has to come back.
+    /// The expected response.
     pub expected: Expectation,
-    /// An infinite cache would have it.
+    /// True if an infinite cache would have the response.
     pub is_repeat: bool,
-    /// It is given up once something of the answer has come.
+    /// True if the client aborts the request once part of the response has arrived.
     pub aborts: bool,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Ended {
     /// The request.
     pub request: Request,
-    /// The judgement of what came.
+    /// The verdict on the received bytes.
     pub verdict: Verdict,
-    /// Why there is no whole answer, in a word or two; `None`: there is one.
+    /// Why there is no complete response, in a word or two; `None` if it is complete.
     pub error: Option<&'static str>,
 }
 
-/// Why there is no whole answer to a request that was to be aborted.
+/// The error of a request that was aborted intentionally.
 pub const ABORTED: &str = "aborted";
 
-/// Bytes of an answer after which a request that is to be aborted is.
+/// Number of response bytes after which a request is aborted.
 const ABORT: usize = 1_024;
 
 struct UnderWay {
     request: Request,
     checking: Checking,
-    /// It may be sent once more.
+    /// True if the request may be sent once more.
     may_repeat: bool,
 }
 
-/// See the module.
+/// One HTTP/1 connection.
 pub struct Connection {
     to: SocketAddr,
-    /// Its number among the sockets.
+    /// The token of the socket.
     token: u64,
     socket: Option<TcpStream>,
     incoming: Incoming,
     under_way: Option<UnderWay>,
-    /// The request's text, and how much of it was sent.
+    /// The request's text, and the number of its bytes already sent.
     text: Vec<u8>,
     sent: usize,
-    /// Requests that may still be sent before it is closed.
+    /// Requests that may still be sent before the connection is closed.
     left: u32,
-    /// Answers that came on it.
+    /// Responses received on the connection.
     answers: u32,
 }
 
 impl Connection {
-    /// One that is not open yet.
+    /// Creates a connection that is not open yet.
     pub fn new(to: SocketAddr, token: u64) -> Connection {
         Connection {
             to,
@@ -86,15 +86,16 @@ impl Connection {
         }
     }
 
-    /// Whether the next request needs a new connection, whose length in requests is to be told.
+    /// Returns whether the next request needs a new connection, for which the caller chooses the
+    /// number of requests.
     pub fn needs_opening(&self) -> bool {
         self.socket.is_none()
     }
 
-    /// Opens it for so many requests.
+    /// Opens the connection for `requests` requests.
     ///
     /// # Errors
-    /// There is no socket, or the address cannot be reached.
+    /// Fails if there is no socket or the address is unreachable.
     pub fn open(&mut self, poll: &Poll, requests: u32) -> io::Result<()> {
         let socket = connect(self.to)?;
         poll.add(&socket, self.token)?;
@@ -103,7 +104,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The room for the next request's text, empty.
+    /// Returns the empty buffer for the next request's text.
     pub fn text(&mut self) -> &mut Vec<u8> {
         self.text.clear();
         &mut self.text
@@ -119,14 +120,14 @@ impl Connection {
         self.write()
     }
 
-    /// Goes on sending.
+    /// Continues to send.
     pub fn write(&mut self) -> Option<Ended> {
         while self.under_way.is_some() && self.sent < self.text.len() {
             let socket = self.socket.as_mut()?;
             match socket.write(&self.text[self.sent..]) {
                 Ok(len) => self.sent += len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Not connected yet, or no room.
+                // Not connected yet, or the send buffer is full.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) =>
                 {
@@ -138,8 +139,8 @@ impl Connection {
         None
     }
 
-    /// Reads what is there, into `buffer`, at a time in seconds since 1970. With `end` the other
-    /// side has closed it, which is told once.
+    /// Reads all available bytes through `buffer`; `now` is in seconds since 1970. `end` means that
+    /// the peer has closed the connection, which is reported only once.
     pub fn read(&mut self, buffer: &mut [u8], now: u64, end: bool) -> Option<Ended> {
         loop {
             let socket = self.socket.as_mut()?;
@@ -149,7 +150,7 @@ impl Connection {
                 Ok(0) => return self.closed(),
                 Ok(len) => {
                     let Some(under_way) = self.under_way.as_mut() else {
-                        // Nobody asked.
+                        // Unsolicited bytes.
                         self.close();
                         return None;
                     };
@@ -158,7 +159,7 @@ impl Connection {
                         Ok(Progress::More) if aborts => return self.give_up(ABORTED),
                         Ok(Progress::More) if len < room && !end => return None,
                         Ok(Progress::More) => {}
-                        // The end is not told again: a further request would wait for ever.
+                        // The end is not reported again, so a further request would wait forever.
                         Ok(Progress::Done { keep }) => return self.answered(keep && !end),
                         Err(_) => return self.fail("no HTTP"),
                     }
@@ -170,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// Gives up the request that is under way.
+    /// Gives up the current request.
     pub fn give_up(&mut self, why: &'static str) -> Option<Ended> {
         if let Some(under_way) = self.under_way.as_mut() {
             under_way.may_repeat = false;
@@ -178,17 +179,17 @@ impl Connection {
         self.fail(why)
     }
 
-    /// When the request under way was sent.
+    /// Returns when the current request was sent.
     pub fn sent_at(&self) -> Option<Nanos> {
         self.under_way.as_ref().map(|under_way| under_way.request.at)
     }
 
-    /// Whether a request that was sent has to be sent once more on a new connection.
+    /// Returns whether a sent request must be sent once more on a new connection.
     pub fn is_to_repeat(&self) -> bool {
         self.socket.is_none() && self.under_way.is_some()
     }
 
-    /// Sends the request under way once more, on the new connection.
+    /// Sends the current request once more on the new connection.
     pub fn repeat(&mut self) -> Option<Ended> {
         let under_way = self.under_way.as_mut()?;
         under_way.may_repeat = false;
@@ -198,13 +199,13 @@ impl Connection {
         self.write()
     }
 
-    /// Closes it.
+    /// Closes the connection.
     pub fn close(&mut self) {
         self.socket = None;
         self.incoming = Incoming::default();
     }
 
-    /// The other side has closed it.
+    /// Handles the close by the peer.
     fn closed(&mut self) -> Option<Ended> {
         if self.under_way.is_none() {
             self.close();
@@ -237,10 +238,10 @@ impl Connection {
     }
 }
 
-/// Begins to connect.
+/// Starts to connect.
 ///
 /// # Errors
-/// There is no socket, or the address cannot be reached.
+/// Fails if there is no socket or the address is unreachable.
 pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
@@ -255,7 +256,7 @@ pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// An error in a word or two.
+/// Describes an error in a word or two.
 pub fn kind_of(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::ConnectionRefused => "refused",

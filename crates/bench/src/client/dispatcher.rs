@@ -1,10 +1,10 @@
-//! Which connection sends which request, and when: the core of both loops.
+//! Decides which connection sends which request and when: the core of both loops.
 //!
-//! In an open loop requests come due by a schedule, wait in order for a free connection, and more
-//! connections are opened as long as there may be more. In a closed loop each connection sends its
-//! next request as soon as it is free. A request remembers when it was due: who counts from there
-//! counts also the time in which it could not be sent because earlier ones were not answered, which
-//! a generator that waits for answers leaves out ("coordinated omission").
+//! In an open loop requests come due by a schedule and wait in order for a free connection;
+//! connections are opened up to a limit. In a closed loop each connection sends its next request as
+//! soon as it is free. A request records when it was due. Response times counted from that moment
+//! include the time during which a request could not be sent because earlier ones had no response.
+//! A generator that waits for responses omits this time ("coordinated omission").
 
 use std::collections::VecDeque;
 
@@ -13,52 +13,51 @@ use super::Nanos;
 /// A request that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// When it should have been sent.
+    /// When the request was due.
     pub at: Nanos,
-    /// The phase in which that was.
+    /// The phase in which the request was due.
     pub phase: usize,
 }
 
-/// See the module. Connections are numbers from 0.
+/// Assigns requests to connections, which are numbered from 0.
 #[derive(Debug)]
 pub struct Dispatcher {
-    /// Connections at most.
+    /// Maximum number of connections.
     limit: usize,
-    /// Connections that there are.
+    /// Current number of connections.
     count: usize,
-    /// Of these, those that wait for a request; the last that became free comes first.
+    /// The free connections; the last one that became free is used first.
     free: Vec<usize>,
     /// Requests that wait for a connection.
     waiting: VecDeque<Due>,
-    /// Whether a free connection is reason enough to send: the phase, if so, and how many are busy
-    /// at most.
+    /// In a closed loop, the current phase and the maximum number of busy connections.
     closed: Option<(usize, usize)>,
 }
 
 impl Dispatcher {
-    /// With so many connections at most, and none yet.
+    /// Creates a dispatcher with at most `limit` connections and none yet.
     pub fn new(limit: usize) -> Dispatcher {
         let (free, waiting) = (Vec::new(), VecDeque::new());
         Dispatcher { limit: limit.max(1), count: 0, free, waiting, closed: None }
     }
 
-    /// From now on connections send by themselves (a closed loop), in this phase and as long as
-    /// fewer than so many are busy; `None`: they do not.
+    /// Sets the closed loop: from now on free connections send by themselves, in this phase and
+    /// while fewer than the given number are busy. `None` ends the closed loop.
     pub fn set_closed(&mut self, closed: Option<(usize, usize)>) {
         self.closed = closed;
     }
 
-    /// Whether connections send by themselves.
+    /// Returns whether free connections send by themselves.
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// A request has come due.
+    /// Adds a request that has come due.
     pub fn add(&mut self, due: Due) {
         self.waiting.push_back(due);
     }
 
-    /// The next request that can be sent now, and the connection that sends it.
+    /// Returns the next request that can be sent now, and the connection that sends it.
     pub fn next(&mut self, now: Nanos) -> Option<(Due, usize)> {
         let own = self.closed.filter(|(_, most)| self.busy() < *most);
         if self.waiting.is_empty() && own.is_none() {
@@ -80,27 +79,27 @@ impl Dispatcher {
         }
     }
 
-    /// A connection is free again.
+    /// Marks a connection as free again.
     pub fn release(&mut self, connection: usize) {
         self.free.push(connection);
     }
 
-    /// Takes away the requests that still wait: nobody will send them.
+    /// Removes and returns the waiting requests, which will never be sent.
     pub fn give_up(&mut self) -> impl Iterator<Item = Due> + '_ {
         self.waiting.drain(..)
     }
 
-    /// Requests that wait for a connection.
+    /// Returns the number of requests that wait for a connection.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Connections that send or wait for an answer.
+    /// Returns the number of connections that send or wait for a response.
     pub fn busy(&self) -> usize {
         self.count - self.free.len()
     }
 
-    /// Connections at most.
+    /// Returns the maximum number of connections.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -112,8 +111,8 @@ mod tests {
     use crate::client::{Arrivals, SECOND, Spacing};
     use crate::measure::Latencies;
 
-    /// A server that takes a millisecond for an answer, one at a time for each connection, and
-    /// answers nothing from one moment to another.
+    /// A server that takes a millisecond per response, serves one request at a time on each
+    /// connection, and sends nothing during a stall.
     struct Server {
         stall: [Nanos; 2],
     }
@@ -128,14 +127,14 @@ mod tests {
         }
     }
 
-    /// Ten seconds of 1,000 requests a second over so many connections, in virtual time: times from
-    /// when requests were due, and from when they were sent.
+    /// Simulates ten seconds of 1,000 requests per second in virtual time. Returns response times
+    /// since requests were due, and since they were sent.
     fn run(connections: usize, stall: [Nanos; 2]) -> [Latencies; 2] {
         let server = Server { stall };
         let mut dispatcher = Dispatcher::new(connections);
         let mut arrivals = Arrivals::new(Spacing::Constant, 1, 0, 10 * SECOND, [1_000.0, 1_000.0]);
         let [mut corrected, mut uncorrected] = [Latencies::new(), Latencies::new()];
-        // When, which connection, due, sent.
+        // Completion time, connection, due time, send time.
         let mut under_way: Vec<(Nanos, usize, Nanos, Nanos)> = Vec::new();
         let mut now = 0;
         loop {
@@ -165,14 +164,14 @@ mod tests {
         let [corrected, uncorrected] = run(4, [5 * SECOND, 6 * SECOND]);
         assert_eq!(corrected.count(), 9_999);
         assert_eq!(uncorrected.count(), 9_999);
-        // A tenth of the requests was due within the stall, and four connections take a third of a
-        // second for those that had piled up.
+        // A tenth of the requests came due within the stall, and four connections need a third of a
+        // second for the backlog.
         let ms = |latencies: &Latencies, percent: f64| latencies.percentile(percent) / 1e6;
         let shown = |latencies| [50.0, 90.0, 95.0, 99.0].map(|percent| ms(latencies, percent));
         let (found, left_out) = (shown(&corrected), shown(&uncorrected));
         assert!(found[1] > 200.0 && found[2] > 550.0 && found[3] > 850.0, "{found:?}");
         assert!(found[0] < 2.0, "{found:?}");
-        // Only four requests saw it as they were sent.
+        // Only four requests were in flight during the stall.
         assert!(left_out[3] < 2.0 && ms(&uncorrected, 100.0) > 990.0, "{left_out:?}");
     }
 

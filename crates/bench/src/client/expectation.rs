@@ -1,49 +1,50 @@
-//! What has to come back for a request, and the judgement of what does.
+//! The expected response to a request, and the verification of the actual one.
 //!
-//! Right is: a status that the request allows, the length of the object or of the part, a version
-//! that is current or, if it is older, had not expired when the request was sent, and every byte.
-//! An answer that says so itself (a status of 4xx or 5xx) is an error, not a lie.
+//! A correct response has a status that the request allows, the length of the object or of the
+//! part, and the right bytes. Its version is current or, if it is older, had not expired when the
+//! request was sent. A response that reports a failure itself (status 4xx or 5xx) is an error, not
+//! a wrong response.
 
 use std::fmt::{self, Write};
 
 use super::incoming::{Head, Listener};
 use crate::object::{Condition, Content, Method, Object, first_wrong};
 
-/// Seconds that a version may be served past its end: times in HTTP are whole seconds, of which
-/// the origin's, the cache's and the age's are each rounded.
+/// Seconds that a version may be served after its expiry. Times in HTTP are whole seconds, and
+/// those of the origin, of the cache and of the age are rounded separately.
 const SLACK: u64 = 2;
 
-/// What has to come back.
+/// The expected response.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expectation {
     /// The number of the request.
     pub number: u64,
-    /// What was asked for.
+    /// The requested object.
     pub object: Object,
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Under which condition.
+    /// The condition.
     pub condition: Condition,
-    /// The first byte that was asked for, and the one behind the last.
+    /// The first requested byte, and the one after the last.
     pub range: Option<(u64, u64)>,
-    /// When it was sent, in seconds since 1970.
+    /// When the request was sent, in seconds since 1970.
     pub sent: u64,
 }
 
-/// Why an answer is a lie.
+/// Why a response is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The number of the request.
     pub number: u64,
-    /// What was asked for.
+    /// The requested object.
     pub object: Object,
-    /// What is wrong, in a word: `bytes`, `length`, `version`, `status`, `part`, `field`.
+    /// The kind of the failure: `bytes`, `length`, `version`, `status`, `part`, `field`.
     pub what: &'static str,
-    /// Where in the body.
+    /// The position in the body.
     pub offset: Option<u64>,
-    /// What it had to be.
+    /// The expected value.
     pub expected: String,
-    /// What it was.
+    /// The actual value.
     pub got: String,
 }
 
@@ -59,44 +60,44 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The judgement of an answer.
+/// The verdict on a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The status; 0 when none came.
+    /// The status; 0 if none arrived.
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
-    /// What is wrong first.
+    /// The first failure.
     pub failure: Option<Box<Failure>>,
 }
 
-/// An expectation, and what has come so far.
+/// An expectation, and the verification so far.
 #[derive(Debug, Default)]
 pub struct Checking {
     expected: Expectation,
     verdict: Verdict,
-    /// Which body, which byte comes next, and the one behind the last; `None`: any is right.
+    /// The body, the next byte, and the one after the last; `None`: any body is accepted.
     body: Option<(Content, u64, u64)>,
     now: u64,
 }
 
 impl Checking {
-    /// Nothing has come yet.
+    /// Starts the verification of a response.
     pub fn new(expected: Expectation) -> Checking {
         Checking { expected, ..Checking::default() }
     }
 
-    /// What was expected.
+    /// Returns the expectation.
     pub fn expected(&self) -> &Expectation {
         &self.expected
     }
 
-    /// Says what time it is, in seconds since 1970, before more is handed on.
+    /// Sets the current time in seconds since 1970; call it before passing on more bytes.
     pub fn set_time(&mut self, now: u64) {
         self.now = now;
     }
 
-    /// The answer is whole.
+    /// Ends the verification of a complete response.
     pub fn done(mut self) -> Verdict {
         if let Some((_, at, end)) = self.body.filter(|(_, at, end)| at < end) {
             let left = end - at;
@@ -105,8 +106,9 @@ impl Checking {
         self.verdict
     }
 
-    /// The answer broke off. What is missing of a body whose length was told is a lie only if the
-    /// connection was closed in order, which the caller knows: this is the judgement up to there.
+    /// Ends the verification of a response that broke off. Missing bytes are wrong only if the
+    /// connection was closed in an orderly way, which the caller knows; this verdict covers the
+    /// received bytes.
     pub fn broken(self) -> Verdict {
         self.verdict
     }
@@ -119,7 +121,7 @@ impl Checking {
         });
     }
 
-    /// The version of the answer, which is judged.
+    /// Returns the version of the response, after verifying it.
     fn version(&mut self, head: &Head) -> Option<u64> {
         let Some((_, version)) = head.answer else {
             self.fail("field", None, "the origin's Bench-Answer", "none");
@@ -196,7 +198,7 @@ impl Listener for Checking {
             let mut right = vec![0; got.len()];
             crate::object::fill(content, wrong, &mut right);
             self.fail("bytes", Some(wrong), &hex(&right), &hex(got));
-            // What follows is not looked at.
+            // The remaining bytes are not verified.
             self.body = None;
             return;
         }
@@ -209,7 +211,7 @@ impl Listener for Checking {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

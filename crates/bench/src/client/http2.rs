@@ -1,8 +1,9 @@
-//! A connection of HTTP/2: requests on its streams, and the answers to them.
+//! An HTTP/2 connection: requests on its streams, and their responses.
 //!
-//! What speaks the protocol is the `h2` crate, whose futures are polled here whenever the socket is
-//! ready: there is no runtime beneath. As in HTTP/1 a request that found its connection closed, or
-//! that the server refused unread (RFC 9113, section 8.7), is sent once more on a new one.
+//! The `h2` crate implements the protocol. Its futures are polled here whenever the socket is
+//! ready, without a runtime. As in HTTP/1, a request whose connection was already closed, or that
+//! the server refused without processing it (RFC 9113, section 8.7), is sent once more on a new
+//! connection.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,38 +25,38 @@ use super::incoming::{Head, Listener};
 use super::request_text::{Addressing, http2_request};
 use crate::poll::Poll;
 
-/// Bytes that a server may send before they are taken, on a stream and on a connection. They are
-/// taken at once: large, so that no server ever waits for us.
+/// Flow-control windows of a stream and of a connection, in bytes. Data is consumed at once; the
+/// windows are large so that no server ever waits for this client.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// What is needed to send, and where it is told what ended.
+/// The resources for sending, and the place where outcomes are reported.
 pub struct Sending<'a> {
     /// The sockets.
     pub poll: &'a Poll,
-    /// How the target is addressed.
+    /// How requests name the target.
     pub addressing: &'a Addressing,
-    /// Requests of the next connection.
+    /// Returns the number of requests for the next connection.
     pub draw: &'a mut dyn FnMut() -> u32,
-    /// What became of requests, each with its place.
+    /// The outcomes of requests, each with its place.
     pub ended: &'a mut Vec<(usize, Ended)>,
 }
 
-/// See the module.
+/// One HTTP/2 connection.
 pub struct Http2Connection {
     to: SocketAddr,
-    /// Its number among the sockets.
+    /// The token of the socket.
     token: u64,
     /// The place of its first stream.
     first: usize,
     link: Link,
-    /// The requests under way, by stream.
+    /// The current requests, by stream.
     streams: Vec<Option<UnderWay>>,
-    /// Of these, those that are still to be sent.
+    /// The streams whose requests have not been sent yet.
     waiting: VecDeque<usize>,
-    /// Requests that may still be sent before it is closed.
+    /// Requests that may still be sent before the connection is closed.
     left: u32,
-    /// Answers that came on it.
+    /// Responses received on the connection.
     answers: u32,
     woken: Arc<Woken>,
     waker: Waker,
@@ -68,7 +69,7 @@ enum Link {
     Closed,
     Opening(Handshake),
     Open(Box<Made>),
-    /// The server sends no more answers than to what it has.
+    /// The server responds only to the requests that it already has.
     Leaving(Box<Made>),
 }
 
@@ -76,7 +77,7 @@ struct UnderWay {
     request: Request,
     checking: Checking,
     stage: Stage,
-    /// It was sent, or would have been, on another connection before.
+    /// True if an earlier connection was already used for the request.
     is_repeated: bool,
 }
 
@@ -86,7 +87,7 @@ enum Stage {
     Body(RecvStream),
 }
 
-/// Whether a future of this connection can go on.
+/// A flag that is set when a future of this connection can make progress.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -97,7 +98,8 @@ impl Wake for Woken {
 }
 
 impl Http2Connection {
-    /// One that is not open yet, with so many streams, whose places begin with `first`.
+    /// Creates a connection that is not open yet, with `streams` streams whose places begin at
+    /// `first`.
     pub fn new(to: SocketAddr, token: u64, first: usize, streams: usize) -> Http2Connection {
         let woken = Arc::new(Woken::default());
         Http2Connection {
@@ -114,11 +116,11 @@ impl Http2Connection {
         }
     }
 
-    /// Sends a request on a stream that has none under way. Where others are under way, a
-    /// connection that was to be closed carries it as well.
+    /// Sends a request on a stream without a current one. If other streams are active, a connection
+    /// that was due to be closed carries this request as well.
     ///
     /// # Errors
-    /// There is no socket, or the address cannot be reached.
+    /// Fails if there is no socket or the address is unreachable.
     pub fn send(
         &mut self,
         stream: usize,
@@ -136,7 +138,7 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// Does what can be done, at a time in seconds since 1970.
+    /// Makes as much progress as possible; `now` is in seconds since 1970.
     pub fn go_on(&mut self, now: u64, sending: &mut Sending<'_>) {
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
@@ -150,7 +152,7 @@ impl Http2Connection {
         }
     }
 
-    /// Gives up the requests that were sent before a time.
+    /// Gives up the requests that were sent before the time `before`.
     pub fn give_up(&mut self, why: &'static str, before: Nanos, ended: &mut Vec<(usize, Ended)>) {
         for stream in 0..self.streams.len() {
             if self.streams[stream].as_ref().is_some_and(|there| there.request.at < before) {
@@ -173,7 +175,7 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// Polls everything once; returns whether there is more to do at once.
+    /// Polls everything once; returns whether there is more to do immediately.
     fn step(&mut self, now: u64, sending: &mut Sending<'_>) -> bool {
         let waker = self.waker.clone();
         let context = &mut Context::from_waker(&waker);
@@ -196,7 +198,7 @@ impl Http2Connection {
         let mut has_moved = self.send_waiting(context, sending);
         has_moved |= self.receive_all(now, context, sending.ended);
         if over.is_some() && has_moved {
-            // What had come by then may be the whole answer.
+            // The bytes received so far may complete a response.
             while self.receive_all(now, context, sending.ended) {}
         }
         let is_idle = self.waiting.len() == self.streams.iter().flatten().count();
@@ -208,7 +210,7 @@ impl Http2Connection {
         has_moved
     }
 
-    /// Opens a new connection for those that wait for one.
+    /// Opens a new connection for the waiting streams.
     fn open_again(&mut self, sending: &mut Sending<'_>) -> bool {
         if self.waiting.is_empty() {
             return false;
@@ -256,7 +258,7 @@ impl Http2Connection {
                     self.waiting.pop_front();
                     under_way.stage = Stage::Head(answer);
                 }
-                // The connection is about to end: it waits for the next.
+                // The connection is about to end: the request waits for the next one.
                 Err("closed") => break,
                 Err(why) => self.fail(stream, why, sending.ended),
             }
@@ -264,7 +266,7 @@ impl Http2Connection {
         has_moved
     }
 
-    /// Takes what has come on each stream; returns whether anything has.
+    /// Receives on each stream; returns whether anything has arrived.
     fn receive_all(
         &mut self,
         now: u64,
@@ -275,7 +277,7 @@ impl Http2Connection {
         streams.fold(false, |moved, stream| self.receive(stream, now, context, ended) | moved)
     }
 
-    /// Takes what has come on a stream; returns whether anything has.
+    /// Receives on a stream; returns whether anything has arrived.
     fn receive(
         &mut self,
         stream: usize,
@@ -305,12 +307,13 @@ impl Http2Connection {
         true
     }
 
-    /// The connection has ended: so have all that were sent on it; others wait for the next.
+    /// Ends the connection together with all requests sent on it; others wait for the next
+    /// connection.
     fn end(&mut self, why: &'static str, ended: &mut Vec<(usize, Ended)>) {
         self.link = Link::Closed;
         for stream in 0..self.streams.len() {
             let Some(under_way) = self.streams[stream].as_ref() else { continue };
-            // A server that answers nothing is not asked without an end.
+            // A server that never responds must not be retried endlessly.
             let goes_on = self.answers > 0
                 && match under_way.stage {
                     Stage::Waiting => true,
@@ -343,21 +346,21 @@ impl Http2Connection {
     }
 }
 
-/// What has come on a stream.
+/// The progress of a stream.
 enum Taken {
     More,
     All,
 }
 
-/// Why no more comes.
+/// Why a stream broke off.
 struct Broken {
     why: &'static str,
-    /// The server may not have read the request.
+    /// True if the server may not have read the request.
     is_unread: bool,
 }
 
 impl UnderWay {
-    /// `None`: nothing has come.
+    /// Returns `None` if nothing has arrived.
     fn take(&mut self, now: u64, context: &mut Context<'_>) -> Option<Result<Taken, Broken>> {
         match &mut self.stage {
             Stage::Waiting => None,
@@ -419,7 +422,7 @@ impl UnderWay {
     }
 }
 
-/// An error in a word or two.
+/// Describes an error in a word or two.
 fn said(error: &h2::Error) -> &'static str {
     match error.get_io() {
         Some(error) if error.kind() == ErrorKind::UnexpectedEof => "closed",
@@ -430,10 +433,10 @@ fn said(error: &h2::Error) -> &'static str {
     }
 }
 
-/// A socket that does not block, for futures that are polled when it is ready.
+/// A non-blocking socket for futures that are polled when it is ready.
 struct Socket(TcpStream);
 
-/// `Pending` where it would have blocked.
+/// Returns `Pending` if the operation would block.
 fn polled<T>(mut what: impl FnMut() -> io::Result<T>) -> Polled<io::Result<T>> {
     loop {
         match what() {

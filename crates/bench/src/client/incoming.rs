@@ -1,34 +1,35 @@
-//! Reading answers: heads, and bodies by length, in chunks or to the connection's end.
+//! Parses responses: heads, and bodies delimited by length, by chunks or by the end of the
+//! connection.
 //!
-//! Nothing of a body is kept: its bytes are handed on as they come.
+//! Bodies are not stored: their bytes are passed on as they arrive.
 
 use std::mem;
 
 use crate::object::ANSWER_FIELD;
 
-/// Fields of a head at most, and its bytes.
+/// Maximum number of fields and of bytes in a head.
 const FIELDS: usize = 64;
 const HEAD_MAX: usize = 64 << 10;
 
-/// The head of an answer, as far as it is looked at.
+/// The relevant parts of a response head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The status.
     pub status: u16,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub length: Option<u64>,
-    /// The body comes in chunks.
+    /// True if the body is chunked.
     pub chunked: bool,
-    /// The connection is closed behind it.
+    /// True if the connection is closed after the response.
     pub close: bool,
-    /// Which request the origin made it for, and the version of the object.
+    /// The request that the origin produced the response for, and the version of the object.
     pub answer: Option<(u64, u64)>,
-    /// First byte, last byte and bytes in all, of a part.
+    /// First byte, last byte and total length, for a part.
     pub range: Option<(u64, u64, u64)>,
 }
 
 impl Head {
-    /// Reads a head; `Ok(None)` while it is not whole.
+    /// Parses a head; returns `Ok(None)` while it is incomplete.
     fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS];
         let mut response = httparse::Response::new(&mut fields);
@@ -42,13 +43,13 @@ impl Head {
         Ok(Some((head, len)))
     }
 
-    /// Takes a field into account, whatever the version of HTTP.
+    /// Evaluates a field, of any HTTP version.
     ///
     /// # Errors
-    /// Its value is none that the field can have, or contradicts an earlier one.
+    /// Fails if the value is invalid for the field, or contradicts an earlier one.
     pub fn note(&mut self, name: &str, value: &[u8]) -> Result<(), String> {
         let text = || std::str::from_utf8(value).map_or("", str::trim);
-        // By length first: most fields are of no interest.
+        // By length first, because most fields are irrelevant.
         match name.len() {
             14 if name.eq_ignore_ascii_case("content-length") => {
                 let length = text().parse().map_err(|_| format!("a length of {:?}", text()))?;
@@ -81,38 +82,38 @@ impl Head {
     }
 }
 
-/// Reads `bytes FIRST-LAST/ALL`.
+/// Parses `bytes FIRST-LAST/ALL`.
 fn range(text: &str) -> Option<(u64, u64, u64)> {
     let (part, all) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = part.split_once('-')?;
     Some((first.parse().ok()?, last.parse().ok()?, all.parse().ok()?))
 }
 
-/// Who is told of what comes.
+/// Receives the parts of a response.
 pub trait Listener {
-    /// The head has come. Returns whether a body follows it.
+    /// Receives the head. Returns whether a body follows.
     fn head(&mut self, head: &Head) -> bool;
-    /// The next bytes of the body have come.
+    /// Receives the next bytes of the body.
     fn body(&mut self, bytes: &[u8]);
 }
 
-/// How far an answer has come.
+/// The progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// More is to come.
+    /// More bytes are expected.
     More,
-    /// It is whole.
+    /// The response is complete.
     Done {
-        /// The connection may be used again.
+        /// True if the connection can be reused.
         keep: bool,
     },
 }
 
-/// An answer on its way.
+/// A response that is being received.
 #[derive(Debug, Default)]
 pub struct Incoming {
     state: State,
-    /// Of a head, or of the line of a chunk, what has come so far.
+    /// The bytes received so far of a head, or of a chunk's size line.
     partial: Vec<u8>,
     close: bool,
 }
@@ -124,17 +125,17 @@ enum State {
     Length(u64),
     ChunkSize,
     Chunk(u64),
-    /// The end of line behind a chunk: so many bytes.
+    /// The line end after a chunk, with the number of missing bytes.
     ChunkEnd(u64),
     Trailer,
     UntilClose,
 }
 
 impl Incoming {
-    /// Takes the next bytes of the connection.
+    /// Processes the next bytes of the connection.
     ///
     /// # Errors
-    /// They are no answer, or there are more of them than belong to it.
+    /// Fails if they are not a response, or if there are more than belong to it.
     pub fn take(&mut self, bytes: &[u8], to: &mut impl Listener) -> Result<Progress, String> {
         let mut rest = bytes;
         loop {
@@ -162,10 +163,10 @@ impl Incoming {
         }
     }
 
-    /// The connection has ended: whether the answer is whole.
+    /// Handles the end of the connection; returns whether the response is complete.
     ///
     /// # Errors
-    /// It is not.
+    /// Fails if the response is incomplete.
     pub fn end(&mut self) -> Result<Progress, String> {
         match self.state {
             State::UntilClose => Ok(Progress::Done { keep: false }),
@@ -174,7 +175,7 @@ impl Incoming {
         }
     }
 
-    /// Whether nothing of an answer has come.
+    /// Returns whether no byte of a response has arrived.
     pub fn is_untouched(&self) -> bool {
         self.state == State::Head && self.partial.is_empty()
     }
@@ -263,7 +264,7 @@ impl Incoming {
         Ok(None)
     }
 
-    /// The next line without its end, once it is whole.
+    /// Returns the next line without its end, once it is complete.
     fn take_line(&mut self, rest: &mut &[u8]) -> Result<Option<String>, String> {
         let end = rest.iter().position(|byte| *byte == b'\n');
         let len = end.map_or(rest.len(), |end| end + 1);
@@ -276,7 +277,7 @@ impl Incoming {
     }
 }
 
-/// Hands on at most `left` bytes; returns how many are still to come.
+/// Passes on at most `left` bytes; returns how many are still missing.
 fn pass(rest: &mut &[u8], left: u64, to: &mut impl Listener) -> u64 {
     let len = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
     to.body(&rest[..len]);
@@ -305,7 +306,7 @@ mod tests {
         }
     }
 
-    /// The answer, however its bytes are divided.
+    /// Returns the response, which must not depend on how its bytes are split.
     fn read(text: &str) -> Result<(Heard, Progress), String> {
         let mut first = None;
         for size in [text.len(), 1, 2, 3, 7] {

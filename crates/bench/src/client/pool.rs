@@ -1,7 +1,7 @@
-//! The connections of the client, and which of them sends which request.
+//! The connections of the client, and their assignment to requests.
 //!
-//! The dispatcher knows places, each of which has a request at a time. In HTTP/1 a place is a
-//! connection; in HTTP/2 so many places following on each other are the streams of one.
+//! The dispatcher deals with places, each of which carries one request at a time. In HTTP/1 a place
+//! is a connection; in HTTP/2 consecutive places are the streams of one connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,29 +12,29 @@ use super::http2::{Http2Connection, Sending};
 use super::request_text::{Addressing, write_request};
 use crate::poll::{Poll, Ready};
 
-/// How servers are spoken to, without encryption.
+/// The protocol towards servers, without encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// A request at a time on each connection.
+    /// One request at a time on each connection.
     #[default]
     Http1,
-    /// The same, in HTTP/1.0 with connections that are kept.
+    /// The same in HTTP/1.0, with persistent connections.
     Http10,
-    /// So many requests at a time on each connection, from its first byte on (RFC 9113, section
-    /// 3.3, "prior knowledge").
+    /// Several requests at a time on each connection, without an upgrade (RFC 9113, section 3.3,
+    /// "prior knowledge").
     Http2 {
-        /// Streams of a connection at most, at a time.
+        /// Maximum number of concurrent streams per connection.
         streams: usize,
     },
 }
 
 impl Protocol {
-    /// Whether it is HTTP/2.
+    /// Returns whether the protocol is HTTP/2.
     pub fn is_http2(self) -> bool {
         matches!(self, Protocol::Http2 { .. })
     }
 
-    /// Requests at a time on a connection.
+    /// Returns the number of concurrent requests per connection.
     pub fn streams(self) -> usize {
         match self {
             Protocol::Http1 | Protocol::Http10 => 1,
@@ -43,17 +43,17 @@ impl Protocol {
     }
 }
 
-/// Bytes that are read at a time.
+/// Size of a read in bytes.
 const READ: usize = 256 << 10;
 
-/// See the module.
+/// The connections to one target.
 pub struct Pool {
     to: SocketAddr,
     addressing: Addressing,
-    /// Requests of the next connection.
+    /// Returns the number of requests for the next connection.
     draw: Box<dyn FnMut() -> u32>,
     connections: Connections,
-    /// What became of requests, each with its place.
+    /// The outcomes of requests, each with its place.
     ended: Vec<(usize, Ended)>,
     path: String,
     buffer: Vec<u8>,
@@ -65,7 +65,8 @@ enum Connections {
 }
 
 impl Pool {
-    /// No connections yet. `draw` says how many requests the next is opened for.
+    /// Creates a pool without connections. `draw` returns the number of requests for the next
+    /// connection.
     pub fn new(
         to: SocketAddr,
         protocol: Protocol,
@@ -82,10 +83,10 @@ impl Pool {
         Pool { to, addressing, draw, connections, ended, path, buffer }
     }
 
-    /// Sends a request from a place that has none under way.
+    /// Sends a request from a place without a current one.
     ///
     /// # Errors
-    /// There is no socket, or the address cannot be reached.
+    /// Fails if there is no socket or the address is unreachable.
     pub fn send(&mut self, poll: &Poll, place: usize, request: Request) -> io::Result<()> {
         let Pool { to, addressing, draw, ended, path, .. } = self;
         match &mut self.connections {
@@ -114,7 +115,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Goes on with a connection that is ready, at a time in seconds since 1970.
+    /// Handles a connection that is ready; `now` is in seconds since 1970.
     pub fn hear(&mut self, poll: &Poll, ready: Ready, now: u64) {
         let Pool { addressing, draw, ended, buffer, .. } = self;
         let place = ready.token as usize;
@@ -135,7 +136,7 @@ impl Pool {
         }
     }
 
-    /// Gives up the requests that were sent before a time.
+    /// Gives up the requests that were sent before the time `before`.
     pub fn give_up(&mut self, why: &'static str, before: Nanos) {
         let ended = &mut self.ended;
         match &mut self.connections {
@@ -152,13 +153,13 @@ impl Pool {
         }
     }
 
-    /// Takes what became of requests since the last time, each with its place.
+    /// Removes and returns the outcomes since the last call, each with its place.
     pub fn ended(&mut self) -> impl Iterator<Item = (usize, Ended)> + '_ {
         self.ended.drain(..)
     }
 }
 
-/// Sends a request once more whose connection had been closed before it came there.
+/// Sends a request once more if its connection was closed before the request arrived.
 fn repeat(
     connection: &mut Connection,
     place: usize,

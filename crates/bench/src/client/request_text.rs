@@ -1,4 +1,4 @@
-//! A request as it is sent: the text of HTTP/1, and the message of HTTP/2.
+//! The wire form of a request: the text of HTTP/1, and the message of HTTP/2.
 
 use std::fmt::{self, Arguments};
 use std::io::Write;
@@ -10,25 +10,25 @@ use http::{HeaderName, HeaderValue, Uri};
 use super::expectation::Expectation;
 use crate::object::{Condition, FIRST_MODIFIED, Method, REQUEST_FIELD, date};
 
-/// Bytes of the body of a POST.
+/// Body size of a POST in bytes.
 const POSTED: usize = 1_024;
 
-/// How the target is addressed.
+/// How requests name the target.
 #[derive(Clone, Debug)]
 pub struct Addressing {
     /// The `Host` field.
     pub host: String,
-    /// Before the path, in the form that forward proxies are asked with; empty for reverse ones.
+    /// The prefix of the path in requests to forward proxies; empty for reverse proxies.
     pub prefix: String,
-    /// The first part of all paths.
+    /// The first segment of all paths.
     pub run: String,
-    /// Whether it is spoken to in HTTP/1.0; connections are kept all the same.
+    /// True if HTTP/1.0 is used; connections are persistent nevertheless.
     pub is_http10: bool,
-    /// More fields of each request.
+    /// Additional fields of each request.
     pub fields: &'static [(&'static str, &'static str)],
 }
 
-/// Gives the fields of a request, but for that of the host.
+/// Passes each field of a request to `give`, except that of the host.
 fn each_field(
     addressing: &Addressing,
     of: &Expectation,
@@ -59,7 +59,7 @@ fn each_field(
     }
 }
 
-/// Writes a request whose answer is to be as expected. `path` is room for the path.
+/// Writes the request for an expected response. `path` is a scratch buffer.
 pub fn write_request(
     text: &mut Vec<u8>,
     path: &mut String,
@@ -71,7 +71,7 @@ pub fn write_request(
     let Addressing { host, prefix, is_http10, .. } = addressing;
     let (minor, keep) = if *is_http10 { (0, "Connection: keep-alive\r\n") } else { (1, "") };
     let method = expected.method.name();
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(text, "{method} {prefix}{path} HTTP/1.{minor}\r\nHost: {host}\r\n{keep}");
     each_field(addressing, expected, |name, value| {
         let _ = write!(text, "{name}: {value}\r\n");
@@ -82,10 +82,10 @@ pub fn write_request(
     }
 }
 
-/// Returns the same request as a message of HTTP/2, and the body behind it.
+/// Returns the same request as an HTTP/2 message, with its body.
 ///
 /// # Errors
-/// The host is none that can be named in a URI.
+/// Fails if the host cannot be part of a URI.
 pub fn http2_request(
     addressing: &Addressing,
     expected: &Expectation,

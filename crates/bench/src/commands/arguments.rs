@@ -1,4 +1,4 @@
-//! The arguments of a run, and their reading.
+//! The arguments of a run, and their parsing.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,37 +15,37 @@ use crate::client::{Protocol, Spacing};
 use crate::load::{LoadOptions, RequestsPerConnection, Sizes, Workload};
 use crate::origin::Think;
 
-/// Reads a size for clap.
+/// Parses a size for clap.
 pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).ok_or_else(|| format!("expected {SIZE_EXAMPLE}"))
 }
 
-/// Reads a duration for clap.
+/// Parses a duration for clap.
 pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| format!("expected {DURATION_EXAMPLE}"))
 }
 
-/// Reads a share for clap.
+/// Parses a share for clap.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share from 0 to 1".to_owned())
 }
 
-/// Reads a number above 0 for clap.
+/// Parses a number above 0 for clap.
 pub fn positive(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     let number = number.filter(|number| *number > 0.0 && number.is_finite());
     number.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
-/// Reads a number from 0 on for clap.
+/// Parses a number of at least 0 for clap.
 fn not_negative(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     let number = number.filter(|number| *number >= 0.0 && number.is_finite());
     number.ok_or_else(|| "expected a number from 0 on".to_owned())
 }
 
-/// Reads numbers of cores, divided by commas.
+/// Parses core numbers separated by commas.
 fn cores(text: &str) -> Result<Vec<usize>, String> {
     let cores: Option<Vec<usize>> = text.split(',').map(|core| core.parse().ok()).collect();
     cores.ok_or_else(|| "expected numbers of cores such as 0 or 0,2".to_owned())
@@ -251,7 +251,7 @@ fn of_pace(command: Command) -> Command {
         )
 }
 
-/// The arguments that say how the target is spoken to.
+/// Returns the arguments that select the protocol towards the target.
 pub fn of_http2() -> [Arg; 2] {
     [
         flag("http2", "Speaks HTTP/2 from the first byte on, without encryption."),
@@ -261,10 +261,10 @@ pub fn of_http2() -> [Arg; 2] {
     ]
 }
 
-/// Reads how the target is spoken to.
+/// Returns the protocol towards the target.
 ///
 /// # Errors
-/// There are to be streams without HTTP/2.
+/// Fails if several streams are requested without HTTP/2.
 pub fn protocol(matches: &ArgMatches) -> Result<Protocol, String> {
     let streams = get::<u16>(matches, "streams").unwrap_or(1);
     match matches.get_flag("http2") {
@@ -276,7 +276,7 @@ pub fn protocol(matches: &ArgMatches) -> Result<Protocol, String> {
     }
 }
 
-/// Adds the arguments that say how long the phases are.
+/// Adds the arguments for the lengths of the phases.
 fn of_phases(command: Command) -> Command {
     command
         .arg(
@@ -339,15 +339,15 @@ fn of_report(command: Command) -> Command {
         .arg(flag("quiet", "Says nothing while it runs."))
 }
 
-/// Returns an argument that has a default, or was given.
+/// Returns an argument that was given or has a default.
 pub fn get<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Option<T> {
     matches.get_one::<T>(name).cloned()
 }
 
-/// Reads the workload and its parameters.
+/// Returns the workload and its parameters.
 ///
 /// # Errors
-/// They do not go together.
+/// Fails if the arguments contradict each other.
 pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
     let name: String = get(matches, "workload").unwrap_or_default();
     let files: Vec<PathBuf> = matches.get_many("file").into_iter().flatten().cloned().collect();
@@ -391,15 +391,15 @@ pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
     })
 }
 
-/// What `pages` is for, if no cache is named.
+/// The cache size in bytes that `pages` assumes if none is given.
 const PAGES_CACHE: u64 = 1_000_000_000;
 
-/// Mean bytes of an object of PolyMix, all types together.
+/// Mean size of a PolyMix object in bytes, over all types.
 const POLYMIX_MEAN: u64 = 10_854;
 
-/// Objects at which PolyMix's working set is frozen, if it is not said: as many as are new in a
-/// plateau, which is its own rule (0.45 × 0.75 of the requests); without a rate as many as fit into
-/// the cache.
+/// Returns the number of objects at which PolyMix's working set is frozen. The default is the
+/// number of new objects in a plateau, which is PolyMix's own rule (0.45 × 0.75 of the requests),
+/// or the number that fits into the cache, whichever is larger.
 fn working_set(matches: &ArgMatches, cache: Option<u64>) -> u32 {
     let rate: Option<f64> = get(matches, "rate");
     let plateau: Duration = get(matches, "plateau").unwrap_or_default();
@@ -409,7 +409,7 @@ fn working_set(matches: &ArgMatches, cache: Option<u64>) -> u32 {
     get(matches, "working-set").unwrap_or(u32::try_from(objects).unwrap_or(u32::MAX).max(1_000))
 }
 
-/// Reads how requests follow on each other.
+/// Returns the distribution of intervals between requests.
 pub fn spacing(matches: &ArgMatches) -> Spacing {
     match get::<String>(matches, "arrivals").as_deref() {
         Some("constant") => Spacing::Constant,
@@ -417,10 +417,10 @@ pub fn spacing(matches: &ArgMatches) -> Spacing {
     }
 }
 
-/// Reads how the target of a run is spoken to.
+/// Returns the protocol of a run.
 ///
 /// # Errors
-/// As [`protocol`].
+/// Fails like [`protocol`].
 pub fn protocol_of_run(matches: &ArgMatches, workload: &Workload) -> Result<Protocol, String> {
     let usual = if workload.has_think_time() { "1.0" } else { "1.1" };
     let version = get::<String>(matches, "http");
@@ -430,7 +430,7 @@ pub fn protocol_of_run(matches: &ArgMatches, workload: &Workload) -> Result<Prot
     }
 }
 
-/// Reads how long the origin takes.
+/// Returns the origin's think time.
 pub fn think(matches: &ArgMatches, workload: &Workload) -> Think {
     let usual = if workload.has_think_time() { 0.1 } else { 0.0 };
     let think = match workload {
@@ -440,10 +440,10 @@ pub fn think(matches: &ArgMatches, workload: &Workload) -> Think {
     think.scaled(get(matches, "think-scale").unwrap_or(usual))
 }
 
-/// Reads how many times as fast a trace is replayed; `None`: as fast as connections allow.
+/// Returns the speed-up of a replayed trace; `None`: as fast as connections allow.
 ///
 /// # Errors
-/// It is neither a number nor `max`.
+/// Fails if the argument is neither a number nor `max`.
 pub fn speed(matches: &ArgMatches) -> Result<Option<f64>, String> {
     match get::<String>(matches, "speed").as_deref() {
         Some("max") => Ok(None),

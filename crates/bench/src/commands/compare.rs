@@ -1,4 +1,4 @@
-//! `larder bench compare`: Larder beside the other caches of this machine.
+//! `larder bench compare`: measures Larder beside the other caches on this machine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub fn command() -> Command {
     of_each(command)
 }
 
-/// Adds what each system is given, and the reports.
+/// Adds the resources of each system, and the reports.
 fn of_each(command: Command) -> Command {
     let command = command
         .arg(
@@ -106,10 +106,10 @@ fn of_each(command: Command) -> Command {
     machine::page_argument(machine::arguments(command))
 }
 
-/// Compares.
+/// Runs the comparison.
 ///
 /// # Errors
-/// The rights are missing, a name is unknown, or answers were wrong.
+/// Fails if privileges are missing, a name is unknown, or responses were wrong.
 pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
     machine::enter().map_err(failed)?;
@@ -167,10 +167,10 @@ pub fn names(matches: &ArgMatches, argument: &str) -> Vec<String> {
     matches.get_many::<String>(argument).into_iter().flatten().cloned().collect()
 }
 
-/// Returns the systems whose names contain one of those that were given.
+/// Returns the systems whose names contain one of the given names.
 ///
 /// # Errors
-/// None contains one of them.
+/// Fails if no system's name contains one of them.
 pub fn chosen_systems(matches: &ArgMatches, all: Vec<System>) -> Result<Vec<System>, Failure> {
     let names = names(matches, "systems");
     let wants =

@@ -1,5 +1,5 @@
-//! What this machine has for measuring systems beside each other: cores, the systems, a place for
-//! devices.
+//! The resources of this machine for comparing systems: cores, the installed systems, a directory
+//! for devices.
 
 use std::path::PathBuf;
 
@@ -12,23 +12,23 @@ use crate::measure::TimerAccuracy;
 use crate::run::cores;
 use crate::systems::{System, installed};
 
-/// See the module.
+/// The resources of this machine.
 pub struct Machine {
-    /// The core of the systems.
+    /// The core for the systems.
     pub core: usize,
-    /// How many cores the generator has.
+    /// Number of cores for the generator.
     pub generator_cores: usize,
-    /// How exactly it is woken.
+    /// How accurately the generator is woken.
     pub timer: TimerAccuracy,
-    /// Where the devices' files are made.
+    /// The directory for the files of devices.
     pub base: PathBuf,
-    /// The systems that are here, Larder first.
+    /// The installed systems, Larder first.
     pub systems: Vec<System>,
-    /// What is to be known beside the figures.
+    /// Notes that accompany the figures.
     pub notes: Vec<String>,
 }
 
-/// Adds the arguments that say what is to be used, and the report.
+/// Adds the arguments that select the resources, and the report.
 pub fn arguments(command: Command) -> Command {
     command
         .arg(
@@ -53,31 +53,31 @@ pub fn arguments(command: Command) -> Command {
         )
 }
 
-/// Adds the argument of a page with plots.
+/// Adds the argument for a page with plots.
 pub fn page_argument(command: Command) -> Command {
     command.arg(option("html", "FILE", "Writes a page.").value_parser(value_parser!(PathBuf)))
 }
 
-/// Returns Larder's program: the one that is named, or the one beside this.
+/// Returns Larder's program: the given one, or the one beside this program.
 pub fn larder(matches: &ArgMatches) -> PathBuf {
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("larder"));
     get(matches, "larder").or(beside).unwrap_or_default()
 }
 
-/// Returns where files are made.
+/// Returns the directory for files.
 ///
 /// # Errors
-/// It is not there.
+/// Fails if it does not exist.
 pub fn base(matches: &ArgMatches) -> Result<PathBuf, String> {
     let base: PathBuf = get(matches, "dir").unwrap_or_else(|| ".".into());
     base.canonicalize().map_err(|error| format!("{}: {error}", base.display()))
 }
 
-/// Makes sure of the rights, and that what will be mounted is nobody else's. The program starts
-/// again in it: before anything else is done.
+/// Checks the privileges, and ensures that mounts stay private. It restarts the program, so call it
+/// before anything else.
 ///
 /// # Errors
-/// The rights are missing.
+/// Fails if privileges are missing.
 pub fn enter() -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("it makes loop devices and control groups: it wants root".to_owned());
@@ -86,10 +86,10 @@ pub fn enter() -> Result<(), String> {
 }
 
 impl Machine {
-    /// Looks for all of it; keeps this thread to its cores.
+    /// Determines all resources; restricts this thread to the generator's cores.
     ///
     /// # Errors
-    /// There is no core, or not the directory.
+    /// Fails if there is no core, or the directory does not exist.
     pub fn of(matches: &ArgMatches) -> Result<Machine, String> {
         let all = cores::allowed();
         let (core, others) = all.split_last().ok_or("no cores")?;

@@ -1,4 +1,4 @@
-//! `larder bench peak`: the highest rate that is carried, by search.
+//! `larder bench peak`: searches for the highest rate that the target carries.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub fn command() -> Command {
         )
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Serialize)]
 struct PeakReport {
     target: String,
@@ -66,7 +66,7 @@ struct PeakReport {
     seed: u64,
     command: String,
     criterion: Criterion,
-    /// Requests a second; none was carried when there is none.
+    /// Requests per second; `None` if no rate was carried.
     peak: Option<f64>,
     trials: Vec<Trial>,
     failures: Vec<String>,
@@ -81,13 +81,14 @@ struct Trial {
     figures: PhaseFigures,
 }
 
-/// Trials at most: where rates are carried at one time and not at another there is no end to them.
+/// Maximum number of trials: if a rate is carried at one time and not at another, the search might
+/// never end.
 const TRIALS: usize = 40;
 
-/// Searches.
+/// Runs the search.
 ///
 /// # Errors
-/// As a run; and when no rate is carried.
+/// Fails like a run, and if no rate is carried.
 pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: {why}"));
     let usage = |why: String| Failure::usage(format!("bench: {why}"));
@@ -179,8 +180,7 @@ fn finish(matches: &ArgMatches, report: &PeakReport) -> Result<(), Failure> {
     }
 }
 
-/// Returns it as a page: what was achieved, and how long responses took, by the rate that was
-/// offered.
+/// Returns the result as a page: achieved throughput and response times by offered rate.
 fn page(report: &PeakReport) -> Result<String, String> {
     let mut trials: Vec<&Trial> = report.trials.iter().collect();
     trials.sort_by(|one, other| one.rate.total_cmp(&other.rate));

@@ -1,4 +1,4 @@
-//! One run: fill, ramp, plateau and idle, and its report.
+//! One run: fill, ramp, plateau and idle phases, and its report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::poll::{Events, Poll};
 use crate::report::{Moment, Progress, RunReport, page, run_text};
 use crate::run::{End, Live, Pace, PhasePlan, Session, SessionOptions, Subject, cores};
 
-/// Share of the rate at which a ramp begins and at which the cache is left idle.
+/// Share of the rate at which a ramp begins, and which the idle phase uses.
 const LOW: f64 = 0.1;
-/// Connections, if they are not said: in a closed loop, and at most in an open one.
+/// Default number of connections: in a closed loop, and the maximum in an open one.
 const CLOSED: u32 = 32;
 const OPEN: u32 = 1_000;
 
-/// Runs.
+/// Runs the phases and reports them.
 ///
 /// # Errors
-/// The arguments do not go together; nothing answers; answers were wrong or missing.
+/// Fails if arguments contradict each other, nothing responds, or responses were wrong or missing.
 pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
     let seed = get(matches, "seed").unwrap_or_else(random_seed);
     let usage = |why: String| Failure::usage(format!("bench: {why}"));
@@ -77,7 +77,7 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     finish(matches, &report)
 }
 
-/// Writes the report, and says whether all was right.
+/// Writes the report, and returns an error if something was wrong.
 fn finish(matches: &ArgMatches, report: &RunReport) -> Result<(), Failure> {
     answer(&run_text(report))?;
     let write = |path: PathBuf, text: String| {
@@ -101,21 +101,21 @@ fn finish(matches: &ArgMatches, report: &RunReport) -> Result<(), Failure> {
     }
 }
 
-/// What a session needs, and what is known by then.
+/// The inputs of a session, and what is known at this point.
 pub struct Prepared {
-    /// For the session.
+    /// The options of the session.
     pub options: SessionOptions,
-    /// How exactly this machine wakes a thread.
+    /// How accurately this machine wakes a thread.
     pub timer: TimerAccuracy,
-    /// What is to be known beside the figures.
+    /// Notes that accompany the figures.
     pub notes: Vec<String>,
 }
 
-/// Reads what a session needs, whose loop is open or closed; keeps this thread to its cores and
-/// measures its timer.
+/// Prepares the inputs of a session with an open or closed loop. Restricts this thread to its cores
+/// and measures its timer.
 ///
 /// # Errors
-/// Something is not as it has to be.
+/// Fails if an argument or the machine does not permit the session.
 pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepared, String> {
     if let Some(list) = get::<Vec<usize>>(matches, "cores") {
         cores::keep_to(&list)?;
@@ -167,17 +167,17 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
     Ok(Prepared { options, timer, notes })
 }
 
-/// Measures how exactly the wait of the generator ends.
+/// Measures how accurately the generator's waits end.
 ///
 /// # Errors
-/// The kernel refuses.
+/// Fails if the kernel refuses.
 pub fn measured_timer() -> Result<TimerAccuracy, String> {
     let poll = Poll::new().map_err(|error| format!("sockets: {error}"))?;
     let mut events = Events::default();
     Ok(measure_timer(|time| drop(poll.wait(Some(time), &mut events))))
 }
 
-/// The phases of a run.
+/// Returns the phases of a run.
 fn plans(matches: &ArgMatches, workload: &Workload) -> Result<Vec<PhasePlan>, String> {
     let rate: Option<f64> = get(matches, "rate");
     let spacing = arguments::spacing(matches);
@@ -210,7 +210,7 @@ fn plans(matches: &ArgMatches, workload: &Workload) -> Result<Vec<PhasePlan>, St
     Ok(plans)
 }
 
-/// The phase in which the cache is filled, if it is.
+/// Returns the phase that fills the cache, if it is to be filled.
 pub fn fill_plan(matches: &ArgMatches) -> Option<PhasePlan> {
     let cache: u64 = get(matches, "cache-size").unwrap_or(0);
     let fill = get(matches, "fill").unwrap_or(2 * cache);
@@ -221,7 +221,7 @@ pub fn fill_plan(matches: &ArgMatches) -> Option<PhasePlan> {
     (fill > 0).then_some(PhasePlan { name, kind, pace, end })
 }
 
-/// Whether requests are sent by a schedule.
+/// Returns whether requests follow a schedule.
 fn is_open(matches: &ArgMatches) -> bool {
     let trace = get::<String>(matches, "workload").as_deref() == Some("replay");
     let as_fast_as_it_goes = get::<String>(matches, "speed").as_deref() == Some("max");
@@ -232,7 +232,7 @@ fn open(rates: [f64; 2], spacing: Spacing) -> Pace {
     Pace::Open { rates, spacing }
 }
 
-/// When the plateau ends: with a number of requests, or after a time if there is one.
+/// Returns when the plateau ends: after a number of requests, or after a time if there is one.
 fn end(matches: &ArgMatches, time: Option<Duration>) -> End {
     match (get(matches, "requests"), time) {
         (Some(requests), _) => End::Requests(requests),
@@ -241,7 +241,7 @@ fn end(matches: &ArgMatches, time: Option<Duration>) -> End {
     }
 }
 
-/// Returns what is said of a moment.
+/// Returns the progress report for this moment.
 pub fn moment<'a>(live: &'a Live<'a>) -> Moment<'a> {
     let Live { phase, seconds, share, last, busy, waiting, failures } = live;
     Moment {
@@ -255,14 +255,14 @@ pub fn moment<'a>(live: &'a Live<'a>) -> Moment<'a> {
     }
 }
 
-/// A seed for whoever names none: a number that can be typed again.
+/// Returns a seed for runs without one: a number that is short enough to type.
 pub fn random_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = since.map_or(0, |since| since.as_nanos() as u64);
     workload::contents::mix(nanos ^ u64::from(std::process::id())) % 1_000_000_000
 }
 
-/// The command line as it was typed.
+/// Returns the command line as it was typed.
 pub fn command_line() -> String {
     let arguments = std::env::args_os().skip(1);
     let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());

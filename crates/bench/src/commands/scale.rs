@@ -1,4 +1,5 @@
-//! `larder bench scale`: many objects, connections and workers, work in the background, hours.
+//! `larder bench scale`: measures many objects, connections and workers, background work, and long
+//! runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub fn command() -> Command {
     of_surroundings(of_parts(command))
 }
 
-/// Adds what single parts are told.
+/// Adds the arguments of single parts.
 fn of_parts(command: Command) -> Command {
     command
         .arg(
@@ -104,10 +105,10 @@ fn of_surroundings(command: Command) -> Command {
     machine::arguments(command)
 }
 
-/// Measures.
+/// Runs the parts.
 ///
 /// # Errors
-/// A name is unknown, Larder fails, or answers were wrong.
+/// Fails if a name is unknown, Larder fails, or responses were wrong.
 pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: scale: {why}"));
     let parts = chosen(matches)?;

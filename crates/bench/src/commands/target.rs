@@ -1,21 +1,21 @@
-//! Where the requests of a run go, read from a URL.
+//! The target of a run, parsed from a URL.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The program that is tested.
+/// The program under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its address.
     pub address: SocketAddr,
-    /// Its name and port as they were given, for the `Host` field.
+    /// Its name and port as given, for the `Host` field.
     pub authority: String,
 }
 
 impl Target {
-    /// Reads `http://HOST[:PORT][/]`, or `HOST:PORT`.
+    /// Parses `http://HOST[:PORT][/]`, or `HOST:PORT`.
     ///
     /// # Errors
-    /// It is none of these, or the name is not known.
+    /// Fails if the text has another form, or the name cannot be resolved.
     pub fn read(text: &str) -> Result<Target, String> {
         let rest = match text.split_once("://") {
             Some(("http", rest)) => rest,

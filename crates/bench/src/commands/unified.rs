@@ -1,4 +1,4 @@
-//! `larder bench unified`: the evaluation of UNIFIED with programs of today.
+//! `larder bench unified`: repeats the evaluation of UNIFIED with current programs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::unified::{
     Evaluation, Plan, Test, evaluate, evaluation_markdown, evaluation_page, evaluation_text,
 };
 
-/// What is measured if nothing else is said: on a small scale, and on a large one.
+/// The defaults of the measurement, at a small and at a large scale.
 struct Scale {
     cache: u64,
     memory: u64,
@@ -30,9 +30,9 @@ struct Scale {
     from: Option<f64>,
     trial: Duration,
     tolerance: f64,
-    /// Trials of a system at most.
+    /// Maximum number of trials per system.
     trials: usize,
-    /// Parts of the names of systems; none: all.
+    /// Parts of the names of systems; empty: all.
     systems: &'static [&'static str],
 }
 
@@ -41,7 +41,7 @@ const QUICK: Scale = Scale {
     memory: 128 << 20,
     think: 0.1,
     count_time: Duration::from_secs(8),
-    // At a lower one so few requests end or begin in a trial that chance decides.
+    // At a lower rate, a trial has so few requests that chance decides.
     from: Some(40.0),
     trial: Duration::from_secs(5),
     tolerance: 0.3,
@@ -92,8 +92,8 @@ pub fn command() -> Command {
         .arg(option("markdown", "FILE", "Writes the tables.").value_parser(value_parser!(PathBuf)))
 }
 
-/// Adds what each system is given, and how it is measured. What has no default has one of each
-/// scale.
+/// Adds the resources of each system, and how it is measured. Arguments without a default take one
+/// from the scale.
 fn of_each(command: Command) -> Command {
     command
         .arg(
@@ -127,10 +127,10 @@ fn growth(text: &str) -> Result<f64, String> {
     if factor >= 1.05 { Ok(factor) } else { Err("1.05 at least, or it takes too long".to_owned()) }
 }
 
-/// Evaluates.
+/// Runs the evaluation.
 ///
 /// # Errors
-/// The rights are missing, a name is unknown, or answers were wrong.
+/// Fails if privileges are missing, a name is unknown, or responses were wrong.
 pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: unified: {why}"));
     machine::enter().map_err(failed)?;
@@ -177,7 +177,8 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     Ok((plan, notes))
 }
 
-/// Larder with the paper's layout, Larder, and Squid's stores, as far as they are chosen.
+/// Returns the chosen systems: Larder with the paper's layout, Larder, and Squid with each of its
+/// stores.
 fn chosen(matches: &ArgMatches, all: Vec<System>, usual: &[&str]) -> Result<Vec<System>, Failure> {
     let unified = all.first().map(|larder| larder.with_settings("preset=unified")).transpose();
     let unified = unified.map_err(|why| Failure::usage(format!("bench: {why}")))?.flatten();

@@ -1,4 +1,4 @@
-//! A measurement whose progress is shown on standard error while it runs.
+//! Measurements whose progress is shown on standard error.
 
 use std::cell::RefCell;
 
@@ -8,11 +8,11 @@ use super::run::moment;
 use crate::report::Progress;
 use crate::run::Live;
 
-/// Runs `measure`, which is given whom to tell something that stays, and whom to show the load.
-/// `--quiet` shows nothing of either. The seed and the notes are said before.
+/// Runs `measure`, which receives one function that logs a line and one that shows the current
+/// load. `--quiet` suppresses both. The seed and the notes are logged first.
 ///
 /// # Errors
-/// Those of `measure`.
+/// Returns the errors of `measure`.
 pub fn watched<T, E>(
     matches: &ArgMatches,
     seed: u64,

@@ -15,7 +15,7 @@ use crate::origin;
 use crate::run::Live;
 use crate::systems::{Grant, System};
 
-/// What is compared, and how.
+/// The parameters of the comparison.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The systems.
@@ -24,36 +24,37 @@ pub struct Plan {
     pub scenarios: Vec<Scenario>,
     /// Rounds of each system in each scenario.
     pub rounds: u32,
-    /// How long a round is.
+    /// Duration of a round.
     pub time: Duration,
     /// Connections of the client.
     pub connections: usize,
-    /// How systems are spoken to.
+    /// The protocol towards the systems.
     pub protocol: Protocol,
-    /// Whether they are configured as sites are, and asked as browsers ask.
+    /// True if systems are configured as for real sites, and requests have the fields of browsers.
     pub is_site: bool,
-    /// What each system is given.
+    /// The resources of each system.
     pub grant: Grant,
-    /// Whether system calls are counted.
+    /// True if system calls are counted.
     pub system_calls: bool,
-    /// The cores of the generator, and how exactly it is woken.
+    /// Number of cores of the generator.
     pub generator_cores: usize,
-    /// See `generator_cores`.
+    /// How accurately the generator is woken.
     pub timer: TimerAccuracy,
-    /// All chance follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// A system and what was measured of it.
+/// A system and its measurements.
 struct Bench {
     under_load: UnderLoad,
     rounds: Vec<PhaseFigures>,
 }
 
-/// Compares. `say` is told how far it is; `watch` sees the load.
+/// Runs the comparison. `say` logs progress; `watch` receives the load.
 ///
 /// # Errors
-/// A device cannot be made, or the kernel refuses. A system that fails is left out, and named.
+/// Fails if a device cannot be created, or the kernel refuses. A system that fails is left out, and
+/// named.
 pub fn compare(
     plan: &Plan,
     interrupted: &Arc<AtomicBool>,
@@ -123,7 +124,7 @@ fn prepare(
     Ok(Bench { under_load, rounds: Vec::new() })
 }
 
-/// Measures a round of a system.
+/// Measures one round of a system.
 fn measure(
     plan: &Plan,
     scenario: &Scenario,

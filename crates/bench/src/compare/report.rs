@@ -1,4 +1,4 @@
-//! What a comparison came to: medians of the rounds and how far apart they were.
+//! The result of a comparison: medians of the rounds and their spread.
 
 use maud::html;
 use plot::{Axis, Plot};
@@ -8,17 +8,17 @@ use super::comparison::Plan;
 use crate::measure::PhaseFigures;
 use crate::report::{Table, bytes, document, figure, rate, share, time};
 
-/// The median of some rounds, and the rounds themselves.
+/// The median of some rounds, and their range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Median {
     /// The median.
     pub median: f64,
-    /// The least and the most.
+    /// The smallest and the largest value.
     pub range: [f64; 2],
 }
 
 impl Median {
-    /// Of these; 0 of none.
+    /// Returns the median of these figures; 0 if there are none.
     fn of(figures: impl Iterator<Item = f64>) -> Median {
         let mut figures: Vec<f64> = figures.collect();
         figures.sort_by(f64::total_cmp);
@@ -33,55 +33,55 @@ impl Median {
         Median { median, range: [*least, *most] }
     }
 
-    /// How far the rounds are apart, as a share of the median.
+    /// Returns the difference between the extreme rounds, as a share of the median.
     fn spread(&self) -> f64 {
         (self.range[1] - self.range[0]) / self.median.abs().max(1e-9)
     }
 }
 
-/// A system in a scenario.
+/// The figures of a system in a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The scenario.
     pub scenario: String,
     /// The system.
     pub system: String,
-    /// Requests a second.
+    /// Requests per second.
     pub requests_per_second: Median,
-    /// User and system time of a request, µs.
+    /// User and system CPU time per request, in µs.
     pub cpu_us: Median,
-    /// Of it, in the kernel.
+    /// System CPU time per request, in µs.
     pub system_us: Median,
-    /// Share of answers that the origin was not asked for, and of their bytes.
+    /// Share of responses that the origin was not asked for.
     pub hit_ratio: Median,
-    /// See `hit_ratio`.
+    /// Share of response bytes that the origin was not asked for.
     pub byte_hit_ratio: Median,
-    /// Response times in milliseconds: half took no longer, and so on.
+    /// Median response time in milliseconds.
     pub p50_ms: Median,
-    /// See `p50_ms`.
+    /// 99th percentile of the response time in milliseconds.
     pub p99_ms: Median,
-    /// Bytes of bodies a second.
+    /// Body bytes per second.
     pub bytes_per_second: Median,
-    /// Context switches of threads that waited, of a request.
+    /// Context switches of waiting threads, per request.
     pub waits_per_request: Median,
-    /// System calls of a request, if they were counted.
+    /// System calls per request, if they were counted.
     pub system_calls_per_request: Option<Median>,
-    /// Operations of the device, of a request.
+    /// Reads of the device per request.
     pub device_reads_per_request: Median,
-    /// See `device_reads_per_request`.
+    /// Writes of the device per request.
     pub device_writes_per_request: Median,
     /// Bytes written to the device for each byte that the origin sent.
     pub written_per_byte_fetched: Option<Median>,
-    /// Requests that went wrong, in all rounds.
+    /// Failed requests in all rounds.
     pub errors: u64,
-    /// Answers that were wrong, in all rounds.
+    /// Wrong responses in all rounds.
     pub wrong: u64,
-    /// What is to be known of the rounds.
+    /// Warnings about the rounds.
     pub warnings: Vec<String>,
 }
 
 impl Row {
-    /// Of these rounds.
+    /// Returns the row for these rounds.
     pub fn new(scenario: &str, system: &str, rounds: &[PhaseFigures]) -> Row {
         let of = |figure: &dyn Fn(&PhaseFigures) -> Option<f64>| {
             Median::of(rounds.iter().filter_map(figure))
@@ -97,7 +97,7 @@ impl Row {
         };
         let mut warnings: Vec<String> =
             rounds.iter().flat_map(|round| round.warnings.clone()).collect();
-        // One of a kind: those of other rounds have other numbers.
+        // Keeps one warning of each kind; those of other rounds differ in numbers only.
         let mut kinds = std::collections::HashSet::new();
         warnings.retain(|text| {
             kinds.insert(text.split(|c: char| c.is_ascii_digit()).next().map(str::to_owned))
@@ -127,43 +127,43 @@ impl Row {
     }
 }
 
-/// All of it.
+/// The complete result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The version of this program.
     pub version: &'static str,
-    /// From which all chance follows.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Rounds of each system in each scenario, and their seconds.
+    /// Rounds of each system in each scenario.
     pub rounds: u32,
-    /// See `rounds`.
+    /// Duration of a round in seconds.
     pub seconds: f64,
-    /// Connections, and the version of HTTP that they speak, with the requests at a time on each.
+    /// Number of connections.
     pub connections: usize,
-    /// See `connections`.
+    /// HTTP version.
     pub http: u8,
-    /// See `connections`.
+    /// Concurrent requests per connection.
     pub streams: usize,
-    /// Bytes of each cache, and of each system's memory.
+    /// Bytes of each cache.
     pub cache: u64,
-    /// See `cache`.
+    /// Bytes of each system's memory.
     pub memory: u64,
-    /// Operations a second that the devices were held to.
+    /// Operations per second to which the devices were limited.
     pub operations: Option<u32>,
     /// The rows, scenario by scenario.
     pub rows: Vec<Row>,
-    /// The first wrong answers, and how many there were.
+    /// The first wrong responses.
     pub failures: Vec<String>,
-    /// See `failures`.
+    /// The number of wrong responses.
     pub failure_count: u64,
-    /// Whether it was ended by a signal.
+    /// True if a signal ended the comparison.
     pub interrupted: bool,
-    /// What was left out, and why.
+    /// Notes, such as what was left out and why.
     pub notes: Vec<String>,
 }
 
 impl Comparison {
-    /// Nothing was measured yet.
+    /// Creates an empty result.
     pub fn of(plan: &Plan) -> Comparison {
         Comparison {
             version: env!("CARGO_PKG_VERSION"),
@@ -184,7 +184,7 @@ impl Comparison {
         }
     }
 
-    /// The scenarios, in their order.
+    /// Returns the scenarios, in their order.
     fn scenarios(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.rows.iter().map(|row| &*row.scenario).collect();
         names.dedup();
@@ -196,7 +196,7 @@ impl Comparison {
     }
 }
 
-/// Returns it as text: a table for each scenario.
+/// Returns the result as text: a table for each scenario.
 pub fn comparison_text(comparison: &Comparison) -> String {
     let held = comparison
         .operations
@@ -286,10 +286,10 @@ fn table(comparison: &Comparison, scenario: &str) -> Table {
     table
 }
 
-/// Returns it as a page.
+/// Returns the result as a page.
 ///
 /// # Errors
-/// A plot cannot be drawn.
+/// Fails if a plot cannot be drawn.
 pub fn comparison_page(comparison: &Comparison) -> Result<String, String> {
     let plots = [
         bars(comparison, "cpu", "Processor for each request", "µs", |row| row.cpu_us.median),
@@ -307,7 +307,7 @@ pub fn comparison_page(comparison: &Comparison) -> Result<String, String> {
     Ok(document("larder bench compare", &body))
 }
 
-/// Bars of a figure: a group for each scenario with small objects, a colour for each system.
+/// Returns a bar chart: a group for each scenario with small objects, a colour for each system.
 fn bars(
     comparison: &Comparison,
     id: &str,

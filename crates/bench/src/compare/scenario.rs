@@ -1,4 +1,4 @@
-//! The loads that systems are compared under.
+//! The loads under which systems are compared.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use crate::run::{End, Pace, PhasePlan};
 /// A load.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// As in tables.
+    /// The name in tables.
     pub name: &'static str,
-    /// By which it is chosen.
+    /// The name on the command line.
     pub id: &'static str,
-    /// One line on what it shows.
+    /// One line about what it shows.
     pub about: &'static str,
-    /// What is asked for.
+    /// The requests.
     pub load: LoadOptions,
-    /// How the cache is filled before anything is measured.
+    /// How the cache is filled before the measurement.
     fill: Option<End>,
-    /// Connections, if not as many as elsewhere.
+    /// Number of connections, if it differs from the other scenarios.
     pub connections: Option<usize>,
 }
 
 impl Scenario {
-    /// The phase that fills the cache.
+    /// Returns the phase that fills the cache.
     pub fn fill(&self) -> Option<PhasePlan> {
         self.fill.map(|end| plan("fill", PhaseKind::Fill, end))
     }
 
-    /// Bytes of an object, about: those of pages have 11 KB in the mean.
+    /// Returns the approximate size of an object in bytes; those of pages have a mean of 11 KB.
     pub fn object_bytes(&self) -> u64 {
         match (&self.load.workload, self.load.sizes) {
             (Workload::Generated(_), _) => 11_000,
@@ -37,7 +37,7 @@ impl Scenario {
         }
     }
 
-    /// A phase that is measured.
+    /// Returns a phase that is measured.
     pub fn round(&self, time: Duration) -> PhasePlan {
         plan("round", PhaseKind::Steady, End::After(time))
     }
@@ -47,7 +47,7 @@ fn plan(name: &str, kind: PhaseKind, end: End) -> PhasePlan {
     PhasePlan { name: name.to_owned(), kind, pace: Pace::Closed, end }
 }
 
-/// What the scenarios have in common.
+/// The common parameters of the scenarios.
 struct Common {
     cache: u64,
     seed: u64,
@@ -59,7 +59,8 @@ impl Common {
         LoadOptions { workload, seed, sizes, lifetime: 0, uncacheable, ranges: 0.0, browser: false }
     }
 
-    /// So many objects of a size, all as popular, each of which is fetched once before.
+    /// Returns a scenario with equally popular objects of one size, each of which is fetched once
+    /// beforehand.
     fn objects(&self, [name, id, about]: [&'static str; 3], objects: u64, size: u64) -> Scenario {
         let count = u32::try_from(objects).unwrap_or(u32::MAX).max(1);
         let load = self.load(Workload::Zipf { objects: count, alpha: 0.0 }, size, 0.0);
@@ -79,7 +80,7 @@ impl Common {
         let load = self.load(passed.load.workload.clone(), 3_000, 1.0);
         vec![
             self.objects(memory, 1_000, 3_000),
-            // A block more than that takes the double where files have blocks of 4 KB.
+            // Objects fit into 4 KB blocks: a file slightly larger than a block would take two.
             self.objects(disk, self.cache * 9 / 20 / 4_096, 4_000),
             Scenario { load, fill: None, ..passed },
         ]
@@ -123,7 +124,7 @@ impl Common {
     }
 }
 
-/// Returns all of them, for caches of so many bytes.
+/// Returns all scenarios, for caches of `cache` bytes.
 pub fn scenarios(cache: u64, seed: u64) -> Vec<Scenario> {
     let common = Common { cache, seed };
     [common.small(), common.evicting(), common.large()].concat()

@@ -1,4 +1,4 @@
-//! A system of this machine that runs on a bed of its own, with the load on it.
+//! A system that runs on its own bed on this machine, with its load.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,26 +14,26 @@ use crate::origin;
 use crate::run::{Live, PhasePlan, Session, SessionOptions, Subject};
 use crate::systems::{Bed, Grant, Running, Setup, System};
 
-/// What is asked of a system, and how.
+/// The requests to a system, and how they are sent.
 #[derive(Clone, Debug)]
 pub struct SystemLoad {
-    /// What is asked for.
+    /// The requests.
     pub load: LoadOptions,
-    /// How the origin answers; all chance follows from its seed.
+    /// How the origin responds; all random choices follow from its seed.
     pub answers: origin::Options,
-    /// How the system is spoken to.
+    /// The protocol towards the system.
     pub protocol: Protocol,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Requests on each of them.
+    /// Requests per connection.
     pub requests_per_connection: RequestsPerConnection,
-    /// Bytes of an object, about.
+    /// Approximate size of an object in bytes.
     pub object_bytes: u64,
-    /// Whether system calls are counted.
+    /// True if system calls are counted.
     pub system_calls: bool,
 }
 
-/// See the module. Its parts are dropped in this order.
+/// A running system with its load. The fields are dropped in this order.
 pub struct UnderLoad {
     /// The system's name.
     pub name: String,
@@ -44,14 +44,14 @@ pub struct UnderLoad {
     bed: Bed,
 }
 
-/// Time for what was stored last to get to the device.
+/// Time for the last stored objects to reach the device.
 const SETTLE: Duration = Duration::from_secs(2);
 
 impl UnderLoad {
     /// Starts a system on a fresh device.
     ///
     /// # Errors
-    /// There is no device, or it does not start.
+    /// Fails if there is no device, or the system does not start.
     pub fn start(
         grant: &Grant,
         system: &System,
@@ -92,7 +92,7 @@ impl UnderLoad {
             timeout: Duration::from_secs(60),
             subject: Subject::default(),
         };
-        // The origin is there before the system looks for it.
+        // The origin must exist before the system connects to it.
         let mut session = Session::new(options, Arc::clone(interrupted))?;
         let running = system.start(&setup, interrupted)?;
         session.set_subject(Subject {
@@ -103,7 +103,7 @@ impl UnderLoad {
         Ok(UnderLoad { name: system.name.clone(), session, running, bed })
     }
 
-    /// Where its cache is.
+    /// Returns the path of its cache.
     pub fn cache(&self) -> PathBuf {
         self.bed.cache()
     }
@@ -111,7 +111,7 @@ impl UnderLoad {
     /// Fills its cache, if it is to be filled.
     ///
     /// # Errors
-    /// Nothing was answered, or the kernel refuses.
+    /// Fails if nothing responded, or the kernel refuses.
     pub fn fill(
         &mut self,
         plan: Option<&PhasePlan>,
@@ -136,10 +136,10 @@ impl UnderLoad {
         }
     }
 
-    /// Waits until what was stored is on the device, and holds that to so many operations a second.
+    /// Waits until stored objects are on the device, and limits the device's operations per second.
     ///
     /// # Errors
-    /// Something cannot be written, or there are no such limits.
+    /// Fails if data cannot be written, or such limits are not supported.
     pub fn hold(&mut self, operations: Option<u32>) -> Result<(), String> {
         std::thread::sleep(SETTLE);
         self.bed.settle(operations)

@@ -4,22 +4,22 @@ use std::fmt;
 
 use workload::generator::distributions::SplitMix;
 
-/// See the module.
+/// The number of requests per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestsPerConnection {
-    /// Without end.
+    /// Unlimited.
     Unlimited,
-    /// As many.
+    /// A fixed number.
     Fixed(u32),
-    /// Polygraph's zipf of as many at most.
+    /// Polygraph's zipf distribution with this maximum.
     Zipf(u32),
 }
 
 impl RequestsPerConnection {
-    /// Reads `unlimited`, a number, or `zipf:MOST`.
+    /// Parses `unlimited`, a number, or `zipf:MOST`.
     ///
     /// # Errors
-    /// It is none of these.
+    /// Fails if the text has another form.
     pub fn read(text: &str) -> Result<RequestsPerConnection, String> {
         let number = |text: &str| match text.parse() {
             Ok(number @ 1..) => Ok(number),
@@ -32,7 +32,7 @@ impl RequestsPerConnection {
         }
     }
 
-    /// Draws the requests of a connection.
+    /// Draws the number of requests for a connection.
     pub fn draw(self, dice: &mut SplitMix) -> u32 {
         match self {
             RequestsPerConnection::Unlimited => u32::MAX,

@@ -1,4 +1,4 @@
-//! Which workload, and its parameters.
+//! The choice of a workload, and its parameters.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use workload::trace::ReadOptions;
 use super::connections::RequestsPerConnection;
 use super::sizes::Sizes;
 
-/// Share of PolyMix-4's requests that robots abort, and of its answers that origins do.
+/// Share of PolyMix-4's requests that clients abort, and of its responses that origins abort.
 pub const ABORTS: f64 = 0.001;
 
 /// A workload.
@@ -18,33 +18,33 @@ pub const ABORTS: f64 = 0.001;
 pub enum Workload {
     /// Polygraph's proxy benchmark.
     PolyMix(PolyMix),
-    /// A web server's benchmark, or what stands for a trace.
+    /// A web server benchmark, or a model of a trace.
     Generated(generator::Workload),
     /// Unrelated objects by Zipf's law.
     Zipf {
-        /// How many.
+        /// Number of objects.
         objects: u32,
-        /// The exponent; 0: all are as popular.
+        /// The exponent; 0: all are equally popular.
         alpha: f64,
     },
     /// Every request is for another object.
     Unique,
     /// Logs or traces.
     Replay {
-        /// One after another.
+        /// The files, in order.
         files: Vec<PathBuf>,
-        /// How they are read.
+        /// How the files are read.
         options: ReadOptions,
     },
 }
 
 impl Workload {
-    /// Pages whose popularity drifts, for a cache of so many bytes.
+    /// Returns pages with drifting popularity, for a cache of `cache` bytes.
     pub fn pages_for(cache: u64) -> Workload {
         Workload::Generated(generator::Workload::Preset(streams::pages_for(cache)))
     }
 
-    /// Names and what they are, for the help.
+    /// Names and descriptions, for the help.
     pub const NAMES: [(&str, &str); 10] = [
         ("polymix-3", "Web Polygraph's proxy benchmark"),
         ("polymix-4", "the same, which prefers small objects, with POST and HEAD"),
@@ -58,12 +58,12 @@ impl Workload {
         ("replay", "a log or a trace: larder bench … --workload replay FILE"),
     ];
 
-    /// What a client does with connections in this workload, unless it is told otherwise.
+    /// Returns the default number of requests per connection in this workload.
     pub fn requests_per_connection(&self) -> RequestsPerConnection {
         match self {
             Workload::PolyMix(_) => RequestsPerConnection::Zipf(64),
             Workload::Generated(workload) => match workload.name() {
-                // Of the time of HTTP/1.0.
+                // These date from HTTP/1.0.
                 "webstone" | "specweb96" => RequestsPerConnection::Fixed(1),
                 "specweb99" => RequestsPerConnection::Fixed(5),
                 _ => RequestsPerConnection::Unlimited,
@@ -72,17 +72,17 @@ impl Workload {
         }
     }
 
-    /// Whether it has times of its own.
+    /// Returns whether the workload has its own request times.
     pub fn has_times(&self) -> bool {
         matches!(self, Workload::Replay { .. })
     }
 
-    /// Whether the origin takes its time, unless it is told otherwise.
+    /// Returns whether the origin has a think time by default.
     pub fn has_think_time(&self) -> bool {
         matches!(self, Workload::PolyMix(_))
     }
 
-    /// Share of answers in whose middle origins close the connection.
+    /// Returns the share of responses in which origins close the connection midway.
     pub fn origin_aborts(&self) -> f64 {
         match self {
             Workload::PolyMix(mix) if mix.has_aborts() => ABORTS,
@@ -91,22 +91,22 @@ impl Workload {
     }
 }
 
-/// What is asked for.
+/// The parameters of a load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// Which workload.
+    /// The workload.
     pub workload: Workload,
-    /// All chance follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Sizes, where the workload has none of its own.
+    /// Object sizes, for workloads without their own.
     pub sizes: Sizes,
-    /// Mean seconds from one version of an object to the next, where the workload does not say; 0:
-    /// none changes.
+    /// Mean seconds between two versions of an object, for workloads that do not define it; 0:
+    /// objects never change.
     pub lifetime: u32,
-    /// Share of objects that must not be stored, where the workload does not say.
+    /// Share of objects that must not be stored, for workloads that do not define it.
     pub uncacheable: f64,
     /// Share of requests for a part of an object.
     pub ranges: f64,
-    /// Requests have the fields of a browser behind another proxy.
+    /// True if requests have the fields of a browser behind another proxy.
     pub browser: bool,
 }

@@ -1,8 +1,8 @@
-//! PolyMix as requests: what robots ask for, and under which conditions.
+//! PolyMix as requests: which objects robots request, and under which conditions.
 //!
-//! Besides what the trace of it says (content types, sizes, what may be cached, the working set and
-//! its hot part, recurrence) a share of the requests is conditional or a reload, objects live in
-//! cycles and say when they expire, and while the cache is filled little is asked for again.
+//! The trace defines content types, sizes, cachability, the working set with its hot part, and
+//! recurrence. In addition, a share of the requests is conditional or a reload, objects live in
+//! cycles and announce their expiry, and recurrence is low while the cache is being filled.
 
 use workload::generator::distributions::SplitMix;
 use workload::generator::polymix::{Content, Details, PolyMix, PolyMixRequests};
@@ -12,14 +12,14 @@ use super::options::ABORTS;
 use super::source::PhaseKind;
 use crate::object::{Ask, Condition, Kind, Method, Object};
 
-/// Shares of requests that are conditional (IMS-200, IMS-304) and of reloads.
+/// Shares of conditional requests (IMS-200, IMS-304) and of reloads.
 const CONDITIONS: [(Condition, f64); 3] =
     [(Condition::Since200, 0.05), (Condition::Since304, 0.10), (Condition::Reload, 0.05)];
 
-/// Hit ratios that are offered while the cache is filled and at the plateau: 5 and 55%.
+/// Offered hit ratio while the cache is filled relative to the plateau: 5% to 55%.
 const FILL_SHARE: f64 = 5.0 / 55.0;
 
-/// See the module.
+/// The source of PolyMix requests.
 pub struct PolyMixSource {
     what: PolyMix,
     requests: PolyMixRequests,
@@ -27,21 +27,21 @@ pub struct PolyMixSource {
 }
 
 impl PolyMixSource {
-    /// Begins with an empty working set.
+    /// Creates a source with an empty working set.
     pub fn new(what: PolyMix, seed: u64) -> PolyMixSource {
         let requests = PolyMixRequests::new(what, seed);
         PolyMixSource { what, requests, dice: SplitMix::new(seed ^ 0x706f_6c79) }
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     pub fn enter(&mut self, phase: PhaseKind) {
         let share = if phase == PhaseKind::Fill { FILL_SHARE } else { 1.0 };
         self.requests.set_recurrence(self.what.recurrence * share);
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub fn next(&mut self) -> Ask {
-        // It is without an end.
+        // The sequence is endless.
         let Some(request) = self.requests.next() else { return Ask::default() };
         let Details { content, cycle_ms } = self.requests.details();
         let method = match request.method {
@@ -101,8 +101,8 @@ mod tests {
         asks.iter().filter(|ask| of(ask)).count() as f64 / asks.len() as f64
     }
 
-    /// Of all requests 65, 15, 0.5 and 19.5% are for images, pages, downloads and others. Images
-    /// come by pages, 4.45 of them each: 67% of what the shares of the others leave.
+    /// 65, 15, 0.5 and 19.5% of all requests are for images, pages, downloads and others. Images
+    /// follow pages, 4.45 of them each: 67% of the share that the others leave.
     #[test]
     fn content_types_have_their_shares() {
         let asks = asks("polymix-3");
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// Each type has its mean size and its share of what may be cached, by object.
+    /// Each type has its mean size and its share of cacheable objects.
     #[test]
     fn sizes_and_cachability_are_those_of_the_type() {
         let asks = asks("polymix-3");
@@ -158,8 +158,8 @@ mod tests {
         assert!((post - 0.015).abs() < 0.002 && (head - 0.001).abs() < 0.0005, "{post} {head}");
     }
 
-    /// 72.4% (PolyMix-4: 68.75%) of the direct requests are for what was asked for before, of the
-    /// working set alone.
+    /// 72.4% (PolyMix-4: 68.75%) of the direct requests are for objects that were requested before,
+    /// from the working set alone.
     #[test]
     fn recurrence_is_as_defined_within_the_working_set() {
         for (name, expected) in [("polymix-3", 0.724), ("polymix-4", 0.6875)] {
@@ -169,7 +169,7 @@ mod tests {
             let mut seen = HashSet::new();
             let repeats = direct.iter().filter(|ask| !seen.insert(ask.object.id)).count();
             let found = repeats as f64 / direct.len() as f64;
-            // While the set is small it is hard to find anything new in it.
+            // While the set is small, few new objects can be drawn from it.
             assert!((found - expected).abs() < 0.012, "seed {SEED}: {name} {found}");
         }
         let mut source = PolyMixSource::new(mix("polymix-3"), SEED);
@@ -180,9 +180,10 @@ mod tests {
         assert_eq!(oldest, 0, "seed {SEED}: the working set is frozen at 20,000");
     }
 
-    /// What an infinite cache makes of it: 55% at the plateau, 5% while it is filled. PolyMix-4's
-    /// recurrence leaves out that a twentieth are reloads, and its POST and HEAD: 51.4%. Both are
-    /// some 2% less here, since a tenth of the first requests are conditional and bring nothing.
+    /// An infinite cache has a hit ratio of 55% at the plateau, and of 5% during the fill.
+    /// PolyMix-4's recurrence does not consider that a twentieth are reloads, nor its POST and
+    /// HEAD: 51.4%. Both ratios are some 2% lower here, since a tenth of the first requests are
+    /// conditional and bring no body.
     #[test]
     fn the_offered_hit_ratio_is_the_published_one() {
         for (name, expected) in [("polymix-3", 0.55), ("polymix-4", 0.514)] {

@@ -1,17 +1,17 @@
-//! What an infinite cache would have: the hit ratio that a workload offers.
+//! A model of an infinite cache: the hit ratio that a workload offers.
 
 use crate::object::{Ask, Condition, Method};
 
-/// The objects that such a cache has, each in its last version.
+/// The objects in an infinite cache, each in its latest version.
 #[derive(Debug, Default)]
 pub struct Repeats {
-    /// By object: the version and one more, cut to 32 bits; 0: none.
+    /// By object: the version plus one, truncated to 32 bits; 0: none.
     known: Vec<u32>,
 }
 
 impl Repeats {
-    /// Whether it has what is asked for, whose version is this; afterwards it has what the answer
-    /// brought.
+    /// Returns whether the cache has the requested object in this version. Afterwards it has the
+    /// object that the response brought.
     pub fn ask(&mut self, ask: &Ask, version: u64) -> bool {
         if ask.object.uncacheable || ask.method == Method::Post {
             return false;
@@ -20,7 +20,7 @@ impl Repeats {
         let version = (version as u32).wrapping_add(1).max(1);
         let has = self.known.get(place) == Some(&version);
         let is_asked = ask.condition == Condition::Reload;
-        // A condition that holds brings no body, and neither does HEAD; a part is not the whole.
+        // A condition that holds brings no body, nor does HEAD; a part is not the whole.
         let brings = ask.method == Method::Get
             && ask.condition != Condition::Since304
             && ask.range.is_none();

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use workload::request::Request;
 use workload::trace::{ReadOptions, Requests, SkipReason, Skipped};
 
-/// The requests of some traces, one after another.
+/// The requests of several traces in sequence.
 pub struct Replay {
     requests: Option<Requests>,
     done: Vec<(PathBuf, Skipped)>,
 }
 
 impl Replay {
-    /// Begins. The files are opened one after another.
+    /// Starts a replay. Each file is opened when it is needed.
     pub fn new(files: &[PathBuf], options: ReadOptions) -> Replay {
         Replay { requests: Some(Requests::new(files.to_vec(), options)), done: Vec::new() }
     }
 
-    /// The next request; `None` at the end.
+    /// Returns the next request; `None` at the end.
     ///
     /// # Errors
-    /// A trace cannot be read, or not any further.
+    /// Fails if a trace cannot be read, or cannot be read further.
     pub fn next(&mut self) -> Result<Option<Request>, String> {
         let Some(requests) = self.requests.as_mut() else { return Ok(None) };
         if let Some(request) = requests.next() {
@@ -33,7 +33,7 @@ impl Replay {
         Ok(None)
     }
 
-    /// What was passed over, once all has been read.
+    /// Returns notes on skipped lines and requests, once everything has been read.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for (path, skipped) in &self.done {

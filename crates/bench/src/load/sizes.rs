@@ -1,4 +1,4 @@
-//! Sizes of objects of the workloads that are made up here.
+//! Object sizes of the synthetic workloads.
 
 use cli::units::parse_size;
 use workload::generator::distributions::SplitMix;
@@ -7,9 +7,9 @@ use workload::generator::sizes;
 /// A distribution of sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
-    /// All alike.
+    /// One size.
     Fixed(u64),
-    /// Evenly from the first to the second.
+    /// Uniform from the first to the second.
     Uniform(u64, u64),
     /// Exponential with this mean.
     Exponential(f64),
@@ -17,11 +17,11 @@ pub enum Sizes {
     Lognormal(sizes::Sizes),
 }
 
-/// No object is larger.
+/// Maximum size of an object in bytes.
 const LARGEST: f64 = 1e9;
 
 impl Sizes {
-    /// Those of the web: a median of 3 KB, a mean of 11 KB, at most 4 MiB.
+    /// The sizes of the web: a median of 3 KB, a mean of 11 KB, at most 4 MiB.
     pub const WEB: Sizes = Sizes::Lognormal(sizes::Sizes {
         median: 3_000.0,
         sigma: 1.612,
@@ -31,10 +31,10 @@ impl Sizes {
         largest: 4_194_304.0,
     });
 
-    /// Reads `web`, `fixed:SIZE`, `uniform:LOW:HIGH`, `exp:MEAN` or `lognormal:MEDIAN:MEAN`.
+    /// Parses `web`, `fixed:SIZE`, `uniform:LOW:HIGH`, `exp:MEAN` or `lognormal:MEDIAN:MEAN`.
     ///
     /// # Errors
-    /// It is none of these.
+    /// Fails if the text has another form.
     pub fn read(text: &str) -> Result<Sizes, String> {
         let wrong = || {
             format!(
@@ -62,7 +62,7 @@ impl Sizes {
         }
     }
 
-    /// Draws one.
+    /// Draws a size.
     pub fn draw(&self, dice: &mut SplitMix) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,

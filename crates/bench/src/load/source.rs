@@ -1,4 +1,4 @@
-//! The source of requests: any workload as one sequence, which the clients share.
+//! The source of requests: any workload as one sequence, shared by all clients.
 
 use workload::generator::distributions::SplitMix;
 use workload::request::{Kind as PageOrPart, Method as Asked, Request};
@@ -9,16 +9,16 @@ use super::replay::Replay;
 use super::synthetic::Synthetic;
 use crate::object::{Ask, Kind, Method, Object};
 
-/// What a phase is for: some workloads differ by it.
+/// The purpose of a phase; some workloads depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseKind {
-    /// The cache is filled.
+    /// The cache is being filled.
     Fill,
-    /// Anything else.
+    /// Any other phase.
     Steady,
 }
 
-/// See the module.
+/// A source of requests.
 pub struct Source {
     stream: Stream,
     options: LoadOptions,
@@ -33,10 +33,10 @@ enum Stream {
 }
 
 impl Source {
-    /// Begins.
+    /// Creates a source.
     ///
     /// # Errors
-    /// A parameter is out of its range, or a trace cannot be read.
+    /// Fails if a parameter is out of range, or a trace cannot be read.
     pub fn new(options: &LoadOptions) -> Result<Source, String> {
         let LoadOptions { seed, sizes, uncacheable, .. } = *options;
         let stream = match &options.workload {
@@ -59,7 +59,7 @@ impl Source {
         Ok(Source { stream, options: options.clone(), dice })
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     pub fn enter(&mut self, phase: PhaseKind) {
         match &mut self.stream {
             Stream::PolyMix(polymix) => polymix.enter(phase),
@@ -68,10 +68,10 @@ impl Source {
         }
     }
 
-    /// The next request; `None` at the end of a trace.
+    /// Returns the next request; `None` at the end of a trace.
     ///
     /// # Errors
-    /// The trace cannot be read any further.
+    /// Fails if the trace cannot be read further.
     pub fn ask(&mut self) -> Result<Option<Ask>, String> {
         let ask = match &mut self.stream {
             Stream::PolyMix(polymix) => Some(polymix.next()),
@@ -84,7 +84,7 @@ impl Source {
         Ok(ask.map(|ask| self.dressed(ask)))
     }
 
-    /// What was passed over of traces, for the report.
+    /// Returns notes on skipped lines of traces, for the report.
     pub fn notes(&self) -> Vec<String> {
         match &self.stream {
             Stream::Replay(replay) => replay.notes(),
@@ -92,11 +92,11 @@ impl Source {
         }
     }
 
-    /// The request with what the options say beyond the workload.
+    /// Applies the options that go beyond the workload to a request.
     fn dressed(&mut self, mut ask: Ask) -> Ask {
         let LoadOptions { seed, lifetime, ranges, .. } = self.options;
         if lifetime > 0 && ask.object.cycle == 0 && !ask.object.uncacheable {
-            // Half of it to half as much again.
+            // From half the mean to one and a half times the mean.
             let share = SplitMix::of(seed ^ 0x6379_636c, ask.object.id).uniform() + 0.5;
             ask.object.cycle = (f64::from(lifetime) * share).max(1.0) as u32;
         }
@@ -110,8 +110,8 @@ impl Source {
     }
 }
 
-/// A request of the lab's generators. A changed document has a new name: when a cache learns of a
-/// change is nothing that logs tell.
+/// Converts a request of the lab's generators. A changed document gets a new name, because logs do
+/// not tell when a cache learns of a change.
 fn ask_of(request: &Request) -> Ask {
     let object = Object {
         id: u64::from(request.object),

@@ -1,4 +1,4 @@
-//! Objects that have nothing to do with each other: by Zipf's law, or each asked for once.
+//! Unrelated objects: popular by Zipf's law, or each requested once.
 
 use workload::generator::distributions::SplitMix;
 
@@ -6,28 +6,28 @@ use super::sizes::Sizes;
 use super::source::PhaseKind;
 use crate::object::{Ask, Object};
 
-/// See the module.
+/// A source of requests for unrelated objects.
 pub struct Synthetic {
     seed: u64,
     dice: SplitMix,
     sizes: Sizes,
     uncacheable: f64,
-    /// Up to each object, the share of requests; empty: each is asked for once.
+    /// Cumulative shares of requests, by object; empty: each object is requested once.
     shares: Vec<f64>,
     next: u64,
-    /// The next of the objects that are asked for in their order, while the cache is filled.
+    /// The next object of the sequential requests while the cache is being filled.
     filling: Option<u64>,
 }
 
-/// Objects in a directory.
+/// Objects per directory.
 const DIRECTORY: u64 = 100;
 
 impl Synthetic {
-    /// So many objects, popular by Zipf's law: the n-th in proportion to n to the power of
-    /// `-alpha`.
+    /// Creates a source with objects whose popularity follows Zipf's law: the n-th in proportion to
+    /// n to the power of `-alpha`.
     ///
     /// # Errors
-    /// There are none, or the exponent is below 0.
+    /// Fails if there are no objects, or the exponent is not from 0 to 10.
     pub fn zipf(
         objects: u32,
         alpha: f64,
@@ -52,18 +52,18 @@ impl Synthetic {
         Ok(Synthetic { shares, ..Synthetic::unique(sizes, uncacheable, seed) })
     }
 
-    /// Each object is asked for once.
+    /// Creates a source in which each object is requested once.
     pub fn unique(sizes: Sizes, uncacheable: f64, seed: u64) -> Synthetic {
         let dice = SplitMix::new(seed ^ 0x7a69_7066);
         Synthetic { seed, dice, sizes, uncacheable, shares: Vec::new(), next: 0, filling: None }
     }
 
-    /// A phase begins: while the cache is filled each object is asked for once, in their order.
+    /// Starts a phase. In a fill, each object is requested once, in order.
     pub fn enter(&mut self, phase: PhaseKind) {
         self.filling = (phase == PhaseKind::Fill && !self.shares.is_empty()).then_some(0);
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub fn next(&mut self) -> Ask {
         let in_order = self.filling.filter(|next| *next < self.shares.len() as u64);
         self.filling = in_order.map(|next| next + 1);

@@ -1,16 +1,16 @@
-//! What a block device did, as the kernel counts it.
+//! The activity of a block device, as the kernel counts it.
 
 use std::path::Path;
 
 use testbed::loop_device::Operations;
 
-/// Operations that were completed, and their bytes, since the device is there.
+/// Operations completed since the device exists, and their bytes.
 pub type DeviceCounts = Operations;
 
 /// Reads the counts of a block device, a partition or a loop device, by its path in `/dev`.
 ///
 /// # Errors
-/// It is no block device, or the kernel shows none of this name.
+/// Fails if the path is not a block device, or the kernel shows none with this name.
 pub fn device_counts(device: &Path) -> Result<DeviceCounts, String> {
     let fail = |error| format!("{}: {error}", device.display());
     let path = device.canonicalize().map_err(fail)?;

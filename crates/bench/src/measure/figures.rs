@@ -1,5 +1,5 @@
-//! The figures of a phase, as they are reported. Times are in milliseconds unless they say
-//! otherwise; shares are from 0 to 1.
+//! The reported figures of a phase. Times are in milliseconds unless stated otherwise; shares range
+//! from 0 to 1.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use super::{DeviceCounts, TimerAccuracy};
 /// Times of requests, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Their mean.
+    /// The mean.
     pub mean: f64,
-    /// Half took no longer; and so on.
+    /// The median.
     pub p50: f64,
-    /// See `p50`.
+    /// The 90th percentile.
     pub p90: f64,
-    /// See `p50`.
+    /// The 95th percentile.
     pub p95: f64,
-    /// See `p50`.
+    /// The 99th percentile.
     pub p99: f64,
-    /// See `p50`.
+    /// The 99.9th percentile.
     pub p999: f64,
-    /// The longest.
+    /// The maximum.
     pub max: f64,
 }
 
@@ -47,33 +47,33 @@ impl From<&Latencies> for Times {
     }
 }
 
-/// What the tested program's processes used.
+/// Resource usage of the processes under test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProcessFigures {
-    /// User time of a request, in microseconds.
+    /// User CPU time per request, in microseconds.
     pub user_us_per_request: f64,
-    /// System time of a request, in microseconds.
+    /// System CPU time per request, in microseconds.
     pub system_us_per_request: f64,
-    /// Seconds of both, of a second: 1 is a whole core.
+    /// User and system CPU seconds per second: 1 is a whole core.
     pub cores: f64,
-    /// Switches of threads that waited, of a request.
+    /// Voluntary context switches per request.
     pub voluntary_switches_per_request: f64,
-    /// Switches of threads that were made to wait, of a request.
+    /// Involuntary context switches per request.
     pub involuntary_switches_per_request: f64,
-    /// Calls of `read`, `write` and their like of a request, where the kernel counts them.
+    /// Calls of `read`, `write` and similar per request, if the kernel counts them.
     pub read_write_calls_per_request: Option<f64>,
-    /// System calls of a request, if they were counted.
+    /// System calls per request, if they were counted.
     pub system_calls_per_request: Option<f64>,
-    /// Why they were not.
+    /// Why system calls were not counted.
     pub system_calls_unread: Option<String>,
-    /// Bytes that storage was asked for, of a request.
+    /// Bytes read from storage per request.
     pub storage_read_per_request: Option<f64>,
-    /// Bytes that storage was given, of a request.
+    /// Bytes written to storage per request.
     pub storage_written_per_request: Option<f64>,
 }
 
 impl ProcessFigures {
-    /// Of what they used in so many seconds for so many requests.
+    /// Returns the figures of processes that used this in `seconds` for `requests` requests.
     pub fn new(used: &ProcessCounts, seconds: f64, requests: u64) -> ProcessFigures {
         let each = |amount: f64| amount / requests.max(1) as f64;
         let each_of = |amount: Option<u64>| amount.map(|amount| each(amount as f64));
@@ -91,29 +91,29 @@ impl ProcessFigures {
         }
     }
 
-    /// User and system time of a request, in microseconds.
+    /// Returns user and system CPU time per request, in microseconds.
     pub fn cpu_us(&self) -> f64 {
         self.user_us_per_request + self.system_us_per_request
     }
 }
 
-/// What a device did for a request.
+/// Activity of a device per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceFigures {
     /// Reads.
     pub reads_per_request: f64,
-    /// Bytes that they brought.
+    /// Bytes read.
     pub read_bytes_per_request: f64,
     /// Writes.
     pub writes_per_request: f64,
-    /// Bytes that they took.
+    /// Bytes written.
     pub written_bytes_per_request: f64,
-    /// The same, for each byte that the origin sent to be stored or passed on.
+    /// Bytes written for each byte that the origin sent to be stored or passed on.
     pub written_per_byte_fetched: Option<f64>,
 }
 
 impl DeviceFigures {
-    /// Of what it did for so many requests, and so many bytes from the origin.
+    /// Returns the figures of a device for `requests` requests and `fetched` bytes from the origin.
     pub fn new(did: &DeviceCounts, requests: u64, fetched: u64) -> DeviceFigures {
         let each = |amount: u64| amount as f64 / requests.max(1) as f64;
         DeviceFigures {
@@ -127,124 +127,121 @@ impl DeviceFigures {
     }
 }
 
-/// What the generator itself cost, and how well it kept its schedule.
+/// Cost of the generator, and how well it kept its schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct GeneratorFigures {
-    /// Time of the client's thread for a request, in microseconds; `None` where the kernel does not
-    /// tell.
+    /// CPU time of the client's thread per request, in microseconds; `None` if the kernel does not
+    /// report it.
     pub client_us_per_request: Option<f64>,
-    /// Time of the origin's thread for a request that it answered, in microseconds.
+    /// CPU time of the origin's thread per request that it served, in microseconds.
     pub origin_us_per_answer: Option<f64>,
-    /// Seconds of the client's thread, of a second.
+    /// CPU seconds of the client's thread per second.
     pub client_cores: Option<f64>,
-    /// Seconds of the origin's thread, of a second.
+    /// CPU seconds of the origin's thread per second.
     pub origin_cores: Option<f64>,
-    /// Share of the time in which a thread of the generator could have run, and others had its
-    /// core.
+    /// Share of the time in which a thread of the generator was runnable but had no core.
     pub starved: Option<f64>,
-    /// How late requests were taken up that were due, in milliseconds: the median and the 99th
-    /// percentile.
+    /// Delay between a request's due time and its dispatch, in milliseconds: the median.
     pub late_p50: f64,
-    /// See `late_p50`.
+    /// The 99th percentile of the same delay.
     pub late_p99: f64,
-    /// Connections that were busy at a time, at most.
+    /// Maximum number of connections that were busy at the same time.
     pub connections_busy: usize,
 }
 
-/// A second of a phase, for plots.
+/// One second of a phase, for plots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Second {
     /// Seconds since the run began.
     pub at: f64,
-    /// How long it was: the last of a phase may be shorter.
+    /// Its length in seconds; the last one of a phase may be shorter.
     pub length: f64,
     /// Requests that came due.
     pub offered: u64,
-    /// Requests that were answered.
+    /// Requests that got a response.
     pub answered: u64,
-    /// Of these, hits.
+    /// Hits among these.
     pub hits: u64,
-    /// Of these, what an infinite cache would have had.
+    /// Responses among these that an infinite cache would have had.
     pub repeats: u64,
-    /// Bytes of bodies.
+    /// Body bytes.
     pub bytes: u64,
-    /// Of these, bytes of hits.
+    /// Body bytes of hits.
     pub hit_bytes: u64,
-    /// Requests that went wrong.
+    /// Failed requests.
     pub errors: u64,
-    /// Times from when requests were due: half took no longer, and so on; milliseconds.
+    /// Median time since requests were due, in milliseconds.
     pub p50: f64,
-    /// See `p50`.
+    /// 95th percentile of the same time.
     pub p95: f64,
-    /// See `p50`.
+    /// 99th percentile of the same time.
     pub p99: f64,
 }
 
 /// The figures of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhaseFigures {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Seconds since the run began.
+    /// Start in seconds since the run began.
     pub start: f64,
-    /// Seconds that it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Requests that came due.
     pub offered: u64,
-    /// Requests that were answered.
+    /// Requests that got a response.
     pub answered: u64,
-    /// Requests a second that came due, and that were answered.
+    /// Requests per second that came due.
     pub offered_rate: f64,
-    /// See `offered_rate`.
+    /// Requests per second that got a response.
     pub achieved_rate: f64,
-    /// Share of the answers that an infinite cache would have had, and that this one had; the same
-    /// of bytes.
+    /// Share of the responses that an infinite cache would have had.
     pub offered_hit_ratio: f64,
-    /// See `offered_hit_ratio`.
+    /// Share of the responses that this cache had.
     pub hit_ratio: f64,
-    /// See `offered_hit_ratio`.
+    /// Share of the response bytes that an infinite cache would have had.
     pub offered_byte_hit_ratio: f64,
-    /// See `offered_hit_ratio`.
+    /// Share of the response bytes that this cache had.
     pub byte_hit_ratio: f64,
-    /// Share of answers for which the origin was only asked whether they still hold.
+    /// Share of the responses for which the origin was asked only to validate.
     pub validated_ratio: f64,
-    /// Bytes of bodies a second.
+    /// Body bytes per second.
     pub bytes_per_second: f64,
-    /// From when requests were due to the end of their answers.
+    /// Time from when requests were due to the end of their responses.
     pub response_time: Times,
-    /// From when they were sent.
+    /// Time from when requests were sent.
     pub response_time_since_sent: Times,
-    /// Of hits, from when they were sent.
+    /// Time of hits, from when they were sent.
     pub hit_time: Times,
-    /// Of misses, from when they were sent.
+    /// Time of misses, from when they were sent.
     pub miss_time: Times,
-    /// Requests that went wrong, by kind.
+    /// Failed requests, by kind.
     pub errors: BTreeMap<String, u64>,
-    /// Answers that are lies.
+    /// Number of wrong responses.
     pub verification_failures: u64,
     /// Requests that came due and were never sent.
     pub unsent: u64,
-    /// Requests that were given up on purpose, here or by the origin; they are neither answered nor
-    /// errors.
+    /// Requests that the client or the origin aborted on purpose; they count neither as responses
+    /// nor as errors.
     pub aborted: u64,
-    /// Requests that the origin answered, and the bytes of its bodies.
+    /// Requests that the origin served.
     pub origin_answers: u64,
-    /// See `origin_answers`.
+    /// Body bytes that the origin sent.
     pub origin_bytes: u64,
-    /// The tested program.
+    /// The program under test.
     pub process: Option<ProcessFigures>,
     /// Its device.
     pub device: Option<DeviceFigures>,
     /// The generator itself.
     pub generator: GeneratorFigures,
-    /// What is to be known of these figures.
+    /// Warnings about these figures.
     pub warnings: Vec<String>,
-    /// By second.
+    /// The figures by second.
     pub by_second: Vec<Second>,
 }
 
 impl PhaseFigures {
-    /// The figures of the requests of a phase that took so many seconds.
+    /// Returns the figures for the requests of a phase that took `seconds`.
     pub fn new(name: &str, start: f64, seconds: f64, tally: &Tally) -> PhaseFigures {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let answered = tally.answered();
@@ -275,13 +272,13 @@ impl PhaseFigures {
         }
     }
 
-    /// Requests that went wrong.
+    /// Returns the number of failed requests.
     pub fn error_count(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// Says when the generator, and not the tested program, was the limit. `cores` may run the
-    /// generator's threads; `timer` is how exactly it is woken.
+    /// Adds warnings if the generator, and not the program under test, was the bottleneck. The
+    /// generator may use `cores` cores; `timer` is its wake-up accuracy.
     pub fn warn_of_generator(&mut self, cores: usize, timer: &TimerAccuracy, is_open: bool) {
         let GeneratorFigures { client_cores, origin_cores, late_p99, .. } = self.generator;
         let threads = [("client", client_cores), ("origin", origin_cores)];
@@ -301,7 +298,7 @@ impl PhaseFigures {
                 both * 100.0
             ));
         }
-        // On one core a thread also waits while the other of the generator runs.
+        // On one core a thread also waits while the other thread of the generator runs.
         let own = match cores {
             1 => client_cores.unwrap_or(0.0).max(origin_cores.unwrap_or(0.0)),
             _ => 0.0,
@@ -324,13 +321,13 @@ impl PhaseFigures {
     }
 }
 
-/// Share of a core from which on a thread is the limit.
+/// Share of a core above which a thread is considered the bottleneck.
 const SATURATED: f64 = 0.9;
 
-/// Share of the time that a thread may wait for a core before it is said.
+/// Share of the time that a thread may wait for a core before a warning.
 const STARVED: f64 = 0.15;
 
-/// How late one request in a hundred may be taken up, in milliseconds, before it is said.
+/// 99th percentile of the dispatch delay, in milliseconds, above which a warning is given.
 const LATE_MS: f64 = 5.0;
 
 #[cfg(test)]

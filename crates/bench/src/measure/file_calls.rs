@@ -1,8 +1,8 @@
-//! System calls on a cache's files or device, by kind, counted with `strace` while a phase runs;
-//! and what is read and written through rings (io_uring) instead, counted with `perf`.
+//! System calls on a cache's files or device, by kind, counted with `strace` during a phase; and
+//! reads and writes through rings (io_uring), counted with `perf`.
 //!
-//! Each call stops the program for a while: they are counted at a low rate, in a phase of their
-//! own.
+//! Each traced call stops the program for a while, so calls are counted at a low rate, in a
+//! separate phase.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -23,9 +23,9 @@ pub struct FileCallCounts {
     pub closes: u64,
     /// `unlink`, `unlinkat`.
     pub unlinks: u64,
-    /// `read` and its like.
+    /// `read` and similar.
     pub reads: u64,
-    /// `write` and its like.
+    /// `write` and similar.
     pub writes: u64,
     /// Reads through a ring; `None`: unknown.
     pub ring_reads: Option<u64>,
@@ -33,11 +33,11 @@ pub struct FileCallCounts {
     pub ring_writes: Option<u64>,
 }
 
-/// A count under way. Dropped, it ends.
+/// A running count. Ends when dropped.
 pub struct FileCalls {
     strace: Counter,
     perf: Option<Counter>,
-    /// Where strace and perf write.
+    /// The directory for the output of strace and perf.
     directory: TempDir,
     under: PathBuf,
 }
@@ -45,7 +45,7 @@ pub struct FileCalls {
 /// A program that counts until it is told to end.
 struct Counter(Child);
 
-/// The time that they take until they count.
+/// Time that strace and perf need before they count.
 const START: Duration = Duration::from_secs(1);
 
 const CALLS: &str = "trace=open,openat,creat,close,unlink,unlinkat,read,pread64,readv,preadv,\
@@ -56,10 +56,10 @@ const RING_CODES: [[u8; 3]; 2] = [[1, 4, 22], [2, 5, 23]];
 const RING_EVENT: &str = "io_uring:io_uring_submit_req";
 
 impl FileCalls {
-    /// Begins to count what these processes do with files below a path, or with this device.
+    /// Starts to count the calls of these processes on files below a path, or on this device.
     ///
     /// # Errors
-    /// There is no strace, or it may not.
+    /// Fails if strace is not installed or not permitted.
     pub fn start(processes: &[u32], under: &Path) -> Result<FileCalls, String> {
         let directory = TempDir::new().map_err(|error| format!("a directory: {error}"))?;
         let mut strace = Command::new("strace");
@@ -86,7 +86,7 @@ impl FileCalls {
     /// Ends the count and returns it.
     ///
     /// # Errors
-    /// What was counted cannot be read.
+    /// Fails if the counts cannot be read.
     pub fn stop(self) -> Result<FileCallCounts, String> {
         let FileCalls { strace, perf, directory, under } = self;
         strace.end();
@@ -107,7 +107,7 @@ impl FileCalls {
     }
 }
 
-/// perf, which counts reads and then writes.
+/// Returns the command of perf, which counts reads and then writes.
 fn rings(processes: &[u32]) -> Command {
     let list = processes.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let mut perf = Command::new("perf");
@@ -119,23 +119,23 @@ fn rings(processes: &[u32]) -> Command {
     perf
 }
 
-/// Reads a line of perf.
+/// Parses a line of perf's output.
 fn ring_count(line: &str) -> Option<u64> {
     line.contains(RING_EVENT).then(|| line.split(',').next()?.parse().ok())?
 }
 
 impl FileCallCounts {
-    /// Reads a line of strace, such as `12 read(7</cache/00/01>, ""..., 4096) = 4096`.
+    /// Counts a line of strace's output, such as `12 read(7</cache/00/01>, ""..., 4096) = 4096`.
     fn note(&mut self, line: &str, under: &str) {
         let Some((_, call)) = line.split_once(' ') else { return };
         let Some((name, arguments)) = call.trim_start().split_once('(') else { return };
-        // The second half of a call that was interrupted by another thread's is no other call.
+        // The second half of a call that was interrupted by another thread's call does not count.
         if call.contains(" resumed>") {
             return;
         }
         let is_ours = match name {
             "open" | "openat" | "creat" | "unlink" | "unlinkat" => arguments.contains(under),
-            // The first argument is a number with its path.
+            // The first argument is a file descriptor with its path.
             _ => arguments
                 .split_once('<')
                 .is_some_and(|(number, path)| !number.contains(',') && path.starts_with(under)),

@@ -1,12 +1,12 @@
-//! Times of requests in a histogram: of three digits, from a microsecond to an hour.
+//! A histogram of request times with three significant digits, from a microsecond to an hour.
 
 use hdrhistogram::Histogram;
 
-/// The shortest and the longest time that are told apart, in nanoseconds.
+/// The shortest and the longest time that are distinguished, in nanoseconds.
 const SHORTEST: u64 = 1_000;
 const LONGEST: u64 = 3_600_000_000_000;
 
-/// See the module. All times are in nanoseconds.
+/// A histogram of request times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
@@ -17,23 +17,23 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// None.
+    /// Creates an empty histogram.
     pub fn new() -> Latencies {
         let histogram = Histogram::new_with_bounds(SHORTEST, LONGEST, 3);
         Latencies(histogram.expect("these bounds are allowed"))
     }
 
-    /// Adds one.
+    /// Adds a time.
     pub fn record(&mut self, time: u64) {
         self.0.saturating_record(time);
     }
 
-    /// How many there are.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The time that so many percent did not exceed; 0 when there are none.
+    /// Returns the time that `percent` of the times do not exceed; 0 if there are none.
     pub fn percentile(&self, percent: f64) -> f64 {
         match self.0.is_empty() {
             true => 0.0,
@@ -41,17 +41,17 @@ impl Latencies {
         }
     }
 
-    /// Their mean; 0 when there are none.
+    /// Returns the mean; 0 if there are none.
     pub fn mean(&self) -> f64 {
         if self.0.is_empty() { 0.0 } else { self.0.mean() }
     }
 
-    /// The longest; 0 when there are none.
+    /// Returns the longest time; 0 if there are none.
     pub fn max(&self) -> f64 {
         if self.0.is_empty() { 0.0 } else { self.0.max() as f64 }
     }
 
-    /// Forgets them.
+    /// Removes all times.
     pub fn clear(&mut self) {
         self.0.reset();
     }

@@ -1,13 +1,13 @@
-//! Which process listens at an address: found by the socket, from `/proc`.
+//! Finds the process that listens at an address, by its socket in `/proc`.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Returns the process that listens at an address; of several that share the socket the first that
-/// was started.
+/// Returns the process that listens at an address. If several processes share the socket, returns
+/// the lowest process ID.
 ///
 /// # Errors
-/// Nobody does, or it cannot be seen who, for want of rights.
+/// Fails if no process listens there, or privileges to find it are missing.
 pub fn process_at(address: SocketAddr) -> Result<u32, String> {
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|table| {
         let text = fs::read_to_string(table).ok()?;
@@ -32,8 +32,8 @@ fn holds(process: u32, socket: &str) -> bool {
     files.any(|link| link.to_str() == Some(socket))
 }
 
-/// The inode of a line of the kernel's table, if it listens at the address, or at its port
-/// everywhere.
+/// Returns the inode of a line of the kernel's table, if it listens at the address, or at its port
+/// on all addresses.
 fn listening(line: &str, address: SocketAddr) -> Option<u64> {
     const LISTEN: &str = "0A";
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -47,7 +47,7 @@ fn listening(line: &str, address: SocketAddr) -> Option<u64> {
     (ip == address.ip() || ip.is_unspecified()).then(|| fields.get(9)?.parse().ok())?
 }
 
-/// An address as the kernel shows it: words of the machine's order, in hexadecimal.
+/// Parses an address as the kernel shows it: words in the machine's byte order, in hexadecimal.
 fn ip_of(text: &str) -> Option<IpAddr> {
     let words: Option<Vec<[u8; 4]>> = (0..text.len())
         .step_by(8)

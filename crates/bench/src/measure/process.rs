@@ -1,25 +1,25 @@
-//! What a program's processes have used, from `/proc`: time, switches, bytes.
+//! Resource usage of a program's processes, from `/proc`: time, switches, bytes.
 
 use std::fs;
 use std::ops::Sub;
 
-/// Counts of some processes and all their threads since they began.
+/// Counts of several processes with all their threads, since they started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessCounts {
-    /// Seconds in the program.
+    /// User CPU time in seconds.
     pub user: f64,
-    /// Seconds in the kernel.
+    /// System CPU time in seconds.
     pub system: f64,
-    /// Times that a thread waited for something.
+    /// Voluntary context switches: a thread waited for something.
     pub voluntary_switches: u64,
-    /// Times that a thread was made to wait.
+    /// Involuntary context switches: a thread was preempted.
     pub involuntary_switches: u64,
-    /// Calls that read or wrote files and sockets, as far as the kernel counts them (`read` and
-    /// `write` and their like, not `recv`, `send` nor what a ring does).
+    /// Calls that read or wrote files and sockets, as far as the kernel counts them (`read`,
+    /// `write` and similar, but not `recv`, `send` or operations of a ring).
     pub read_write_calls: Option<u64>,
-    /// Bytes that storage was asked for, and given.
+    /// Bytes read from storage.
     pub storage_read: Option<u64>,
-    /// See `storage_read`.
+    /// Bytes written to storage.
     pub storage_written: Option<u64>,
 }
 
@@ -62,10 +62,10 @@ fn threads(process: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Returns the counts of these processes together. One that has ended meanwhile counts no more.
+/// Returns the sum of the counts of these processes. A process that has ended no longer counts.
 ///
 /// # Errors
-/// None of them is there.
+/// Fails if none of them exists.
 pub fn process_counts(processes: &[u32]) -> Result<ProcessCounts, String> {
     let mut all = ProcessCounts {
         read_write_calls: Some(0),
@@ -98,8 +98,8 @@ pub fn process_counts(processes: &[u32]) -> Result<ProcessCounts, String> {
     if any { Ok(all) } else { Err(format!("no process {processes:?} is there")) }
 }
 
-/// User and system time in seconds, of a line of `/proc/PID/stat`. The name may hold anything,
-/// brackets included.
+/// Returns user and system time in seconds from `/proc/PID/stat`. The process name in it may
+/// contain anything, including brackets.
 fn times(stat: &str) -> Option<[f64; 2]> {
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
     let seconds = |at: usize| {
@@ -109,7 +109,7 @@ fn times(stat: &str) -> Option<[f64; 2]> {
     Some([seconds(11)?, seconds(12)?])
 }
 
-/// The number on the line that begins with `name`.
+/// Returns the number on the line that begins with `name`.
 fn line(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().parse().ok()

@@ -1,6 +1,6 @@
-//! System calls of the tested program, counted by `perf` while a phase runs.
+//! System calls of the program under test, counted by `perf` during a phase.
 //!
-//! Counting costs the program a little time for each call, so it is done only when asked for.
+//! Counting costs the program a little time for each call, so it is optional.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The count under way. Dropped, it ends.
+/// A running count. Ends when dropped.
 pub struct SystemCalls(Child);
 
-/// The time that perf takes until it counts.
+/// Time that perf needs before it counts.
 const START: Duration = Duration::from_millis(300);
 
 impl SystemCalls {
-    /// Begins to count.
+    /// Starts to count.
     ///
     /// # Errors
-    /// There is no perf, or it may not.
+    /// Fails if perf is not installed or not permitted.
     pub fn start(processes: &[u32]) -> Result<SystemCalls, String> {
         let list = processes.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let mut child = Command::new("perf")
@@ -39,7 +39,7 @@ impl SystemCalls {
     /// Ends the count and returns it.
     ///
     /// # Errors
-    /// perf says none.
+    /// Fails if perf reports no count.
     pub fn stop(mut self) -> Result<u64, String> {
         let _ = kill_process(Pid::from_child(&self.0), Signal::INT);
         let text = said(&mut self.0);
@@ -54,7 +54,7 @@ impl Drop for SystemCalls {
     }
 }
 
-/// What it writes until it ends, on one line.
+/// Returns everything that the program writes until it ends, on one line.
 fn said(child: &mut Child) -> String {
     let mut text = String::new();
     if let Some(mut stream) = child.stderr.take() {

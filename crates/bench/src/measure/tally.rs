@@ -1,86 +1,86 @@
-//! The requests of a phase: how many, what became of them, and how long they took.
+//! The requests of a phase: their number, their outcomes and their times.
 
 use std::collections::BTreeMap;
 
 use super::latencies::Latencies;
 
-/// Where an answer came from.
+/// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The cache: the origin was not asked.
     Hit,
-    /// The cache, after the origin was asked whether it still holds.
+    /// The cache, after the origin was asked to validate the response.
     Validated,
     /// The origin.
     Miss,
 }
 
-/// An answered request.
+/// A request that got a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// Where the answer came from.
+    /// The source of the response.
     pub outcome: Outcome,
     /// Bytes of its body.
     pub bytes: u64,
-    /// Nanoseconds from when the request was due to the end of the answer.
+    /// Nanoseconds from when the request was due to the end of the response.
     pub since_due: u64,
-    /// Nanoseconds from when it was sent.
+    /// Nanoseconds from when the request was sent.
     pub since_sent: u64,
-    /// An infinite cache would have had it.
+    /// True if an infinite cache would have had the response.
     pub is_repeat: bool,
 }
 
-/// See the module.
+/// The counts and times of a phase.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Requests that came due.
     pub offered: u64,
-    /// Answers by where they came from.
+    /// Number of hits.
     pub hits: u64,
-    /// See [`Outcome::Validated`].
+    /// Number of [`Outcome::Validated`] responses.
     pub validated: u64,
-    /// See [`Outcome::Miss`].
+    /// Number of [`Outcome::Miss`] responses.
     pub misses: u64,
-    /// Bytes of all bodies, and of those of hits.
+    /// Bytes of all bodies.
     pub bytes: u64,
-    /// See `bytes`.
+    /// Bytes of the bodies of hits.
     pub hit_bytes: u64,
-    /// Answered requests that an infinite cache would have had, and the bytes of their bodies.
+    /// Responses that an infinite cache would have had.
     pub repeats: u64,
-    /// See `repeats`.
+    /// Bytes of the bodies of these responses.
     pub repeat_bytes: u64,
-    /// Requests that were not answered, or not with what was asked for, by kind.
+    /// Requests without a response or without a usable one, by kind of error.
     pub errors: BTreeMap<String, u64>,
-    /// Requests that were given up on purpose, here or by the origin.
+    /// Requests that the client or the origin aborted on purpose.
     pub aborted: u64,
-    /// Answers that are lies.
+    /// Wrong responses.
     pub failures: u64,
-    /// Requests that were due and never sent.
+    /// Requests that came due and were never sent.
     pub unsent: u64,
-    /// From when requests were due: corrected for coordinated omission.
+    /// Times from when requests were due: corrected for coordinated omission.
     pub corrected: Latencies,
-    /// From when they were sent.
+    /// Times from when requests were sent.
     pub uncorrected: Latencies,
-    /// Of hits, from when they were sent.
+    /// Times of hits, from when they were sent.
     pub hit_time: Latencies,
-    /// Of misses, from when they were sent.
+    /// Times of misses, from when they were sent.
     pub miss_time: Latencies,
-    /// How late requests were taken up that were due: the generator's own.
+    /// Delays between due time and dispatch, which are the generator's own.
     pub lateness: Latencies,
 }
 
 impl Tally {
-    /// Answers, whatever they are.
+    /// Returns the number of responses of any kind.
     pub fn answered(&self) -> u64 {
         self.hits + self.validated + self.misses
     }
 
-    /// Requests without a right answer.
+    /// Returns the number of failed requests.
     pub fn errors(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// Counts an answer.
+    /// Counts a response.
     pub fn add(&mut self, answered: &Answered) {
         let Answered { outcome, bytes, since_due, since_sent, is_repeat } = *answered;
         self.bytes += bytes;
@@ -104,7 +104,7 @@ impl Tally {
         self.uncorrected.record(since_sent);
     }
 
-    /// Counts a request that went wrong.
+    /// Counts a failed request.
     pub fn add_error(&mut self, kind: &str) {
         match self.errors.get_mut(kind) {
             Some(count) => *count += 1,
@@ -115,7 +115,7 @@ impl Tally {
     }
 
     /// Counts a request that was never sent, `waited` nanoseconds after it was due: it took at
-    /// least as long.
+    /// least that long.
     pub fn add_unsent(&mut self, waited: u64) {
         self.unsent += 1;
         self.corrected.record(waited);

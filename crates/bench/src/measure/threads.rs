@@ -1,14 +1,14 @@
-//! The time that a thread of this process has run, and has waited for a core.
+//! The time that a thread of this process ran, and that it waited for a core.
 
 use std::fs;
 use std::ops::Sub;
 
-/// Both, in nanoseconds.
+/// Scheduling times of a thread, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
-    /// It ran.
+    /// Time for which the thread ran.
     pub ran: u64,
-    /// It could have run, and others did.
+    /// Time for which the thread was runnable while others ran.
     pub waited: u64,
 }
 
@@ -23,7 +23,7 @@ impl Sub for ThreadTime {
     }
 }
 
-/// Returns the times of a thread; `None` where the kernel does not tell.
+/// Returns the times of a thread; `None` if the kernel does not report them.
 pub fn thread_time(thread: u32) -> Option<ThreadTime> {
     let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     let mut numbers = text.split_whitespace().map(str::parse);
@@ -33,7 +33,7 @@ pub fn thread_time(thread: u32) -> Option<ThreadTime> {
 #[test]
 fn this_thread_has_run() {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    // The kernel adds it up as often as its clock ticks.
+    // The kernel updates the times at its clock ticks.
     let begin = std::time::Instant::now();
     while begin.elapsed() < std::time::Duration::from_millis(30) {
         std::hint::spin_loop();

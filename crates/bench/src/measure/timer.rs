@@ -1,4 +1,5 @@
-//! How exactly this machine wakes a thread that waits: the schedule of an open loop is as exact.
+//! The accuracy with which this machine wakes a waiting thread, which limits that of an open loop's
+//! schedule.
 
 use std::time::{Duration, Instant};
 
@@ -7,24 +8,24 @@ use serde::Serialize;
 
 use super::latencies::Latencies;
 
-/// How much later than asked for waits end, in microseconds.
+/// How much later than requested waits end, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimerAccuracy {
     /// The median.
     pub median_us: f64,
     /// The 99th percentile.
     pub p99_us: f64,
-    /// The worst.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// Waits that are measured, and how long each is asked to be.
+/// Number of measured waits, and their requested length.
 const WAITS: u32 = 200;
 const WAIT: Duration = Duration::from_micros(500);
 
-/// Measures it with the very wait that the generator uses, which takes a tenth of a second.
+/// Measures the accuracy with the same wait that the generator uses. Takes a tenth of a second.
 pub fn measure_timer(mut wait: impl FnMut(Duration)) -> TimerAccuracy {
-    // As exact as the kernel can: it joins wake-ups of 50 µs otherwise.
+    // Requests the best accuracy; by default the kernel merges wake-ups within 50 µs.
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
     let mut late = Latencies::new();
     for _ in 0..WAITS {

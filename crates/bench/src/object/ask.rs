@@ -1,21 +1,21 @@
-//! What is asked of an object: a request, before it is due.
+//! A request of a workload, before it is due.
 
 use super::name::Object;
 
-/// What is asked to be done.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The object.
+    /// Requests the object.
     #[default]
     Get,
-    /// Its head.
+    /// Requests only the head of the object.
     Head,
-    /// Something is sent; the answer is not stored.
+    /// Sends a body; the response is not stored.
     Post,
 }
 
 impl Method {
-    /// Its name in HTTP.
+    /// Returns the name in HTTP.
     pub fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -25,33 +25,33 @@ impl Method {
     }
 }
 
-/// Under which condition.
+/// The condition of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// None.
+    /// Unconditional.
     #[default]
     None,
-    /// If it was modified since a time before its last modification: it was (PolyMix's IMS-200).
+    /// If modified since a time before the last modification, so it was (PolyMix's IMS-200).
     Since200,
-    /// If it was modified since its last modification: it was not (PolyMix's IMS-304).
+    /// If modified since the last modification, so it was not (PolyMix's IMS-304).
     Since304,
-    /// No cache may answer without asking the origin (a reload).
+    /// A reload: caches must not respond without asking the origin.
     Reload,
 }
 
 /// A request of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ask {
-    /// For what.
+    /// The requested object.
     pub object: Object,
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Under which condition.
+    /// The condition.
     pub condition: Condition,
-    /// The first byte, and the one behind the last; `None`: all.
+    /// The first byte, and the one after the last; `None`: the whole object.
     pub range: Option<(u64, u64)>,
-    /// When the workload has it, in milliseconds of its own clock; `None`: it has no times.
+    /// The time in the workload, in milliseconds of its own clock; `None`: it has no times.
     pub at_ms: Option<u64>,
-    /// Whoever asks closes the connection before all of the answer has come.
+    /// True if the client closes the connection before the response is complete.
     pub aborts: bool,
 }

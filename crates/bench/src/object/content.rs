@@ -1,23 +1,23 @@
-//! Bodies: bytes that follow from object, version and position.
+//! Bodies: bytes that are a function of object, version and position.
 //!
-//! A body is made of blocks of 512 bytes. The first eight of each are a hash of object, version and
-//! the block's number, the others a piece of one table of random bytes, from a place that the hash
-//! says. So any part of a body can be made and checked at the speed of copying and comparing; a
-//! wrong byte is always found, and a block of another object, version or place is right by accident
-//! once in 2^64.
+//! A body consists of blocks of 512 bytes. The first eight bytes of each are a hash of object,
+//! version and block number. The others are a piece of a table of random bytes, at an offset
+//! determined by the hash. Any part of a body can thus be generated and verified at the speed of
+//! copying and comparing. A wrong byte is always detected; a block of another object, version or
+//! position matches by accident once in 2^64.
 
 use std::sync::LazyLock;
 
 use workload::contents::mix;
 
-/// Which body: an object in one of its versions.
+/// The body of one version of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     key: u64,
 }
 
 impl Content {
-    /// The body of this version of an object.
+    /// Returns the body of this version of an object.
     pub fn of(object: u64, version: u64) -> Content {
         Content { key: mix(mix(object) ^ version) }
     }
@@ -25,9 +25,9 @@ impl Content {
 
 const BLOCK: usize = 512;
 const STAMP: usize = 8;
-/// Places in the table where a piece may begin: a power of two.
+/// Number of offsets in the table where a piece may begin: a power of two.
 const PLACES: usize = 1 << 15;
-/// Apart from each other in the sequence of hashes.
+/// Distance between the hashes of consecutive blocks.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -39,13 +39,13 @@ fn stamp(content: Content, block: u64) -> [u8; STAMP] {
     mix(content.key.wrapping_add(block.wrapping_mul(STEP))).to_le_bytes()
 }
 
-/// The bytes of a block behind its stamp.
+/// Returns the bytes of a block after its stamp.
 fn piece(stamp: [u8; STAMP]) -> &'static [u8] {
     let place = (u64::from_le_bytes(stamp) >> 20) as usize % PLACES;
     &TABLE[place..place + BLOCK - STAMP]
 }
 
-/// Writes the body from `offset` on into `bytes`, to their end.
+/// Fills `bytes` with the body from `offset` on.
 pub fn fill(content: Content, offset: u64, bytes: &mut [u8]) {
     let mut at = 0;
     while at < bytes.len() {
@@ -61,8 +61,8 @@ pub fn fill(content: Content, offset: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Returns the position in the body of the first of `bytes`, which were read at `offset`, that is
-/// not what the body has there; `None` when all are right.
+/// Returns the position in the body of the first wrong byte of `bytes`, which were read at
+/// `offset`; `None` if all are right.
 pub fn first_wrong(content: Content, offset: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = 0;
     while at < bytes.len() {
@@ -83,7 +83,7 @@ pub fn first_wrong(content: Content, offset: u64, bytes: &[u8]) -> Option<u64> {
     None
 }
 
-/// Where in a part of a block, which begins `within` it, the first wrong byte is.
+/// Returns the index of the first wrong byte in `bytes`, a part of a block that begins `within` it.
 fn wrong_in_block(content: Content, block: u64, within: usize, bytes: &[u8]) -> u64 {
     let mut right = [0; BLOCK];
     fill(content, block * BLOCK as u64, &mut right);
@@ -91,7 +91,7 @@ fn wrong_in_block(content: Content, block: u64, within: usize, bytes: &[u8]) -> 
     bytes.iter().zip(ought).position(|(is, ought)| is != ought).unwrap_or(0) as u64
 }
 
-/// The block of a position, and the place within it.
+/// Returns the block of a position, and the offset within it.
 fn place(position: u64) -> (u64, usize) {
     (position / BLOCK as u64, (position % BLOCK as u64) as usize)
 }
@@ -143,7 +143,7 @@ mod tests {
                 assert!(found.is_some_and(|found| found < at as u64 + 8), "{found:?}");
             }
         }
-        // A block in the place of another.
+        // A block in place of another.
         assert!(first_wrong(Content::of(5, 1), 512, &right[1_024..1_536]).is_some());
     }
 }

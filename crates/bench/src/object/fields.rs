@@ -1,6 +1,7 @@
-//! The fields by which client and origin know of each other through any cache.
+//! The header fields by which client and origin communicate through any cache.
 
 /// Carries the number of a request.
 pub const REQUEST_FIELD: &str = "Bench-Request";
-/// Says which request an answer was made for, and the version of the object: `NUMBER.VERSION`.
+/// Carries the number of the request that a response was produced for, and the version of the
+/// object: `NUMBER.VERSION`.
 pub const ANSWER_FIELD: &str = "Bench-Answer";

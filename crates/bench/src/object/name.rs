@@ -1,16 +1,17 @@
-//! The name of an object, which says all that the origin has to know of it.
+//! The name of an object, which contains everything that the origin needs to know about it.
 //!
-//! A path is `/RUN/GROUP/OBJECT-SIZE[-rREVISION][-lSECONDS][-u].KIND`: in the directory of its
-//! page, the object's number and the bytes of its body; which revision it is, for documents that
-//! get a new name when they change; the length of its life cycle, for those that change under one
-//! name; `u` when the answer must not be stored. `RUN` keeps the objects of different runs apart.
+//! A path is `/RUN/GROUP/OBJECT-SIZE[-rREVISION][-lSECONDS][-u].KIND`. `RUN` separates the objects
+//! of different runs. `GROUP` is the page or directory that the object belongs to, `OBJECT` its
+//! number and `SIZE` the bytes of its body. `REVISION` is given for documents that get a new name
+//! when they change, `SECONDS` (the length of the life cycle) for those that change under one name.
+//! `u` means that the response must not be stored.
 
 use std::fmt::Write;
 
 use super::content::Content;
 use super::life::Life;
 
-/// What it is.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A page.
@@ -36,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// The media type.
+    /// Returns the media type.
     pub fn media_type(self) -> &'static str {
         match self {
             Kind::Html => "text/html",
@@ -47,37 +48,37 @@ impl Kind {
     }
 }
 
-/// An object that can be asked for.
+/// An object that can be requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// Its number.
+    /// The number of the object.
     pub id: u64,
     /// The page or directory that it belongs to.
     pub group: u64,
     /// Bytes of its body.
     pub size: u64,
-    /// Which of the documents of this number.
+    /// The revision, for documents that get a new name when they change.
     pub revision: u32,
-    /// Seconds of its life cycle; 0: it never changes.
+    /// Length of its life cycle in seconds; 0: it never changes.
     pub cycle: u32,
-    /// Its answers must not be stored.
+    /// True if its responses must not be stored.
     pub uncacheable: bool,
-    /// What it is.
+    /// The kind of the object.
     pub kind: Kind,
 }
 
 impl Object {
-    /// Its life; `None` when it never changes.
+    /// Returns its life cycle; `None` if it never changes.
     pub fn life(&self) -> Option<Life> {
         (self.cycle > 0).then(|| Life::new(self.id, self.cycle))
     }
 
-    /// Its version at a time in seconds since 1970.
+    /// Returns its version at a time in seconds since 1970.
     pub fn version(&self, seconds: u64) -> u64 {
         self.life().map_or(u64::from(self.revision), |life| life.version(seconds))
     }
 
-    /// The body of a version.
+    /// Returns the body of a version.
     pub fn content(&self, version: u64) -> Content {
         Content::of(self.id, version)
     }
@@ -85,7 +86,7 @@ impl Object {
     /// Appends its path.
     pub fn write_path(&self, run: &str, path: &mut String) {
         let Object { id, group, size, revision, cycle, .. } = self;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(path, "/{run}/{group}/{id}-{size}");
         if *revision > 0 {
             let _ = write!(path, "-r{revision}");
@@ -100,7 +101,7 @@ impl Object {
         path.push_str(self.kind.extension());
     }
 
-    /// Reads a path, whatever its run; `None` when it is none of these.
+    /// Parses a path of any run; returns `None` if it names no object.
     pub fn read_path(path: &str) -> Option<Object> {
         let mut parts = path.strip_prefix('/')?.split('/').skip(1);
         let (group, name) = (parts.next()?.parse().ok()?, parts.next()?);

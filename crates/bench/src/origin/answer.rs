@@ -1,44 +1,44 @@
-//! What the origin answers: a pure function of the request and the time.
+//! The origin's response: a pure function of the request and the time.
 
 use std::fmt::Write;
 
 use super::asked::Asked;
 use crate::object::{ANSWER_FIELD, Content, FIRST_MODIFIED, Object, date as date_of};
 
-/// An answer: its head, and which bytes of which body follow.
+/// A response: its head, and the part of a body that follows.
 #[derive(Debug, Default, PartialEq)]
 pub struct Answer {
     /// The head.
     pub head: String,
-    /// The body, its first byte, and the one behind its last.
+    /// The body, its first byte, and the one after its last.
     pub body: Option<(Content, u64, u64)>,
-    /// The connection is closed behind it.
+    /// True if the connection is closed after the response.
     pub close: bool,
-    /// It is closed in the middle of the body.
+    /// True if the connection is closed in the middle of the body.
     pub is_cut: bool,
 }
 
 impl Answer {
-    /// Bytes of its body.
+    /// Returns the length of the body in bytes.
     pub fn body_len(&self) -> u64 {
         self.body.map_or(0, |(_, from, to)| to - from)
     }
 
-    /// Bytes of its body that are sent.
+    /// Returns the number of body bytes that are sent.
     pub fn sent_len(&self) -> u64 {
         if self.is_cut { self.body_len() / 2 } else { self.body_len() }
     }
 }
 
-/// Returns the answer to a request at a time in seconds since 1970, whose text is `date`. With
-/// `close` it is the last on its connection.
+/// Returns the response to a request at a time in seconds since 1970, with `date` as its text.
+/// `close` makes it the last one on its connection.
 pub fn answer(asked: &Asked, now: u64, date: &str, close: bool) -> Answer {
     let mut head = String::with_capacity(400);
     let close = close || asked.close;
     let body = match &asked.object {
         Some(object) => found(asked, object, now, date, &mut head),
         None => {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 head,
                 "HTTP/1.1 404 Not Found\r\nDate: {date}\r\nCache-Control: no-store\r\n\

@@ -1,44 +1,45 @@
-//! What a request asks of the origin, read from its head.
+//! A request to the origin, parsed from its head.
 
 use crate::object::{Object, REQUEST_FIELD};
 
-/// Fields of a head at most.
+/// Maximum number of fields in a head.
 const FIELDS: usize = 64;
 
 /// A request.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
-    /// Bytes of the head.
+    /// Length of the head in bytes.
     pub head_len: usize,
-    /// Bytes of the body that follows.
+    /// Length of the following body in bytes.
     pub body_len: u64,
-    /// The number that the client gave it; `None` when a cache asks of itself.
+    /// The number that the client gave it; `None` for a request that a cache made on its own.
     pub number: Option<u64>,
-    /// What it is for; `None`: for nothing that there is.
+    /// The requested object; `None` if the path names none.
     pub object: Option<Object>,
-    /// HEAD.
+    /// True if the method is HEAD.
     pub is_head: bool,
-    /// A part of the body.
+    /// The requested part of the body.
     pub range: Option<RangeAsked>,
-    /// The version that the asker has, by its entity tag.
+    /// The version that the client has, by its entity tag.
     pub has_version: Option<u64>,
-    /// When the asker's version was made, in seconds since 1970.
+    /// When the client's version was created, in seconds since 1970.
     pub modified_since: Option<u64>,
-    /// The connection is closed behind the answer.
+    /// True if the connection is closed after the response.
     pub close: bool,
 }
 
-/// A part of a body, as it is asked for.
+/// A requested part of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeAsked {
-    /// From a byte on, to one and with it, if one is named.
+    /// From a byte on, up to and including another one if it is given.
     From(u64, Option<u64>),
-    /// So many bytes at the end.
+    /// This many bytes at the end.
     Last(u64),
 }
 
 impl RangeAsked {
-    /// Its first byte and the one behind its last in a body of `size`; `None`: there is none.
+    /// Returns the first byte and the one after the last in a body of `size`; `None` if the part is
+    /// empty.
     pub fn within(self, size: u64) -> Option<(u64, u64)> {
         let (from, to) = match self {
             RangeAsked::From(from, last) => {
@@ -50,7 +51,7 @@ impl RangeAsked {
     }
 
     fn read(text: &str) -> Option<RangeAsked> {
-        // Of several ranges none is meant: the whole is an answer to that.
+        // Multiple ranges are ignored: the whole body is a valid response.
         let (from, last) = text.strip_prefix("bytes=")?.split_once('-')?;
         match (from, last) {
             ("", bytes) => Some(RangeAsked::Last(bytes.parse().ok()?)),
@@ -61,17 +62,17 @@ impl RangeAsked {
 }
 
 impl Asked {
-    /// Reads the head of a request; `Ok(None)` while it is not whole.
+    /// Parses the head of a request; returns `Ok(None)` while it is incomplete.
     ///
     /// # Errors
-    /// It is no request of HTTP/1, or one whose body has no length.
+    /// Fails if it is not an HTTP/1 request, or has a body without a length.
     pub fn read(bytes: &[u8]) -> Result<Option<Asked>, String> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS];
         let mut request = httparse::Request::new(&mut fields);
         let status = request.parse(bytes).map_err(|error| error.to_string())?;
         let httparse::Status::Complete(head_len) = status else { return Ok(None) };
         let path = request.path.unwrap_or_default();
-        // What goes through a forward proxy may be asked for by its whole address.
+        // A request through a forward proxy may contain the absolute URL.
         let path = match path.strip_prefix("http://") {
             Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
             None => path,

@@ -1,23 +1,23 @@
-//! Which requests the origin has answered, and with what: how a hit is told, whatever the cache
-//! says of it.
+//! Which requests the origin has served, and with what. This identifies hits whatever the cache
+//! reports.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Requests that are remembered: more than are ever under way.
+/// Number of requests to remember, more than are ever in flight.
 const REMEMBERED: usize = 1 << 20;
 
-/// What the origin sent.
+/// The content that the origin sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// That what is stored still holds.
+    /// Confirmation that the stored response is still valid.
     Head,
-    /// The object, a part of it, or its head when that was asked for.
+    /// The object, a part of it, or its head if only that was requested.
     Object,
-    /// A part of the object, before it closed the connection.
+    /// A part of the object, before closing the connection.
     Part,
 }
 
-/// The numbers of the last requests that were answered.
+/// The numbers of the latest requests that were served.
 pub struct Seen(Box<[AtomicU64]>);
 
 impl Default for Seen {
@@ -27,7 +27,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Notes a request, by its number from 1 on, before it is answered.
+    /// Records a request, by its number from 1 on, before the response is sent.
     pub fn mark(&self, number: u64, sent: Sent) {
         let kind = match sent {
             Sent::Head => 0,
@@ -38,8 +38,8 @@ impl Seen {
         self.slot(number).store(mark, Ordering::Release);
     }
 
-    /// What a request was answered with; `None` when it never came, or so long ago that another has
-    /// taken its place.
+    /// Returns what a request was served with; `None` if it never arrived, or a later one has taken
+    /// its slot.
     pub fn answer(&self, number: u64) -> Option<Sent> {
         let mark = self.slot(number).load(Ordering::Acquire);
         let sent = match mark & 3 {

@@ -1,4 +1,4 @@
-//! The origin's thread: its sockets, and answers that wait for their time.
+//! The origin's thread: its sockets, and responses that wait for their think time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,29 +19,29 @@ use super::think::Think;
 use crate::object::{date, fill, now};
 use crate::poll::{Events, Poll, Ready};
 
-/// How it answers.
+/// The behaviour of an origin.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Chance follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How long it takes for an answer.
+    /// The think time.
     pub think: Think,
-    /// Answers on a connection at most, drawn as PolyMix does; `None`: without end.
+    /// Maximum number of responses on a connection, drawn as in PolyMix; `None`: unlimited.
     pub answers_max: Option<u32>,
-    /// Share of answers in whose middle it closes the connection.
+    /// Share of responses in which the origin closes the connection midway.
     pub aborts: f64,
 }
 
-/// What it has done so far.
+/// The counts of an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests answered.
+    /// Requests that got a response.
     pub answers: u64,
-    /// Of these, with a body that was not there before (200, 206).
+    /// Responses among these with a new body (200, 206).
     pub bodies: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// Requests that were none, or for what is not there.
+    /// Requests that were malformed or named no object.
     pub refused: u64,
 }
 
@@ -52,35 +52,35 @@ struct Shared {
     bodies: AtomicU64,
     bytes: AtomicU64,
     refused: AtomicU64,
-    /// It answers at once, whatever it takes otherwise.
+    /// True if think times are skipped.
     hurries: AtomicBool,
     stop: AtomicBool,
 }
 
-/// A running origin. Dropped, it stops.
+/// A running origin. Stops when dropped.
 pub struct Origin {
     address: SocketAddr,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// The number that the kernel gave it.
+    /// The kernel's ID of its thread.
     number: u32,
 }
 
-/// Longest wait: how soon it sees that it is to stop.
+/// The longest wait, which bounds how soon the origin notices that it must stop.
 const WAIT: Duration = Duration::from_millis(100);
-/// The listener's number.
+/// The token of the listener.
 const LISTENER: u64 = u64::MAX;
-/// Bytes that are read, and written, at a time.
+/// Size of a read and of a write in bytes.
 const READ: usize = 16 << 10;
 const WRITE: usize = 128 << 10;
-/// Longest head of a request.
+/// Maximum length of a request head in bytes.
 const HEAD_MAX: usize = 64 << 10;
 
 impl Origin {
-    /// Starts it at an address, whose port may be 0: any.
+    /// Starts an origin at an address; port 0 selects a free port.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// Fails if the address cannot be bound.
     pub fn start(address: SocketAddr, options: Options) -> Result<Origin, String> {
         let fail = |error: io::Error| format!("the origin at {address}: {error}");
         let socket = socket2::Socket::new(
@@ -113,7 +113,7 @@ impl Origin {
         };
         let (tell, told) = mpsc::channel();
         let run = move || {
-            // Whoever started it waits for this.
+            // The thread that started the origin waits for this.
             let _ = tell.send(gettid().as_raw_nonzero().get() as u32);
             server.run();
         };
@@ -122,29 +122,29 @@ impl Origin {
         Ok(Origin { address, shared, thread: Some(thread), number })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Which requests it has answered.
+    /// Returns the record of the requests that it has served.
     pub fn seen(&self) -> &Seen {
         &self.shared.seen
     }
 
-    /// What it has done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Shared { answers, bodies, bytes, refused, .. } = &*self.shared;
         Counts { answers: of(answers), bodies: of(bodies), bytes: of(bytes), refused: of(refused) }
     }
 
-    /// Says whether it answers at once from now on, whatever it takes otherwise.
+    /// Sets whether think times are skipped from now on.
     pub fn set_hurry(&self, hurries: bool) {
         self.shared.hurries.store(hurries, Ordering::Relaxed);
     }
 
-    /// The number of its thread.
+    /// Returns the kernel's ID of its thread.
     pub fn thread(&self) -> u32 {
         self.number
     }
@@ -153,41 +153,41 @@ impl Origin {
 impl Drop for Origin {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        // A panic of it was said by itself.
+        // A panic of the thread was already reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 struct Connection {
     stream: TcpStream,
-    /// Which of all connections.
+    /// The number of the connection among all connections.
     number: u64,
-    /// What has been read and not been understood.
+    /// Bytes that were read but not yet parsed.
     input: Vec<u8>,
-    /// Bytes of a request's body that are still to come.
+    /// Bytes of a request body that are still to arrive.
     skip: u64,
     state: State,
-    /// Answers that it may still get.
+    /// The number of further responses allowed.
     left: u32,
     has_answered: bool,
 }
 
 enum State {
     Reading,
-    /// The answer waits for its time.
+    /// The response waits for its think time.
     Thinking(Box<Answer>),
-    /// So much of it was sent.
+    /// The response, and how many bytes of it were sent.
     Writing(Box<Answer>, u64),
 }
 
-/// What is to become of a connection.
+/// The next step for a connection.
 #[derive(PartialEq, Eq)]
 enum Goes {
     On,
     Away,
 }
 
-/// The text of the time, made once a second.
+/// The formatted time, updated once per second.
 #[derive(Default)]
 struct Clock {
     seconds: u64,
@@ -211,7 +211,7 @@ struct Server {
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     accepted: u64,
-    /// When, in which place, which connection.
+    /// Time, place and number of connections whose response waits.
     thinking: BinaryHeap<Reverse<(Instant, usize, u64)>>,
     clock: Clock,
     input: Vec<u8>,
@@ -272,7 +272,7 @@ impl Server {
         }
     }
 
-    /// Goes on with a connection that is ready.
+    /// Handles a connection that is ready.
     fn attend(&mut self, place: usize, read: bool, write: bool) {
         let Some(mut connection) = self.connections.get_mut(place).and_then(Option::take) else {
             return;
@@ -322,7 +322,7 @@ impl Server {
         }
     }
 
-    /// Reads all that is there.
+    /// Reads all available bytes.
     fn read(&mut self, connection: &mut Connection, place: usize) -> Goes {
         loop {
             match connection.stream.read(&mut self.input) {
@@ -334,7 +334,7 @@ impl Server {
                     if self.serve(connection, place) == Goes::Away {
                         return Goes::Away;
                     }
-                    // Less than there was room for: nothing more is there.
+                    // A short read means that no more bytes are available.
                     if len < self.input.len() {
                         return Goes::On;
                     }
@@ -346,7 +346,7 @@ impl Server {
         }
     }
 
-    /// Answers the requests that have been read, as far as none waits.
+    /// Serves the requests that have been read, until one must wait.
     fn serve(&mut self, connection: &mut Connection, place: usize) -> Goes {
         while matches!(connection.state, State::Reading) && !connection.input.is_empty() {
             let asked = match Asked::read(&connection.input) {
@@ -389,7 +389,7 @@ impl Server {
         Goes::On
     }
 
-    /// Counts an answer before it is sent, so that whoever has it finds it counted.
+    /// Counts a response before it is sent, so that it is counted when the client receives it.
     fn count(&self, asked: &Asked, answer: &Answer) {
         let Shared { seen, answers, bodies, bytes, refused, .. } = &*self.shared;
         if let Some(number) = asked.number {
@@ -407,7 +407,7 @@ impl Server {
         }
     }
 
-    /// Sends as much of the answer as there is room for.
+    /// Sends as much of the response as the socket accepts.
     fn write(&mut self, connection: &mut Connection) -> Goes {
         let State::Writing(answer, sent) = &mut connection.state else { return Goes::On };
         let head = answer.head.len() as u64;

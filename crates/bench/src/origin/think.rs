@@ -1,28 +1,28 @@
-//! How long an origin takes for an answer: normally distributed, as in PolyMix (2.5 s, deviation
-//! 1 s), behind a network that delays what goes to it and what comes from it.
+//! The think time of an origin: normally distributed as in PolyMix (2.5 s, deviation 1 s), plus the
+//! network delay in both directions.
 
 use std::time::Duration;
 
 use workload::generator::distributions::SplitMix;
 
-/// A normal distribution, cut off at nothing.
+/// A normal distribution, truncated at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Think {
     /// Mean in seconds.
     pub mean: f64,
-    /// Deviation in seconds.
+    /// Standard deviation in seconds.
     pub deviation: f64,
-    /// What the network adds, to and fro, in seconds.
+    /// Round-trip time of the network in seconds.
     pub round_trip: f64,
 }
 
 impl Think {
-    /// PolyMix-3's.
+    /// The think time of PolyMix-3.
     pub const POLYMIX_3: Think = Think { mean: 2.5, deviation: 1.0, round_trip: 0.0 };
-    /// PolyMix-4's, whose origins are 40 ms away, each way.
+    /// The think time of PolyMix-4, whose origins are 40 ms away in each direction.
     pub const POLYMIX_4: Think = Think { round_trip: 0.08, ..Think::POLYMIX_3 };
 
-    /// So many times as long.
+    /// Returns this think time multiplied by a factor.
     #[must_use]
     pub fn scaled(self, scale: f64) -> Think {
         Think {
@@ -32,7 +32,8 @@ impl Think {
         }
     }
 
-    /// The delay of an answer, by its number; the first on a connection waits for that, too.
+    /// Returns the delay of a response, by its number. The first one on a connection also waits for
+    /// the connection setup.
     pub fn delay(&self, seed: u64, number: u64, is_first: bool) -> Duration {
         if self.mean <= 0.0 {
             return Duration::ZERO;
@@ -49,7 +50,7 @@ fn delays_have_the_mean_and_the_deviation() {
     let all: Vec<f64> = (0..50_000).map(|n| think.delay(1, n, false).as_secs_f64()).collect();
     let mean = all.iter().sum::<f64>() / all.len() as f64;
     let variance = all.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / all.len() as f64;
-    // What would be below nothing is nothing: 0.6% of them.
+    // Negative values, 0.6% of all, become zero.
     assert!((mean - 0.25).abs() < 0.003, "{mean}");
     assert!((variance.sqrt() - 0.1).abs() < 0.003, "{}", variance.sqrt());
     assert_eq!(Think::default().delay(1, 1, true), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! The page of a run: one file with everything in it, that needs neither a network nor scripts.
+//! The page of a run: one self-contained file that needs neither a network nor scripts.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plot::palette::dark_rules;
@@ -11,7 +11,7 @@ use crate::measure::Second;
 /// Returns the page.
 ///
 /// # Errors
-/// A plot cannot be drawn.
+/// Fails if a plot cannot be drawn.
 pub fn page(report: &RunReport) -> Result<String, String> {
     let seconds: Vec<&Second> = report.phases.iter().flat_map(|phase| &phase.by_second).collect();
     let plots = [throughput(&seconds), latencies(&seconds), hit_ratio(&seconds)];
@@ -30,7 +30,7 @@ pub fn page(report: &RunReport) -> Result<String, String> {
     Ok(document(&format!("larder bench: {}", report.workload), &body))
 }
 
-/// Returns a whole page around this.
+/// Returns a complete page with this body.
 pub fn document(title: &str, body: &Markup) -> String {
     let dark = dark_rules("figure");
     let page = html! {
@@ -54,7 +54,7 @@ pub fn document(title: &str, body: &Markup) -> String {
 /// Returns a plot as part of a page.
 ///
 /// # Errors
-/// It cannot be drawn.
+/// Fails if the plot cannot be drawn.
 pub fn figure(plot: &Plot) -> Result<Markup, String> {
     let svg = draw(plot).map_err(|error| error.to_string())?;
     Ok(html! {

@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formats numbers for display.
 
-/// Returns a time in milliseconds, with three digits that count.
+/// Formats a time given in milliseconds, with three significant digits.
 pub fn time(ms: f64) -> String {
     match ms {
         _ if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
@@ -12,12 +12,12 @@ pub fn time(ms: f64) -> String {
     }
 }
 
-/// Returns a number of requests a second.
+/// Formats a number of requests per second.
 pub fn rate(rate: f64) -> String {
     if rate >= 100.0 { count(rate.round() as u64) } else { format!("{rate:.1}") }
 }
 
-/// Returns a count, thousands apart.
+/// Formats a count with thousands separators.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut apart = String::new();
@@ -30,12 +30,12 @@ pub fn count(count: u64) -> String {
     apart
 }
 
-/// Returns a share in percent.
+/// Formats a share in percent.
 pub fn share(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// Returns bytes in powers of 1,000.
+/// Formats bytes in powers of 1,000.
 pub fn bytes(bytes: f64) -> String {
     match bytes {
         _ if bytes >= 1e9 => format!("{:.2} GB", bytes / 1e9),

@@ -1,15 +1,15 @@
-//! What is said while a run goes on: a line that is drawn again on a terminal, else one every ten
-//! seconds.
+//! Progress output during a run: a line that is redrawn on a terminal, otherwise a new line every
+//! ten seconds.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::number::{bytes, count, rate, share, time};
 use crate::measure::Second;
 
-/// Seconds between lines where they stay.
+/// Seconds between lines if they are not redrawn.
 const EVERY: f64 = 10.0;
 
-/// See the module.
+/// The progress output.
 pub struct Progress {
     is_terminal: bool,
     is_quiet: bool,
@@ -17,32 +17,32 @@ pub struct Progress {
     drawn: bool,
 }
 
-/// What is said of a moment.
+/// The progress at one moment.
 pub struct Moment<'a> {
     /// The phase.
     pub phase: &'a str,
-    /// Seconds since it began.
+    /// Seconds since the phase began.
     pub seconds: f64,
-    /// How much of it is over, if that is known.
+    /// The completed share of the phase, if known.
     pub share: Option<f64>,
     /// The last second.
     pub second: &'a Second,
-    /// Busy connections, and requests that wait for one.
+    /// Number of busy connections.
     pub busy: usize,
-    /// See `busy`.
+    /// Number of requests that wait for a connection.
     pub waiting: usize,
-    /// Wrong answers so far.
+    /// Wrong responses so far.
     pub failures: u64,
 }
 
 impl Progress {
-    /// To standard error, unless it is to be quiet.
+    /// Creates an output to standard error, unless it is to be quiet.
     pub fn new(is_quiet: bool) -> Progress {
         let is_terminal = io::stderr().is_terminal();
         Progress { is_terminal, is_quiet, last: f64::NEG_INFINITY, drawn: false }
     }
 
-    /// Says something that stays.
+    /// Prints a line that stays.
     pub fn say(&mut self, text: &str) {
         if !self.is_quiet {
             self.clear();
@@ -51,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// Says how far it is.
+    /// Shows the progress.
     pub fn show(&mut self, moment: &Moment) {
         if self.is_quiet {
             return;
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the progress line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             let _ = write!(io::stderr(), "\r\x1b[K");

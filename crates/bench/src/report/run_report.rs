@@ -1,40 +1,40 @@
-//! All that a run came to.
+//! The complete result of a run.
 
 use serde::Serialize;
 
 use crate::measure::{PhaseFigures, TimerAccuracy};
 
-/// See the module.
+/// The result of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunReport {
     /// The version of this program.
     pub version: &'static str,
-    /// What was tested.
+    /// The program under test.
     pub target: String,
-    /// What was asked for.
+    /// The workload.
     pub workload: String,
-    /// From which all chance follows.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The arguments, to run it again.
+    /// The command line, to repeat the run.
     pub command: String,
     /// The cores of the generator.
     pub generator_cores: Vec<usize>,
-    /// How exactly this machine wakes a thread.
+    /// How accurately this machine wakes a thread.
     pub timer: TimerAccuracy,
     /// The phases, in their order.
     pub phases: Vec<PhaseFigures>,
-    /// The first wrong answers.
+    /// The first wrong responses.
     pub failures: Vec<String>,
-    /// How many wrong answers there were.
+    /// The number of wrong responses.
     pub failure_count: u64,
-    /// Whether it was ended by a signal.
+    /// True if a signal ended the run.
     pub interrupted: bool,
-    /// What is to be known beside the figures.
+    /// Notes that accompany the figures.
     pub notes: Vec<String>,
 }
 
 impl RunReport {
-    /// What is to be said below the figures: notes, warnings, wrong answers.
+    /// Returns the remarks below the figures: notes, warnings, wrong responses.
     pub fn remarks(&self) -> impl Iterator<Item = String> + '_ {
         let notes = self.notes.iter().map(|note| format!("note: {note}"));
         let interrupted = self.interrupted.then(|| "note: interrupted".to_owned());
@@ -47,7 +47,7 @@ impl RunReport {
         notes.chain(interrupted).chain(warnings).chain(failures).chain(more)
     }
 
-    /// Requests that went wrong, without those that were never sent.
+    /// Returns the number of failed requests, without those that were never sent.
     pub fn errors(&self) -> u64 {
         self.phases.iter().map(PhaseFigures::error_count).sum()
     }

@@ -1,17 +1,17 @@
-//! Tables of text, and the report of a run as one.
+//! Text tables, and the report of a run as one.
 
 use super::number::{bytes, count, rate, share, time};
 use super::run_report::RunReport;
 use crate::measure::{PhaseFigures, Times};
 
-/// A table whose first column is to the left and whose others are to the right.
+/// A table whose first column is left-aligned; the others are right-aligned.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// One with these headings.
+    /// Creates a table with these headings.
     pub fn new<S: Into<String>>(headings: impl IntoIterator<Item = S>) -> Table {
         Table { rows: vec![headings.into_iter().map(Into::into).collect()] }
     }
@@ -21,7 +21,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Returns its lines.
+    /// Returns the table as lines of text.
     pub fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -47,7 +47,7 @@ impl Table {
 }
 
 impl Table {
-    /// Returns it in Markdown, with a line at the end.
+    /// Returns the table in Markdown, ending with a newline.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let Some((headings, rows)) = self.rows.split_first() else { return String::new() };
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// A line of the report: its name, and what a phase has there.
+/// A line of the report: its name, and the function that formats its cell for a phase.
 type Line = (&'static str, fn(&PhaseFigures) -> String);
 
 const LINES: &[Line] = &[
@@ -160,7 +160,7 @@ pub fn run_text(report: &RunReport) -> String {
     text
 }
 
-/// A line for each time of each phase.
+/// Returns one line for each kind of time in each phase.
 fn times(phases: &[PhaseFigures]) -> String {
     let mut table = Table::new(["", "count", "mean", "50%", "90%", "95%", "99%", "99.9%", "max"]);
     for phase in phases {

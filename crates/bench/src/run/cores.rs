@@ -1,5 +1,5 @@
-//! The cores of a run: some for the generator, others for what it tests; and the files that may be
-//! open.
+//! The cores of a run, some for the generator and others for the program under test; and the limit
+//! on open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -10,10 +10,10 @@ pub fn allowed() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect()
 }
 
-/// Keeps this thread, and those that it starts, to these cores.
+/// Restricts this thread, and threads that it starts, to these cores.
 ///
 /// # Errors
-/// One of them is not there, or may not be used.
+/// Fails if one of them does not exist or may not be used.
 pub fn keep_to(cores: &[usize]) -> Result<(), String> {
     let mut set = CpuSet::new();
     for core in cores {
@@ -25,10 +25,10 @@ pub fn keep_to(cores: &[usize]) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|error| format!("cores {cores:?}: {error}"))
 }
 
-/// Allows as many open files as this process may have.
+/// Raises the limit on open files to the maximum for this process.
 pub fn raise_open_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Where it is refused connections fail, which is said.
+    // If this is refused, connections fail later, which is reported.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 

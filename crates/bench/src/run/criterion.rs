@@ -1,4 +1,4 @@
-//! What makes a rate one that is carried.
+//! The conditions under which a rate counts as carried.
 
 use serde::Serialize;
 
@@ -6,26 +6,26 @@ use crate::measure::PhaseFigures;
 use crate::origin::Think;
 use crate::report::{share, time};
 
-/// See the module.
+/// Limits that a trial must meet for its rate to count as carried.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Criterion {
-    /// Share of the requests that are answered within a trial, at least.
+    /// Minimum share of the requests that get a response within a trial.
     pub achieved: f64,
-    /// Milliseconds within which 95% of them are answered, from when they were due.
+    /// Time within which 95% of them get a response, in milliseconds since they were due.
     pub p95_ms: f64,
-    /// Share of them that go wrong, at most.
+    /// Maximum share of them that fail.
     pub errors: f64,
 }
 
 impl Criterion {
-    /// The usual one before an origin that takes so long: half a second more than nearly all of its
-    /// answers take.
+    /// Returns the default conditions for an origin with this think time: the time limit is half a
+    /// second more than nearly all of its responses take.
     pub fn of(think: Think) -> Criterion {
         let p95_ms = 500.0 + (think.mean + 2.0 * think.deviation + think.round_trip) * 1e3;
         Criterion { achieved: 0.95, p95_ms, errors: 0.001 }
     }
 
-    /// Why a trial did not hold; `None`: it did.
+    /// Returns why a trial failed; `None` if it succeeded.
     pub fn judge(&self, figures: &PhaseFigures) -> Option<String> {
         let achieved = figures.achieved_rate / figures.offered_rate.max(1e-9);
         let errors = figures.error_count() as f64 / figures.offered.max(1) as f64;

@@ -1,26 +1,26 @@
-//! Pages that are under way, and the images that wait for them: a browser asks for what is embedded
-//! in a page once it has the page.
+//! Pages in flight, and the images that wait for them: a browser requests embedded objects once it
+//! has the page.
 
 use std::collections::HashMap;
 
 use crate::object::{Ask, Kind, Object};
 
-/// See the module. Pages and their images are of one group.
+/// The pages in flight. A page and its images belong to one group.
 #[derive(Debug, Default)]
 pub struct Pages {
-    /// By group.
+    /// Keyed by group.
     loading: HashMap<u64, Loading>,
 }
 
 #[derive(Debug, Default)]
 struct Loading {
-    /// Requests for the page that are under way.
+    /// Number of requests for the page that are in flight.
     requests: u32,
     waiting: Vec<Ask>,
 }
 
 impl Pages {
-    /// Whether what is asked for has to wait, which it then does here.
+    /// Returns whether the request must wait for its page; if so, holds it.
     pub fn hold(&mut self, ask: &Ask) -> bool {
         let loading = match ask.object.kind {
             Kind::Image => self.loading.get_mut(&ask.object.group),
@@ -31,14 +31,14 @@ impl Pages {
         is_held
     }
 
-    /// A request is sent.
+    /// Records that a request was sent.
     pub fn sent(&mut self, object: &Object) {
         if object.kind == Kind::Html {
             self.loading.entry(object.group).or_default().requests += 1;
         }
     }
 
-    /// A request has ended: returns what waited for it.
+    /// Records that a request has ended, and returns the requests that waited for it.
     pub fn ended(&mut self, object: &Object) -> Vec<Ask> {
         if object.kind != Kind::Html {
             return Vec::new();
@@ -52,7 +52,7 @@ impl Pages {
         waited
     }
 
-    /// Gives up what waits.
+    /// Discards the waiting requests.
     pub fn give_up(&mut self) {
         self.loading.values_mut().for_each(|loading| loading.waiting.clear());
     }

@@ -1,4 +1,4 @@
-//! What a phase is to be: how requests are paced in it, and when it ends.
+//! The plan of a phase: how requests are paced, and when it ends.
 
 use std::time::Duration;
 
@@ -8,45 +8,45 @@ use crate::load::PhaseKind;
 /// How requests are paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// By a schedule: requests a second at the start and at the end.
+    /// By a schedule.
     Open {
-        /// The rates.
+        /// Requests per second at the start and at the end.
         rates: [f64; 2],
-        /// How they follow on each other.
+        /// The distribution of intervals.
         spacing: Spacing,
     },
-    /// Each connection asks again as soon as it was answered.
+    /// Each connection sends its next request as soon as it has the response to the last one.
     Closed,
-    /// By the times of a trace, so many times as fast.
+    /// By the times of a trace.
     Recorded {
-        /// 1: as it was.
+        /// The speed-up; 1: as recorded.
         speed: f64,
     },
 }
 
-/// When a phase ends, if the workload does not before.
+/// When a phase ends, unless the workload ends first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// After a time.
     After(Duration),
-    /// When so many bytes were fetched that may be stored, or when nearly all requests are hits:
-    /// then the whole workload is in the cache.
+    /// When this many cacheable bytes were fetched, or when nearly all requests are hits, which
+    /// means that the whole workload is in the cache.
     Filled(u64),
-    /// After so many requests.
+    /// After this many requests.
     Requests(u64),
-    /// With the trace.
+    /// Only at the end of the trace.
     Never,
 }
 
 /// A phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhasePlan {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is for.
+    /// The purpose.
     pub kind: PhaseKind,
     /// How requests are paced.
     pub pace: Pace,
-    /// When it ends.
+    /// When the phase ends.
     pub end: End,
 }

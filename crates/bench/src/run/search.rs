@@ -1,34 +1,34 @@
-//! The search for the highest rate that is carried: pure, told how each rate went.
+//! The search for the highest carried rate: pure decisions, given the outcome of each trial.
 //!
-//! Rates grow by a factor until one is not carried (or are halved, when the first is not), then the
-//! middle of the highest that was and the lowest that was not is tried, until they are near. The
-//! last that was carried and the last that was not are tried once more: a rate that was carried by
-//! luck is not the peak, and one that a cold cache refused is no bound.
+//! Rates grow by a factor until one is not carried (or are halved if the first one is not). Then
+//! the geometric mean of the highest carried and the lowest refused rate is tried, until the two
+//! are close. The last carried and the last refused rate are tried once more: a rate that was
+//! carried by luck is not the peak, and a rate that a cold cache refused is not a bound.
 
-/// See the module.
+/// The state of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     first: f64,
-    /// By which a rate is larger than the one before, until one is not carried.
+    /// The factor between consecutive rates until one is not carried.
     growth: f64,
-    /// Nearer than this share they are near.
+    /// The relative distance at which the bounds are close enough.
     tolerance: f64,
-    /// The highest rate that was carried, and the lowest that was not.
+    /// The highest carried rate, and the lowest refused one.
     carried: Option<f64>,
     refused: Option<f64>,
-    /// The carried rate that was tried once more, and the refused one.
+    /// The carried rate that was tried once more.
     confirmed: Option<f64>,
-    /// See `confirmed`.
+    /// The refused rate that was tried once more.
     refused_again: Option<f64>,
 }
 
-/// Rates that are given up: nothing carries less.
+/// Lower bound of the search, in requests per second.
 const LEAST: f64 = 1.0;
-/// Nothing carries more.
+/// Upper bound of the search.
 const MOST: f64 = 1e7;
 
 impl Search {
-    /// Begins at a rate in requests a second, and doubles it.
+    /// Creates a search that begins at a rate in requests per second, and doubles it.
     pub fn new(first: f64, tolerance: f64) -> Search {
         Search {
             first,
@@ -41,13 +41,13 @@ impl Search {
         }
     }
 
-    /// The same with another factor than two.
+    /// Sets another growth factor than two.
     #[must_use]
     pub fn growing_by(self, growth: f64) -> Search {
         Search { growth, ..self }
     }
 
-    /// The rate to try next; `None`: it is over.
+    /// Returns the rate to try next; `None` if the search has ended.
     pub fn next(&self) -> Option<f64> {
         match (self.carried, self.refused) {
             (None, None) => Some(self.first),
@@ -61,12 +61,12 @@ impl Search {
         }
     }
 
-    /// Says whether a rate was carried.
+    /// Records whether a rate was carried.
     pub fn tell(&mut self, rate: f64, is_carried: bool) {
         let is_again = self.carried == Some(rate);
         match is_carried {
             true if self.refused == Some(rate) => {
-                // The cache was not warm yet.
+                // The cache was still cold.
                 (self.carried, self.refused) = (Some(rate), None);
             }
             false if self.refused == Some(rate) => self.refused_again = Some(rate),
@@ -75,7 +75,7 @@ impl Search {
             false => {
                 self.refused = Some(rate);
                 if is_again {
-                    // It was luck: the truth lies below.
+                    // The rate was carried by luck: the peak lies below.
                     self.carried = None;
                     self.confirmed = None;
                     self.first = rate / (1.0 + 2.0 * self.tolerance);
@@ -84,7 +84,7 @@ impl Search {
         }
     }
 
-    /// The highest rate that was carried.
+    /// Returns the highest carried rate.
     pub fn peak(&self) -> Option<f64> {
         self.carried
     }
@@ -94,7 +94,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// What is found where so many are carried, and how many were tried.
+    /// Returns the peak found for a target with this capacity, and the number of trials.
     fn found(capacity: f64, first: f64) -> (Option<f64>, u32) {
         let mut search = Search::new(first, 0.05);
         let mut tried = 0;
@@ -148,7 +148,7 @@ mod tests {
         let mut search = Search::new(100.0, 0.05);
         let mut seen = 0;
         while let Some(rate) = search.next() {
-            // 150 is carried the first time that it, or nearly it, is tried.
+            // 150, or a rate close to it, is carried the first time it is tried.
             let lucky = rate > 120.0 && rate < 160.0 && seen < 1;
             seen += u32::from(lucky);
             search.tell(rate, rate <= 120.0 || lucky);

@@ -1,4 +1,4 @@
-//! The loop of the client: it sends what is due, hears what comes, and counts.
+//! The main loop of the client: sends requests that are due, receives responses, and counts.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,67 +23,67 @@ use crate::object::{Ask, Object, now as seconds_now};
 use crate::origin::{self, Origin, Sent};
 use crate::poll::{Events, Poll};
 
-/// What a run needs to begin.
+/// The options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Where requests go.
+    /// The address of the target.
     pub target: SocketAddr,
-    /// How it is addressed.
+    /// The `Host` of requests.
     pub host: String,
-    /// Whether it is a forward proxy, asked for whole addresses.
+    /// True if the target is a forward proxy, which receives absolute URLs.
     pub is_forward: bool,
-    /// Where the origin listens.
+    /// The listening address of the origin.
     pub origin: SocketAddr,
-    /// The first part of all paths.
+    /// The first segment of all paths.
     pub name: String,
-    /// How the origin answers.
+    /// How the origin responds.
     pub answers: origin::Options,
-    /// What is asked for.
+    /// The requests.
     pub load: LoadOptions,
-    /// How it is spoken to.
+    /// The protocol towards the target.
     pub protocol: Protocol,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Requests on each of them.
+    /// Requests per connection.
     pub requests_per_connection: RequestsPerConnection,
     /// Time after which a request is given up.
     pub timeout: Duration,
-    /// What is tested.
+    /// The program under test.
     pub subject: Subject,
 }
 
-/// The state of a run, for whoever watches it.
+/// The state of a run, for progress output.
 #[derive(Clone, Debug)]
 pub struct Live<'a> {
     /// The phase.
     pub phase: &'a str,
-    /// Seconds since it began.
+    /// Seconds since the phase began.
     pub seconds: f64,
-    /// How much of it is over, from 0 to 1, if that is known.
+    /// The completed share of the phase, from 0 to 1, if known.
     pub share: Option<f64>,
     /// The last second.
     pub last: Second,
-    /// Connections that are busy.
+    /// Number of busy connections.
     pub busy: usize,
-    /// Requests that wait for one.
+    /// Number of requests that wait for a connection.
     pub waiting: usize,
-    /// Lies so far.
+    /// Wrong responses so far.
     pub failures: u64,
 }
 
-/// Failures that are kept; all are counted.
+/// Number of failures to keep; all are counted.
 const FAILURES_KEPT: usize = 10;
-/// How often it is looked for what takes too long, and for the end of a phase at least.
+/// Interval of the checks for timeouts; also the maximum interval of those for the end of a phase.
 const LOOK: Nanos = SECOND / 10;
-/// Requests at a time while a cache is filled as fast as it goes, however many come later.
+/// Concurrent requests during a fill at full speed, however many follow later.
 const FILLING: usize = 32;
-/// A cache is full of the workload when in a second less of the requests are misses.
+/// A cache holds the whole workload if less than this share of a second's requests are misses.
 const FULL: f64 = 0.01;
 
-/// Seconds without an answer after which a cache is filled no further: there is none any more.
+/// Seconds without a response after which a fill ends, because the target no longer responds.
 const SILENT: u32 = 30;
 
-/// See the module.
+/// A running session.
 pub struct Session {
     options: SessionOptions,
     origin: Origin,
@@ -93,32 +93,33 @@ pub struct Session {
     pool: Pool,
     dispatcher: Dispatcher,
     begin: Instant,
-    /// Requests of a trace, and for the images of pages, that are due, in their order.
+    /// Requests of a trace or for images of pages that are due, in order.
     recorded: VecDeque<Ask>,
-    /// Of PolyMix alone.
+    /// Used by PolyMix only.
     pages: Option<Pages>,
     numbers: u64,
-    /// By phase: of the requests that came due in it.
+    /// One per phase, for the requests that came due in it.
     tallies: Vec<Tally>,
     windows: Vec<Window>,
     failures: Vec<Failure>,
     failure_count: u64,
-    /// Bytes of misses that may be stored, of the current phase.
+    /// Bytes of cacheable misses in the current phase.
     filled: u64,
     source_ended: bool,
     interrupted: Arc<AtomicBool>,
-    /// Room for what ended.
+    /// Scratch space for outcomes.
     ended: Vec<(usize, Ended)>,
     events: Events,
 }
 
 impl Session {
-    /// Starts the origin and begins. It ends early once `interrupted`.
+    /// Starts the origin and creates a session. The session ends early once `interrupted` is set.
     ///
     /// # Errors
-    /// An address cannot be had, or the workload is not as it has to be.
+    /// Fails if an address cannot be bound, or the workload is invalid.
     pub fn new(options: SessionOptions, interrupted: Arc<AtomicBool>) -> Result<Session, String> {
-        // Wake-ups to the microsecond; where that is refused they are later, which is measured.
+        // Requests wake-ups with microsecond accuracy; if this is refused they are later, which is
+        // measured.
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
         let origin = Origin::start(options.origin, options.answers.clone())?;
         let poll = Poll::new().map_err(|error| format!("sockets: {error}"))?;
@@ -162,21 +163,22 @@ impl Session {
         })
     }
 
-    /// Says what is tested, from the next phase on.
+    /// Sets the program under test, from the next phase on.
     pub fn set_subject(&mut self, subject: Subject) {
         self.options.subject = subject;
     }
 
-    /// Where the origin listens.
+    /// Returns the listening address of the origin.
     pub fn origin_address(&self) -> SocketAddr {
         self.origin.address()
     }
 
     /// Runs a phase, and returns its number. Requests that wait for a connection at its end are
-    /// given up; those that were sent are answered in the next, or in [`Session::settle`].
+    /// given up. Requests that were already sent get their responses in the next phase or in
+    /// [`Session::settle`].
     ///
     /// # Errors
-    /// The workload cannot be read, or the kernel refuses.
+    /// Fails if the workload cannot be read, or the kernel refuses.
     pub fn run(&mut self, plan: &PhasePlan, watch: &mut dyn FnMut(&Live)) -> Result<usize, String> {
         let number = self.windows.len();
         let thread = gettid().as_raw_nonzero().get() as u32;
@@ -187,7 +189,7 @@ impl Session {
         self.windows.push(window);
         self.tallies.push(Tally::default());
         self.source.enter(plan.kind);
-        // How fast a cache can be filled is not a matter of how long the origin thinks.
+        // The origin's think time should not limit how fast a cache can be filled.
         self.origin.set_hurry(plan.kind == PhaseKind::Fill);
         self.filled = 0;
         let mut course =
@@ -214,10 +216,10 @@ impl Session {
         Ok(number)
     }
 
-    /// Waits until all that was sent is answered, or too late.
+    /// Waits until all sent requests have a response or have timed out.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Fails if the kernel refuses.
     pub fn settle(&mut self) -> Result<(), String> {
         let end = self.now() + self.options.timeout.as_nanos() as Nanos;
         while self.dispatcher.busy() > 0 && !self.is_interrupted() && self.now() < end {
@@ -229,27 +231,27 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the figures of a phase that is over.
+    /// Returns the figures of a phase that has ended.
     pub fn figures(&self, number: usize) -> PhaseFigures {
         self.windows[number].figures(&self.tallies[number])
     }
 
-    /// The first failures, and how many there are.
+    /// Returns the first failures, and their total number.
     pub fn failures(&self) -> (&[Failure], u64) {
         (&self.failures, self.failure_count)
     }
 
-    /// What was passed over of traces.
+    /// Returns notes on skipped lines of traces.
     pub fn notes(&self) -> Vec<String> {
         self.source.notes()
     }
 
-    /// Whether the run is to end.
+    /// Returns whether the run is to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Whether the workload has come to its end.
+    /// Returns whether the workload has ended.
     pub fn has_ended(&self) -> bool {
         self.source_ended
     }
@@ -275,11 +277,12 @@ impl Session {
         over || self.is_interrupted() || self.source_ended && is_empty
     }
 
-    /// Sends what is due, waits for what is next, and hears what has come.
+    /// Sends requests that are due, waits for the next event, and receives responses.
     fn turn(&mut self, course: &mut Course, number: usize) -> Result<(), String> {
         let now = self.now();
         self.take_due(course, now, number)?;
-        // Where nothing listens each is over at once, and the loop would not end.
+        // Bounded, because without a listener each request fails at once and the loop would not
+        // end.
         for _ in 0..self.dispatcher.limit() {
             if self.source_ended && self.recorded.is_empty() {
                 break;
@@ -306,7 +309,7 @@ impl Session {
         self.hear(wait)
     }
 
-    /// Takes up the requests that have come due.
+    /// Adds the requests that have come due.
     fn take_due(&mut self, course: &mut Course, now: Nanos, phase: usize) -> Result<(), String> {
         while let Some(at) = course.arrivals.as_mut().and_then(|arrivals| arrivals.due(now)) {
             self.add_due(Due { at, phase }, now);
@@ -340,7 +343,7 @@ impl Session {
         self.dispatcher.add(due);
     }
 
-    /// Sends the next request of the workload; returns false when it has to wait for its page.
+    /// Sends the next request of the workload; returns false if it must wait for its page.
     fn send(&mut self, due: Due, place: usize) -> Result<bool, String> {
         let recorded = self.recorded.pop_front();
         let has_waited = recorded.is_some();
@@ -380,7 +383,7 @@ impl Session {
         Ok(true)
     }
 
-    /// A page has come, or will not: what is embedded in it is due.
+    /// Makes the embedded objects due, because their page has arrived or failed.
     fn ask_for_images(&mut self, page: &Object) {
         let Some(pages) = self.pages.as_mut() else { return };
         let images = pages.ended(page);
@@ -398,7 +401,7 @@ impl Session {
         }
     }
 
-    /// Waits so long at most for sockets, and hears what has come.
+    /// Waits for sockets for at most `wait` nanoseconds, and receives responses.
     fn hear(&mut self, wait: Nanos) -> Result<(), String> {
         let mut events = std::mem::take(&mut self.events);
         let waited = self.poll.wait(Some(Duration::from_nanos(wait)), &mut events);
@@ -412,7 +415,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts what became of the requests that are over.
+    /// Counts the outcomes of the requests that have ended.
     fn end_all(&mut self) {
         let mut all = std::mem::take(&mut self.ended);
         all.extend(self.pool.ended());
@@ -422,7 +425,7 @@ impl Session {
         self.ended = all;
     }
 
-    /// Counts what became of a request.
+    /// Counts the outcome of a request.
     fn end(&mut self, place: usize, ended: Ended) {
         let Ended { request, verdict, error } = ended;
         self.dispatcher.release(place);
@@ -474,7 +477,7 @@ impl Session {
         }
     }
 
-    /// Looks after what takes too long, and ends a second.
+    /// Gives up late requests, and ends the current second.
     fn look(&mut self, plan: &PhasePlan, course: &mut Course, watch: &mut dyn FnMut(&Live)) {
         let now = self.now();
         if now < course.next_look {
@@ -524,19 +527,19 @@ struct Course {
     start: Nanos,
     end: Option<Nanos>,
     arrivals: Option<Arrivals>,
-    /// Of a trace: how many times as fast.
+    /// The speed-up of a trace.
     speed: Option<f64>,
     is_closed: bool,
     first_ms: Option<u64>,
     /// The next request of a trace, and when it is due.
     pending: Option<Ask>,
     recorded_due: Option<Nanos>,
-    /// Requests that were sent, and that are to be at most.
+    /// The number of sent requests, and its maximum.
     asked: u64,
     most: Option<u64>,
     next_look: Nanos,
     is_full: bool,
-    /// Seconds since anything was answered.
+    /// Seconds since the last response.
     silent: u32,
 }
 

@@ -1,17 +1,17 @@
-//! What is tested, as far as the kernel tells of it: processes, and a device.
+//! The program under test, as far as the kernel reports on it: processes and a device.
 
 use std::path::PathBuf;
 
 use crate::measure::{DeviceCounts, ProcessCounts, device_counts, family, process_counts};
 
-/// See the module.
+/// The program under test.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// The first of the processes.
+    /// The first of its processes.
     pub process: Option<u32>,
-    /// The device that it keeps its cache on.
+    /// The device that holds its cache.
     pub device: Option<PathBuf>,
-    /// Whether system calls are counted.
+    /// True if system calls are counted.
     pub system_calls: bool,
 }
 
@@ -21,12 +21,13 @@ impl Subject {
         self.process.map(family).unwrap_or_default()
     }
 
-    /// Returns what its processes have used so far; `None` when they are not known, or gone.
+    /// Returns the resource usage of its processes so far; `None` if they are unknown or have
+    /// ended.
     pub fn process_counts(&self) -> Option<ProcessCounts> {
         process_counts(&self.processes()).ok()
     }
 
-    /// Returns what its device has done so far.
+    /// Returns the activity of its device so far.
     pub fn device_counts(&self) -> Option<DeviceCounts> {
         device_counts(self.device.as_ref()?).ok()
     }

@@ -1,4 +1,4 @@
-//! The time of a phase: what all counters said at its start, and what they say at its end.
+//! The time span of a phase, with all counters at its start and at its end.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::measure::{
 };
 use crate::origin::{Counts, Origin};
 
-/// The counters at a moment.
+/// The counters at one moment.
 #[derive(Clone, Copy)]
 struct Moment {
     at: Instant,
@@ -35,31 +35,32 @@ impl Moment {
 
 /// A phase that has begun.
 pub struct Window {
-    /// Its name.
+    /// The name of the phase.
     pub name: String,
-    /// Seconds since the run began.
+    /// Start in seconds since the run began.
     start: f64,
     from: Moment,
     to: Option<Moment>,
     system_calls: Option<Result<SystemCalls, String>>,
     counted_calls: Option<Result<u64, String>>,
-    /// Requests that ended while it was the current phase.
+    /// Requests that ended while this was the current phase.
     pub ended: u64,
-    /// Of these, those that were answered.
+    /// Requests among these that got a response.
     pub answered: u64,
-    /// Connections that were busy, at most.
+    /// Maximum number of busy connections.
     pub busy: usize,
     /// The seconds so far.
     pub by_second: Vec<Second>,
-    /// The second that has begun, and the times of its requests.
+    /// The current second.
     pub second: Second,
-    /// See `second`.
+    /// The times of the requests of the current second.
     pub times: Latencies,
     client: u32,
 }
 
 impl Window {
-    /// Begins, so many seconds after the run did. `client` is the number of the client's thread.
+    /// Begins a phase, `start` seconds after the run began. `client` is the kernel's ID of the
+    /// client's thread.
     pub fn open(name: &str, start: f64, subject: &Subject, origin: &Origin, client: u32) -> Window {
         let system_calls = subject.system_calls.then(|| SystemCalls::start(&subject.processes()));
         Window {
@@ -79,7 +80,7 @@ impl Window {
         }
     }
 
-    /// Ends a second at a time in seconds since the run began.
+    /// Ends the current second; `now` is in seconds since the run began.
     pub fn end_second(&mut self, now: f64) {
         let mut second = self.second;
         second.length = now - second.at;
@@ -92,7 +93,7 @@ impl Window {
         self.times.clear();
     }
 
-    /// Counts an answer that came in it.
+    /// Counts a response that arrived in this phase.
     pub fn note(&mut self, answered: &Answered) {
         let is_hit = answered.outcome == Outcome::Hit;
         self.ended += 1;
@@ -105,19 +106,19 @@ impl Window {
         self.times.record(answered.since_due);
     }
 
-    /// Ends.
+    /// Ends the phase.
     pub fn close(&mut self, subject: &Subject, origin: &Origin) {
         self.counted_calls =
             self.system_calls.take().map(|counting| counting.and_then(SystemCalls::stop));
         self.to = Some(Moment::now(subject, origin, self.client));
     }
 
-    /// Whether it has ended.
+    /// Returns whether the phase has ended.
     pub fn is_closed(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Returns the figures of the requests that came due in it.
+    /// Returns the figures of the requests that came due in this phase.
     pub fn figures(&self, tally: &Tally) -> PhaseFigures {
         let Some(to) = self.to else { return PhaseFigures::default() };
         let from = &self.from;

@@ -1,6 +1,6 @@
-//! The slowest hits while Larder does other work: hits come at a constant rate, too low to fill
-//! their queue, and beside them nothing, stores that evict, or purges, by turns. Checkpoints are
-//! written as they come due by the stores.
+//! The slowest hits during other work. Hits arrive at a constant rate that is too low to build a
+//! queue; beside them there is nothing, or stores that evict, or purges, in turn. Checkpoints are
+//! written as the stores require.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use crate::measure::PhaseFigures;
 use crate::report::{count, rate, share, time};
 use crate::run::{End, Session, Subject};
 
-/// Objects that hits are for: too many for memory, a fifth of the cache.
+/// The objects of the hits: too many for memory, a fifth of the cache.
 const SHARE_OF_CACHE: u64 = 5;
 const OBJECT_BYTES: u64 = 4_000;
-/// Stores and purges a second beside the hits.
+/// Stores and purges per second beside the hits.
 const STORES: f64 = 500.0;
 const PURGES: u64 = 100;
 
-/// What goes on beside the hits.
+/// The work beside the hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -42,7 +42,7 @@ impl Beside {
     }
 }
 
-/// A round beside something.
+/// A round with some other work.
 struct Round {
     beside: Beside,
     figures: PhaseFigures,
@@ -51,10 +51,10 @@ struct Round {
     purges: f64,
 }
 
-/// Measures; see the module.
+/// Runs this part.
 ///
 /// # Errors
-/// Larder cannot be started, or does not answer.
+/// Fails if Larder cannot be started, or does not respond.
 pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let (workers, cache, mean_object, existing) = (1, plan.cache, None, None);
     let mut node = Node::new(plan, &NodeOptions { workers, cache, mean_object, existing })?;
@@ -119,7 +119,7 @@ fn round(
     })
 }
 
-/// Purges while `hits` runs: pages of the background, by URL and by what they begin with.
+/// Purges background pages, by URL and by prefix, while `hits` runs.
 fn with_purges<T>(
     plan: &Plan,
     control: Control,
@@ -193,7 +193,7 @@ fn table(plan: &Plan, rounds: &[Round]) -> PartReport {
     report
 }
 
-/// The median of a figure over the rounds beside something; 0 if there are none.
+/// Returns the median of a figure over the rounds with this other work; 0 if there are none.
 fn median_of(rounds: &[Round], beside: Beside, figure: impl Fn(&Round) -> f64) -> f64 {
     let mut all: Vec<f64> =
         rounds.iter().filter(|round| round.beside == beside).map(figure).collect();

@@ -1,5 +1,5 @@
-//! Many connections: what idle ones take of Larder's memory, and what requests cost over busy ones,
-//! beside the idle ones.
+//! Many connections: the memory that idle ones use, and the cost of requests over busy ones beside
+//! the idle ones.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::measure::{PhaseFigures, Times};
 use crate::report::{bytes, count, rate, time};
 use crate::run::{End, Session, Subject};
 
-/// After so long at least an idle connection has given back what it had; the allocator keeps some
-/// of that for another ten seconds.
+/// Time after which an idle connection has released its resources; the allocator keeps some of them
+/// for another ten seconds.
 const PARKED: Duration = Duration::from_secs(5);
-/// Objects that are asked for, and their bytes: they stay in memory.
+/// Number of requested objects, and their size in bytes: they stay in memory.
 const OBJECTS: u64 = 1_000;
 const OBJECT_BYTES: u64 = 3_000;
 
-/// Measures; see the module.
+/// Runs this part.
 ///
 /// # Errors
-/// Larder cannot be started, or does not answer.
+/// Fails if Larder cannot be started, or does not respond.
 pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let headings = [
         "connections",
@@ -52,7 +52,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
 
     let end = End::Requests(plan.idle as u64);
     (watcher.say)(&format!("opening {} connections", count(plan.idle as u64)));
-    // Each is answered once, and left as it is.
+    // Each connection sends one request and then stays idle.
     let mut idle = plan.session([node.origins[1], listen], &host, load(), plan.idle)?;
     let number = idle.run(&closed("opening", end), watcher.watch)?;
     idle.settle()?;

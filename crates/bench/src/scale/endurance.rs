@@ -1,6 +1,6 @@
-//! As much load as Larder carries, for long: pages whose popularity drifts on a cache that evicts,
-//! documents that change, requests for parts; purges all the while, and an upgrade in place every
-//! now and then. Every byte is verified. Memory has to stay where it was.
+//! Full load for a long time: pages with drifting popularity on a cache that evicts, changing
+//! documents, range requests; constant purges, and an upgrade in place from time to time. Every
+//! byte is verified. Memory must not grow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,21 +17,21 @@ use crate::run::{End, Session, Subject};
 
 /// Rows of the table.
 const ROWS: u32 = 15;
-/// Purges a second.
+/// Purges per second.
 const PURGES: u32 = 10;
-/// Upgrades, in all the time.
+/// Number of upgrades in the whole run.
 const UPGRADES: u32 = 12;
-/// Longest time until a purge is done.
+/// Maximum time until a purge succeeds.
 const PURGE_WAIT: Duration = Duration::from_secs(60);
-/// Mean seconds from one version of a document to the next.
+/// Mean seconds between two versions of a document.
 const LIFETIME: u32 = 60;
 /// Share of requests for a part of a document.
 const RANGES: f64 = 0.02;
 
-/// Measures; see the module.
+/// Runs this part.
 ///
 /// # Errors
-/// Larder cannot be started, or does not answer; a purge or an upgrade failed.
+/// Fails if Larder cannot be started or does not respond, or if a purge or an upgrade fails.
 pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let headings = [
         "minutes",
@@ -85,15 +85,15 @@ fn measure(
     time: Duration,
     watcher: &mut Watcher,
 ) -> Result<PhaseFigures, String> {
-    // Another one after an upgrade.
+    // After an upgrade the process is another one.
     session.set_subject(Subject { process: node.process().ok(), ..Subject::default() });
     let number = session.run(&closed(name, End::After(time)), watcher.watch)?;
     session.settle()?;
     Ok(session.figures(number))
 }
 
-/// Requests that went wrong. A document may change between two of its parts: then its answer has to
-/// break off.
+/// Returns the number of failed requests, without those that were cut short: if a document changes
+/// between two of its parts, the response has to break off.
 fn missing(figures: &PhaseFigures) -> u64 {
     let errors = figures.errors.iter().filter(|(kind, _)| *kind != "cut short");
     errors.map(|(_, count)| count).sum()
@@ -128,13 +128,13 @@ fn said(done: &Disturbed, resident: &[u64], plan: &Plan) -> String {
     )
 }
 
-/// Purges and upgrades from a thread of their own.
+/// Purges and upgrades on a separate thread.
 struct Disturbance {
     done: Arc<Disturbed>,
     thread: thread::JoinHandle<Result<(), String>>,
 }
 
-/// What it has done.
+/// The counts of a disturbance.
 #[derive(Debug, Default)]
 struct Disturbed {
     over: AtomicBool,
@@ -173,8 +173,8 @@ impl Disturbance {
     }
 }
 
-/// Purges. While a new process takes over, a purge is refused that cannot be made durable yet, with
-/// the advice to send it again.
+/// Purges. While a new process takes over, a purge that cannot be made durable yet is refused with
+/// the advice to retry, so this retries.
 fn purge(control: Control, query: &str) -> Result<(), String> {
     let begun = Instant::now();
     loop {
@@ -186,7 +186,7 @@ fn purge(control: Control, query: &str) -> Result<(), String> {
     }
 }
 
-/// Purges documents of this host, in the load with this seed, and upgrades every so often.
+/// Purges documents of this host in the load with this seed, and upgrades at the given interval.
 fn disturb(
     control: Control,
     (host, seed): (&str, u64),

@@ -1,5 +1,5 @@
-//! A Larder with a configuration of its own, which is started, stopped, killed and upgraded.
-//! Dropped, it is killed, and its cache is removed unless it was there before.
+//! A Larder with its own configuration, which is started, stopped, killed and upgraded. When
+//! dropped it is killed, and its cache is removed unless it existed before.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,45 +15,45 @@ use testbed::address;
 use super::plan::Plan;
 use crate::measure::process_at;
 
-/// The host of what is asked for in the background, from an origin of its own.
+/// The host of the objects of background requests, with a separate origin.
 pub const BACKGROUND: &str = "background.test";
 
-/// Longest time for a start, an upgrade and a stop.
+/// Timeout for a start, an upgrade and a stop.
 const LONG: Duration = Duration::from_secs(120);
-/// How often it is looked whether it serves.
+/// Interval of the checks whether the node serves.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What a node is to be like.
+/// The parameters of a node.
 pub struct NodeOptions {
-    /// Its workers.
+    /// Number of workers.
     pub workers: usize,
-    /// Bytes of the cache.
+    /// Size of the cache in bytes.
     pub cache: u64,
-    /// Bytes of an object, about, where the index is to be made for that.
+    /// Approximate object size in bytes, if the index is to be sized for it.
     pub mean_object: Option<u64>,
-    /// Its cache, if that is there.
+    /// An existing cache to use.
     pub existing: Option<PathBuf>,
 }
 
-/// See the module.
+/// A node.
 pub struct Node {
     program: PathBuf,
     directory: TempDir,
     cores: Vec<usize>,
     child: Option<Child>,
-    /// Where it serves.
+    /// The serving address.
     pub listen: SocketAddr,
-    /// Where the origins are to listen: of most, and of [`BACKGROUND`].
+    /// The listening addresses of the origins: the main one, and that of [`BACKGROUND`].
     pub origins: [SocketAddr; 2],
-    /// Its admin interface.
+    /// The address of the admin interface.
     pub admin: SocketAddr,
 }
 
 impl Node {
-    /// Writes its configuration.
+    /// Creates a node and writes its configuration.
     ///
     /// # Errors
-    /// The directory cannot be made.
+    /// Fails if the directory cannot be created.
     pub fn new(plan: &Plan, options: &NodeOptions) -> Result<Node, String> {
         let fail = |error: std::io::Error| format!("{}: {error}", plan.base.display());
         let directory = TempDir::with_prefix_in("bench-scale-", &plan.base).map_err(fail)?;
@@ -94,15 +94,15 @@ impl Node {
         self.directory.path().join("larder.toml")
     }
 
-    /// Where requests go, and where the answers come from.
+    /// Returns the address of the main origin, and the serving address.
     pub fn addresses(&self) -> [SocketAddr; 2] {
         [self.origins[0], self.listen]
     }
 
-    /// Starts it, and returns when that was. It need not serve yet.
+    /// Starts the node, and returns when it was started. The node may not serve yet.
     ///
     /// # Errors
-    /// The program cannot be started.
+    /// Fails if the program cannot be started.
     pub fn spawn(&mut self) -> Result<Instant, String> {
         let fail = |error: std::io::Error| format!("{}: {error}", self.program.display());
         let said = fs::File::options()
@@ -120,20 +120,20 @@ impl Node {
         Ok(begun)
     }
 
-    /// Starts it, and waits until it accepts connections. Returns when it was started.
+    /// Starts the node, and waits until it accepts connections. Returns when it was started.
     ///
     /// # Errors
-    /// It does not come to that: what it said is in the text.
+    /// Fails if the node does not start; the error contains its output.
     pub fn start(&mut self) -> Result<Instant, String> {
         let begun = self.spawn()?;
         self.await_listener(begun)?;
         Ok(begun)
     }
 
-    /// Waits until it accepts connections.
+    /// Waits until the node accepts connections.
     ///
     /// # Errors
-    /// It ended, or it takes too long.
+    /// Fails if the node ended or takes too long.
     pub fn await_listener(&mut self, begun: Instant) -> Result<(), String> {
         while begun.elapsed() < LONG {
             if TcpStream::connect(self.listen).is_ok() {
@@ -154,26 +154,26 @@ impl Node {
         lines[lines.len().saturating_sub(8)..].join("\n")
     }
 
-    /// The process that serves now.
+    /// Returns the process that currently serves.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if there is none.
     pub fn process(&self) -> Result<u32, String> {
         process_at(self.listen)
     }
 
-    /// Tells it to stop, and waits until it has. Returns how long that took.
+    /// Stops the node and waits for its end. Returns how long that took.
     ///
     /// # Errors
-    /// It does not end.
+    /// Fails if the node does not end.
     pub fn stop(&mut self) -> Result<Duration, String> {
         self.end(Signal::TERM)
     }
 
-    /// Kills it.
+    /// Kills the node.
     ///
     /// # Errors
-    /// It does not end.
+    /// Fails if the node does not end.
     pub fn kill(&mut self) -> Result<Duration, String> {
         self.end(Signal::KILL)
     }
@@ -183,7 +183,7 @@ impl Node {
         let process = self.process()?;
         send(process, signal)?;
         while begun.elapsed() < LONG {
-            // A child has to be waited for before it is gone.
+            // A child process must be reaped before it is gone.
             self.child.as_mut().map(Child::try_wait);
             if !lives(process) {
                 return Ok(begun.elapsed());
@@ -193,7 +193,7 @@ impl Node {
         Err(format!("larder (process {process}) did not end: {}", self.said()))
     }
 
-    /// How to reach it from another thread.
+    /// Returns a handle for other threads.
     pub fn control(&self) -> Control {
         Control { listen: self.listen, admin: self.admin }
     }
@@ -211,7 +211,7 @@ impl Drop for Node {
     }
 }
 
-/// A hand on a node that runs.
+/// A handle to control a running node.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
     listen: SocketAddr,
@@ -219,10 +219,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Has a new process take over, and waits until the old one is gone.
+    /// Lets a new process take over, and waits until the old one has ended.
     ///
     /// # Errors
-    /// None does.
+    /// Fails if no new process takes over.
     pub fn upgrade(self) -> Result<(), String> {
         let (begun, old) = (Instant::now(), process_at(self.listen)?);
         send(old, Signal::USR2)?;
@@ -235,10 +235,10 @@ impl Control {
         Err(format!("process {old} was told to upgrade, and goes on"))
     }
 
-    /// Bytes of memory that it has.
+    /// Returns the resident memory in bytes.
     ///
     /// # Errors
-    /// It is gone.
+    /// Fails if the node has ended.
     pub fn resident(self) -> Result<u64, String> {
         let path = format!("/proc/{}/status", process_at(self.listen)?);
         let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -247,24 +247,24 @@ impl Control {
         kilobytes.map(|kb: u64| kb << 10).ok_or_else(|| format!("{path}: no VmRSS"))
     }
 
-    /// Purges what a query of the admin interface says.
+    /// Purges the objects that a query of the admin interface selects.
     ///
     /// # Errors
-    /// It is refused.
+    /// Fails if the purge is refused.
     pub fn purge(self, query: &str) -> Result<(), String> {
         let answer = self.ask(&format!("POST /purge?{query} HTTP/1.0"))?;
         let status = answer.split(' ').nth(1).unwrap_or_default();
-        // 404: nothing was stored, and the purge is in force.
+        // 404 means that nothing was stored; the purge is in force.
         match status {
             "200" | "404" => Ok(()),
             _ => Err(format!("purge of {query}: {answer}")),
         }
     }
 
-    /// Returns its metrics.
+    /// Returns the metrics.
     ///
     /// # Errors
-    /// It does not answer.
+    /// Fails if the node does not respond.
     pub fn metrics(self) -> Result<Metrics, String> {
         self.ask("GET /metrics HTTP/1.0").map(Metrics)
     }
@@ -281,11 +281,11 @@ impl Control {
     }
 }
 
-/// What a node says of itself.
+/// The metrics of a node.
 pub struct Metrics(String);
 
 impl Metrics {
-    /// Returns the sum of a metric over all its labels; 0 if it is not there.
+    /// Returns the sum of a metric over all its labels; 0 if it is missing.
     pub fn sum(&self, name: &str) -> f64 {
         let lines = self.0.lines().filter_map(|line| line.strip_prefix(name));
         let values = lines.filter(|rest| rest.starts_with(['{', ' ']));
@@ -306,7 +306,7 @@ fn lives(process: u32) -> bool {
     pid(process).is_some_and(|pid| test_kill_process(pid).is_ok())
 }
 
-/// Whether a process goes on, and is not just waited for.
+/// Returns whether a process runs, and is not a zombie.
 fn runs(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());

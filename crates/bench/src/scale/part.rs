@@ -4,13 +4,13 @@ use super::part_report::{PartReport, Watcher};
 use super::plan::Plan;
 use super::{background, connections, endurance, restart, workers};
 
-/// See the module.
+/// A part of the measurement.
 pub struct Part {
-    /// By which it is chosen.
+    /// The name on the command line.
     pub id: &'static str,
-    /// One line on what it shows.
+    /// One line about what it shows.
     pub about: &'static str,
-    /// Does it.
+    /// Runs the part.
     pub run: fn(&Plan, &mut Watcher) -> Result<PartReport, String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a part came to, and whoever is told how far it is.
+//! The result of a part, and the functions that receive its progress.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,35 @@ use crate::measure::PhaseFigures;
 use crate::report::Table;
 use crate::run::{Live, Session};
 
-/// Whoever is told how far it is.
+/// The functions that receive progress.
 pub struct Watcher<'a> {
-    /// What stays.
+    /// Receives lines that stay.
     pub say: &'a mut dyn FnMut(&str),
-    /// The load, as it goes on.
+    /// Receives the current load.
     pub watch: &'a mut dyn FnMut(&Live),
 }
 
-/// What a part came to.
+/// The result of a part.
 #[derive(Debug, Serialize)]
 pub struct PartReport {
-    /// Its name.
+    /// The name of the part.
     pub id: &'static str,
-    /// Headings of its columns.
+    /// The column headings.
     pub headings: Vec<String>,
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<Vec<String>>,
-    /// What is to be known beside them.
+    /// Notes that accompany the rows.
     pub notes: Vec<String>,
-    /// The first wrong answers.
+    /// The first wrong responses.
     pub failures: Vec<String>,
-    /// How many wrong answers there were.
+    /// The number of wrong responses.
     pub failure_count: u64,
     /// All figures of the generator.
     pub phases: Vec<PhaseFigures>,
 }
 
 impl PartReport {
-    /// An empty one with these headings.
+    /// Creates an empty report with these headings.
     pub fn new<S: Into<String>>(
         id: &'static str,
         headings: impl IntoIterator<Item = S>,
@@ -57,14 +57,14 @@ impl PartReport {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Takes over what a session found to be wrong.
+    /// Adds the failures of a session.
     pub fn take_failures(&mut self, session: &Session) {
         let (failures, count) = session.failures();
         self.failures.extend(failures.iter().map(ToString::to_string));
         self.failure_count += count;
     }
 
-    /// Returns it as text.
+    /// Returns the report as text.
     pub fn text(&self) -> String {
         let mut table = Table::new(self.headings.iter().map(String::as_str));
         for row in &self.rows {
@@ -77,7 +77,7 @@ impl PartReport {
         format!("{}\n{}{below}", self.id, table.text())
     }
 
-    /// Returns how many requests went wrong in all phases, by kind.
+    /// Returns the number of failed requests in all phases, by kind.
     fn errors(&self) -> BTreeMap<&str, u64> {
         let mut all = BTreeMap::new();
         for (kind, count) in self.phases.iter().flat_map(|phase| &phase.errors) {

@@ -1,4 +1,4 @@
-//! What the parts have in common.
+//! The common parameters of the parts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,40 +11,40 @@ use crate::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload
 use crate::origin;
 use crate::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
 
-/// How Larder is measured.
+/// The parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Larder's program.
     pub larder: PathBuf,
-    /// Where caches are made.
+    /// The directory for caches.
     pub base: PathBuf,
-    /// All chance follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Bytes of a cache, where nothing else follows from the part.
+    /// Size of a cache in bytes, unless the part determines it.
     pub cache: u64,
     /// Larder's setting `memory`, in bytes.
     pub memory: u64,
-    /// How long something is measured.
+    /// Duration of a measurement.
     pub time: Duration,
-    /// How often, where that is more than once.
+    /// Number of repetitions, in parts that repeat.
     pub rounds: u32,
     /// Connections of a closed loop.
     pub connections: usize,
-    /// Objects that are stored before a start is timed.
+    /// Number of objects stored before a start is timed.
     pub objects: u64,
-    /// A cache that an earlier run with the same seed has stored them in.
+    /// A cache in which an earlier run with the same seed has stored them.
     pub filled: Option<PathBuf>,
-    /// The host that they are objects of.
+    /// The host of these objects.
     pub host: String,
-    /// Connections that are left idle.
+    /// Number of idle connections.
     pub idle: usize,
-    /// Connections that are busy at once.
+    /// Number of connections that are busy at the same time.
     pub busy: usize,
-    /// Numbers of workers.
+    /// The numbers of workers to measure.
     pub workers: Vec<usize>,
-    /// Requests a second for hits beside work in the background.
+    /// Hits per second beside background work.
     pub rate: f64,
-    /// How long the longest part is.
+    /// Duration of the longest part.
     pub endurance: Duration,
     /// The cores of the machine: Larder gets the last ones, one for each worker.
     pub cores: Vec<usize>,
@@ -53,29 +53,29 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether the run is to end.
+    /// Returns whether the run is to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// The last cores of the machine, one for each worker, as far as they go: the generator is on
-    /// others as long as there are any.
+    /// Returns the last cores of the machine, one for each worker as far as possible; the generator
+    /// uses other cores if there are any.
     pub fn cores_of(&self, workers: usize) -> &[usize] {
         &self.cores[self.cores.len().saturating_sub(workers.max(1))..]
     }
 
-    /// Unrelated objects of a size, all as popular.
+    /// Returns a load of unrelated, equally popular objects of one size.
     pub fn objects_of(&self, count: u64, size: u64) -> LoadOptions {
         let objects = u32::try_from(count).unwrap_or(u32::MAX).max(1);
         self.load(Workload::Zipf { objects, alpha: 0.0 }, Sizes::Fixed(size))
     }
 
-    /// Requests of which each is for another object.
+    /// Returns a load in which each request is for another object.
     pub fn unique(&self, size: u64) -> LoadOptions {
         self.load(Workload::Unique, Sizes::Fixed(size))
     }
 
-    /// A workload without anything special.
+    /// Returns a load with the defaults of all other options.
     pub fn load(&self, workload: Workload, sizes: Sizes) -> LoadOptions {
         let seed = self.seed;
         LoadOptions {
@@ -89,11 +89,11 @@ impl Plan {
         }
     }
 
-    /// Begins a session of the generator with the origin at one address and Larder at the other,
-    /// which knows the origin by `host`.
+    /// Creates a session of the generator, with the addresses of the origin and of Larder, which
+    /// knows the origin by `host`.
     ///
     /// # Errors
-    /// An address cannot be had.
+    /// Fails if an address cannot be bound.
     pub fn session(
         &self,
         [origin, target]: [SocketAddr; 2],
@@ -119,17 +119,17 @@ impl Plan {
     }
 }
 
-/// A phase in which the cache is filled.
+/// Returns a phase that fills the cache.
 pub fn fill(end: End) -> PhasePlan {
     PhasePlan { name: "fill".into(), kind: PhaseKind::Fill, pace: Pace::Closed, end }
 }
 
-/// A phase in a closed loop.
+/// Returns a phase in a closed loop.
 pub fn closed(name: &str, end: End) -> PhasePlan {
     PhasePlan { name: name.into(), kind: PhaseKind::Steady, pace: Pace::Closed, end }
 }
 
-/// A phase with so many requests a second.
+/// Returns a phase with `rate` requests per second.
 pub fn open(name: &str, rate: f64, time: Duration) -> PhasePlan {
     let pace = Pace::Open { rates: [rate; 2], spacing: Spacing::Poisson };
     PhasePlan { name: name.into(), kind: PhaseKind::Steady, pace, end: End::After(time) }

@@ -1,5 +1,5 @@
-//! Starts with many objects: from when the program is started to the first answer from the cache,
-//! after an orderly stop and after `kill -9`, and how much of what was stored is there then.
+//! Starts with many objects: the time from program start to the first response from the cache,
+//! after an orderly stop and after `kill -9`, and how much of what was stored is still there.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,26 +10,26 @@ use super::plan::{Plan, closed};
 use crate::report::{bytes, count, share, time};
 use crate::run::{End, Live};
 
-/// Bytes of an object: small ones, so that there is room for many.
+/// Small object size in bytes, so that many objects fit.
 const OBJECT_BYTES: u64 = 300;
-/// Bytes that it takes on the device, about.
+/// Approximate bytes that an object occupies on the device.
 const RECORD_BYTES: u64 = 1_024;
-/// Requests for what was stored first that are sent after each start.
+/// Requests for the first stored objects that are sent after each start.
 const ASKED_AGAIN: u64 = 20_000;
-/// What was stored is on the device after so long.
+/// Time after which stored objects are on the device.
 const WRITTEN: Duration = Duration::from_secs(2);
-/// Requests until one has to be a hit.
+/// Maximum number of requests until one must be a hit.
 const MISSES_MOST: u32 = 1_000;
-/// Longest time until the index is whole.
+/// Maximum time until the index is complete.
 const LONG: Duration = Duration::from_secs(120);
 
 /// How Larder ends before a start.
 const ENDS: [&str; 2] = ["an orderly stop", "kill -9"];
 
-/// Measures; see the module.
+/// Runs this part.
 ///
 /// # Errors
-/// Larder cannot be started, or nothing is a hit.
+/// Fails if Larder cannot be started, or nothing is a hit.
 pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let headings = [
         "start after",
@@ -58,7 +58,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     if !is_filled {
         store_all(plan, &node, watcher)?;
     }
-    // What is stopped before leaves no index to begin with.
+    // Stopping earlier would leave no index to start with.
     await_index(&node, Instant::now())?;
     for round in 0..plan.rounds {
         for end in ENDS {
@@ -82,7 +82,7 @@ fn store_all(plan: &Plan, node: &Node, watcher: &mut Watcher) -> Result<(), Stri
     Ok(())
 }
 
-/// Starts it, and asks for the objects that were stored, the first ones first, until one is a hit.
+/// Starts the node, and requests stored objects, oldest first, until one is a hit.
 fn start(
     plan: &Plan,
     node: &mut Node,
@@ -133,7 +133,7 @@ fn first_hit(
     Err("no hit after the start: were the objects stored with this --seed and --host?".to_owned())
 }
 
-/// Waits until the whole index is there again.
+/// Waits until the whole index is available again.
 fn await_index(node: &Node, begun: Instant) -> Result<Duration, String> {
     while begun.elapsed() < LONG {
         if node.control().metrics()?.sum("larder_store_recovering") == 0.0 {

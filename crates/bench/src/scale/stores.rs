@@ -1,5 +1,5 @@
-//! Stores in the background: a session of the generator on a thread of its own, with an origin of
-//! its own, which runs phase by phase as it is told.
+//! Stores in the background: a session of the generator on a separate thread, with a separate
+//! origin, which runs phases on request.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,21 +9,21 @@ use super::node::BACKGROUND;
 use super::plan::Plan;
 use crate::run::PhasePlan;
 
-/// See the module.
+/// The background stores.
 pub struct Stores {
     phases: Sender<PhasePlan>,
     done: Receiver<Result<(), String>>,
     thread: JoinHandle<(Vec<String>, u64)>,
 }
 
-/// What is said when the thread has ended before its time.
+/// The error if the thread has ended early.
 const GONE: &str = "the stores in the background have failed";
 
 impl Stores {
-    /// Begins: each is of another object of so many bytes.
+    /// Starts the thread. Each store is of another object of `bytes` bytes.
     ///
     /// # Errors
-    /// The origin's address cannot be had.
+    /// Fails if the origin's address cannot be bound.
     pub fn start(plan: &Plan, addresses: [SocketAddr; 2], bytes: u64) -> Result<Stores, String> {
         let (phases, to_run) = channel();
         let (tell, done) = channel();
@@ -37,16 +37,16 @@ impl Stores {
     /// Runs a phase to its end.
     ///
     /// # Errors
-    /// The session fails.
+    /// Fails if the session fails.
     pub fn run(&self, phase: PhasePlan) -> Result<(), String> {
         self.begin(phase)?;
         self.wait()
     }
 
-    /// Runs a phase while `meanwhile` is done, and waits for both.
+    /// Runs a phase while `meanwhile` runs, and waits for both.
     ///
     /// # Errors
-    /// The session fails, or `meanwhile` does.
+    /// Fails if the session or `meanwhile` fails.
     pub fn beside<T>(
         &self,
         phase: PhasePlan,
@@ -66,10 +66,10 @@ impl Stores {
         self.done.recv().map_err(|_| GONE.to_owned())?
     }
 
-    /// Ends, and returns the first wrong answers and how many there were.
+    /// Ends the thread, and returns the first wrong responses and their number.
     ///
     /// # Errors
-    /// The thread has failed.
+    /// Fails if the thread has failed.
     pub fn stop(self) -> Result<(Vec<String>, u64), String> {
         drop(self.phases);
         self.thread.join().map_err(|_| GONE.to_owned())
@@ -92,7 +92,7 @@ fn serve(
         }
     };
     let mut result = Ok(());
-    // Whoever hears of it may be gone: then there are no more phases either.
+    // If the receiver is gone, there are no more phases either.
     while done.send(std::mem::replace(&mut result, Ok(()))).is_ok() {
         let Ok(phase) = phases.recv() else { break };
         result = session.run(&phase, &mut |_| ()).and_then(|_| session.settle());

@@ -1,6 +1,6 @@
-//! More workers: requests a second and processor time for each of them, and how the lock of the
-//! cache is used, which all workers share. How long a request holds it bounds what any number of
-//! workers can do.
+//! More workers: requests per second and CPU time for each number of workers, and the use of the
+//! cache's lock, which all workers share. The time for which a request holds the lock limits what
+//! any number of workers can do.
 
 use super::node::{Metrics, Node, NodeOptions};
 use super::part_report::{PartReport, Watcher};
@@ -17,7 +17,7 @@ struct Load {
     fill: Option<End>,
 }
 
-/// What the lock of the cache cost.
+/// The cost of the cache's lock.
 struct Lock {
     taken: f64,
     waits: f64,
@@ -47,16 +47,16 @@ impl Lock {
         }
     }
 
-    /// Seconds that it was held each time, in the mean.
+    /// Returns the mean time in seconds for which the lock was held.
     fn held_mean(&self) -> f64 {
         self.held / self.timed.max(1.0)
     }
 }
 
-/// Measures; see the module.
+/// Runs this part.
 ///
 /// # Errors
-/// Larder cannot be started, or does not answer.
+/// Fails if Larder cannot be started, or does not respond.
 pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let mut report = PartReport::new(
         "workers",

@@ -1,5 +1,5 @@
-//! What a system runs on: a private loop device, with a file system on it where that is wanted, and
-//! control groups. Dropped, nothing of it is left.
+//! The environment of a system: a private loop device, with a file system if needed, and control
+//! groups. Everything is removed when it is dropped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,25 +13,25 @@ use testbed::throttle::{Group, Limit, Limited};
 
 use super::setup::{System, Want};
 
-/// What each system is given.
+/// The resources of each system.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// Bytes of the cache.
+    /// Size of the cache in bytes.
     pub cache: u64,
-    /// Bytes of memory for the system and what the kernel keeps for it.
+    /// Bytes of memory for the system and its share of the kernel's memory.
     pub memory: u64,
-    /// Reads, and as many writes, that its device does a second while something is measured.
+    /// Reads per second, and as many writes, that its device may do during a measurement.
     pub operations: Option<u32>,
-    /// Where the device's file is made.
+    /// The directory for the device's file.
     pub base: PathBuf,
     /// Its only core.
     pub core: usize,
 }
 
-/// Longest time until what was killed is gone.
+/// Maximum time until killed processes are gone.
 const GONE: Duration = Duration::from_secs(5);
 
-/// See the module. Its parts are dropped in this order.
+/// The environment of a system. The fields are dropped in this order.
 pub struct Bed {
     limited: Option<Limited>,
     files: Option<FileSystem>,
@@ -41,10 +41,10 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Makes it for a system.
+    /// Creates the environment for a system.
     ///
     /// # Errors
-    /// The rights or the tools for a device or a file system are missing.
+    /// Fails if privileges or tools for a device or a file system are missing.
     pub fn new(grant: &Grant, system: &System, notes: &mut Vec<String>) -> Result<Bed, String> {
         let name: String = system
             .name
@@ -55,8 +55,8 @@ impl Bed {
         let is_held = grant.operations.is_some();
         let (len, blocks) = match system.want() {
             Want::Device => (grant.cache, Blocks::Written),
-            // Files take whole blocks, and directories and inodes besides; what is to be evicted
-            // goes a little later than what comes.
+            // Files use whole blocks, and there are directories and inodes; eviction also lags
+            // behind new objects.
             Want::Directory => (2 * grant.cache + (256 << 20), Blocks::Sparse),
         };
         let device = LoopDevice::over(&file, len, blocks)?;
@@ -78,7 +78,7 @@ impl Bed {
         Ok(Bed { limited: None, files, device, throttle, memory })
     }
 
-    /// Where the system's cache is to be.
+    /// Returns the path of the system's cache.
     pub fn cache(&self) -> PathBuf {
         match &self.files {
             Some(files) => files.path().join("cache"),
@@ -86,12 +86,12 @@ impl Bed {
         }
     }
 
-    /// The device.
+    /// Returns the path of the device.
     pub fn device(&self) -> &Path {
         self.device.path()
     }
 
-    /// The files of the groups that take in the system's processes.
+    /// Returns the files of the groups to which the system's processes are added.
     pub fn groups(&self) -> Vec<PathBuf> {
         let memory = self.memory.iter().map(MemoryGroup::processes);
         let mut groups: Vec<PathBuf> = memory.collect();
@@ -100,11 +100,11 @@ impl Bed {
         groups
     }
 
-    /// Writes everything back that waits in the kernel's memory, so that it is not written while
-    /// something is measured; then holds the device to so many operations a second, if it is to be.
+    /// Writes back all dirty data, so that it is not written during a measurement; then limits the
+    /// operations of the device per second, if requested.
     ///
     /// # Errors
-    /// Something cannot be written, or there are no such limits.
+    /// Fails if data cannot be written, or such limits are not supported.
     pub fn settle(&mut self, operations: Option<u32>) -> Result<(), String> {
         self.files.as_ref().map_or(Ok(()), FileSystem::settle)?;
         if let (None, Some(group), Some(most)) = (&self.limited, &self.throttle, operations) {
@@ -116,7 +116,7 @@ impl Bed {
 }
 
 impl Drop for Bed {
-    /// A system that was killed may have left helpers, which use its files.
+    /// Kills helpers that a killed system may have left and that use its files.
     fn drop(&mut self) {
         let end = Instant::now() + GONE;
         while Instant::now() < end {
@@ -130,13 +130,13 @@ impl Drop for Bed {
     }
 }
 
-/// The processes of a group.
+/// Returns the processes of a group.
 fn members(file: PathBuf) -> Vec<i32> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Adds a note, once.
+/// Adds a note unless it is already there.
 fn note(notes: &mut Vec<String>, text: &str) {
     if !notes.iter().any(|known| known == text) {
         notes.push(text.to_owned());

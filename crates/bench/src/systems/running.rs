@@ -1,4 +1,4 @@
-//! A system that runs. Dropped, it is stopped.
+//! A running system. Stopped when dropped.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 use crate::measure::family;
 
-/// Longest time for a start, and for a stop before it is killed.
+/// Timeout for a start, and for a stop before the system is killed.
 const START: Duration = Duration::from_secs(30);
 const STOP: Duration = Duration::from_secs(20);
 
-/// See the module.
+/// A running system.
 pub struct Running {
     child: Child,
-    /// Its configuration, and what it said.
+    /// Contains its configuration and its output.
     directory: TempDir,
 }
 
@@ -27,7 +27,8 @@ impl Running {
     /// Starts a command, and waits until it serves at `address`.
     ///
     /// # Errors
-    /// It cannot be started, or does not serve in time: what it said is in the text.
+    /// Fails if the command cannot be started or does not serve in time; the error contains its
+    /// output.
     pub fn launch(
         mut command: Command,
         directory: TempDir,
@@ -53,17 +54,17 @@ impl Running {
         Err(format!("it did not start: {}", running.said()))
     }
 
-    /// The first of its processes.
+    /// Returns the first of its processes.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether the first of its processes has ended.
+    /// Returns whether the first of its processes has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// What it has said so far: its last lines.
+    /// Returns the last lines of its output so far.
     pub fn said(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.directory.path().join(name));
         let texts = ["said", "cache.log", "error.log", "diags.log"].map(read);
@@ -87,11 +88,11 @@ fn last_lines(text: &str) -> Vec<String> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The number of one that was waited for may be another's.
+        // The ID of a reaped process may already belong to another one.
         if self.has_ended() {
             return;
         }
-        // What a parent leaves behind when it is told to end.
+        // Child processes that a parent may leave behind when it ends.
         let children = family(self.child.id());
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let end = Instant::now() + STOP;
@@ -108,7 +109,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether a process is still there that was started with files of this directory.
+/// Returns whether a process that was started with files of this directory still exists.
 fn is_still(process: u32, directory: &Path) -> bool {
     let path = PathBuf::from(format!("/proc/{process}/cmdline"));
     let line = fs::read(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which systems there are, and how each is started with the same memory, disk and core.
+//! The systems, and how each is started with the same memory, disk and core.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use super::template::fill;
 /// A program with a way to set it up.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// As in tables.
+    /// The name in tables.
     pub name: String,
     kind: Kind,
     program: PathBuf,
-    /// More words of its command line; Larder's alone.
+    /// Additional command line arguments, for Larder only.
     words: Vec<String>,
 }
 
@@ -42,32 +42,32 @@ pub enum Want {
     Directory,
 }
 
-/// What a system is given.
+/// The resources and parameters of a system.
 pub struct Setup<'a> {
-    /// Where it gets a directory of its own.
+    /// The directory in which it gets its own directory.
     pub base: &'a Path,
-    /// A device, or a directory that is not there yet.
+    /// A device, or a directory that does not exist yet.
     pub cache: &'a Path,
-    /// Bytes of the cache.
+    /// Size of the cache in bytes.
     pub cache_bytes: u64,
-    /// Bytes of an object, about.
+    /// Approximate size of an object in bytes.
     pub object_bytes: u64,
-    /// Connections of clients.
+    /// Number of client connections.
     pub connections: usize,
-    /// Whether they speak HTTP/2, without encryption.
+    /// True if clients use HTTP/2, without encryption.
     pub http2: bool,
-    /// Whether it is configured as sites are, and not only as a cache: ten rules, a trusted proxy, a
-    /// static site beside, an access log in JSON.
+    /// True if it is configured as for real sites and not only as a cache: ten rules, a trusted
+    /// proxy, an additional static site, an access log in JSON.
     pub is_site: bool,
-    /// The path of the objects that are asked for begins so.
+    /// The path prefix of the requested objects.
     pub objects: String,
-    /// Bytes of memory in all: its own and what the kernel keeps for it.
+    /// Total bytes of memory: its own and its share of the kernel's.
     pub memory: u64,
-    /// Where it serves.
+    /// The serving address.
     pub listen: SocketAddr,
-    /// Where it fetches from; somebody listens there.
+    /// The address of the origin, which already listens.
     pub origin: SocketAddr,
-    /// The files of control groups that take in its processes.
+    /// The files of control groups to which its processes are added.
     pub groups: Vec<PathBuf>,
     /// The only core that it may use.
     pub core: usize,
@@ -75,8 +75,8 @@ pub struct Setup<'a> {
 
 const MIB: u64 = 1 << 20;
 
-/// Returns the systems that are on this machine, and the names of those that are not. `larder` is
-/// the program.
+/// Returns the systems that are installed on this machine, and the names of those that are not.
+/// `larder` is Larder's program.
 pub fn installed(larder: &Path) -> (Vec<System>, Vec<&'static str>) {
     let places: [(&'static str, Kind, &[&str]); 8] = [
         ("Larder", Kind::Larder, &[]),
@@ -104,11 +104,11 @@ pub fn installed(larder: &Path) -> (Vec<System>, Vec<&'static str>) {
 }
 
 impl System {
-    /// Returns Larder with settings of its command line, each as `NAME=VALUE`, divided by commas;
-    /// they are part of the name. `None` for the others.
+    /// Returns Larder with command line settings, given as `NAME=VALUE` and separated by commas;
+    /// they become part of the name. Returns `None` for other systems.
     ///
     /// # Errors
-    /// One of them is no setting.
+    /// Fails if one of them is not a setting.
     pub fn with_settings(&self, settings: &str) -> Result<Option<System>, String> {
         if self.kind != Kind::Larder {
             return Ok(None);
@@ -133,19 +133,19 @@ impl System {
         }
     }
 
-    /// Returns whether it can speak HTTP/2 with clients without encryption.
+    /// Returns whether it supports HTTP/2 with clients without encryption.
     pub fn speaks_http2(&self) -> bool {
         !matches!(self.kind, Kind::Squid(_))
     }
 
-    /// Returns whether it can be configured as sites are ([`Setup::is_site`]).
+    /// Returns whether it can be configured as for real sites ([`Setup::is_site`]).
     pub fn serves_sites(&self) -> bool {
         matches!(self.kind, Kind::Larder | Kind::Nginx)
     }
 
-    /// Returns the rate in requests a second at which it can be filled, if it leaves out what comes
-    /// faster: Squid's directories evict some 400 objects a second, and what comes while they are
-    /// full is not stored.
+    /// Returns the rate in requests per second at which it must be filled, if it does not store
+    /// objects that arrive faster. Squid's directories evict some 400 objects per second, and
+    /// objects that arrive while they are full are not stored.
     pub fn fill_rate(&self) -> Option<f64> {
         match self.kind {
             Kind::Squid(store) if store != "rock" => Some(400.0),
@@ -153,10 +153,10 @@ impl System {
         }
     }
 
-    /// Returns the number of the user that its processes become, when we are root.
+    /// Returns the ID of the user to which its processes switch when started as root.
     ///
     /// # Errors
-    /// There is no such user.
+    /// Fails if there is no such user.
     pub fn user(&self) -> Result<Option<u32>, String> {
         self.user_name().map(user_number).transpose()
     }
@@ -169,10 +169,10 @@ impl System {
         }
     }
 
-    /// Starts it on an empty cache.
+    /// Starts the system on an empty cache.
     ///
     /// # Errors
-    /// A file cannot be written, or it does not start.
+    /// Fails if a file cannot be written, or the system does not start.
     pub fn start(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Running, String> {
         let fail = |error: std::io::Error| format!("{}: {error}", setup.base.display());
         let directory = TempDir::new_in(setup.base).map_err(fail)?;
@@ -200,16 +200,17 @@ impl System {
     }
 }
 
-/// Returns the `--memory` of Larder that has so much in all: half of it, unless what it takes
-/// besides is more: a twentieth of that, 64 MiB, and so much for each connection with a request.
+/// Returns Larder's `--memory` for this much total memory: half of it, or less if that does not
+/// leave room for its other needs: a twentieth of the setting, 64 MiB, and a fixed amount for each
+/// connection with a request.
 fn larders_memory(all: u64, connections: usize) -> u64 {
     const CONNECTION: u64 = 40 << 10;
     let besides = 64 * MIB + connections as u64 * CONNECTION;
     (all / 2).min(all.saturating_sub(besides) / 21 * 20).max(8 * MIB)
 }
 
-/// Returns the `cache_mem` of Squid that has so much memory in all: half of what its process
-/// leaves, which has 60 MB and more with the index of 100,000 objects; the rest is for files.
+/// Returns Squid's `cache_mem` for this much total memory: half of what its process leaves, which
+/// needs 60 MB and more with the index of 100,000 objects; the rest is for files.
 fn squids_memory(all: u64) -> u64 {
     const PROCESS: u64 = 80 * MIB;
     (all.saturating_sub(PROCESS) / 2).max(8 * MIB)
@@ -223,7 +224,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// The program, in its groups and on its core.
+    /// Returns the program, confined to its groups and its core.
     fn confined(&self) -> Command {
         const ENTER: &str = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; \
                              shift; exec \"$@\"";
@@ -234,7 +235,7 @@ impl Files<'_> {
         command
     }
 
-    /// Writes a file of the directory, with the values of its names.
+    /// Writes a file to the directory, with placeholders replaced by values.
     fn write(&self, name: &str, text: &str, values: &[(&str, String)]) -> Result<PathBuf, String> {
         let path = self.directory.join(name);
         let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;
@@ -252,7 +253,7 @@ impl Files<'_> {
             ("origin_port", origin.port().to_string()),
             ("user", user),
             ("objects", self.setup.objects.clone()),
-            // One for each client, and as many as are usual when they are few.
+            // One for each client, or the usual number if there are few clients.
             ("idle_to_origin", self.setup.connections.max(128).to_string()),
         ];
         let values: Vec<_> = common.into_iter().chain(values.iter().cloned()).collect();
@@ -261,8 +262,8 @@ impl Files<'_> {
         Ok(path)
     }
 
-    /// One worker; half of the memory for the setting that takes in everything but the program
-    /// itself and connections.
+    /// Starts one worker; half of the memory is for the setting that covers everything but the
+    /// program itself and connections.
     fn larder(&self) -> Result<Command, String> {
         let Setup { cache, cache_bytes, memory, origin, connections, .. } = self.setup;
         let mut command = self.confined();
@@ -305,13 +306,16 @@ impl Files<'_> {
         Ok(command)
     }
 
-    /// * `-j none`: no other user, whose rights end at our directory.
-    /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread, in HTTP/2 a second
-    ///   for its stream.
-    /// * `workspace_client`: with many threads a third of what they have without being told, or
-    ///   they take the memory that is for objects; with 16k 7.1 fails as it begins a request. The
-    ///   one for the backend stays: with 24k an answer of 4 KB does not fit, which ends in a 503.
-    /// * `vsl_space`: a log in memory, which nobody reads.
+    /// Returns the command that starts Varnish. The reasons for its parameters:
+    ///
+    /// * `-j none`: no change of user, because another user could not access our directory.
+    /// * `thread_pools=1`: one core. `thread_pool_min`: a client needs a thread, in HTTP/2 a second
+    ///   one for its stream.
+    /// * `workspace_client`: with many threads, a third of the default, because otherwise they use
+    ///   the memory that is for objects. With 16k, 7.1 fails as it begins a request. The backend's
+    ///   workspace keeps its default: with 24k a response of 4 KB does not fit, which ends in a
+    ///   503.
+    /// * `vsl_space`: a log in memory, which is not read.
     fn varnish(&self) -> Result<Command, String> {
         let vcl = self.write("varnish.vcl", include_str!("varnish.vcl"), &[])?;
         let Setup { cache, cache_bytes, .. } = self.setup;
@@ -335,7 +339,7 @@ impl Files<'_> {
     fn traffic_server(&self) -> Result<Command, String> {
         let origin = self.setup.origin;
         self.write("runroot.yaml", include_str!("trafficserver_runroot.yaml"), &[])?;
-        // It tells the protocols apart by their first bytes.
+        // The listener distinguishes the protocols by their first bytes.
         let protocols = if self.setup.http2 { ":proto=http;h2" } else { "" }.to_owned();
         let records = include_str!("trafficserver.config");
         self.write("records.config", records, &[("protocols", protocols)])?;
@@ -349,14 +353,14 @@ impl Files<'_> {
         Ok(command)
     }
 
-    /// The directories of the cache are made first. Rock reads and writes in a process of its own;
-    /// the others want none, so that there is one process in all.
+    /// The directories of the cache are created first. Rock reads and writes in a separate process;
+    /// the other stores need none, so that there is a single process.
     fn squid(&self, store: &'static str) -> Result<Command, String> {
         let Setup { cache, cache_bytes, .. } = self.setup;
-        // What file systems and directories take of a device, and slots of rock.
+        // The size of the store and its parameters: directories, or the slots of rock.
         let mb = cache_bytes / MIB;
         let rest = match store {
-            // Its slots are of 16 KB, which small objects fill to a quarter and large ones need.
+            // Slots of 16 KB, of which small objects fill a quarter but which large objects need.
             "rock" if self.setup.object_bytes <= 4_096 => "max-size=1000000000 slot-size=4096",
             "rock" => "max-size=1000000000 slot-size=16384",
             _ => "16 256",
@@ -379,7 +383,7 @@ impl Files<'_> {
     }
 }
 
-/// Returns the number of a user.
+/// Returns the ID of a user.
 fn user_number(name: &str) -> Result<u32, String> {
     let users = fs::read_to_string("/etc/passwd").map_err(|e| format!("/etc/passwd: {e}"))?;
     number_of(name, &users).ok_or_else(|| format!("there is no user {name}"))

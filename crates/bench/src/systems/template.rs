@@ -1,9 +1,9 @@
-//! Configurations as texts with names in angle brackets, such as `<listen>`, that stand for values.
+//! Configuration templates: texts with placeholders in angle brackets, such as `<listen>`.
 
-/// Returns the text with the values in the places of their names.
+/// Returns the text with the placeholders replaced by their values.
 ///
 /// # Errors
-/// A name of the text has no value.
+/// Fails if a placeholder has no value.
 pub fn fill(text: &str, values: &[(&str, String)]) -> Result<String, String> {
     let filled = values
         .iter()

@@ -18,59 +18,60 @@ use crate::origin::{self, Think};
 use crate::run::{Criterion, End, Live, Pace, PhasePlan, Search};
 use crate::systems::{Grant, System};
 
-/// What is evaluated, and how.
+/// The parameters of the evaluation.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which of the paper's machines the disk stands for.
+    /// The paper's machine that the disk represents.
     pub test: Test,
-    /// The systems; the first is the one that others are compared with.
+    /// The systems; the others are compared with the first.
     pub systems: Vec<System>,
-    /// What each is given.
+    /// The resources of each system.
     pub grant: Grant,
-    /// How long the origin takes.
+    /// The origin's think time.
     pub think: Think,
-    /// The rate at which calls are counted, and for how long.
+    /// The rate at which calls are counted.
     pub count_rate: f64,
-    /// See `count_rate`.
+    /// How long calls are counted.
     pub count_time: Duration,
     /// The first rate of the search.
     pub from: f64,
-    /// The factor from one rate to the next, until one is not carried.
+    /// The factor between consecutive rates, until one is not carried.
     pub growth: f64,
-    /// How long each rate is tried.
+    /// Duration of a trial.
     pub trial: Duration,
-    /// How near the peak is to be.
+    /// The accuracy of the peak.
     pub tolerance: f64,
-    /// Trials of a system at most: where rates are carried at one time and not at another there is
-    /// no end to them.
+    /// Maximum number of trials per system: if a rate is carried at one time and not at another,
+    /// the search might never end.
     pub trials: usize,
-    /// How many cores the generator has, and how exactly it is woken.
+    /// Number of cores of the generator.
     pub generator_cores: usize,
-    /// See `generator_cores`.
+    /// How accurately the generator is woken.
     pub timer: TimerAccuracy,
-    /// All chance follows from it.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 /// A rate that was tried.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trial {
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Why it was not carried; `None`: it was.
+    /// Why the rate was not carried; `None`: it was carried.
     pub why_not: Option<String>,
-    /// What was measured.
+    /// The measurements.
     pub figures: PhaseFigures,
 }
 
-/// Connections at most.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 1_000;
-/// Mean bytes of an object of PolyMix-3, all types together.
+/// Mean size of a PolyMix-3 object in bytes, over all types.
 const MEAN: u64 = 10_854;
 
 impl Plan {
-    /// PolyMix-3, whose working set is half of the cache: PolyMix freezes it at what is new in four
-    /// hours, which is a third to two thirds of the paper's 10 GB at the rates of its peaks.
+    /// Returns PolyMix-3 with a working set of half the cache. PolyMix freezes it at the new
+    /// objects of four hours, which is a third to two thirds of the paper's 10 GB at its peak
+    /// rates.
     fn load(&self) -> LoadOptions {
         let objects = u32::try_from(self.grant.cache / 2 / MEAN).unwrap_or(u32::MAX);
         let [three, _] = PolyMix::ALL;
@@ -86,24 +87,24 @@ impl Plan {
         }
     }
 
-    /// A phase at a rate.
+    /// Returns a phase with a constant rate.
     fn phase(&self, name: &str, rate: f64, time: Duration) -> PhasePlan {
         let pace = Pace::Open { rates: [rate, rate], spacing: Spacing::Poisson };
         let (name, kind) = (name.to_owned(), PhaseKind::Steady);
         PhasePlan { name, kind, pace, end: End::After(time) }
     }
 
-    /// Time until as many requests are under way as will be.
+    /// Returns the time until the number of requests in flight is stable.
     fn lead(&self) -> Duration {
         let Think { mean, deviation, round_trip } = self.think;
         Duration::from_secs_f64(1.0 + mean + 2.0 * deviation + round_trip)
     }
 }
 
-/// Evaluates. `say` is told how far it is; `watch` sees the load.
+/// Runs the evaluation. `say` logs progress; `watch` receives the load.
 ///
 /// # Errors
-/// The kernel refuses. A system that fails is left out, and named.
+/// Fails if the kernel refuses. A system that fails is left out, and named.
 pub fn evaluate(
     plan: &Plan,
     interrupted: &Arc<AtomicBool>,
@@ -181,7 +182,7 @@ impl Course<'_> {
         Ok(under_load)
     }
 
-    /// Measures it, as long as it lives.
+    /// Measures a system as long as it runs.
     fn measure(
         &mut self,
         under_load: &mut UnderLoad,
@@ -236,7 +237,7 @@ impl Course<'_> {
         })
     }
 
-    /// Tries a rate: as many requests as will be are under way before it is measured.
+    /// Tries a rate. A lead phase first brings the number of requests in flight to a stable level.
     fn try_rate(&mut self, under_load: &mut UnderLoad, rate: f64) -> Result<Trial, String> {
         let plan = self.plan;
         let session = &mut under_load.session;

@@ -1,4 +1,4 @@
-//! What the paper has: its tables, and what its text says of its figures.
+//! The paper's results: its tables, and what its text states about its figures.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
-    /// A Pentium III of 600 MHz, 256 MB of memory, one IDE disk of 7,200 turns a minute.
+    /// A Pentium III of 600 MHz, 256 MB of memory, one IDE disk of 7,200 rpm.
     LowEnd,
-    /// Two of these, 1 GB, five SCSI disks of 10,000 turns a minute.
+    /// Two of these processors, 1 GB of memory, five SCSI disks of 10,000 rpm.
     HighEnd,
 }
 
 impl Test {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Test::LowEnd => "low-end",
@@ -21,9 +21,9 @@ impl Test {
         }
     }
 
-    /// Random operations that its disks do a second. The paper does not say: this follows from
-    /// what drives of their kind take for a seek and half a turn, 8.9 + 4.2 ms for one of 7,200
-    /// turns a minute, and 4.9 + 3 ms for each of the five of 10,000.
+    /// Returns the random operations per second of its disks. The paper does not state them; they
+    /// follow from the typical time for a seek and half a rotation: 8.9 + 4.2 ms for one disk of
+    /// 7,200 rpm, and 4.9 + 3 ms for each of five of 10,000 rpm.
     pub fn operations(self) -> u32 {
         match self {
             Test::LowEnd => 76,
@@ -31,7 +31,8 @@ impl Test {
         }
     }
 
-    /// The rates of its figures up to the one that Squid-2.4 delivers, in requests a second.
+    /// Returns the rates of its figures, up to the highest that Squid-2.4 delivers, in requests per
+    /// second.
     pub fn rates(self) -> [f64; 2] {
         match self {
             Test::LowEnd => [10.0, 50.0],
@@ -39,7 +40,8 @@ impl Test {
         }
     }
 
-    /// How many times as long a hit takes in Squid-2.4, from the least to the most (section 5.2).
+    /// Returns the hit time of Squid-2.4 relative to UNIFIED's, from the smallest to the largest
+    /// ratio (section 5.2).
     pub fn hit_ratio(self) -> [f64; 2] {
         match self {
             Test::LowEnd => [6.0, 22.0],
@@ -47,8 +49,8 @@ impl Test {
         }
     }
 
-    /// How many times as long the mean response takes in Squid-2.4 at the highest rate that it
-    /// delivers (section 5.4).
+    /// Returns the mean response time of Squid-2.4 relative to UNIFIED's, at the highest rate that
+    /// Squid-2.4 delivers (section 5.4).
     pub fn response_ratio(self) -> f64 {
         match self {
             Test::LowEnd => 3.5,
@@ -56,7 +58,7 @@ impl Test {
         }
     }
 
-    /// Peak throughput of Squid-2.4 and of UNIFIED, each from and to (table 3).
+    /// Returns the peak throughput of Squid-2.4 and of UNIFIED, each as a range (table 3).
     pub fn peaks(self) -> [[f64; 2]; 2] {
         match self {
             Test::LowEnd => [[50.0, 60.0], [120.0, 130.0]],
@@ -64,7 +66,7 @@ impl Test {
         }
     }
 
-    /// UNIFIED's peak by Squid-2.4's (section 5.5: 127 and 57% more).
+    /// Returns UNIFIED's peak relative to Squid-2.4's (section 5.5: 127 and 57% more).
     pub fn peak_ratio(self) -> f64 {
         match self {
             Test::LowEnd => 2.27,
@@ -73,7 +75,7 @@ impl Test {
     }
 }
 
-/// Calls for each request: open, close, unlink, read and write.
+/// Calls per request: open, close, unlink, read and write.
 pub type CallsPerRequest = [f64; 5];
 
 /// Tables 1 and 2 of the high-end test, whose requests section 3.1 counts: rate, millions of
@@ -85,7 +87,7 @@ const COUNTED: [(u32, f64, CallsPerRequest, CallsPerRequest); 4] = [
     (200, 9.5, [7.477, 7.477, 4.405, 4.706, 14.006], [0.0, 0.0, 0.0, 2.351, 5.126]),
 ];
 
-/// Calls for each request of Squid-2.4 and of UNIFIED, at each of the rates.
+/// Returns the calls per request of Squid-2.4 and of UNIFIED, for each rate.
 pub fn calls_per_request() -> Vec<(u32, CallsPerRequest, CallsPerRequest)> {
     let each = |requests: f64, calls: CallsPerRequest| calls.map(|calls| calls / requests);
     let rows = COUNTED.into_iter();

@@ -1,4 +1,4 @@
-//! What an evaluation came to, beside what the paper has.
+//! The result of an evaluation, beside the paper's.
 
 use maud::html;
 use plot::{Axis, Plot};
@@ -12,23 +12,23 @@ use crate::report::{Table, bytes, document, figure, rate, share, time};
 /// Calls that were counted in a phase at a low rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counted {
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Requests that were answered.
+    /// Requests that got a response.
     pub requests: u64,
-    /// Share of them that the origin was not asked for.
+    /// Share of the responses that the origin was not asked for.
     pub hit_ratio: f64,
     /// Calls on the cache's files or device; `None`: unknown.
     pub calls: Option<FileCallCounts>,
-    /// Why.
+    /// Why they are unknown.
     pub unknown: Option<String>,
-    /// What the device did meanwhile.
+    /// Activity of the device during the count.
     pub device: Option<DeviceFigures>,
 }
 
 impl Counted {
-    /// Open, close, unlink, read and write, by requests; what goes through a ring counts as the
-    /// call that it takes the place of.
+    /// Returns open, close, unlink, read and write calls per request. Operations through a ring
+    /// count as the calls that they replace.
     fn per_request(&self) -> Option<CallsPerRequest> {
         let calls = self.calls?;
         let reads = calls.reads + calls.ring_reads.unwrap_or(0);
@@ -38,67 +38,67 @@ impl Counted {
     }
 }
 
-/// What was measured of a system.
+/// The measurements of a system.
 #[derive(Clone, Debug, Serialize)]
 pub struct SystemFigures {
-    /// Its name.
+    /// The name of the system.
     pub system: String,
-    /// Its calls.
+    /// The counted calls.
     pub counted: Counted,
-    /// The rates, as they were tried.
+    /// The trials, in order.
     pub trials: Vec<Trial>,
-    /// The highest rate that was carried.
+    /// The highest carried rate.
     pub peak: Option<f64>,
-    /// Whether nothing was left to be tried: where not, the peak may lie elsewhere.
+    /// True if the search was completed; if not, the peak may lie elsewhere.
     pub is_narrowed: bool,
 }
 
 impl SystemFigures {
-    /// The last trial at a rate.
+    /// Returns the last trial at a rate.
     fn at(&self, rate: f64) -> Option<&Trial> {
         self.trials.iter().rev().find(|trial| trial.rate == rate)
     }
 }
 
-/// All of it.
+/// The complete result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
     /// The version of this program.
     pub version: &'static str,
-    /// Which of the paper's machines the disk stands for.
+    /// The paper's machine that the disk represents.
     pub test: Test,
-    /// From which all chance follows.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Bytes of each cache, and of each system's memory.
+    /// Bytes of each cache.
     pub cache: u64,
-    /// See `cache`.
+    /// Bytes of each system's memory.
     pub memory: u64,
-    /// Operations a second that the devices were held to.
+    /// Operations per second to which the devices were limited.
     pub operations: Option<u32>,
-    /// Seconds that the origin takes in the mean, and of a trial.
+    /// Mean think time of the origin in seconds.
     pub think: f64,
-    /// See `think`.
+    /// Duration of a trial in seconds.
     pub trial: f64,
     /// The systems; the others are compared with the first.
     pub systems: Vec<SystemFigures>,
-    /// The first wrong answers, and how many there were.
+    /// The first wrong responses.
     pub failures: Vec<String>,
-    /// See `failures`.
+    /// The number of wrong responses.
     pub failure_count: u64,
-    /// Whether it was ended by a signal.
+    /// True if a signal ended the evaluation.
     pub interrupted: bool,
-    /// What was left out, and why.
+    /// Notes, such as what was left out and why.
     pub notes: Vec<String>,
 }
 
-/// A table with what it shows.
+/// A table with its title and note.
 struct Shown {
     title: &'static str,
     table: Table,
     note: String,
 }
 
-/// What is plotted of a trial.
+/// The figure of a trial that is plotted.
 type OfTrial = fn(&Trial) -> f64;
 
 const HIT: OfTrial = |trial| trial.figures.hit_time.mean;
@@ -106,7 +106,7 @@ const MISS: OfTrial = |trial| trial.figures.miss_time.mean;
 const RESPONSE: OfTrial = |trial| trial.figures.response_time.mean;
 
 impl Evaluation {
-    /// Nothing was measured yet.
+    /// Creates an empty result.
     pub fn of(plan: &Plan) -> Evaluation {
         Evaluation {
             version: env!("CARGO_PKG_VERSION"),
@@ -125,7 +125,7 @@ impl Evaluation {
         }
     }
 
-    /// The rates that were tried, from the lowest on.
+    /// Returns the rates that were tried, in ascending order.
     fn rates(&self) -> Vec<f64> {
         let trials = self.systems.iter().flat_map(|system| &system.trials);
         let mut rates: Vec<f64> = trials.map(|trial| trial.rate).collect();
@@ -153,7 +153,7 @@ impl Evaluation {
         vec![self.calls(), self.times(), self.ratios(), self.peaks()]
     }
 
-    /// Tables 1 and 2.
+    /// Returns tables 1 and 2.
     fn calls(&self) -> Shown {
         let mut table = Table::new([
             "",
@@ -188,7 +188,7 @@ impl Evaluation {
         Shown { title, table, note: self.saved() }
     }
 
-    /// How many of the others' reads and writes the first system saves.
+    /// Returns how many of the other systems' reads and writes the first system saves.
     fn saved(&self) -> String {
         let mut note = format!(
             "UNIFIED saves {} of Squid-2.4's reads and {} of its writes (the paper, section 5.1).",
@@ -213,7 +213,7 @@ impl Evaluation {
         note
     }
 
-    /// Figures 6 to 8.
+    /// Returns the data of figures 6 to 8.
     fn times(&self) -> Shown {
         let mut table = Table::new([
             "",
@@ -249,7 +249,8 @@ impl Evaluation {
         Shown { title, table, note: note.to_owned() }
     }
 
-    /// The others' times by the first system's, at the rates that both were tried at.
+    /// Returns the times of the other systems relative to the first, at the rates that were tried
+    /// for both.
     fn ratios(&self) -> Shown {
         let mut table = Table::new(["", "req/s", "hit", "miss", "response"]);
         let (test, times) = (self.test, |ratio: f64| format!("{ratio:.2}"));
@@ -278,7 +279,7 @@ impl Evaluation {
         Shown { title, table, note: String::new() }
     }
 
-    /// Table 3.
+    /// Returns table 3.
     fn peaks(&self) -> Shown {
         let mut table = Table::new(["", "peak, req/s", "the first's by it"]);
         let [squid, unified] = self.test.peaks();
@@ -300,7 +301,7 @@ impl Evaluation {
         Shown { title: "Table 3: peak throughput", table, note: String::new() }
     }
 
-    /// What is to be known beside the tables.
+    /// Returns the remarks on the tables.
     fn remarks(&self) -> Vec<String> {
         let mut remarks = self.notes.clone();
         for SystemFigures { system, counted, trials, .. } in &self.systems {
@@ -318,7 +319,7 @@ impl Evaluation {
     }
 }
 
-/// Returns it as text.
+/// Returns the result as text.
 pub fn evaluation_text(evaluation: &Evaluation) -> String {
     let mut text = format!("\n{}\n", evaluation.about());
     for Shown { title, table, note } in evaluation.tables() {
@@ -328,7 +329,7 @@ pub fn evaluation_text(evaluation: &Evaluation) -> String {
     text
 }
 
-/// Returns its tables in Markdown.
+/// Returns the tables in Markdown.
 pub fn evaluation_markdown(evaluation: &Evaluation) -> String {
     let mut text = format!("{}\n", evaluation.about());
     for Shown { title, table, note } in evaluation.tables() {
@@ -341,10 +342,10 @@ pub fn evaluation_markdown(evaluation: &Evaluation) -> String {
     text
 }
 
-/// Returns it as a page.
+/// Returns the result as a page.
 ///
 /// # Errors
-/// A plot cannot be drawn.
+/// Fails if a plot cannot be drawn.
 pub fn evaluation_page(evaluation: &Evaluation) -> Result<String, String> {
     let plots = [
         by_rate(evaluation, "hit", "Figure 6: mean hit time", HIT),

@@ -1,4 +1,4 @@
-//! What is found in pages, well-formed and hostile.
+//! Tests with well-formed and hostile pages.
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn a_page_without_end_of_references_is_left_off() {
     );
 }
 
-/// Pieces that a tokenizer may stumble over.
+/// Fragments that may confuse a tokenizer.
 const PIECES: [&str; 40] = [
     "<img src=",
     "<link rel=stylesheet href=",

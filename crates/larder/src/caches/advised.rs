@@ -1,4 +1,5 @@
-//! What `larder-lab advise` advises is a configuration of the server, and means what was advised.
+//! Tests that the output of `larder-lab advise` is a valid server configuration with the advised
+//! meaning.
 
 use lab::advise::advice::config_file;
 use lab::advise::log_replay::{Setup, System};

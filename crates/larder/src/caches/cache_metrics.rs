@@ -1,5 +1,4 @@
-//! Metrics of the caches: the counts of the store and its devices, under the names that operators
-//! see.
+//! Metrics of the caches: the counters of the store and its devices, under their public names.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -9,18 +8,18 @@ use proxy::observe::metrics::Samples;
 use store::policy::PolicyName;
 use store::{LockFigures, Stats, StoreShare};
 
-/// The caches as the metrics see them.
+/// The source of the cache metrics.
 pub struct CacheMetrics {
     /// The store, once it is open.
     pub share: Arc<OnceLock<StoreShare>>,
-    /// The files of its devices, in its order.
+    /// The files of the store's devices, in the store's order.
     pub files: Vec<Arc<CacheFile>>,
-    /// Caches that could not be used from the start: their paths, and their files where they could
-    /// be opened.
+    /// Caches that were unusable from the start: their paths, and their files if they could be
+    /// opened.
     pub unusable: Vec<(PathBuf, Option<Arc<CacheFile>>)>,
-    /// Bytes of `memory`.
+    /// The setting `memory` in bytes.
     pub memory: u64,
-    /// The eviction policy, in the layouts that have slots.
+    /// The eviction policy, for layouts that have slots.
     pub policy: PolicyName,
 }
 
@@ -153,7 +152,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     tables(out, cache, stats);
 }
 
-/// Adds the figures of clusters, purges and index.
+/// Adds the metrics of clusters, purges and the index.
 fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let mut clusters = |state, value: u32| {
         let mut labels = cache.to_vec();
@@ -176,7 +175,7 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_index_load", help, cache, stats.index_load);
 }
 
-/// Adds the figures of the layouts with slots, and the name of the layout.
+/// Adds the metrics of layouts with slots, and the name of the layout.
 fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
     let policy = stats.slots.map_or("references", |_| policy.as_str());
     let layout = stats.layout.as_str();

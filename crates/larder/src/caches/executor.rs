@@ -1,4 +1,4 @@
-//! Execution of one asynchronous job on a cache outside the workers: formatting, inspecting.
+//! Runs one asynchronous job on a cache outside the workers: formatting or inspecting.
 
 use std::future::Future;
 use std::io;
@@ -8,10 +8,10 @@ use device::{AnyDevice, CacheFile, Ring};
 use tokio::runtime;
 use tokio::task::{LocalSet, spawn_local};
 
-/// Operations in flight at most.
+/// Maximum operations in flight.
 const PLACES: u32 = 64;
 
-/// Runs `job` on a device of `file` to its end, through io_uring where that is to be had.
+/// Runs `job` to completion on a device of `file`, with io_uring if it is available.
 pub fn on_device<F, T>(file: &Arc<CacheFile>, job: impl FnOnce(AnyDevice) -> F) -> io::Result<T>
 where
     F: Future<Output = T>,

@@ -1,12 +1,13 @@
-//! Opening of the caches that `larder serve` uses: it creates missing ones, refuses foreign files
-//! and devices, and grows caches whose size was raised.
+//! Opens the caches for `larder serve`: creates missing ones, refuses foreign files and devices,
+//! and grows caches whose configured size was raised.
 //!
-//! It promises: foreign data is never overwritten, and neither is a cache whose superblocks are
-//! both damaged. Every refusal names the way out.
+//! Guarantees: foreign data is never overwritten, nor is a cache whose superblocks are both
+//! damaged. Every refusal names a way out.
 //!
 //! An operator's mistake (a wrong path, missing permissions, too little space) is an error. A disk
-//! that fails or is read-only costs the caches on it: the others are used, and without any all is
-//! served without a cache. So it is with copies of one cache: both are taken out of use.
+//! that fails or is read-only only takes the caches on it out of use: the others are used, and
+//! without any cache everything is served uncached. Copies of one cache are treated the same way:
+//! both are taken out of use.
 
 use std::fs::{self, File};
 use std::io;
@@ -29,35 +30,37 @@ use crate::caches::store_options;
 use crate::config::configuration::Config;
 use crate::config::sizing;
 
-/// Time for another process to end or to end its creation, and the pause between two looks.
+/// How long to wait for another process to end or to finish creating a cache, and the pause between
+/// two checks.
 const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 const IN_USE_PAUSE: Duration = Duration::from_millis(20);
 
-/// The smallest cache in bytes that is created without being asked for a size.
+/// The smallest cache in bytes that is created without an explicit size.
 const SMALLEST_DEFAULT: u64 = 64 << 20;
 
 /// A cache of the configuration.
 pub struct Cache {
-    /// Its path as configured.
+    /// The path as configured.
     pub path: PathBuf,
-    /// The open and locked file or block device; `None` when it cannot be opened.
+    /// The open and locked file or block device; `None` if it cannot be opened.
     pub file: Option<Arc<CacheFile>>,
-    /// Why it cannot be used, when it cannot; its share is then served without a cache.
+    /// The reason why the cache is unusable, if it is; its share is then served uncached.
     pub unusable: Option<String>,
 }
 
 impl Cache {
-    /// Returns the file of a cache that can be used.
+    /// Returns the file if the cache is usable.
     pub fn usable(&self) -> Option<&Arc<CacheFile>> {
         self.file.as_ref().filter(|_| self.unusable.is_none())
     }
 }
 
-/// Why a cache was not opened.
+/// The reason why a cache was not opened.
 enum Refusal {
     /// The operator has to change something first.
     Mistake(String),
-    /// The cache is done without: its disk is at fault, or it is another one's file.
+    /// The program runs without the cache: its disk is at fault, or the file belongs to another
+    /// cache.
     Unusable(String),
 }
 
@@ -76,8 +79,8 @@ impl From<String> for Refusal {
     }
 }
 
-/// Opens all caches of the configuration. Sizes are settled, and the index is known to fit, before
-/// anything is created or grown.
+/// Opens all caches of the configuration. Before anything is created or grown, all sizes are
+/// determined and the index is known to fit into memory.
 pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
     config.cache.iter().for_each(|path| discard_unfinished(path));
     let is_to_be_made = |path: &Path| is_new(path) && !is_read_only(path);
@@ -89,7 +92,7 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
             true => Some(size_of_new(config, path, new)?),
             false => None,
         };
-        // A block device's length shows as 0 here; the store checks it when it opens.
+        // A block device's length shows as 0 here; the store checks the index when it opens.
         let existing = fs::metadata(path).map_or(0, |data| data.len());
         let len = size.unwrap_or(existing.max(config.cache_size.unwrap_or(0)));
         lens.push(len);
@@ -117,7 +120,7 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
             Ok(cache) => cache,
             Err(Refusal::Mistake(why)) => return Err(why),
             Err(Refusal::Unusable(why)) => {
-                // The path is named with the cache.
+                // The message that names the cache already has the path.
                 let begin = format!("{}: ", path.display());
                 let why = why.strip_prefix(&begin).unwrap_or(&why).to_owned();
                 Cache { path: path.clone(), file: None, unusable: Some(why) }
@@ -125,14 +128,15 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
         });
     }
     refuse_copies(&mut caches);
-    // And now with what the caches were created with, which the configuration may not say.
+    // Check again with the parameters that the caches were created with, which may differ from the
+    // configuration.
     let usable = caches.iter().filter_map(Cache::usable);
     let index = usable.map(|file| index_bytes(config, file)).sum();
     sizing::check_index(index, config.memory)?;
     Ok(caches)
 }
 
-/// Returns why a path leads to a file or device that is open as a cache already, if it does.
+/// Returns a reason if the path leads to a file or device that is already open as a cache.
 fn same_as(caches: &[Cache], path: &Path) -> Option<String> {
     let identity = |path: &Path| {
         let data = fs::metadata(path).ok()?;
@@ -145,8 +149,8 @@ fn same_as(caches: &[Cache], path: &Path) -> Option<String> {
     Some(format!("it is the same file as {other}; take one of the two out of `cache`"))
 }
 
-/// Takes caches out of use that have the same identity. What was purged in one since the other was
-/// copied would be found in the other, and which of them has all purges is not known.
+/// Takes caches with the same identity out of use. Objects purged from one since the other was
+/// copied would still be found in the other, and it is unknown which of them has all purges.
 fn refuse_copies(caches: &mut [Cache]) {
     let identity = |cache: &Cache| superblock(cache.usable()?).map(|superblock| superblock.uuid);
     let identities: Vec<_> = caches.iter().map(identity).collect();
@@ -168,17 +172,17 @@ fn refuse_copies(caches: &mut [Cache]) {
     }
 }
 
-/// Returns what the superblock of a cache says; `None` when it cannot be read.
+/// Returns the superblock of a cache; `None` if it cannot be read.
 fn superblock(file: &Arc<CacheFile>) -> Option<SuperblockReport> {
     let read = on_device(file, async |device| {
         let inspector = Inspector::open(&device).await;
         inspector.map(|inspector| inspector.superblock())
     });
-    // The store meets the same error and reports it.
+    // The store encounters the same error and reports it.
     read.ok()?.ok()
 }
 
-/// Empties a file in which a creation was cut short, unless it is under way.
+/// Empties a file whose creation as a cache was interrupted, unless the creation is still running.
 pub fn discard_unfinished(path: &Path) {
     let begin = Instant::now();
     while let Some(file) = unfinished(path) {
@@ -195,7 +199,7 @@ pub fn discard_unfinished(path: &Path) {
     }
 }
 
-/// Returns the file at `path` when a creation has begun in it and not ended.
+/// Returns the file at `path` if a creation has begun in it and not finished.
 fn unfinished(path: &Path) -> Option<File> {
     fs::metadata(path).ok().filter(|data| data.is_file())?;
     let file = File::options().read(true).write(true).open(path).ok()?;
@@ -204,13 +208,13 @@ fn unfinished(path: &Path) -> Option<File> {
     (first == CREATION_MARK).then_some(file)
 }
 
-/// Returns whether the file system on which a file at `path` would be made is read-only.
+/// Returns whether the file system that would hold a file at `path` is read-only.
 pub fn is_read_only(path: &Path) -> bool {
     sizing::file_system(path).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_RDONLY))
 }
 
-/// Returns the share of the memory of each cache of these lengths, as the store divides it. Where a
-/// length is not known yet (0: a block device) and there are others, the shares are 0.
+/// Returns the memory share of each cache, given these lengths, as the store divides memory. If a
+/// length is still unknown (0: a block device) and there are several caches, all shares are 0.
 fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
     let total: u128 = lens.iter().map(|len| u128::from(*len)).sum();
     let share = |len: &u64| match lens {
@@ -221,18 +225,18 @@ fn shares(lens: &[u64], memory: u64) -> Vec<u64> {
     lens.iter().map(share).collect()
 }
 
-/// Returns the options that a new cache with so many bytes of memory is created with.
+/// Returns the creation options of a new cache with this many bytes of memory.
 fn format_options(config: &Config, memory: u64) -> FormatOptions {
     FormatOptions { memory, ..config.format_options() }
 }
 
-/// Returns the bytes of memory that the index of an existing cache takes.
+/// Returns the bytes of memory that the index of an existing cache uses.
 fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
     let mean_object = superblock(file).map(|superblock| superblock.mean_object);
     mean_object.map_or(0, |mean| config.store.index.bytes(file.geometry().len, mean))
 }
 
-/// Returns whether the path is free, or has an empty file.
+/// Returns whether there is no file at the path, or an empty one.
 pub fn is_new(path: &Path) -> bool {
     match fs::metadata(path) {
         Ok(data) => data.file_type().is_file() && data.len() == 0,
@@ -240,7 +244,7 @@ pub fn is_new(path: &Path) -> bool {
     }
 }
 
-/// Opens one cache, creates it with `create` bytes when it is new; it has `memory` bytes of memory.
+/// Opens a cache with `memory` bytes of memory. Creates it with `create` bytes if it is new.
 fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Result<Cache, Refusal> {
     let at = path.display();
     if create.is_none() && is_new(path) {
@@ -273,8 +277,8 @@ fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Resul
     Ok(Cache { path: path.to_owned(), file: Some(file), unusable })
 }
 
-/// Refuses a cache of another layout than the one that was asked for; one that a preset alone would
-/// have made differently is used as it is.
+/// Refuses a cache with a different layout than the setting `layout`. If only the preset implies a
+/// different layout, the cache is used as it is.
 fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
     let Some(found) = superblock(file).map(|superblock| superblock.layout) else { return Ok(()) };
     let (at, wanted) = (file.path().display(), config.format.layout);
@@ -296,7 +300,7 @@ fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the size of a cache that does not exist: the configured one, or one that is chosen and
+/// Returns the size of a cache that does not exist yet: the configured one, or a default that is
 /// logged.
 fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     let at = path.display();
@@ -317,14 +321,14 @@ fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
     Ok(chosen)
 }
 
-/// Returns whether a path names a device: a file made in /dev would lie in memory, where a device
-/// was meant that is not there (yet).
+/// Returns whether a path in /dev names no existing device. A file created there would lie in
+/// memory, although a device was meant that is missing (yet).
 pub fn is_device_name(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists()
 }
 
-/// Refuses to take more space than there is. The device would find out as well, but only after it
-/// had taken, for a moment, all the space of the file system.
+/// Refuses to take more space than there is. The device would detect this as well, but only after
+/// it had briefly used up all space of the file system.
 pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
     let free = free(path)?;
     if needed <= free {
@@ -337,7 +341,7 @@ pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
     ))
 }
 
-/// Returns the bytes that a file at `path` could take.
+/// Returns the bytes that a file at `path` could occupy.
 fn free(path: &Path) -> Result<u64, String> {
     if is_device_name(path) {
         let at = path.display();
@@ -349,7 +353,7 @@ fn free(path: &Path) -> Result<u64, String> {
     })
 }
 
-/// Makes an empty cache on a file or device without foreign data.
+/// Creates an empty cache on a file or device without foreign data.
 fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Refusal> {
     format(file, options).map_err(|error| {
         let why = format!("{}: {error}", file.path().display());
@@ -372,14 +376,14 @@ pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Form
     formatted.map_err(|error| unwritable(error.to_string()))?
 }
 
-/// Returns why the file is not one of our caches; `None` when it is one.
+/// Returns why the file is not a usable cache; `None` if it is one.
 pub fn judge(file: &CacheFile) -> Option<OpenError> {
     let mut unreadable = false;
     let mut read = |extent: Extent| {
         let mut bytes = vec![0; extent.len as usize];
         match file.read_at(extent.offset, &mut bytes) {
             Ok(()) => bytes,
-            // Too short for it: it is not there.
+            // The file is too short to contain it.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Vec::new(),
             Err(error) => {
                 log::error!("{}: reading a superblock: {error}", file.path().display());
@@ -391,18 +395,18 @@ pub fn judge(file: &CacheFile) -> Option<OpenError> {
     let len = file.geometry().len;
     let copies = superblock_extents(len).map(&mut read);
     let judgement = store::judge_superblocks(len, copies.each_ref().map(Vec::as_slice));
-    // Its superblocks were written over, the rest may be whole.
+    // The superblocks were overwritten; the rest may be intact.
     let was_ours = matches!(judgement, Some(OpenError::NotOurs))
         && store::is_metadata_of_ours(&read(METADATA_EXTENT));
     match judgement {
-        // What could not be read may be ours: it is neither used nor overwritten.
+        // An unreadable file may be a cache: it is neither used nor overwritten.
         Some(OpenError::NotOurs) if unreadable => Some(OpenError::Unreadable),
         Some(OpenError::NotOurs) if was_ours => Some(OpenError::BothDamaged),
         judgement => judgement,
     }
 }
 
-/// Takes a block device that holds nothing; refuses everything else that is not ours.
+/// Creates a cache on a block device that is blank; refuses all other contents that are not ours.
 fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Refusal> {
     let path = file.path();
     let contents =
@@ -416,7 +420,7 @@ fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Refusal> 
     }
 }
 
-/// Fits an existing cache to the size that was asked for: growth only.
+/// Grows an existing cache to the requested size; never shrinks it.
 fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), Refusal> {
     let now = file.geometry().len;
     let at = file.path().display();

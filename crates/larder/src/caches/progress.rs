@@ -1,7 +1,7 @@
-//! Reports of the store, in words on standard error.
+//! Reports events of the store in words on standard error.
 //!
-//! A recovery that takes longer than two seconds is reported, every two seconds and when it ends;
-//! everything else at once.
+//! A recovery that takes longer than two seconds is reported every two seconds and when it ends.
+//! Everything else is reported at once.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use store::Event;
 /// Interval of progress reports.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The consequence for a transfer that holds nothing.
+/// The consequence for a transfer that does not hold its object.
 const CUT: &str = "where the object is replaced, purged or evicted meanwhile, a transfer is cut \
                    unless the origin server has the rest";
 
-/// The consequence of a device that is given up.
+/// The consequence of giving up a device.
 const UNCACHED: &str = "its share of the cache is served without caching";
 
 /// The consequence of a write that hangs.
@@ -26,8 +26,7 @@ const STALLED: &str = "no answer waits for the disk until it writes again (`stor
                        new objects that find no room in memory are not stored, and purges are \
                        refused as not durable";
 
-/// Returns a listener to the store's events. `paths` are the caches in the order in which the store
-/// has them.
+/// Returns a listener for the store's events. `paths` are the caches in the store's order.
 pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
     let due = Mutex::new(Instant::now() + EVERY);
     let reported = AtomicBool::new(false);
@@ -97,7 +96,7 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
     }
 }
 
-/// Reports that the table of purges fills up, or that its oldest entries were merged.
+/// Reports that the table of purges is filling up, or that its oldest entries were merged.
 fn purges_full(path: &str, entries: usize, max: usize, merged: bool) {
     if merged {
         log::warn!(

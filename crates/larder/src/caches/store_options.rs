@@ -1,5 +1,5 @@
-//! The caches of the configuration as the proxy's workers use them: devices for each worker, the
-//! store's options, and their description at the start.
+//! Prepares the configured caches for the proxy's workers: devices for each worker, the store's
+//! options, and the description at startup.
 
 use std::io;
 use std::rc::Rc;
@@ -16,15 +16,16 @@ use crate::caches::open_caches::Cache;
 use crate::caches::progress;
 use crate::config::configuration::Config;
 
-/// Operations in flight of one worker at most; more wait.
+/// Maximum operations in flight per worker; more wait.
 const PLACES: u32 = 256;
 
-/// Returns the files of the caches that can be used.
+/// Returns the files of the usable caches.
 pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
     caches.iter().filter_map(Cache::usable).cloned().collect()
 }
 
-/// Makes each worker's devices: one ring for all, threads where io_uring is refused.
+/// Returns a function that creates each worker's devices: one ring for all of them, or threads if
+/// io_uring is refused.
 pub fn devices(files: Vec<Arc<CacheFile>>) -> Box<Devices> {
     Box::new(move |_worker| {
         let ring = ring(&files);
@@ -46,7 +47,7 @@ fn ring(files: &[Arc<CacheFile>]) -> Option<Ring> {
     }
 }
 
-/// Returns the bytes of memory that the admission policy takes for each cache.
+/// Returns the bytes of memory that the admission policy uses for each cache.
 pub fn admission_bytes(config: &Config) -> u64 {
     Admission::bytes(config.store.admission, config.store.admission_keys)
 }
@@ -55,12 +56,12 @@ pub fn admission_bytes(config: &Config) -> u64 {
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let paths = files.iter().map(|file| file.path().to_owned()).collect();
     let on_event = Arc::new(progress::listener(paths));
-    // The other nodes of a fleet follow what is purged here.
+    // The other nodes of a fleet follow the purges of this node.
     let purge_log = config.fleet.listen.is_some();
     Options { memory: config.memory, on_event, purge_log, ..config.store.clone() }
 }
 
-/// Returns one line on each cache: path, size, fill, and the kind of its device.
+/// Returns one line for each cache: path, size, fill level, and the kind of its device.
 pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
     let lines = files.iter().zip(share.stats()).map(|(file, stats)| {
         let recovering = if stats.recovering { ", recovery goes on" } else { "" };
@@ -103,7 +104,7 @@ mod tests {
         loaded.unwrap_or_else(|problems| panic!("{problems}")).config
     }
 
-    /// Returns all of it in words, so that a field that is added later is compared too.
+    /// Formats all options, so that fields added later are compared too.
     fn words(options: &Options) -> String {
         format!("{options:?}")
     }

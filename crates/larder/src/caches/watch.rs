@@ -1,5 +1,5 @@
-//! The watch over the files of the caches in use. A file that is removed, replaced or shortened
-//! goes on being used, and is lost at the next start: that is reported.
+//! Watches the files of the caches in use. A file that is removed, replaced or shortened stays in
+//! use but is lost at the next start; the watch reports this.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use device::CacheFile;
 
-/// Interval at which the paths are looked at.
+/// Interval at which the paths are checked.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The files of the caches in use.
 pub type Files = Mutex<Vec<Arc<CacheFile>>>;
 
-/// Watches `files` on a thread of its own, which ends with the last other handle on them.
+/// Watches `files` on a separate thread, which ends when all other handles on them are dropped.
 pub fn start(files: &Arc<Files>) -> io::Result<()> {
     let files = Arc::downgrade(files);
     let watch = move || {
@@ -27,7 +27,7 @@ pub fn start(files: &Arc<Files>) -> io::Result<()> {
     thread::Builder::new().name("cache-files".to_owned()).spawn(watch).map(|_| ())
 }
 
-/// Returns what is wrong with the files, as far as that was found; `None` when nothing is.
+/// Returns the problems found with the files; `None` if there are none.
 pub fn trouble(files: &Weak<Files>) -> Option<String> {
     let changed = open(files)?.into_iter().filter_map(|file| {
         let change = file.path_change()?;
@@ -38,7 +38,7 @@ pub fn trouble(files: &Weak<Files>) -> Option<String> {
 }
 
 fn open(files: &Weak<Files>) -> Option<Vec<Arc<CacheFile>>> {
-    // Copied: a file system that hangs must not hold the lock.
+    // Copied, so that a hanging file system does not hold the lock.
     Some(files.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 

@@ -1,7 +1,7 @@
-//! A client of a running proxy's admin interface, for `larder purge`, `larder explain` and
+//! A client for a running proxy's admin interface, used by `larder purge`, `larder explain` and
 //! `larder fleet`.
 //!
-//! Its address and token come from the configuration that the proxy runs with, or from flags.
+//! The address and the token of the interface come from the proxy's configuration or from flags.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -17,29 +17,30 @@ use crate::config::configuration::Config;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 
-/// Time to connect, and for the answer: a device flush, and what the device is busy with.
+/// Timeouts for connecting, and for the response, which may wait for a device flush behind other
+/// work.
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
-/// Bytes of an answer that are read.
+/// Maximum bytes of a response to read.
 const LONGEST: u64 = 4 << 20;
 
-/// See the module.
+/// A client for one admin interface.
 pub struct AdminClient {
     address: SocketAddr,
     token: Option<String>,
-    /// Time for an answer.
+    /// Timeout for a response.
     patience: Duration,
 }
 
-/// The answer of the interface.
+/// A response of the interface.
 pub struct Answer {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// Its body.
+    /// The body.
     pub body: String,
 }
 
-/// Returns the flags that name its address and token.
+/// Returns the flags that select address and token.
 pub fn flags() -> [Arg; 4] {
     let text = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).help(help)
@@ -57,13 +58,13 @@ pub fn flags() -> [Arg; 4] {
 }
 
 impl AdminClient {
-    /// Returns the interface that [`flags`] name.
+    /// Returns a client for the interface that [`flags`] select.
     pub fn of(matches: &ArgMatches) -> Result<AdminClient, Failure> {
         let path = matches.get_one::<PathBuf>("config");
         let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());
         let config = loaded.map_err(Failure::usage)?.config;
         let (address, token) = (address(matches, &config)?, token(matches, &config)?);
-        // A purge may wait for other nodes so long.
+        // A purge may wait this much longer for other nodes.
         let patience = ANSWER + config.fleet.purge_timeout;
         Ok(AdminClient { address, token, patience })
     }
@@ -73,12 +74,12 @@ impl AdminClient {
         self.send(&format!("GET {target}"), None).map_err(|error| self.no_answer(&error))
     }
 
-    /// Sends a request with a body of JSON.
+    /// Sends a request with a JSON body.
     pub fn post(&self, target: &str, json: &str) -> Result<Answer, Failure> {
         self.post_as("application/json", target, json)
     }
 
-    /// Sends a request with a body of this type.
+    /// Sends a request with a body of media type `kind`.
     pub fn post_as(&self, kind: &str, target: &str, body: &str) -> Result<Answer, Failure> {
         let line = format!("POST {target}");
         self.send(&line, Some((kind, body))).map_err(|error| self.no_answer(&error))
@@ -119,7 +120,7 @@ impl AdminClient {
 }
 
 impl Answer {
-    /// Reads an answer; `None` when it is none.
+    /// Parses a response; returns `None` if the text is not one.
     pub fn read(text: &str) -> Option<Answer> {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
@@ -138,7 +139,7 @@ fn address(matches: &ArgMatches, config: &Config) -> Result<SocketAddr, Failure>
     let mut address = address.ok_or_else(|| {
         Failure::usage("the configuration has no admin interface (admin = \"off\"): give --admin")
     })?;
-    // An interface on all addresses is reached on loopback.
+    // An interface on all addresses is reached via loopback.
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

@@ -10,7 +10,7 @@ use crate::config::to_options::{front, keyring, keyring_warnings};
 use crate::config::webroot::OpenRoots;
 use crate::process::machine;
 
-/// Validates the file, also against this machine, and says that it is good, or everything that is
+/// Validates the file, also against this machine, and prints that it is valid or everything that is
 /// wrong with it.
 pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = Loaded::load(Some(path), &Layer::new()).map_err(Failure::usage)?;
@@ -25,7 +25,7 @@ pub fn run(path: &Path) -> Result<(), Failure> {
         Ok(keyring) => keyring.iter().flat_map(keyring_warnings).for_each(|text| warn(&text)),
         Err(why) => wrong.push(why),
     }
-    // The files that TLS to origin servers needs.
+    // Loads the files that TLS to origin servers needs.
     wrong.extend(front(config, &[], &OpenRoots::default()).err());
     let fleet = machine::fleet(config).unwrap_or_else(|whys| {
         wrong.extend(whys);

@@ -1,7 +1,7 @@
 //! The command line and its help.
 //!
-//! The flags of `serve` come from the table of settings, so that a flag, its key in the
-//! configuration file and their documentation are one thing.
+//! The flags of `serve` come from the table of settings, so a flag, its key in the configuration
+//! file and their documentation always agree.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::config::loaded::add_flag;
 use crate::config::settings::{SETTINGS, Setting};
 use crate::config::value::Kind;
 
-/// The command that was called.
+/// The command to run.
 #[derive(Clone, Debug)]
 pub enum Invocation {
     /// Run the proxy.
@@ -35,20 +35,20 @@ pub enum Invocation {
         /// The file.
         file: PathBuf,
     },
-    /// Print an example of a configuration file.
+    /// Print an example configuration file.
     PrintConfig,
-    /// Make an empty cache.
+    /// Create an empty cache.
     Format {
         /// File or block device.
         path: PathBuf,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
-        /// Overwrite what is there.
+        /// Overwrite existing contents.
         force: bool,
         /// The other options of the cache.
         options: FormatOptions,
     },
-    /// Look into a cache.
+    /// Inspect a cache.
     Inspect {
         /// File or block device.
         path: PathBuf,
@@ -57,20 +57,20 @@ pub enum Invocation {
         /// Print JSON instead of text.
         json: bool,
     },
-    /// Why a running proxy treats a request as it does, see [`crate::commands::explain`].
+    /// Explain how a running proxy treats a request, see [`crate::commands::explain`].
     Explain(ArgMatches),
-    /// Make a running proxy forget, see [`crate::commands::purge`].
+    /// Purge objects from a running proxy, see [`crate::commands::purge`].
     Purge(ArgMatches),
-    /// The state and the policy of a fleet, see [`crate::commands::fleet`].
+    /// Show the state or the policy of a fleet, see [`crate::commands::fleet`].
     Fleet(ArgMatches),
-    /// Becomes the lab, see [`crate::commands::program`].
+    /// Run the lab in place of this process, see [`crate::commands::program`].
     Lab(ArgMatches),
-    /// Becomes the load generator, see [`crate::commands::program`].
+    /// Run the load generator in place of this process, see [`crate::commands::program`].
     Bench(ArgMatches),
 }
 
-/// Reads the command line. `--help`, `--version` and usage errors end the process here, the last
-/// with exit code 2; a wrong value of a flag comes back as problems.
+/// Parses the command line. `--help`, `--version` and usage errors end the process here, the latter
+/// with exit code 2. Invalid values of flags are returned as problems.
 pub fn parse() -> Result<Invocation, Vec<Problem>> {
     from_matches(&command().get_matches())
 }
@@ -104,12 +104,12 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("fleet", matches)) => Ok(Invocation::Fleet(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         Some(("bench", matches)) => Ok(Invocation::Bench(matches.clone())),
-        // clap requires a subcommand and knows no other.
+        // clap requires a subcommand and accepts no others.
         _ => Err(Vec::new()),
     }
 }
 
-/// Returns the options of the preset, or the product's, with the layout that was asked for.
+/// Returns the options of the preset, or the defaults, with the requested layout.
 fn format_options(matches: &ArgMatches) -> FormatOptions {
     let word = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let preset = word("preset").and_then(store::preset);
@@ -132,7 +132,7 @@ fn inspection(matches: &ArgMatches) -> Inspection {
     }
 }
 
-/// Returns the values of the flags of `serve`, or all that is wrong with them.
+/// Returns the values of the flags of `serve`, or all problems with them.
 fn flags(matches: &ArgMatches) -> Result<Layer, Vec<Problem>> {
     let mut layer = Layer::new();
     let mut problems = Vec::new();

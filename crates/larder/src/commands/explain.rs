@@ -1,7 +1,7 @@
-//! `larder explain`: asks a running proxy why it treats a request as it does.
+//! `larder explain`: asks a running proxy how it treats a request, and why.
 //!
-//! The proxy itself decides, as it would for a request ([`proxy`]'s admin interface); here its
-//! answer is put into lines for people.
+//! The proxy decides exactly as it would for a real request ([`proxy`]'s admin interface); this
+//! module formats its response as lines of text.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cli::outcome::{Failure, answer};
@@ -68,7 +68,7 @@ pub fn command() -> Command {
         .args(flags())
 }
 
-/// Asks, and prints what is told.
+/// Asks the proxy, and prints its explanation.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let (client, target) = (AdminClient::of(matches)?, format!("/explain?{}", query(matches)));
     let told = match matches.get_flag("ask") {
@@ -104,7 +104,7 @@ fn query(matches: &ArgMatches) -> String {
     query.finish()
 }
 
-/// Returns the explanation in lines, each a label and its text.
+/// Returns the explanation as lines, each a label and its text.
 fn in_lines(told: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -144,7 +144,7 @@ fn in_lines(told: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns what is said of a fleet: nothing where there is none.
+/// Returns the lines about the fleet; empty if the node is in none.
 fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
     let Some(node) = told["node"].as_str() else { return Vec::new() };
     let words = |list: &Value| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! `larder fleet`: asks a running node of a fleet, through its admin interface, for the state of
-//! the fleet and its policy, and puts another policy in force.
+//! `larder fleet`: shows the state and the policy of a fleet, and changes the policy, through the
+//! admin interface of a running node.
 
 pub mod policy;
 pub mod status;
@@ -30,21 +30,21 @@ pub fn command() -> Command {
         )
 }
 
-/// Does what is asked for.
+/// Runs the chosen subcommand.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     match matches.subcommand() {
         Some(("status", matches)) => status::run(matches),
         Some(("policy", matches)) => match matches.subcommand() {
             Some(("show", matches)) => policy::show(matches),
             Some(("set", matches)) => policy::set(matches),
-            // clap requires a subcommand and knows no other.
+            // clap requires a subcommand and accepts no others.
             _ => Ok(()),
         },
         _ => Ok(()),
     }
 }
 
-/// Returns the flag that asks for JSON.
+/// Returns the flag that selects JSON output.
 fn json_flag() -> Arg {
     Arg::new("json")
         .long("json")
@@ -52,12 +52,12 @@ fn json_flag() -> Arg {
         .help("Print what the admin interface says, as JSON.")
 }
 
-/// Asks for `target`.
+/// Requests `target` and returns the JSON of the response.
 fn ask(matches: &ArgMatches, target: &str) -> Result<Value, Failure> {
     understood(&AdminClient::of(matches)?.get(target)?)
 }
 
-/// Returns what an answer says; an error of the interface is a failure.
+/// Returns the JSON of a response; an error of the interface is a failure.
 fn understood(told: &Answer) -> Result<Value, Failure> {
     let json: Option<Value> = serde_json::from_str(&told.body).ok();
     match (told.status, json) {

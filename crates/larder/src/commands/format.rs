@@ -1,4 +1,5 @@
-//! `larder format`: makes an empty cache, on a free path or over what is there with `--force`.
+//! `larder format`: creates an empty cache, at a free path or with `--force` over existing
+//! contents.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use store::{CREATION_MARK, FormatOptions, OpenError};
 
 use crate::caches::open_caches::{check_room, discard_unfinished, foreign, format, is_new, judge};
 
-/// Makes an empty cache of `size` bytes at `path`.
+/// Creates an empty cache of `size` bytes at `path`.
 pub fn run(path: &Path, size: u64, force: bool, options: &FormatOptions) -> Result<(), Failure> {
     let file = open(path, size, force).map_err(Failure::runtime)?;
     let at = path.display();
@@ -48,8 +49,8 @@ fn open(path: &Path, size: u64, force: bool) -> Result<Arc<CacheFile>, String> {
     if is_device {
         return Ok(file);
     }
-    // The lock was taken, so the old contents are not in use. They are cut off first: their space
-    // then counts as free for the new cache.
+    // The lock was acquired, so the old contents are not in use. They are truncated first, so that
+    // their space counts as free for the new cache.
     fs::File::options()
         .write(true)
         .open(path)

@@ -1,6 +1,6 @@
-//! `larder inspect`: shows the contents of a cache, for people (text) or programs (`--json`).
+//! `larder inspect`: shows the contents of a cache as text or, with `--json`, for programs.
 //!
-//! It reads beside a running proxy: no lock is taken and nothing is written.
+//! It can read beside a running proxy: it takes no lock and writes nothing.
 
 use std::fmt::Write;
 use std::fs;
@@ -24,10 +24,10 @@ use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::to_options::rules;
 
-/// The part that `larder inspect` shows.
+/// The part of a cache that `larder inspect` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// Superblock, how full, how many objects: the default.
+    /// Superblock, fill level and number of objects: the default.
     Overview,
     /// Both copies of the superblock.
     Superblock,
@@ -35,32 +35,33 @@ pub enum Inspection {
     Clusters,
     /// One object.
     Object {
-        /// Its URL.
+        /// The URL of the object.
         url: String,
-        /// The site of a reverse proxy under which it is stored.
+        /// The site of a reverse proxy under which the object is stored.
         site: Option<String>,
-        /// The configuration that says what it may be called.
+        /// The configuration that determines the possible names of the object.
         config: Option<PathBuf>,
     },
-    /// Every record read and checked.
+    /// Reads and checks every record.
     Verify,
 }
 
 /// Interval of the progress lines of a verification.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
-/// One report in both of its forms.
+/// A report in both output formats.
 struct Report {
     text: String,
     json: Value,
-    /// Whether something is wrong with the cache.
+    /// True if something is wrong with the cache.
     bad: bool,
 }
 
-/// Shows `what` of the cache at `path`. Exit code 1 when it is damaged or not what was asked for.
+/// Shows `what` of the cache at `path`. Exit code 1 if the cache is damaged or the object is not
+/// stored.
 pub fn run(path: &Path, what: &Inspection, json: bool) -> Result<(), Failure> {
     let at = path.display();
-    // For the operating system's own words when there is nothing.
+    // Reports the operating system's error if the path does not exist.
     fs::metadata(path).map_err(|error| Failure::runtime(format!("{at}: {error}")))?;
     let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
     let file = CacheFile::open(path, &options).map_err(Failure::runtime)?;
@@ -159,7 +160,7 @@ async fn overview_of_slots(inspector: &Looking<'_>, superblock: &SuperblockRepor
     Report { text, json, bad: false }
 }
 
-/// Returns the number of times that a cache was opened: its creation counts as a generation.
+/// Returns how often a cache was opened; its creation counts as a generation.
 fn openings(generation: u64) -> u64 {
     generation.saturating_sub(1)
 }
@@ -274,7 +275,7 @@ async fn clusters(inspector: &Looking<'_>) -> Result<Report, String> {
     Ok(Report { text, json, bad: false })
 }
 
-/// A possible name of an object: the site of a reverse proxy, or none, and the URL.
+/// A possible name of an object: the site of a reverse proxy, if any, and the URL.
 type Called = (Option<String>, Url);
 
 async fn object(
@@ -341,7 +342,7 @@ fn called(url: &Url, site: Option<&str>, config: Option<&Path>) -> Result<Vec<Ca
     Ok(all)
 }
 
-/// Returns the sites of a configuration, and their names.
+/// Returns the sites of a configuration with their aliases.
 fn sites(config: &Config) -> Vec<(Option<String>, Aliases)> {
     let listeners = config.all_listeners();
     let ports = listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip());
@@ -427,7 +428,7 @@ fn describe(url: &Url, front: &str, object: &ObjectReport) -> Report {
     Report { text, json, bad }
 }
 
-/// Adds status, freshness and fields of a stored head to both forms.
+/// Adds status, freshness and fields of a stored head to both formats.
 fn describe_head(head: &StoredHead, text: &mut String, json: &mut Value) {
     let ttl = head.packed().ttl(now());
     let fresh = match ttl {
@@ -512,10 +513,10 @@ fn now() -> Time {
     Time::from_unix_millis(since.map_or(0, |time| time.as_millis() as u64))
 }
 
-/// The last second of the year 9999: dates end there.
+/// The last second of the year 9999, the largest date that can be formatted.
 const LAST_DATE: u64 = 253_402_300_799;
 
-/// Returns a time in text; `-` for none.
+/// Formats a time; `-` if there is none.
 fn date(unix: u64) -> String {
     match unix {
         0 => "-".to_owned(),

@@ -1,10 +1,10 @@
-//! `larder print-config`: prints an example of a configuration file.
+//! `larder print-config`: prints an example configuration file.
 
 use cli::outcome::{Failure, answer};
 
 use crate::config::example_file::example;
 
-/// Prints it.
+/// Prints the example.
 pub fn run() -> Result<(), Failure> {
     answer(example().trim_end())
 }

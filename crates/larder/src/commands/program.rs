@@ -1,8 +1,8 @@
-//! Commands that are programs of their own, which this one becomes: a server has no use for the
-//! lab's simulated disks, nor for a load generator, so neither is part of it.
+//! Commands that run a separate program in place of this process. A server needs neither the lab's
+//! simulated disks nor a load generator, so neither is part of it.
 //!
-//! The program is looked for beside this one and then in `PATH`, and takes this process's place:
-//! its output, its exit code and the signals it gets are its own.
+//! The program is looked up beside this one and then in `PATH`. It replaces this process, so
+//! output, exit code and signals are the program's own.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,17 +14,17 @@ use std::process;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cli::outcome::Failure;
 
-/// A program of Larder's.
+/// A separate program of Larder.
 pub struct Program {
-    /// The command that runs it.
+    /// The subcommand that runs the program.
     pub command: &'static str,
-    /// Its name.
+    /// The name of the executable.
     pub name: &'static str,
-    /// The crate that makes it.
+    /// The crate that builds it.
     pub package: &'static str,
     /// One line for the help.
     pub about: &'static str,
-    /// The page that tells of it.
+    /// The documentation page.
     pub page: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub const BENCH: Program = Program {
 };
 
 impl Program {
-    /// Returns the command: all arguments are the program's to read, `--help` included.
+    /// Returns the subcommand: the program itself parses all arguments, including `--help`.
     pub fn command(&self) -> Command {
         let Program { command, name, about, page, .. } = *self;
         Command::new(command)
@@ -67,14 +67,14 @@ impl Program {
             )
     }
 
-    /// Becomes the program.
+    /// Replaces this process with the program.
     ///
     /// # Errors
-    /// There is none, or it cannot be run: otherwise this does not return.
+    /// Returns only if the program does not exist or cannot be run.
     pub fn run(&self, matches: &ArgMatches) -> Result<(), Failure> {
         let Program { command, name, package, .. } = *self;
         let arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
-        // Without a directory in it, a name is looked up in PATH.
+        // A name without a directory is looked up in PATH.
         let program = self.beside_this_one().unwrap_or_else(|| PathBuf::from(name));
         let error = process::Command::new(&program).args(arguments).exec();
         Err(Failure::runtime(match error.kind() {
@@ -86,7 +86,7 @@ impl Program {
         }))
     }
 
-    /// Returns the program in the directory of this one; `None` when it is not there.
+    /// Returns the program in the directory of this one; `None` if it is not there.
     fn beside_this_one(&self) -> Option<PathBuf> {
         let program = env::current_exe().ok()?.with_file_name(self.name);
         program.is_file().then_some(program)

@@ -1,7 +1,7 @@
 //! `larder purge`: asks a running proxy, through its admin interface, to remove stored objects.
 //!
-//! Every purge is durable when its line is printed: here, and at as many other nodes of a fleet as
-//! the line says.
+//! Each purge is durable when its line is printed: on this node, and on as many other nodes of a
+//! fleet as the line states.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub fn command() -> Command {
         .args(flags())
 }
 
-/// Sends the purges, and says what came of each.
+/// Sends the purges, and prints the outcome of each.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let admin = AdminClient::of(matches)?;
     let mut failed = 0;
@@ -88,8 +88,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// Returns the requests to send, each with a name and its body: one for all tags, one for each of
-/// the others.
+/// Returns the requests to send, each with a name and its body: one for all tags, and one for each
+/// of the other purges.
 fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
     let soft = matches.get_flag("soft");
     let given = |id: &str| -> Vec<String> {
@@ -123,16 +123,16 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
 /// The outcome of a purge.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// In words, and which nodes of the fleet could not be reached.
+    /// Done: a description, and the nodes of the fleet that could not be reached.
     Done { told: String, unreached: Vec<String> },
-    /// Why not.
+    /// Refused, for this reason.
     Refused(String),
 }
 
-/// The text of a purge that is one entry, without a count of objects.
+/// The text for a purge that is stored as one entry, without a count of objects.
 const UNCOUNTED: &str = ", in force for all that it concerns (not counted)";
 
-/// Reads the outcome from an answer.
+/// Returns the outcome that a response states.
 fn understood(told: &Answer) -> Outcome {
     let (status, body) = (told.status, told.body.as_str());
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
@@ -166,7 +166,7 @@ fn understood(told: &Answer) -> Outcome {
     }
 }
 
-/// Returns in words what came of a purge at the other nodes of a fleet, and those not reached.
+/// Returns a description of the outcome at the other nodes of a fleet, and the unreached nodes.
 fn at_others(fleet: &Value) -> (String, Vec<String>) {
     let Some(nodes) = fleet["nodes"].as_u64() else { return (String::new(), Vec::new()) };
     let unreached = || fleet["unreached"].as_object().into_iter().flatten();

@@ -1,4 +1,5 @@
-//! SIGHUP: reads the configuration again, applies the changes that can be applied, names the rest.
+//! SIGHUP: reads the configuration again, applies the changes that can be applied, and names the
+//! others.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,25 +13,25 @@ use crate::config::loaded::{Changes, Loaded};
 use crate::config::to_options::{Surroundings, keyring_warnings, proxy_options};
 use crate::process::logging;
 
-/// Everything that a reload reads and changes.
+/// The state that a reload reads and changes.
 pub struct Reloader {
     /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// The flags, which stay what they were.
+    /// The flags, which stay the same.
     pub flags: Layer,
     /// The configuration in force.
     pub loaded: Loaded,
     /// The other inputs of the proxy's options.
     pub around: Surroundings,
-    /// The handle that new options are given to.
+    /// The handle that receives the new options.
     pub control: Control,
     /// The access log, which is reopened.
     pub access_log: Option<Arc<AccessLog>>,
 }
 
 impl Reloader {
-    /// Reloads. Whatever is wrong is logged, and then nothing but the log files changes. Tells what
-    /// changed, what waits for a restart, or what is wrong.
+    /// Reloads. Errors are logged, and then only the log files have changed. Returns what changed
+    /// and what waits for a restart, or the errors.
     pub fn reload(&mut self) -> Result<serde_json::Value, String> {
         systemd::reloading();
         if let Some(log) = &self.access_log {
@@ -54,7 +55,7 @@ impl Reloader {
 
     fn take_over(&mut self) -> Result<Changes, String> {
         let new = Loaded::load(self.file.as_deref(), &self.flags)?;
-        // On a copy first: options that cannot be made must leave everything as it was.
+        // Work on a copy: if the options cannot be made, nothing may change.
         let mut loaded = self.loaded.clone();
         let changes = loaded.reload(&new);
         let options = proxy_options(&loaded.config, &self.around)?;

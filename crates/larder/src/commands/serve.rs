@@ -1,8 +1,8 @@
 //! `larder serve`: from a configuration to a running proxy, and to its orderly end.
 //!
-//! The order matters. Errors are found before anything is created; addresses and caches are opened
-//! while the process may still be root; clients are accepted when the cache can answer, or when its
-//! recovery has had its time.
+//! The order matters. Errors are found before anything is created. Addresses and caches are opened
+//! while the process may still be root. Clients are accepted once the cache can serve them, or once
+//! its recovery has had its time.
 
 use std::fs;
 use std::io;
@@ -145,7 +145,7 @@ fn prepare(
     })
 }
 
-/// Returns the part of this process in a fleet, if it has one.
+/// Returns the settings of this node in a fleet, if it is in one.
 fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
     let fleet = machine::fleet(config).map_err(|wrong| Failure::usage(wrong.join("\n")))?;
     if let Some(fleet) = &fleet {
@@ -159,12 +159,12 @@ fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
 fn reload_with(reloader: Reloader) -> Reload {
     let reloader = Mutex::new(reloader);
     Arc::new(move || {
-        // One that broke off half-way has changed nothing yet.
+        // A poisoned lock is harmless: an interrupted reload has changed nothing.
         reloader.lock().unwrap_or_else(PoisonError::into_inner).reload()
     })
 }
 
-/// The opened sockets and caches, on the way to being served.
+/// The opened sockets and caches, ready to be served.
 struct Start {
     config: Config,
     caches: Option<Vec<Cache>>,
@@ -181,8 +181,7 @@ struct Start {
 }
 
 impl Start {
-    /// Serves until the workers have drained, and again when the process that was to take over
-    /// fails.
+    /// Serves until the workers have drained, and again if the process that was to take over fails.
     fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
         let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
         let paths: Vec<PathBuf> = self.bound.iter().filter_map(Bound::path).collect();
@@ -201,7 +200,7 @@ impl Start {
         let ended = loop {
             let ended = self.round(source, ready.clone())?;
             let Some(successor) = self.upgrader.successor() else { break ended };
-            // With the caches' last handles goes their lock.
+            // Dropping the last handles of the caches releases their locks.
             self.metrics.forget_sources();
             if self.upgrader.hand_over(successor) {
                 if let Some(log) = &self.access_log {
@@ -214,7 +213,7 @@ impl Start {
         };
         systemd::stopping();
         for path in paths {
-            // One that stays is no harm: the next start removes it.
+            // A leftover socket does no harm: the next start removes it.
             let _ = fs::remove_file(path);
         }
         if let Some(log) = &self.access_log {
@@ -270,13 +269,13 @@ impl Start {
             released,
         };
         let ended = proxy::run(setup).map_err(|error| cannot("serve", &error));
-        // It ends when the store was opened or given up, which is over by now.
+        // The thread ends when the store was opened or given up, which has happened by now.
         let _ = announcer.join();
         ended
     }
 
-    /// Says, in a thread of its own, how the caches are and that clients are served, once the
-    /// store is open or has been given up. `has_caches`: there are to be some.
+    /// Logs, on a separate thread, the state of the caches and that clients are served, once the
+    /// store is open or has been given up. `has_caches`: caches are configured.
     fn announce(
         &self,
         news: Receiver<News>,
@@ -284,7 +283,7 @@ impl Start {
         has_caches: bool,
     ) -> Result<JoinHandle<()>, Failure> {
         let announce = move || {
-            // None: the process ends before the caches were had.
+            // An error means that the process ends before the caches were available.
             let Ok(News { files, opened }) = news.recv() else { return };
             let opened = opened.recv();
             announce_fallbacks(&files);
@@ -306,8 +305,8 @@ impl Start {
     }
 }
 
-/// The listening sockets of clients and operators. The threads that serve have clones of them:
-/// these stay open for a further round, until the process is told to stop.
+/// The listening sockets for clients and operators. The serving threads have clones of them; these
+/// stay open for another round, until the process is told to stop.
 #[derive(Default)]
 struct ListenSockets {
     listeners: Vec<Listener>,
@@ -315,7 +314,7 @@ struct ListenSockets {
 }
 
 impl ListenSockets {
-    /// Begins to listen.
+    /// Starts listening.
     fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<ListenSockets, Failure> {
         let listeners = bound.into_iter().map(Bound::listen).collect::<Result<_, _>>();
         let admin = admin.map(Bound::listen_plain).transpose();
@@ -333,7 +332,7 @@ impl ListenSockets {
     }
 }
 
-/// Locks the sockets, also after a panic: their state is consistent between any two statements that
+/// Locks the sockets, even after a panic: their state is consistent between any two statements that
 /// use it.
 fn locked(sockets: &Mutex<ListenSockets>) -> MutexGuard<'_, ListenSockets> {
     sockets.lock().unwrap_or_else(PoisonError::into_inner)
@@ -347,7 +346,7 @@ struct Source {
     held: Held,
 }
 
-/// The files of the caches, whose locks another process is to have.
+/// The files of the caches, whose locks will pass to another process.
 type Held = Arc<watch::Files>;
 
 fn hold(held: &Held, caches: &[Cache]) {
@@ -355,14 +354,14 @@ fn hold(held: &Held, caches: &[Cache]) {
     held.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
 }
 
-/// The news of the caches that the announcer logs.
+/// The state of the caches that the announcer logs.
 struct News {
     files: Vec<Arc<CacheFile>>,
     opened: Receiver<StoreShare>,
 }
 
 impl Source {
-    /// Caches that are open.
+    /// Returns a source for caches that are already open.
     fn now(config: &Config, metrics: &Metrics, caches: Vec<Cache>) -> Source {
         let (send, news) = mpsc::channel();
         let held = Held::default();
@@ -371,7 +370,7 @@ impl Source {
         Source { cache, news, accepting: Box::new(|| ()), held }
     }
 
-    /// Caches that `predecessor` will release.
+    /// Returns a source for caches that `predecessor` will release.
     fn later(
         config: Arc<Config>,
         metrics: Arc<Metrics>,
@@ -405,13 +404,13 @@ impl Source {
                 Err(why) => {
                     log::error!("{why}");
                     if !serving.load(Ordering::SeqCst) {
-                        // The process before serves again, with what it had.
+                        // The predecessor serves again, with its own caches.
                         std::process::exit(1);
                     }
                     None
                 }
             };
-            // The proxy may have been told to stop meanwhile.
+            // The proxy may have been told to stop in the meantime.
             let _ = bring.send(setup);
         };
         let spawned = thread::Builder::new().name("caches".to_owned()).spawn(wait);
@@ -420,8 +419,8 @@ impl Source {
     }
 }
 
-/// Returns the cache for the proxy, if one can be used; its news is sent to `send`. The metrics
-/// have it from the moment at which it is open, before clients are served.
+/// Returns the caches for the proxy, if any is usable; sends their news to `send`. The metrics
+/// include the store from the moment it is open, before clients are served.
 fn cache_setup(
     config: &Config,
     metrics: &Metrics,
@@ -433,7 +432,7 @@ fn cache_setup(
     let unusable = caches.iter().filter(|cache| cache.unusable.is_some());
     let unusable = unusable.map(|cache| (cache.path.clone(), cache.file.clone())).collect();
     let (tell, opened) = mpsc::channel();
-    // The announcer waits for this.
+    // The announcer waits for this message.
     let _ = send.send(News { files: files.clone(), opened });
     let options = store_options::options(config, &files);
     let shown = Arc::new(OnceLock::new());
@@ -451,7 +450,7 @@ fn cache_setup(
         options,
         devices: store_options::devices(files),
         opened: Box::new(move |share| {
-            // Set once, here. The receiver waits until this is sent or dropped.
+            // Set only once, here. The receiver waits until the value is sent or dropped.
             let _ = shown.set(share.clone());
             let _ = tell.send(share.clone());
         }),
@@ -462,7 +461,7 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::runtime(format!("cannot {what}: {error}"))
 }
 
-/// Becomes the user that serves, and warns of what that user will not be able to do later.
+/// Changes to the user that serves, and warns about what that user cannot do later.
 fn change_identity(identity: &Identity, config: &Config, caches: &[Cache]) -> Result<(), Failure> {
     let Identity::Become(user) = identity else { return drop_privileges(identity) };
     hand_to(user, caches).map_err(Failure::runtime)?;
@@ -486,8 +485,8 @@ fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
     }
 }
 
-/// Gives the caches that root made to the user who will serve them: the process that takes over at
-/// an upgrade opens them as that user.
+/// Gives the caches that root created to the serving user: the process that takes over at an
+/// upgrade opens them as that user.
 fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
     for file in caches.iter().filter_map(|cache| cache.file.as_ref()) {
         let at = file.path().display();
@@ -500,7 +499,7 @@ fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
     Ok(())
 }
 
-/// Says which caches the user cannot open again.
+/// Logs which caches the user cannot open again.
 fn warn_of_closed(user: &User, caches: &[Cache]) {
     for path in caches.iter().filter_map(|cache| cache.file.as_ref()).map(|file| file.path()) {
         if let Err(error) = fs::File::options().read(true).write(true).open(path) {
@@ -537,7 +536,7 @@ fn listen_to_signals(
     signals::listen(
         stop,
         move || {
-            // What became of it is logged.
+            // The outcome is already logged.
             let _ = reload();
         },
         move || upgrader.upgrade(),
@@ -545,7 +544,7 @@ fn listen_to_signals(
     .map_err(|error| cannot("listen to signals", &error))
 }
 
-/// Keeps the access rules informed of this machine's addresses, which come and go.
+/// Keeps the access rules up to date with the addresses of this machine, which change.
 fn follow_addresses(control: &Control) -> Result<(), Failure> {
     let control = control.clone();
     let follow = move || {

@@ -1,4 +1,4 @@
-//! The memory limit of the control groups of this process, in versions 1 and 2.
+//! The memory limit of this process's control groups, versions 1 and 2.
 //!
 //! A group is limited by its own limit and by those of all groups above it. In a container only
 //! some of these are visible; version 1 reports the limit of the hidden ones as
@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Limits from here on mean "unlimited": version 1 reports the largest page-aligned number.
+/// Limits from this value on mean "unlimited": version 1 reports the largest page-aligned number.
 const UNLIMITED: u64 = 1 << 62;
 
-/// Returns the smallest memory limit in bytes that applies to this process; `None` when there is
+/// Returns the smallest memory limit in bytes that applies to this process; `None` if there is
 /// none.
 pub fn memory_limit() -> Option<u64> {
     smallest_limit(|path| fs::read_to_string(path).ok())
@@ -24,7 +24,7 @@ struct Hierarchy<'a> {
     mount_point: &'a str,
 }
 
-/// Returns the smallest limit, where `read` returns the contents of a file.
+/// Returns the smallest limit; `read` returns the contents of a file.
 fn smallest_limit(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     let groups = read(Path::new("/proc/self/cgroup"))?;
     let mounts = read(Path::new("/proc/self/mountinfo"))?;
@@ -50,7 +50,7 @@ fn smallest_limit(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     limits.flatten().filter(|limit| *limit < UNLIMITED).min()
 }
 
-/// Reads a line of `/proc/self/mountinfo`; `None` for other file systems.
+/// Parses a line of `/proc/self/mountinfo`; returns `None` for other file systems.
 fn hierarchy(line: &str) -> Option<Hierarchy<'_>> {
     let (front, back) = line.split_once(" - ")?;
     let mut front = front.split(' ').skip(3);
@@ -77,8 +77,8 @@ fn group_of(groups: &str, is_v2: bool) -> Option<&str> {
     })
 }
 
-/// Returns the directories of `group` and of all visible groups above it. A group that is not
-/// below the mounted one is not visible: then only the mount point is left.
+/// Returns the directories of `group` and of all visible groups above it. If the group is not below
+/// the mounted one, it is not visible, and only the mount point is returned.
 fn directories(hierarchy: &Hierarchy<'_>, group: &str) -> Vec<PathBuf> {
     let mount_point = Path::new(hierarchy.mount_point);
     let below = Path::new(group).strip_prefix(hierarchy.root).unwrap_or(Path::new(""));

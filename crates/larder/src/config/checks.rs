@@ -1,4 +1,4 @@
-//! Checks that no single value can be given: settings that contradict each other.
+//! Checks that concern more than one value: settings that contradict each other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
 
-/// Fields that requests need for something else than the secret of a purge.
+/// Fields that have other uses in requests, so they cannot carry the secret of a purge.
 const MEANT_OTHERWISE: [HeaderName; 12] = [
     header::AUTHORIZATION,
     header::CONNECTION,
@@ -29,12 +29,12 @@ const MEANT_OTHERWISE: [HeaderName; 12] = [
     header::VIA,
 ];
 
-/// Returns all problems of `config`, which was made of `file` and `flags`.
+/// Returns all problems of `config`, which was built from `file` and `flags`.
 pub fn problems(config: &Config, file: &FileLayer, flags: &Layer) -> Vec<Problem> {
     Checker { config, file, flags, list: Vec::new() }.run()
 }
 
-/// Checks what no single value can be checked for.
+/// Runs the checks that concern more than one value.
 struct Checker<'a> {
     config: &'a Config,
     file: &'a FileLayer,
@@ -98,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the settings of the layouts that have slots.
+    /// Checks the settings of layouts with slots.
     fn slots(&mut self) {
         let (packet, format) = (self.config.store.packet, &self.config.format);
         if !format.slot_size.is_power_of_two() {
@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Adds a problem with `key`, at the place where its value was given.
+    /// Adds a problem with `key`, located where its value was given.
     fn complain(&mut self, key: &str, text: String) {
         let given = self.flags.get(key).or_else(|| self.file.settings.get(key));
         let place = given.map_or(Place::Line(1), |given| given.place.clone());
@@ -238,7 +238,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the settings of origin servers for each site.
+    /// Checks the settings of origin servers and of files, for each site.
     fn manners(&mut self) {
         let general = &self.config.manner;
         if let Some((key, text)) = general.problem() {
@@ -329,7 +329,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns the hosts that a site is for, with each beginning of a path; what is empty is all.
+/// Returns each pair of host and path prefix that a site serves; the empty string stands for all.
 fn claims(site: &Site) -> impl Iterator<Item = (&str, &str)> {
     let hosts: Vec<&str> = match site.hosts.is_empty() {
         true => vec![""],
@@ -344,7 +344,7 @@ fn claims(site: &Site) -> impl Iterator<Item = (&str, &str)> {
 }
 
 impl Config {
-    /// Returns the problems of the listeners: the number of the `[[listener]]` table if it is in
+    /// Returns the problems of the listeners: the index of the `[[listener]]` table if it is in
     /// one, the key, and a sentence.
     fn listener_problems(&self) -> Vec<(Option<usize>, &'static str, String)> {
         let all = self.all_listeners();

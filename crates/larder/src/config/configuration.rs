@@ -1,8 +1,8 @@
 //! The configuration as the rest of the program uses it: typed, complete, consistent.
 //!
 //! Most of it is options of the crates below, which the declarations of the settings set directly
-//! ([`crate::config::settings`]); options that depend on several settings, on the machine or on
-//! files are made of it by [`crate::config::to_options`].
+//! ([`crate::config::settings`]). Options that depend on several settings, on the machine or on
+//! files are derived by [`crate::config::to_options`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -40,16 +40,16 @@ use crate::config::webroot::FileManner;
 pub struct Config {
     pub listen: Vec<ListenAddr>,
     pub reverse: Option<Vec<String>>,
-    /// A directory of files that is served instead.
+    /// A directory of files to serve, instead of an upstream.
     pub root: Option<PathBuf>,
-    /// The choices about files, of all sites.
+    /// The file options of all sites.
     pub files: FileManner,
-    /// Whether the server of `reverse` is sent the client's `Host`.
+    /// True if the server of `reverse` receives the client's `Host`.
     pub pass_host: bool,
     pub cache: Vec<PathBuf>,
     pub cache_size: Option<u64>,
     pub memory: u64,
-    /// `memory` was not given; it follows from the machine.
+    /// `memory` was not given; it is derived from the machine.
     pub memory_is_auto: bool,
     pub preset: &'static str,
     pub layout: Option<LayoutName>,
@@ -65,15 +65,15 @@ pub struct Config {
     pub user: Option<String>,
     pub connect_ports: Vec<PortRange>,
     pub pseudonym: Pseudonym,
-    /// The preset's, with what `[store]` says; memory and events are added when it is opened.
+    /// The preset's options with those of `[store]`; memory and events are added at opening.
     pub store: store::Options,
-    /// The preset's, with what is said; see [`Config::format_options`].
+    /// The preset's options with those that were given; see [`Config::format_options`].
     pub format: FormatOptions,
-    /// With the targets as they were written, `auto` included; what follows from the way of
-    /// sharing is in `sharing`.
+    /// Contains the targets as written, including `auto`; settings that depend on the kind of
+    /// sharing are in `sharing`.
     pub semantics: semantics::Settings,
     pub sharing: SharingChoices,
-    /// `None`: as the kind of proxy has it.
+    /// `None`: the default of the kind of proxy.
     pub client_reload: Option<ClientReload>,
     /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
@@ -81,7 +81,7 @@ pub struct Config {
     /// The number of connections is in `connections`, the buffers are in `client_buffers`.
     pub client: ClientLimits,
     pub connections: Option<usize>,
-    /// `None`: by the memory.
+    /// `None`: derived from the memory.
     pub client_buffers: Option<u64>,
     pub tunnels: TunnelLimits,
     pub tls: TlsOptions,
@@ -92,7 +92,7 @@ pub struct Config {
     pub dns_servers: Option<Vec<SocketAddr>>,
     pub manner: Manner,
     pub fill: FillOptions,
-    /// Whether tags are passed on is in `pass_tags`, the secret in the fields after it.
+    /// `pass_tags` decides whether tags are passed on; the secret is in the fields after it.
     pub purging: Purging,
     pub purge_secret: Option<String>,
     pub purge_secret_file: Option<PathBuf>,
@@ -106,13 +106,13 @@ pub struct Config {
     pub certificates: Vec<Certificate>,
 }
 
-/// The resolver of names.
+/// How host names are resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolver {
-    /// The system, by all that its `nsswitch.conf` names. It tells no lifetimes.
+    /// By the system, according to its `nsswitch.conf`. It reports no lifetimes.
     #[default]
     System,
-    /// Name servers, asked by DNS.
+    /// By DNS queries to name servers.
     Dns,
 }
 
@@ -125,28 +125,28 @@ pub struct Site {
     pub paths: Vec<PathPrefix>,
     pub upstream: Vec<String>,
     pub root: Option<PathBuf>,
-    /// What `paths` says is no part of the path below `root`.
+    /// True if the prefixes in `paths` are stripped from the path below `root`.
     pub strip_prefix: bool,
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
-    /// The keys in which it differs from `[upstream]`.
+    /// The keys that differ from `[upstream]`.
     pub own: Vec<OwnKey<Manner>>,
-    /// The keys in which it differs from `[files]`.
+    /// The keys that differ from `[files]`.
     pub own_files: Vec<OwnKey<FileManner>>,
 }
 
-/// The name of the site that `reverse` or `static` makes.
+/// The name of the site that `reverse` or `static` creates.
 pub const DEFAULT_SITE: &str = "default";
 
 impl Site {
-    /// Returns whether its hosts are one to the cache. Those that nobody has listed are not, but
-    /// for files, which are the same for all.
+    /// Returns whether all hosts of the site share their cached objects. Hosts that are not listed
+    /// do not, except for a root of files, which is the same for all hosts.
     pub fn is_one(&self) -> bool {
         let is_one = !self.hosts.is_empty() || self.root.is_some();
         self.key_host.map_or(is_one, |known| known == KeyHost::Site)
     }
 
-    /// Returns the names of its hosts to the cache, where our listeners have these `ports`.
+    /// Returns the cache's names for the hosts of the site, given the ports of our listeners.
     pub fn aliases(&self, ports: &[u16]) -> Aliases {
         match self.hosts.is_empty() && self.is_one() {
             true => Aliases::of_every_host(ports),
@@ -157,34 +157,34 @@ impl Site {
         }
     }
 
-    /// Returns the settings of its origin servers, where `general` are those of `[upstream]`.
+    /// Returns the settings of the site's origin servers; `general` are those of `[upstream]`.
     pub fn manner(&self, general: &Manner) -> Manner {
         OwnKey::lay_over(&self.own, general.clone())
     }
 
-    /// Returns the choices about its files, where `general` are those of `[files]`.
+    /// Returns the file options of the site; `general` are those of `[files]`.
     pub fn file_manner(&self, general: &FileManner) -> FileManner {
         OwnKey::lay_over(&self.own_files, general.clone())
     }
 
-    /// Returns the beginnings of paths that are no part of those below its root.
+    /// Returns the path prefixes to strip before a path is looked up below the root.
     pub fn stripped(&self) -> &[PathPrefix] {
         if self.strip_prefix { &self.paths } else { &[] }
     }
 
-    /// Returns its name, or the first of its hosts, or of its paths.
+    /// Returns the name of the site, or else its first host, or else its first path.
     pub fn called(&self) -> Option<&str> {
         let path = || self.paths.first().map(PathPrefix::as_str);
         self.name.as_deref().or(self.hosts.first().map(String::as_str)).or_else(path)
     }
 }
 
-/// The hosts of a site that are one to the cache.
+/// Which hosts of a site share their cached objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHost {
     /// All of them.
     Site,
-    /// None: each is for itself.
+    /// None: each host has its own.
     Client,
 }
 
@@ -198,20 +198,20 @@ impl Config {
         (self.preset, self.store, self.format) = (preset.name, preset.options, preset.format);
     }
 
-    /// Sets the memory; without one it is chosen for this machine.
+    /// Sets the memory; `None` selects a default for this machine.
     pub fn set_memory(&mut self, asked: Option<u64>) {
         self.memory_is_auto = asked.is_none();
         let default = || sizing::default_memory(sizing::machine_memory());
         self.memory = asked.unwrap_or_else(default);
     }
 
-    /// Sets the layout of a new cache; without one it is the preset's.
+    /// Sets the layout of a new cache; `None` keeps that of the preset.
     pub fn set_layout(&mut self, layout: Option<LayoutName>) {
         self.layout = layout;
         self.format.layout = layout.unwrap_or(self.format.layout);
     }
 
-    /// Returns the options that a new cache is created with.
+    /// Returns the creation options of a new cache.
     pub fn format_options(&self) -> FormatOptions {
         FormatOptions { memory: self.memory, index: self.store.index, ..self.format }
     }
@@ -221,7 +221,7 @@ impl Config {
         self.has_default_site() || !self.sites.is_empty()
     }
 
-    /// Returns whether `reverse` or `static` makes a site.
+    /// Returns whether `reverse` or `static` creates a site.
     pub fn has_default_site(&self) -> bool {
         self.reverse.is_some() || self.root.is_some()
     }
@@ -237,7 +237,7 @@ impl Config {
         plain.chain(self.listeners.iter().cloned()).collect()
     }
 
-    /// Returns whether any listener speaks TLS.
+    /// Returns whether any listener uses TLS.
     pub fn speaks_tls(&self) -> bool {
         self.listeners.iter().any(|listener| listener.tls)
     }

@@ -1,12 +1,12 @@
-//! The example of a configuration file: every key with its default and what it does, made of the
-//! declarations of the settings (`larder print-config`, `packaging/larder.toml`).
+//! The example configuration file: every key with its default and its description, generated from
+//! the declarations of the settings (`larder print-config`, `packaging/larder.toml`).
 
 use std::fmt::Write;
 
 use crate::config::setting::Field;
 use crate::config::settings::{Writer, write_all};
 
-/// Columns of a comment.
+/// Width of a comment in columns.
 const WIDTH: usize = 100;
 
 /// Returns the example.
@@ -27,7 +27,7 @@ struct Example {
     part: Part,
 }
 
-/// The part of the file whose keys follow.
+/// The part of the file that contains the next keys.
 enum Part {
     General,
     Group,
@@ -54,7 +54,7 @@ impl Writer for Example {
         let default = || field.default_value().map(|value| value.literal());
         let value = field.example.map(str::to_owned).or_else(default).unwrap_or_default();
         self.text.push_str(&comment(field.text));
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.text, "{hidden}{key} = {value}");
     }
 }

@@ -1,8 +1,8 @@
-//! Reading of a configuration file: TOML in, values with line numbers out.
+//! Reads a configuration file: TOML in, values with line numbers out.
 //!
-//! The document is walked by hand along the tables of [`crate::config::settings`] instead of being
-//! deserialised, because that way every problem in it is found in one pass, and each is reported
-//! with its line, its key, what was expected and, for an unknown key, the nearest known one.
+//! The document is walked along the tables of [`crate::config::settings`] instead of being
+//! deserialised. This finds every problem in one pass, and reports each with its line, its key, the
+//! expected value and, for an unknown key, the nearest known one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,17 +19,17 @@ use crate::config::settings::{
 };
 use crate::config::value::{Kind, Value, alone};
 
-/// A configuration file as it was read: what it says, and its name for messages.
+/// A configuration file as read: its values, and its name for messages.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// Its name.
+    /// The file name.
     pub name: String,
-    /// Its values.
+    /// The values.
     pub layer: FileLayer,
 }
 
 impl File {
-    /// Reads a file. The error is a line for each problem.
+    /// Reads a file. The error has one line for each problem.
     pub fn read(path: &Path) -> Result<File, String> {
         let name = path.display().to_string();
         let bytes = fs::read(path).map_err(|error| format!("{name}: {error}"))?;
@@ -54,7 +54,7 @@ impl File {
 /// The names of the repeated tables.
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
-/// Returns all values in the text, and all problems of it.
+/// Returns all values in the text, and all its problems.
 fn read(text: &str) -> (FileLayer, Vec<Problem>) {
     let mut reader = Reader { text, layer: FileLayer::default(), problems: Vec::new() };
     match DeTable::parse(text) {
@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, name: &str, at: Range<usize>) {
-        // A known key under the wrong table (or none) is nearer than any other spelling.
+        // A known key under the wrong table (or none) is a better hint than a similar spelling.
         let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
         let misplaced = SETTINGS.iter().find(|setting| last(setting.key) == last(name));
         let known = SETTINGS.iter().map(|setting| setting.key).chain(tables()).chain(REPEATED);
@@ -241,7 +241,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a value that is no list: the setting's, or one element of its list.
+/// Reads a scalar value: that of the setting, or one element of its list.
 fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
     let kind = match field.kind {
         Kind::List(item) => *item,
@@ -258,7 +258,7 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
         }
         DeValue::Boolean(value) if matches!(kind, Kind::Bool) => field.parse(&value.to_string()),
         DeValue::String(text) => Err(field.expected_not(&format!("{text:?} in quotes"))),
-        // It may be a secret, and this is logged.
+        // The value may be a secret, and errors are logged.
         DeValue::Integer(_) | DeValue::Float(_) if matches!(kind, Kind::Text(_)) => {
             Err(field.expected_not("a number without quotes"))
         }
@@ -271,7 +271,7 @@ fn tables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().filter_map(|setting| setting.key.split_once('.')).map(|(table, _)| table)
 }
 
-/// Returns a description of a value of the wrong type, for a message.
+/// Describes a value of the wrong type, for a message.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),

@@ -1,8 +1,8 @@
-//! The fleet that this node is part of: what is configured, and what follows from it.
+//! The fleet of this node: its configuration, and the settings derived from it.
 //!
-//! [`FleetConfig`] is the table `[fleet]` as it is written. [`FleetConfig::settle`] makes of it the
-//! [`FleetSettings`] that a node starts with: it reads keys and certificates and chooses what was
-//! left open, by the [`Surroundings`], alike for `check-config` and for the start.
+//! [`FleetConfig`] is the table `[fleet]` as written. [`FleetConfig::settle`] turns it into the
+//! [`FleetSettings`] that a node starts with: it reads keys and certificates, and chooses missing
+//! values from the [`Surroundings`], in the same way for `check-config` and for the start.
 
 mod addresses;
 pub mod listed;
@@ -23,15 +23,14 @@ use membership::gossip::Seed;
 
 pub use settle::{Discovery, FleetSettings, Surroundings};
 
-/// The version of the classes that a configuration has: any that are set while the fleet runs are
-/// newer.
+/// The version of a configured table of classes; a table that is set while the fleet runs is newer.
 const CONFIGURED: u64 = 0;
 
 /// The table `[fleet]`.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct FleetConfig {
-    /// Without it this node is in no fleet.
+    /// `None`: this node is in no fleet.
     pub listen: Option<SocketAddr>,
     pub join: Vec<Seed>,
     pub advertise: Option<Address>,
@@ -45,23 +44,23 @@ pub struct FleetConfig {
     pub ca: Option<PathBuf>,
     pub insecure: bool,
     pub members: Vec<Listed>,
-    /// The name of a table of classes; `classes` take its place.
+    /// The name of a predefined table of classes; `classes` replace it.
     pub policy: String,
     pub classes: Vec<Class>,
     pub purge_timeout: Duration,
-    /// Requests a second.
+    /// Requests per second.
     pub hot_rate: u32,
     pub hot_owners: u32,
-    /// Bytes a second.
+    /// Bytes per second.
     pub offer_rate: u64,
     pub hints_memory: u64,
 }
 
 impl FleetConfig {
-    /// Returns the classes of documents. The error is that of the `[[fleet.class]]` tables.
+    /// Returns the classes of documents. The error concerns the `[[fleet.class]]` tables.
     pub fn class_table(&self) -> Result<ClassTable, InvalidTable> {
         match (&self.classes[..], ClassTable::named(CONFIGURED, &self.policy)) {
-            // A declared name is one of a table.
+            // A name that was accepted always denotes a table.
             ([], Ok(named)) => Ok(named),
             (classes, _) => ClassTable::of_classes(CONFIGURED, classes.to_vec()),
         }

@@ -1,8 +1,7 @@
-//! Rules that never apply: those that no request can match, and those behind another one that takes
-//! every request that they match. The first matching rule decides, alone.
+//! Finds rules that never apply: those that no request can match, and those after another rule that
+//! matches every request that they match. Only the first matching rule applies.
 //!
-//! It promises: a rule that is named here can be removed without effect. It does not find all such
-//! rules.
+//! Guarantees: a rule reported here can be removed without effect. Not all such rules are found.
 
 use ipnet::IpNet;
 use proxy::rules::access::{Action, HostPattern, Rule};
@@ -47,7 +46,7 @@ fn behind(rule: &str, first: &str) -> String {
     format!("{rule} never takes effect: {first} before it takes every request that it is for")
 }
 
-/// Returns why no request matches; `None` when one may.
+/// Returns why no request matches the rule; `None` if one may.
 fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     let odd = |path: &&String| {
         let lets_in = !rule.bypass && !rule.refuse_upgrades;
@@ -72,7 +71,7 @@ fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     no_host(rule, config)
 }
 
-/// Returns why no site has a host of the rule's.
+/// Returns why no site has a host of the rule.
 fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     let for_site = |site: &&Site| {
         rule.sites.is_empty() || rule.sites.iter().any(|name| Some(&**name) == site.called())
@@ -103,8 +102,8 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 
 /// Returns whether every request that matches `second` matches `first`.
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
-    // A rule that lets requests into the cache wants a path to fit in all of its readings, one that
-    // keeps them out in any; so with the case of a method.
+    // A rule that admits requests to the cache must match all readings of a path; one that keeps
+    // them out must match any. The same holds for the case of a method.
     let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
     let lets_in = !second.bypass && !second.refuse_upgrades;
     let is_read_alike = keeps_out || lets_in;
@@ -119,10 +118,10 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         && first.headers.iter().all(|test| second.headers.contains(test))
 }
 
-/// Returns the same for access rules.
+/// Returns whether every client request that matches `second` matches `first`, for access rules.
 fn admits_all_of(first: &Rule, second: &Rule) -> bool {
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
-    // A refusal is for any case of a method, a permission for one.
+    // A refusal applies to a method in any case, a permission only to the exact case.
     let same_case = first.action == Action::Deny || second.action == Action::Allow;
     within(&first.clients, &second.clients, network)
         && within(&first.methods, &second.methods, |one, other| same_case && one == other)
@@ -131,16 +130,16 @@ fn admits_all_of(first: &Rule, second: &Rule) -> bool {
         && within(&first.ports, &second.ports, |one, other| one == other)
 }
 
-/// Returns whether `second`, a list of which one must match and which matches anything when it is
-/// empty, is within `first`.
+/// Returns whether the list `second` is within `first`. One entry of a list must match; an empty
+/// list matches anything.
 fn within<T>(first: &[T], second: &[T], takes: impl Fn(&T, &T) -> bool) -> bool {
     let taken = |other: &T| first.iter().any(|one| takes(one, other));
     first.is_empty() || (!second.is_empty() && second.iter().all(taken))
 }
 
-/// Returns whether one pattern of a path matches all that another does, as far as that is easy to
-/// see: the other is a plain path that it matches, or begins with the text before its final and
-/// only `*`.
+/// Returns whether one path pattern matches everything that another does, as far as that is easy to
+/// see: the other is a plain path that it matches, or the other begins with the text before its
+/// final and only `*`.
 fn path(one: &str, other: &str) -> bool {
     let (begin, rest) = one.split_once('*').unwrap_or((one, "none"));
     let (known, is_pattern) = match other.split_once('*') {
@@ -152,7 +151,7 @@ fn path(one: &str, other: &str) -> bool {
         || (!is_pattern && Pattern::new(one).matches(other.as_bytes()))
 }
 
-/// Returns whether one pattern of a host matches all that another does.
+/// Returns whether one host pattern matches everything that another does.
 fn host(one: &str, other: &str) -> bool {
     let read = |text: &str| text.parse::<HostPattern>().ok();
     read(one).zip(read(other)).is_some_and(|(one, other)| one.covers(&other))
@@ -170,7 +169,7 @@ mod tests {
         loaded.unwrap_or_else(|problems| panic!("{problems}")).config.idle_rules()
     }
 
-    /// Returns whether the second of two rules with these keys is said never to decide.
+    /// Returns whether the second of two rules with these keys is reported as never applying.
     fn is_idle(first: &str, second: &str) -> bool {
         !told(&format!("[[rule]]\n{first}\n[[rule]]\n{second}\n")).is_empty()
     }

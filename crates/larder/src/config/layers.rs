@@ -12,39 +12,39 @@ use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
 use crate::config::value::Value;
 
-/// The place of a value.
+/// Where a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On the command line, as the flag of the setting's name.
+    /// On the command line, as the flag of the setting.
     Flag,
     /// In a file, at a line counted from 1.
     Line(usize),
 }
 
-/// Something wrong with a configuration.
+/// A problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Its place.
+    /// Where the problem is.
     pub place: Place,
-    /// The key that it is about; empty when it is about the file as a whole.
+    /// The key concerned; empty if the problem concerns the file as a whole.
     pub key: String,
     /// The problem and the expected value.
     pub text: String,
 }
 
-/// A value and where it was given.
+/// A value, and where it was given.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The value.
     pub value: Value,
-    /// Its place.
+    /// Where the value was given.
     pub place: Place,
 }
 
-/// Values by key: what one layer says.
+/// The values of one layer, by key.
 pub type Layer = BTreeMap<&'static str, Given>;
 
-/// The values of a file: settings and repeated tables, the tables with their lines where that is
+/// The values of a file: settings and repeated tables, the tables with their line numbers if
 /// needed.
 #[derive(Clone, Debug, Default)]
 pub struct FileLayer {
@@ -73,14 +73,15 @@ pub struct Problems {
     pub list: Vec<Problem>,
 }
 
-/// Says which setting of a layer a person probably meant by `key`: within a third of its length.
+/// Returns the name that was probably meant by `key`: one within an edit distance of a third of its
+/// length.
 pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |name: &&str| strsim::osa_distance(key, name);
     names.min_by_key(distance).filter(|name| distance(name) <= name.len().max(3) / 3)
 }
 
 impl Problems {
-    /// Problems of the command line alone.
+    /// Returns the problems of the command line alone.
     pub fn of_flags(list: Vec<Problem>) -> Problems {
         Problems { file: String::new(), list }
     }
@@ -92,7 +93,7 @@ fn flag_of(key: &str) -> &str {
 }
 
 impl fmt::Display for Problems {
-    /// Returns one line per problem: `larder.toml:12: cache-size: expected …`.
+    /// Writes one line per problem: `larder.toml:12: cache-size: expected …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Problem { place, key, text }) in self.list.iter().enumerate() {
             if at > 0 {

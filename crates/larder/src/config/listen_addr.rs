@@ -1,7 +1,7 @@
-//! Addresses to listen on: an IP address and a port, or the path of a Unix socket.
+//! Listening addresses: an IP address and a port, or the path of a Unix socket.
 //!
-//! A port alone, `:port` and `*:port` are all addresses of this machine, of IPv6 and IPv4, as
-//! `[::]:port` is; `localhost:port` is `127.0.0.1:port`. No other name is looked up.
+//! A port alone, `:port` and `*:port` mean all addresses of this machine, IPv6 and IPv4, like
+//! `[::]:port`. `localhost:port` means `127.0.0.1:port`. No other name is looked up.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,15 +11,15 @@ use std::str::FromStr;
 /// Prefix of a Unix socket's name.
 const UNIX: &str = "unix:";
 
-/// The longest path that a Unix socket can have.
+/// The maximum length of a Unix socket's path in bytes.
 const PATH_MAX: usize = 107;
 
-/// See the module.
+/// A listening address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
     /// An IP address and a port.
     Ip(SocketAddr),
-    /// A path of the file system.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -43,7 +43,7 @@ pub fn ip(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| local(text.strip_prefix("localhost:")?))
 }
 
-/// Parses a port for all addresses.
+/// Parses a port on all addresses.
 fn all(text: &str) -> Option<SocketAddr> {
     let text = text.strip_prefix('*').filter(|rest| rest.starts_with(':')).unwrap_or(text);
     let port = port(text.strip_prefix(':').unwrap_or(text))?;

@@ -10,7 +10,7 @@ use crate::config::listen_addr::ListenAddr;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Listener {
-    /// Only a table that is refused has none.
+    /// `None` only in a table that is refused.
     pub address: Option<ListenAddr>,
     pub tls: bool,
     pub h2c: bool,

@@ -1,7 +1,7 @@
 //! A loaded configuration, built from three layers: the defaults of the settings, the file, the
 //! flags.
 //!
-//! All problems are reported at once, each with its place; no wrong value is ever replaced by a
+//! All problems are reported at once, each with its place. An invalid value is never replaced by a
 //! default.
 
 use std::collections::BTreeMap;
@@ -25,13 +25,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Reads the file, if any, and lays the flags over it. The error is a line for each problem.
+    /// Reads the file, if any, and applies the flags over it. The error has one line for each
+    /// problem.
     pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, String> {
         let file = path.map(File::read).transpose()?.unwrap_or_default();
         Loaded::build(&file, flags).map_err(|problems| problems.to_string())
     }
 
-    /// Lays the flags over the file over the defaults, and checks the whole.
+    /// Applies the file over the defaults and the flags over both, and checks the result.
     pub fn build(file: &File, flags: &Layer) -> Result<Loaded, Problems> {
         let said = |key: &str| flags.get(key).or_else(|| file.layer.settings.get(key));
         let mut values = BTreeMap::new();
@@ -41,7 +42,7 @@ impl Loaded {
                 values.insert(setting.key, value);
             }
         }
-        // Beside tables of listeners there are those that were asked for.
+        // If there are `[[listener]]` tables, `listen` has no default.
         if !file.layer.listeners.is_empty() && said("listen").is_none() {
             values.remove("listen");
         }
@@ -66,8 +67,8 @@ impl Loaded {
         }
     }
 
-    /// Takes over from `new` what may change while running. Returns the keys that changed and
-    /// were taken over, and those that changed but wait for a restart.
+    /// Adopts changes from `new` that may take effect at run time. Returns the keys that changed
+    /// and were adopted, and those that changed but wait for a restart.
     pub fn reload(&mut self, new: &Loaded) -> Changes {
         let mut changes = Changes::default();
         for setting in SETTINGS {
@@ -100,8 +101,8 @@ impl Loaded {
     }
 }
 
-/// Puts every value in its place, in the order of the declarations: a preset comes before what is
-/// laid over it.
+/// Sets all values in the order of the declarations, so that a preset comes before the settings
+/// that override it.
 fn with_values(mut config: Config, values: &BTreeMap<&'static str, Value>) -> Config {
     for setting in SETTINGS {
         if let Some(value) = values.get(setting.key) {
@@ -111,7 +112,7 @@ fn with_values(mut config: Config, values: &BTreeMap<&'static str, Value>) -> Co
     config
 }
 
-/// Takes over what differs, and says whether anything did.
+/// Replaces the list if it differs, and returns whether it did.
 fn replace<T: Clone + PartialEq>(old: &mut Vec<T>, new: &[T]) -> bool {
     let differs = *old != new;
     if differs {
@@ -125,7 +126,7 @@ fn replace<T: Clone + PartialEq>(old: &mut Vec<T>, new: &[T]) -> bool {
 pub struct Changes {
     /// In effect from now on.
     pub applied: Vec<&'static str>,
-    /// In effect after a restart only.
+    /// In effect only after a restart.
     pub waiting: Vec<&'static str>,
 }
 
@@ -135,7 +136,7 @@ impl Changes {
     }
 }
 
-/// Reads one flag's values into `layer`.
+/// Parses the values of one flag into `layer`.
 pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
     let Some(setting) = find(key) else { return Ok(()) };
     let mut all = Vec::new();

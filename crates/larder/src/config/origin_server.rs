@@ -1,5 +1,5 @@
-//! An origin server as it is written in the configuration: its URL, or a socket in the file system,
-//! and its options (`http://10.0.0.1 weight=2 max-conns=100`).
+//! An origin server as written in the configuration: its URL, or a socket in the file system, and
+//! its options (`http://10.0.0.1 weight=2 max-conns=100`).
 
 use std::path::PathBuf;
 
@@ -10,26 +10,26 @@ pub const EXPECTED: &str =
 /// One origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Its place.
+    /// The place of the server.
     pub place: Place,
-    /// Its share of the requests, against that of the others.
+    /// The server's share of the requests, relative to the weights of the others.
     pub weight: u32,
-    /// It gets requests only while none of the others can.
+    /// The server gets requests only while none of the others can.
     pub backup: bool,
-    /// Requests that it gets at a time; `None`: any number.
+    /// Maximum number of concurrent requests; `None`: unlimited.
     pub max_conns: Option<u32>,
 }
 
 /// The place of an origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A TCP port: host (lower case, an IPv6 address without brackets) and port; with TLS or not.
+    /// A TCP port, with or without TLS.
     Tcp {
-        /// See [`Place::Tcp`].
+        /// The host in lower case, an IPv6 address without brackets.
         host: String,
-        /// See [`Place::Tcp`].
+        /// The port.
         port: u16,
-        /// Spoken to with TLS.
+        /// True if connections use TLS.
         tls: bool,
     },
     /// A socket in the file system.
@@ -37,11 +37,11 @@ pub enum Place {
 }
 
 impl Server {
-    /// Reads one.
+    /// Parses an origin server with its options.
     ///
     /// # Errors
     ///
-    /// A sentence that follows the key in a message. It never repeats a password.
+    /// A sentence that follows the key in a message. It never contains a password.
     pub fn parse(text: &str) -> Result<Server, String> {
         let mut words = text.split_ascii_whitespace();
         let place = place(words.next().unwrap_or_default())?;
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// Parses a place. Only the origin is configured: path and query are the request's.
+/// Parses a place. Only the origin is configured: path and query are those of the request.
 fn place(text: &str) -> Result<Place, String> {
     let wrong = |why: &str| format!("expected {EXPECTED}, got {text:?}{why}");
     if let Some(path) = text.strip_prefix("unix:") {

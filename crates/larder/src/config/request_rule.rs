@@ -1,6 +1,6 @@
 //! One `[[rule]]`: the settings for some requests. Its keys, and their translation for the proxy.
 //!
-//! The proxy's own types check the values; this module names the key of a wrong one.
+//! The proxy's own types check the values; this module names the key of an invalid one.
 
 use http::Method;
 use message::header_edits::Edits;
@@ -23,7 +23,7 @@ pub struct RequestRule {
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub bypass: bool,
-    /// The keys in which it differs from `[caching]`.
+    /// The keys that differ from `[caching]`.
     pub own: Vec<OwnKey<Settings>>,
     pub query_keep: Vec<String>,
     pub query_drop: Vec<String>,
@@ -45,8 +45,8 @@ pub struct RequestRule {
 pub type Wrong = (&'static str, String);
 
 impl RequestRule {
-    /// Returns the rule as the proxy uses it; `number` counts from 1, `base` applies where it has
-    /// no value.
+    /// Returns the rule as the proxy uses it. `number` counts from 1; `base` applies where the rule
+    /// has no value.
     pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
         let name = self.name.clone().unwrap_or_else(|| format!("rule {number}"));
         Ok(request_rules::Rule {
@@ -70,7 +70,7 @@ impl RequestRule {
         })
     }
 
-    /// Returns whether it names statuses that nothing in it applies to.
+    /// Returns whether the rule names statuses, but has no setting that they apply to.
     pub fn has_idle_statuses(&self) -> bool {
         let has = |key: &str| self.own.iter().any(|own| own.key == key);
         let edits = !self.answer_set.is_empty() || !self.answer_remove.is_empty();
@@ -144,7 +144,7 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(
     texts.iter().map(parse).collect()
 }
 
-/// Edits of the keys `set` and, said with the same key, what is to be removed.
+/// Returns the edits of the key `set` and of the corresponding key for removals.
 fn edits(set: &'static str, fields: &[String], names: &[String]) -> Result<Edits, Wrong> {
     let remove = if set == "request-set" { "request-remove" } else { "answer-remove" };
     Edits::new(&[], names).map_err(|why| (remove, why))?;

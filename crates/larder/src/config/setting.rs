@@ -26,34 +26,34 @@ use crate::config::listen_addr::ListenAddr;
 use crate::config::status_times;
 use crate::config::value::{Kind, Value};
 
-/// The time at which a changed value takes effect.
+/// When a changed value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// At a reload (SIGHUP).
     Reload,
     /// At the next start.
     Restart,
-    /// When the cache is created; an existing cache keeps what it was created with.
+    /// When the cache is created; an existing cache keeps the value that it was created with.
     Creation,
 }
 
 /// One key of a table that configures a `T`.
 pub struct Field<T: 'static> {
-    /// Its name in the file, `table.key` for keys in tables; flags add `--`.
+    /// The name in the file, `table.key` for keys in tables; flags add `--`.
     pub key: &'static str,
-    /// The values that it accepts.
+    /// The accepted values.
     pub kind: Kind,
-    /// A word that it accepts besides, standing for no value.
+    /// An additional word that is accepted and stands for no value.
     pub word: Option<&'static str>,
-    /// The default, as it would be written; `None` when the key must be given.
+    /// The default as written in a file; `None` if the key is required.
     pub default: Option<&'static [&'static str]>,
-    /// The value that the example file shows in place of the default, in the words of the file.
+    /// The value that the example file shows in place of the default, as written in a file.
     pub example: Option<&'static str>,
-    /// The time at which a change takes effect.
+    /// When a change takes effect.
     pub effect: Effect,
-    /// The flag of `larder serve` that sets it, without its dashes.
+    /// The flag of `larder serve` that sets the key, without its dashes.
     pub flag: Option<&'static str>,
-    /// Its effect: a sentence or more, for help and documentation.
+    /// The description for help and documentation: one or more sentences.
     pub text: &'static str,
     set: fn(&mut T, Value),
 }
@@ -67,8 +67,8 @@ impl<T> Clone for Field<T> {
 impl<T> Copy for Field<T> {}
 
 impl<T> Field<T> {
-    /// Declares a key that need not be given: its default in the words of the file, and the place
-    /// of its value.
+    /// Declares an optional key: its default as written in a file, and the function that sets its
+    /// value.
     pub const fn new(
         key: &'static str,
         kind: Kind,
@@ -77,34 +77,34 @@ impl<T> Field<T> {
         text: &'static str,
     ) -> Field<T> {
         let (word, effect) = (None, Effect::Restart);
-        // A line of a comment begins with a blank.
+        // The text of a doc comment line begins with a space.
         let text = text.split_at(1).1;
         let (default, example) = (Some(default), None);
         Field { key, kind, word, default, example, effect, flag: None, text, set }
     }
 
-    /// Makes it accept this word as well, which stands for no value.
+    /// Makes the key accept this word as well, which stands for no value.
     pub const fn word(self, word: &'static str) -> Field<T> {
         Field { word: Some(word), ..self }
     }
 
-    /// Makes the example file show it with this value, in the words of the file.
+    /// Makes the example file show this value, as written in a file.
     pub const fn example(self, example: &'static str) -> Field<T> {
         Field { example: Some(example), ..self }
     }
 
-    /// Makes it required: there is no default.
+    /// Makes the key required: it has no default.
     pub const fn required(self) -> Field<T> {
         Field { default: None, ..self }
     }
 
-    /// Gives `larder serve` a flag of this name.
+    /// Adds a flag of the same name to `larder serve`.
     pub const fn flag(self) -> Field<T> {
         let name = self.key;
         self.flag_called(name)
     }
 
-    /// Gives `larder serve` a flag that is called otherwise than the key.
+    /// Adds a flag with a different name to `larder serve`.
     pub const fn flag_called(self, name: &'static str) -> Field<T> {
         Field { flag: Some(name), ..self }
     }
@@ -114,12 +114,12 @@ impl<T> Field<T> {
         Field { effect: Effect::Reload, ..self }
     }
 
-    /// Makes it apply only to a cache that is created.
+    /// Makes the key apply only to a cache that is being created.
     pub const fn at_creation(self) -> Field<T> {
         Field { effect: Effect::Creation, ..self }
     }
 
-    /// Reads one value from text, the special word included.
+    /// Parses one value from text; accepts the special word, too.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.word {
             Some(word) if word == text => Ok(Value::Word(word)),
@@ -131,12 +131,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// Returns the sentence for a value of the wrong type.
+    /// Returns the error message for a value of the wrong type.
     pub fn expected_not(&self, got: &str) -> String {
         format!("expected {}, got {got}", self.expected())
     }
 
-    /// Returns a description of the accepted values, the special word included; of a list, of its
+    /// Returns a description of the accepted values, including the special word; of a list, of its
     /// elements.
     pub fn expected(&self) -> String {
         let kind = match self.kind {
@@ -149,12 +149,12 @@ impl<T> Field<T> {
         }
     }
 
-    /// Puts a value that [`Field::parse`] read into its place.
+    /// Assigns a value that [`Field::parse`] returned.
     pub fn apply(&self, target: &mut T, value: Value) {
         (self.set)(target, value);
     }
 
-    /// Returns the default as a value. Panics when the declaration itself is wrong, which a test
+    /// Returns the default as a value. Panics if the declaration itself is wrong, which a test
     /// rules out.
     pub fn default_value(&self) -> Option<Value> {
         let read = |text: &&str| match self.parse(text) {
@@ -179,10 +179,10 @@ impl<T> Field<T> {
     }
 }
 
-/// A key of a repeated table that says otherwise what elsewhere holds for all: what it says, and
-/// how that is laid over a `T`.
+/// A key of a repeated table that overrides a value for all: its value, and how to apply it to a
+/// `T`.
 pub struct OwnKey<T> {
-    /// Its name.
+    /// The name of the key.
     pub key: &'static str,
     /// The value.
     pub value: Value,
@@ -190,14 +190,14 @@ pub struct OwnKey<T> {
 }
 
 impl<T> OwnKey<T> {
-    /// Adds a key, unless its value is the word that leaves what holds for all.
+    /// Adds a key, unless its value is the word that keeps the value for all.
     pub fn add(keys: &mut Vec<OwnKey<T>>, key: &'static str, value: Value, set: fn(&mut T, Value)) {
         if !matches!(value, Value::Word(_)) {
             keys.push(OwnKey { key, value, set });
         }
     }
 
-    /// Lays the keys over what holds for all.
+    /// Applies the keys over the values for all.
     pub fn lay_over(keys: &[OwnKey<T>], mut general: T) -> T {
         keys.iter().for_each(|own| (own.set)(&mut general, own.value.clone()));
         general
@@ -222,9 +222,10 @@ impl<T> fmt::Debug for OwnKey<T> {
     }
 }
 
-/// Declares the fields of a table that configures a type. Of each: what it does, as a comment; its
-/// key, kind and default; what else is known of it, by the methods of [`Field`]; and the place of
-/// its value (`->`), its place among the own keys (`~>`, see [`OwnKey`]) or what sets it (`=>`).
+/// Declares the fields of a table that configures a type. Each has a doc comment that describes it;
+/// its key, kind and default; further properties as methods of [`Field`]; and either the place of
+/// its value (`->`), its place among the own keys (`~>`, see [`OwnKey`]) or the function that sets
+/// it (`=>`).
 macro_rules! fields {
     ($of:ty; $(
         $(#[doc = $text:literal])+
@@ -253,9 +254,9 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// Declares keys that a table of the file has for all sites and a `[[site]]` for its own: the
-/// table, the type that they configure, its place in the configuration, and the list of a site's
-/// own keys. The rest is as in [`fields`].
+/// Declares keys that a table of the file has for all sites and a `[[site]]` for itself: the table,
+/// the type that they configure, its place in the configuration, and the list of a site's own keys.
+/// The rest is as in [`fields`].
 macro_rules! for_all_and_site {
     ($table:literal, $of:ty, $all:ident, $own:ident; $(
         $(#[doc = $text:literal])+
@@ -308,12 +309,12 @@ pub type ForAll = Field<Config>;
 /// A key for one site.
 pub type ForSite = Field<Site>;
 
-/// Sets a key of a `T`; the types of the closure follow from this.
+/// Returns `set`, a function that sets a key of a `T`; this determines the closure's types.
 pub const fn setter<T>(set: fn(&mut T, Value)) -> fn(&mut T, Value) {
     set
 }
 
-/// The words of a choice and what they stand for, in one place.
+/// Declares the words of a choice together with their meanings.
 macro_rules! choice {
     ($name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {
         const $name: $crate::config::value::Kind =
@@ -340,7 +341,7 @@ pub const fn count<T>(parts: &[&[Field<T>]]) -> usize {
     sum
 }
 
-/// Joins the parts of a table: a topic declares its own in a file of its own.
+/// Joins the parts of a table; each topic declares its part in its own file.
 pub const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     let mut all = [parts[0][0]; N];
     let (mut part, mut at) = (0, 0);
@@ -356,26 +357,26 @@ pub const fn joined<T, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     all
 }
 
-/// A type of a field that a [`Value`] can be converted to. Panics on a kind that the field was not
+/// A field type to which a [`Value`] can be converted. Panics on a kind that the field was not
 /// declared with: a test applies a value of its kind to every declared field.
 pub trait Take: Sized {
     /// Returns the value as this type.
     fn take(value: Value) -> Self;
 
-    /// Puts the value in place of this one; a word that stands for no value leaves it.
+    /// Replaces this value; a word that stands for no value leaves it unchanged.
     fn set(&mut self, value: Value) {
         given(self, value);
     }
 }
 
-/// Puts a value in place of `target`, unless it is a word, which leaves what is there.
+/// Replaces `target` by a value, unless the value is a word, which leaves it unchanged.
 pub fn given<T: Take>(target: &mut T, value: Value) {
     if !matches!(value, Value::Word(_)) {
         *target = T::take(value);
     }
 }
 
-/// Says that a field was declared with a kind that it cannot hold.
+/// Panics: a field was declared with a kind that it cannot hold.
 pub fn misdeclared<T>(value: &Value) -> T {
     panic!("a setting was declared with a kind that its field cannot hold: {value:?}")
 }
@@ -405,7 +406,7 @@ take! {
     Seconds: Value::Time(value) => Seconds::new(value.as_secs()),
 }
 
-/// Types that read the text themselves; the kind of the setting has let it through.
+/// Implements [`Take`] for types that parse text; the kind of the setting has already validated it.
 macro_rules! parsed {
     ($($type:ty),*) => {$(
         impl Take for $type {
@@ -428,7 +429,7 @@ impl Take for Lifetime {
     }
 }
 
-/// The same of types that are found by their name.
+/// Implements [`Take`] for types that are found by name.
 macro_rules! named {
     ($($type:ty: $find:path),* $(,)?) => {$(
         impl Take for $type {
@@ -445,7 +446,7 @@ named! {
     IndexKind: IndexKind::from_name,
 }
 
-/// The bounds of the setting keep the number within the narrower type.
+/// Implements [`Take`] for narrower integers; the bounds of the setting keep the number in range.
 macro_rules! narrow {
     ($($type:ty),*) => {$(
         impl Take for $type {

@@ -1,5 +1,5 @@
-//! The declaration of every setting, once: its name, the values that it accepts, its default,
-//! whether it can change while Larder runs, and its effect.
+//! The single declaration of every setting: its name, its accepted values, its default, whether it
+//! can change at run time, and its effect.
 //!
 //! The command line, its help, the configuration file, the reload on SIGHUP and the check of
 //! `docs/reference/configuration.md` all read these tables, so they cannot disagree.
@@ -42,14 +42,14 @@ const PARTS: &[&[Setting]] = &[
     fleet::SETTINGS,
 ];
 
-/// Every setting outside the repeated tables, in the order of the documentation.
+/// All settings outside the repeated tables, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &joined::<Config, { count(PARTS) }>(PARTS);
 
-/// A document made of all declarations: documentation, an example.
+/// A document generated from all declarations: the documentation, or the example file.
 pub trait Writer {
     /// Begins the keys of the table `[name]`.
     fn group(&mut self, name: &str);
-    /// Begins the keys of the repeated table `[[name]]`, of which `text` says what it is.
+    /// Begins the keys of the repeated table `[[name]]`, which `text` describes.
     fn table(&mut self, name: &str, text: &str);
     /// Writes a key, by its name within its table.
     fn key<T>(&mut self, key: &str, field: &Field<T>);
@@ -88,7 +88,7 @@ pub fn write_all(writer: &mut impl Writer) {
     FLEET_CLASS.iter().for_each(|field| writer.key(field.key, field));
 }
 
-/// Returns the setting of this name.
+/// Returns the setting with this name.
 pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }

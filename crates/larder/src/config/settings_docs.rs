@@ -1,8 +1,8 @@
-//! The reference part of `docs/reference/configuration.md` and the example `packaging/larder.toml`,
-//! rendered from the declarations of the settings.
+//! Tests that render the reference part of `docs/reference/configuration.md` and the example
+//! `packaging/larder.toml` from the declarations of the settings.
 //!
-//! When a declaration changed, run the tests once with `LARDER_BLESS=1` in the environment to write
-//! them anew, and read the diff.
+//! After changing a declaration, run the tests once with `LARDER_BLESS=1` in the environment to
+//! rewrite both files, and read the diff.
 
 use std::fmt::Write;
 use std::fs;
@@ -29,7 +29,7 @@ fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// Writes the reference part of the documentation.
+/// The reference part of the documentation.
 struct Reference(String);
 
 impl Writer for Reference {
@@ -66,7 +66,7 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
     );
 }
 
-/// Returns a table of the presets: one line per setting that they decide.
+/// Returns a table of the presets, with one line per setting that they decide.
 fn presets() -> String {
     let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
     let mut out = String::from("\n");
@@ -90,7 +90,7 @@ fn presets() -> String {
 
 type Show = fn(&Preset) -> String;
 
-/// The settings of `[store]` that a preset decides, with its values as they are written.
+/// The settings of `[store]` that a preset decides, with functions that format its values.
 const PRESET_VALUES: &[(&str, Show)] = &[
     ("mean-object", |p| or(p.format.mean_object, "by size and memory", |n| units::size(n.into()))),
     ("cluster-size", |p| or(p.format.cluster_size, "by cache size", |n| units::size(n.into()))),
@@ -145,12 +145,12 @@ fn or<T>(value: Option<T>, none: &str, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| none.to_owned(), show)
 }
 
-/// Returns whether files are to be written anew.
+/// Returns whether files are to be rewritten.
 fn blessing() -> bool {
     std::env::var_os("LARDER_BLESS").is_some()
 }
 
-/// Compares a rendered part of the documentation, or writes it anew when it is blessed.
+/// Compares a rendered part of the documentation with the file, or rewrites the file when blessing.
 fn check(begin: &str, end: &str, fresh: &str) {
     // The tests of both parts write the same file.
     static WRITING: Mutex<()> = Mutex::new(());
@@ -186,13 +186,13 @@ fn load(text: &str) -> Loaded {
     Loaded::build(&file, &Layer::new()).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// Tables that a block of a page may take for granted: the words that need one, and the table.
+/// Tables that a code block of a page may omit: the words that need one, the table, and its keys.
 const GRANTED: [(&str, &str, &str); 2] = [
     ("sites = ", "[[site]]", "name = \"shop\"\nhosts = [\"shop.test\"]\nupstream = \"http://a\"\n"),
     ("tls = true", "[[certificate]]", "chain = \"chain.pem\"\nkey = \"key.pem\"\n"),
 ];
 
-/// Returns the blocks of TOML in a page, each with the tables that it takes for granted behind it.
+/// Returns the TOML blocks of a page, each followed by the tables that it omits.
 fn blocks(page: &str) -> Vec<String> {
     let whole = |block: &str| {
         let granted = GRANTED
@@ -216,8 +216,7 @@ fn the_examples_of_the_guide_are_configurations() {
     assert!(loaded > 5, "{loaded} blocks of TOML in docs/guide");
 }
 
-/// Returns the example with every commented key switched on: a comment proper has a blank behind
-/// its `#`.
+/// Returns the example with every commented key enabled. A real comment has a space after its `#`.
 fn switched_on(text: &str) -> String {
     let lines = text.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => rest,

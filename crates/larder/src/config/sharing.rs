@@ -1,8 +1,8 @@
-//! The settings of `[caching]` whose defaults follow from `caching.sharing`.
+//! The settings of `[caching]` whose defaults depend on `caching.sharing`.
 
 use semantics::{IdentifyingFields, Seconds, Settings};
 
-/// The choices as they are written; `None` is `"auto"`.
+/// The choices as written in the configuration; `None` is `"auto"`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct SharingChoices {
@@ -13,7 +13,7 @@ pub struct SharingChoices {
 }
 
 impl SharingChoices {
-    /// Returns the settings with these choices; what is left open is as `settings.sharing` has it.
+    /// Returns the settings with these choices; `settings.sharing` decides the open ones.
     pub fn settle(&self, settings: Settings) -> Settings {
         let base = Settings::of(settings.sharing);
         Settings {

@@ -1,6 +1,6 @@
-//! Sizes that Larder chooses when they are not configured.
+//! Sizes that Larder chooses if they are not configured.
 //!
-//! The decisions are pure functions of the machine's sizes; the few functions at the end ask the
+//! The decisions are pure functions of the machine's sizes; the few functions at the end query the
 //! machine.
 
 use std::fs;
@@ -14,46 +14,46 @@ use crate::config::cgroup;
 
 const M: u64 = 1 << 20;
 
-/// The size in bytes of a new cache when none was asked for.
+/// The default size of a new cache in bytes.
 pub const DEFAULT_CACHE_SIZE: u64 = 10 << 30;
 
-/// The memory in bytes when none was asked for and the machine has enough.
+/// The default memory in bytes, if the machine has enough.
 pub const DEFAULT_MEMORY: u64 = 256 * M;
 
-/// The most memory in bytes for bodies that wait for slow clients, when none was asked for.
+/// The largest default memory in bytes for bodies that wait for slow clients.
 const CLIENT_BUFFERS_MAX: u64 = 64 * M;
 
-/// The least memory in bytes.
+/// The smallest memory in bytes.
 pub const MEMORY_MIN: u64 = 16 * M;
 
-/// The most client connections when none were asked for.
+/// The default maximum number of client connections.
 const DEFAULT_CONNECTIONS: usize = 16_384;
 
-/// Descriptors that connections never get: cache, log, listeners, rings, and some to spare.
+/// Descriptors reserved for other uses than connections: cache, log, listeners, rings, and spares.
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// Returns the size of a new cache in a file system with `free` bytes: [`DEFAULT_CACHE_SIZE`], but
-/// at most a tenth of that, in whole MiB. `caches` caches that are created together share the
-/// tenth.
+/// Returns the default size of a new cache in a file system with `free` bytes:
+/// [`DEFAULT_CACHE_SIZE`], but at most a tenth of the free space, in whole MiB. `caches` caches
+/// that are created together share the tenth.
 pub fn default_cache_size(free: u64, caches: u64) -> u64 {
     let share = free / 10 / caches.max(1);
     DEFAULT_CACHE_SIZE.min(share) / M * M
 }
 
-/// Returns the memory when none was asked for, where this process may have `available` bytes:
-/// [`DEFAULT_MEMORY`], but at most half of these, in whole MiB. The other half is for connections,
-/// bodies on their way and the page cache.
+/// Returns the default memory for a process that may use `available` bytes: [`DEFAULT_MEMORY`], but
+/// at most half of these, in whole MiB. The other half is for connections, bodies in transit and
+/// the page cache.
 pub fn default_memory(available: Option<u64>) -> u64 {
     let half = available.map_or(DEFAULT_MEMORY, |available| available / 2 / M * M);
     half.clamp(MEMORY_MIN, DEFAULT_MEMORY)
 }
 
-/// Returns the memory in bytes for bodies that wait for slow clients, when none was asked for.
+/// Returns the default memory in bytes for bodies that wait for slow clients.
 pub fn client_buffers(memory: u64) -> u64 {
     (memory / 4).min(CLIENT_BUFFERS_MAX)
 }
 
-/// Refuses an index of `index` bytes that would take more than half of `memory`, in words.
+/// Returns an error message if an index of `index` bytes would use more than half of `memory`.
 pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
     if index <= memory / 2 {
         return Ok(());
@@ -68,7 +68,7 @@ pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
     ))
 }
 
-/// Refuses an admission policy that would take more than a quarter of `memory`, in words.
+/// Returns an error message if an admission policy would use more than a quarter of `memory`.
 pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
     if bytes <= memory / 4 {
         return Ok(());
@@ -82,8 +82,8 @@ pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
     ))
 }
 
-/// Returns the largest number of client connections, where a process may hold `descriptors` open
-/// files: a client costs up to two, its own and one to an origin server.
+/// Returns the maximum number of client connections for a process with `descriptors` file
+/// descriptors. A client uses up to two: its own and one to an origin server.
 pub fn connections(asked: Option<usize>, descriptors: u64) -> usize {
     let affordable = descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2;
     let affordable = usize::try_from(affordable).unwrap_or(usize::MAX).max(16);
@@ -96,8 +96,8 @@ pub fn workers(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Returns the bytes of memory that this process may have: the machine's, or what its control
-/// groups leave of them; `None` where the system does not say.
+/// Returns the bytes of memory that this process may use: the smaller of the machine's memory and
+/// the limit of its control groups; `None` if the system reports neither.
 pub fn machine_memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
     cgroup::memory_limit().into_iter().chain(machine).min()
@@ -109,14 +109,14 @@ fn mem_total(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the bytes that the file system of `path`, a file that need not exist, would still take
-/// from us.
+/// Returns the bytes that this process could still write to the file system of `path`, a file that
+/// need not exist.
 pub fn free_space(path: &Path) -> io::Result<u64> {
     let stat = file_system(path)?;
     Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
 }
 
-/// Returns the facts of the file system of the directory of `path`.
+/// Returns the statistics of the file system of the directory of `path`.
 pub fn file_system(path: &Path) -> io::Result<Statvfs> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok(statvfs(directory.unwrap_or(Path::new(".")))?)

@@ -1,5 +1,5 @@
-//! Times by the status of an answer: `7d` for all that a rule is for, or a list such as
-//! `["200 7d", "404 1m"]`.
+//! Times by response status: `7d` for everything that a rule applies to, or a list such as `["200
+//! 7d", "404 1m"]`.
 
 use cli::units;
 use semantics::settings::lifetimes::counted_as;
@@ -7,7 +7,7 @@ use semantics::{Lifetime, Seconds, StatusPattern};
 
 use crate::config::value::{Checked, Kind, Value};
 
-/// A time of such a list, or the only one.
+/// A single time, or an entry of such a list.
 pub const STATUS_TIME: Kind = Kind::Checked(&Checked {
     check: |text| read(text).is_some(),
     expected: "a duration such as 30s, at most 2147483648s, or one behind a status or a class",
@@ -15,7 +15,7 @@ pub const STATUS_TIME: Kind = Kind::Checked(&Checked {
     example: "404 1m",
 });
 
-/// Returns the lifetime of a setting with this kind.
+/// Returns the lifetime that a value of this kind states.
 pub fn lifetime(value: &Value) -> Option<Lifetime> {
     let Value::List(texts) = value else { return None };
     let times: Option<Vec<_>> = texts.iter().map(|text| read(&text.to_string())).collect();
@@ -27,7 +27,7 @@ pub fn lifetime(value: &Value) -> Option<Lifetime> {
     named.collect::<Option<_>>().map(Lifetime::ByStatus)
 }
 
-/// Reads `7d`, or `404 1m`.
+/// Parses `7d` or `404 1m`.
 fn read(text: &str) -> Option<(Option<StatusPattern>, Seconds)> {
     let (status, time) = match text.split_once(' ') {
         Some((status, time)) => (Some(status.parse().ok()?), time.trim_start()),
@@ -38,7 +38,7 @@ fn read(text: &str) -> Option<(Option<StatusPattern>, Seconds)> {
     Some((status, Seconds::new(time.as_secs())))
 }
 
-/// The statuses or classes that a rule is for.
+/// The statuses or classes of statuses that a rule applies to.
 pub const STATUS: Kind = Kind::Checked(&Checked {
     check: Checked::read::<StatusPattern>,
     expected: "a class of statuses (2xx) or one status",
@@ -46,7 +46,7 @@ pub const STATUS: Kind = Kind::Checked(&Checked {
     example: "404",
 });
 
-/// Returns why a status cannot be named: it is treated as another one.
+/// Returns why a status cannot be named: it is treated like another one.
 pub fn misnamed(pattern: StatusPattern) -> Option<String> {
     let StatusPattern::Status(status) = pattern else { return None };
     let whole = counted_as(status);
@@ -54,7 +54,7 @@ pub fn misnamed(pattern: StatusPattern) -> Option<String> {
         .then(|| format!("expected {}, which {} follows", whole.as_u16(), status.as_u16()))
 }
 
-/// Returns what is wrong with a list of times as a whole.
+/// Returns the problem of a list of times as a whole.
 pub fn problem(value: &Value) -> Option<String> {
     let Value::List(texts) = value else { return None };
     let times: Vec<_> = texts.iter().filter_map(|text| read(&text.to_string())).collect();

@@ -1,4 +1,4 @@
-//! Translation of the configuration into the options of the proxy and of the store.
+//! Translates the configuration into the options of the proxy and of the store.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -34,11 +34,11 @@ use crate::config::webroot::OpenRoots;
 /// The inputs of the proxy's options besides the configuration.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// Addresses of all our listeners, the admin's included, as they are bound.
+    /// The bound addresses of all our listeners, including the admin interface.
     pub own: Vec<SocketAddr>,
-    /// Files that the process may have open.
+    /// The number of file descriptors that the process may have.
     pub descriptors: u64,
-    /// Directories that are served already.
+    /// Directories that are already being served.
     pub roots: OpenRoots,
 }
 
@@ -69,8 +69,8 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     })
 }
 
-/// Returns the sites that are served on our own `ports`. Reads the files that TLS to origin servers
-/// needs, and opens directories that are not `open`. The error is a sentence.
+/// Returns the sites that are served on our own `ports`. Reads the files for TLS to origin servers,
+/// and opens directories that are not yet `open`. The error is a sentence.
 pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, String> {
     let mut sites = Vec::new();
     for site in &config.sites {
@@ -93,7 +93,7 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         let name = DEFAULT_SITE.to_owned();
         let upstream = group(&config.manner, &name, upstream, None)?;
         let pass_host = config.pass_host;
-        // Its clients' names for it are not configured: each name is for itself.
+        // The clients' names for this site are not configured, so each name is separate.
         let aliases = Aliases::new(&[], false, ports);
         let site = Site::new(&name, upstream).with_pass_host(pass_host);
         sites.push(site.with_aliases(aliases));
@@ -129,7 +129,7 @@ pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     Ok(Rules::new(rules.collect::<Result<_, _>>()?))
 }
 
-/// Makes what trusted proxies say of host, port and path part of the key of every object.
+/// Makes host, port and path as stated by trusted proxies part of the key of every object.
 fn with_trusted(rules: Rules, forwarded: &Forwarded, base: &Settings) -> Rules {
     if forwarded.trust.is_empty() {
         return rules;
@@ -138,8 +138,8 @@ fn with_trusted(rules: Rules, forwarded: &Forwarded, base: &Settings) -> Rules {
     rules.with_key_fields("forwarded.trust-fields", fields, base)
 }
 
-/// Returns the settings of caching. Targeted fields are by default those that a cache in front of
-/// origins obeys (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
+/// Returns the caching settings. The default targeted fields are those of a cache in front of
+/// origins (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
 fn semantics(config: &Config) -> Settings {
     let mut settings = config.semantics.clone();
     if matches!(settings.targets.as_slice(), [auto] if auto == "auto") {
@@ -153,8 +153,8 @@ fn semantics(config: &Config) -> Settings {
     config.sharing.settle(settings)
 }
 
-/// Returns the forwarding fields that upstreams are sent: by default the origins behind a reverse
-/// proxy are told the client, scheme and host, which they could not know otherwise.
+/// Returns the forwarding fields that upstreams receive. By default the origins behind a reverse
+/// proxy learn client, scheme and host, which they could not know otherwise.
 fn forwarded(config: &Config) -> Result<Forwarded, String> {
     let add = match config.forwarded_add.as_slice() {
         [auto] if auto == "auto" && config.is_reverse() => {
@@ -169,8 +169,8 @@ fn forwarded(config: &Config) -> Result<Forwarded, String> {
 /// A field whose tags are separated by commas, whichever setting names it.
 const MAGENTO_TAGS: &str = "x-magento-tags";
 
-/// Returns the options of purging. Reads the file of the secret. Tags are between origin servers
-/// and the cache in front of them: its clients do not see them.
+/// Returns the options of purging. Reads the file of the secret. Tags are a matter between origin
+/// servers and the cache in front of them, so its clients do not see them.
 pub fn purging(config: &Config) -> Result<Purging, String> {
     let pass_tags = config.pass_tags.unwrap_or(!config.is_reverse());
     let secret = match (&config.purge_secret, &config.purge_secret_file) {
@@ -186,7 +186,7 @@ pub fn purging(config: &Config) -> Result<Purging, String> {
     Ok(Purging { pass_tags, secret: secret.transpose()?, tags, ..config.purging.clone() })
 }
 
-/// Reads the certificates, if any listener needs them.
+/// Loads the certificates, if any listener needs them.
 pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
     if !config.speaks_tls() {
         return Ok(None);
@@ -200,7 +200,7 @@ pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
     CertificateStore::new(certificates, &config.tls).map(Some)
 }
 
-/// Returns warnings about certificates that are valid.
+/// Returns warnings about valid certificates.
 pub fn keyring_warnings(keyring: &CertificateStore) -> Vec<String> {
     let now = SystemTime::now();
     keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()
@@ -228,7 +228,7 @@ pub fn guard(config: &Config) -> Result<Guard, String> {
     Ok(Guard::new(config.admin_names.clone(), token))
 }
 
-/// Reads the file of a token or secret, which the setting `key` names.
+/// Reads the file of a token or secret; the setting `key` names the file.
 fn read_secret(key: &str, path: &Path) -> Result<String, String> {
     let at = path.display();
     let text = fs::read_to_string(path).map_err(|error| format!("{key}: {at}: {error}"))?;
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(ours.http2, theirs.http2);
         assert!(ours.keyring.is_none());
         assert_eq!(format!("{:?}", ours.fill), format!("{:?}", theirs.fill));
-        // They depend on the machine.
+        // These depend on the machine.
         let ClientLimits { connections, buffers, .. } = ours.client;
         assert_eq!(connections, 448);
         let client = ClientLimits { connections, buffers, ..theirs.client };

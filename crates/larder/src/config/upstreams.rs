@@ -1,5 +1,5 @@
-//! Settings of origin servers: those of `[upstream]` for all and of a `[[site]]` for its own,
-//! translated for the proxy.
+//! Settings of origin servers, those of `[upstream]` for all sites and those of a `[[site]]` for
+//! itself, translated for the proxy.
 
 use std::path::PathBuf;
 
@@ -17,17 +17,17 @@ use crate::config::origin_server::{Place, Server};
 pub struct Manner {
     /// The use of HTTP/2.
     pub http2: Http2,
-    /// How they prove their identity; ours is in the next two fields.
+    /// How servers prove their identity; our own identity is in the next two fields.
     pub tls: TlsOptions,
-    /// The certificate that they are shown.
+    /// The client certificate that servers receive.
     pub certificate: Option<PathBuf>,
-    /// Its key.
+    /// The key of the client certificate.
     pub key: Option<PathBuf>,
-    /// The choice among them; health checks are in the next fields.
+    /// How a server is chosen; health checks are in the next fields.
     pub group: GroupOptions,
-    /// Path and query of health checks; `None`: there are none.
+    /// Path and query of health checks; `None`: no checks.
     pub check_path: Option<String>,
-    /// The statuses that say that a server is well.
+    /// The statuses that mean that a server is healthy.
     pub check_status: Vec<String>,
     /// The other settings of health checks.
     pub check: HealthCheck,
@@ -48,7 +48,7 @@ impl Default for Manner {
     }
 }
 
-/// Servers of a site at most.
+/// Maximum number of servers of a site.
 const SERVERS_MAX: usize = 64;
 
 /// The words that `next-upstream` accepts.
@@ -92,19 +92,19 @@ impl Manner {
         self.tls.unverified
     }
 
-    /// Returns the settings of TLS, without reading files.
+    /// Returns the TLS settings, without reading files.
     pub fn tls(&self) -> Tls {
         let pair = self.certificate.clone().zip(self.key.clone());
         let identity = pair.map(|(certificate, key)| Identity { certificate, key });
         Tls::new(TlsOptions { identity, ..self.tls.clone() }, self.http2)
     }
 
-    /// Returns the servers of a site. `host`: the `Host` of health checks, when it is not the
+    /// Returns the servers of a site. `host`: the `Host` of health checks, if it is not the
     /// servers' own name.
     ///
     /// # Errors
     ///
-    /// A sentence: a file that TLS needs cannot be used.
+    /// A sentence, if a file that TLS needs cannot be used.
     fn group(&self, name: &str, upstreams: &[String], host: Option<&str>) -> Result<Group, String> {
         let tls = self.tls();
         let server = |text: &String| {
@@ -138,7 +138,7 @@ impl Manner {
     }
 }
 
-/// Parses path and query of a check.
+/// Parses path and query of a health check.
 fn check_path(text: &str) -> Option<Uri> {
     let uri = text.parse::<Uri>().ok().filter(|_| text.starts_with('/'))?;
     uri.authority().is_none().then_some(uri)
@@ -149,7 +149,8 @@ fn status_of(word: &str) -> Option<StatusCode> {
     word.strip_prefix("http-")?.parse().ok()
 }
 
-/// Parses statuses such as `200`, `200-299` or `2xx`: the first and the last, both included.
+/// Parses statuses such as `200`, `200-299` or `2xx`. Returns the first and the last, both
+/// included.
 fn statuses_of(text: &str) -> Option<(u16, u16)> {
     let status = |text: &str| {
         let digits = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
@@ -178,7 +179,7 @@ pub fn group(
     made.map_err(|why| format!("site {name}: {why}"))
 }
 
-/// Returns the problem of a list of a site's servers.
+/// Returns the problem of a list of a site's servers, if there is one.
 pub fn wrong_servers(upstreams: &[String]) -> Option<String> {
     let twice = |at: &usize| upstreams[..*at].contains(&upstreams[*at]);
     let is_backup = |text: &String| Server::parse(text).is_ok_and(|server| server.backup);

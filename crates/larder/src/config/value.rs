@@ -1,7 +1,7 @@
-//! Values of settings: their kinds, how each is read from text, and how it is printed.
+//! Values of settings: their kinds, how each is parsed from text, and how it is printed.
 //!
-//! A flag and a key of the configuration file are read by the same code, so that they accept the
-//! same spellings and complain in the same words.
+//! Flags and keys of the configuration file are parsed by the same code, so they accept the same
+//! spellings and report the same errors.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,9 +25,9 @@ pub enum Kind {
     Bool,
     /// A whole number within bounds, both included.
     Int(u64, u64),
-    /// Bytes within bounds, both included.
+    /// A size in bytes within bounds, both included.
     Size(u64, u64),
-    /// A time within bounds, both included.
+    /// A duration within bounds, both included.
     Time(Duration, Duration),
     /// An IP address and a port.
     Addr,
@@ -35,17 +35,17 @@ pub enum Kind {
     Listen,
     /// Permissions of a file in octal.
     Mode,
-    /// A host that a certificate is for: a name, or `*.` and a domain.
+    /// A host that a certificate covers: a name, or `*.` and a domain.
     CertificateHost,
     /// A network in CIDR notation, or one IP address.
     Network,
-    /// An origin server: see [`Server`].
+    /// An origin server, see [`Server`].
     Origin,
     /// A host name or IP address, without a port.
     Host,
     /// A host, or a dot and a domain: `.example.com` is example.com and all names below.
     HostPattern,
-    /// The beginning of the paths of URLs.
+    /// A prefix of URL paths.
     PathPrefix,
     /// A request method.
     Method,
@@ -57,9 +57,9 @@ pub enum Kind {
     Token,
     /// A path of the file system.
     Path,
-    /// Any text but the empty one; the words say what it is.
+    /// Any non-empty text; the string describes it.
     Text(&'static str),
-    /// Text that a type of its own reads.
+    /// Text that a specific type parses.
     Checked(&'static Checked),
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -67,58 +67,58 @@ pub enum Kind {
     List(&'static Kind),
 }
 
-/// How text is read that has a type of its own.
+/// A validator for text that a specific type parses.
 #[derive(Debug)]
 pub struct Checked {
-    /// Whether the type can be read from a text.
+    /// Returns whether the text can be parsed.
     pub check: fn(&str) -> bool,
-    /// What is accepted.
+    /// A description of the accepted text.
     pub expected: &'static str,
     /// The name of a value in a usage line.
     pub value_name: &'static str,
-    /// A text that is accepted.
+    /// An accepted text.
     pub example: &'static str,
 }
 
 impl Checked {
-    /// Returns whether a `T` can be read from `text`.
+    /// Returns whether a `T` can be parsed from `text`.
     pub fn read<T: FromStr>(text: &str) -> bool {
         text.parse::<T>().is_ok()
     }
 }
 
-/// A value that was read.
+/// A parsed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// The setting's special word (`auto`, `off`, `none`), which stands for no value.
     Word(&'static str),
-    /// See [`Kind::Bool`].
+    /// A value of [`Kind::Bool`].
     Bool(bool),
-    /// See [`Kind::Int`].
+    /// A value of [`Kind::Int`].
     Int(u64),
-    /// Bytes.
+    /// A value of [`Kind::Size`], in bytes.
     Size(u64),
-    /// See [`Kind::Time`].
+    /// A value of [`Kind::Time`].
     Time(Duration),
-    /// See [`Kind::Addr`].
+    /// A value of [`Kind::Addr`].
     Addr(SocketAddr),
-    /// See [`Kind::Listen`].
+    /// A value of [`Kind::Listen`].
     Listen(ListenAddr),
-    /// See [`Kind::Network`]; host bits are zero.
+    /// A value of [`Kind::Network`]; host bits are zero.
     Network(IpNet),
-    /// Every kind that is text.
+    /// A value of any kind that is text.
     Text(String),
-    /// See [`Kind::List`].
+    /// A value of [`Kind::List`].
     List(Vec<Value>),
 }
 
-/// Says that a word which stands for no value is no element of a list.
+/// Returns the error for a word without a value that was used as an element of a list.
 pub fn alone(word: &str) -> String {
     format!("expected {word:?} alone, or values without it")
 }
 
 impl Kind {
-    /// Reads one value; the error is the sentence that follows the key in a message. A list takes
+    /// Parses one value; the error is the sentence that follows the key in a message. A list treats
     /// the text as its only element.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let value = match *self {
@@ -298,7 +298,7 @@ pub fn host(text: &str) -> Option<String> {
 }
 
 impl Value {
-    /// Returns the value as it is written in a file.
+    /// Returns the value as written in a file.
     pub fn literal(&self) -> String {
         match self {
             Value::Bool(_) | Value::Int(_) => self.to_string(),

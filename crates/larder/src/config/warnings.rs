@@ -1,4 +1,4 @@
-//! Warnings about settings that are allowed but probably not meant, and remarks for the operator.
+//! Warnings about settings that are allowed but probably unintended, and remarks for the operator.
 
 use semantics::Sharing;
 
@@ -6,8 +6,8 @@ use crate::config::configuration::{Config, Site};
 use crate::config::value::Value;
 
 impl Config {
-    /// Returns what is not stored for the sake of clients that identify themselves, with the words
-    /// by which `larder explain` names it.
+    /// Returns a remark on which responses are not stored to protect identified clients, in the
+    /// words that `larder explain` uses.
     pub fn note_on_sharing(&self) -> &'static str {
         match self.semantics.sharing {
             Sharing::Careful => {
@@ -18,7 +18,7 @@ impl Config {
         }
     }
 
-    /// Returns the remark about the sites that store answers that set cookies, if any does.
+    /// Returns the remark about sites that store responses with Set-Cookie, if there are any.
     pub fn cookie_remark(&self) -> Option<String> {
         let named = |site: &Site| site.called().unwrap_or("without a name").to_owned();
         // Files set no cookies.
@@ -40,7 +40,7 @@ impl Config {
         ))
     }
 
-    /// Returns warnings about settings that are allowed but probably not meant.
+    /// Returns warnings about settings that are allowed but probably unintended.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let is_reverse = self.is_reverse();
@@ -76,13 +76,13 @@ impl Config {
 }
 
 impl Site {
-    /// Returns whether the site itself turns the verification of its servers off.
+    /// Returns whether the site itself disables the verification of its servers.
     fn says_unverified(&self) -> bool {
         self.own.iter().any(|own| (own.key, &own.value) == ("tls-verify", &Value::Bool(false)))
     }
 
-    /// Returns a warning about the hosts that an origin server may not expect, unless the operator
-    /// has set them.
+    /// Returns a warning if an origin server may receive an unexpected `Host`, unless the operator
+    /// has set `key-host`.
     fn host_warning(&self) -> Option<String> {
         let told = self.pass_host && self.hosts.len() > 1;
         (told && self.key_host.is_none()).then(|| {

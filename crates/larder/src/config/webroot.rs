@@ -1,5 +1,5 @@
-//! Settings of directories of files: those of `[files]` for all and of a `[[site]]` for its own,
-//! translated for their origin.
+//! Settings of directories of files, those of `[files]` for all sites and those of a `[[site]]` for
+//! itself, translated for their origin.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,11 +12,11 @@ use proxy::origin::path_prefix::PathPrefix;
 /// The settings of a site's files, before its directory is opened.
 #[derive(Clone, Debug, Default)]
 pub struct FileManner {
-    /// All but what the next fields say.
+    /// All options except those of the next fields.
     pub options: FileOptions,
-    /// What is tried for a path.
+    /// The patterns of `try-files`.
     pub try_files: Vec<String>,
-    /// Statuses and their pages.
+    /// Statuses and their error pages.
     pub error_pages: Vec<String>,
     /// Extensions and their media types.
     pub media_types: Vec<String>,
@@ -63,8 +63,8 @@ impl FileManner {
         Ok(options)
     }
 
-    /// Opens the directory of a site, unless it is open. What is to `strip` stands before the paths
-    /// of its URLs.
+    /// Opens the directory of a site, unless it is already open. `strip` are prefixes of URL paths
+    /// to remove before a file is looked up.
     ///
     /// # Errors
     ///
@@ -85,7 +85,8 @@ impl FileManner {
     }
 }
 
-/// The directories that are open, so that a reload, or a second site, uses what is known of one.
+/// The open directories, so that a reload or a second site can reuse one with all that is known of
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct OpenRoots(Arc<Mutex<Vec<OpenRoot>>>);
 
@@ -97,8 +98,8 @@ struct OpenRoot {
 }
 
 impl OpenRoots {
-    /// Returns the origin of a directory with these options; opens it when there is none and none
-    /// of our `caches` lies in it.
+    /// Returns the origin of a directory with these options. Opens the directory if it is not open,
+    /// unless one of our `caches` lies in it.
     fn origin(
         &self,
         path: &Path,
@@ -134,7 +135,7 @@ fn is_inside(file: &Path, directory: &Path) -> bool {
     parent.is_ok_and(|parent| directory.is_ok_and(|directory| parent.starts_with(directory)))
 }
 
-/// Returns the key of an option.
+/// Returns the key of the invalid option.
 fn key_of(why: &files::BadOptions) -> &'static str {
     match why {
         files::BadOptions::Index(_) => "index",
@@ -163,7 +164,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &open("b", other.path(), &[])));
         let prefix = ["/x".parse().unwrap()];
         assert!(!Arc::ptr_eq(&first, &open("a", one.path(), &prefix)));
-        // What nobody uses any more is closed.
+        // An unused root is closed.
         let closed = Arc::downgrade(&first);
         drop(first);
         assert!(closed.upgrade().is_none());

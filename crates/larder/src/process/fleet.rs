@@ -1,4 +1,4 @@
-//! The part of this process in a fleet.
+//! Sets up this process as a node of a fleet.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::config::fleet::{Discovery, FleetSettings};
 /// How long a listed node may be silent before it counts as lost.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How often nodes that are listed say hello to each other, and those that gossip.
+/// Intervals at which nodes greet each other: with a list of members, and with gossip.
 const HELLO_OF_LISTED: Duration = Duration::from_millis(500);
 const HELLO_OF_GOSSIPING: Duration = Duration::from_secs(30);
 
-/// Makes the part of this process in the fleet. Names of other nodes are looked up by `lookup`.
+/// Creates this process's node of the fleet. `lookup` resolves the names of other nodes.
 pub fn setup(settings: &FleetSettings, lookup: Arc<dyn Lookup>, clock: TokioClock) -> FleetSetup {
     let options = NodeOptions {
         hotness: settings.hotness,

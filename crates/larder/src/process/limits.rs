@@ -5,8 +5,8 @@ use std::ffi::CString;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
 
-/// Raises the soft limit of open files to the hard one. Returns the limit in force, and what was
-/// refused, if anything.
+/// Raises the soft limit of open files to the hard limit. Returns the limit in force, and an error
+/// message if the change was refused.
 pub fn raise_descriptor_limit() -> (u64, Option<String>) {
     let (soft, hard) = match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok(limits) => limits,
@@ -22,25 +22,25 @@ pub fn raise_descriptor_limit() -> (u64, Option<String>) {
     }
 }
 
-/// The user to become, looked up before anything is opened so that a wrong name costs nothing.
+/// The user to switch to, looked up before anything is opened so that a wrong name has no effect.
 #[derive(Debug)]
 pub enum Identity {
-    /// Not started as root: stay.
+    /// Not started as root: keep the user.
     Unprivileged,
-    /// Started as root and not told whom to become.
+    /// Started as root, and no user is configured.
     Root,
-    /// Become this user once everything is open.
+    /// Switch to this user once everything is open.
     Become(User),
 }
 
-/// Returns the user of this name.
+/// Returns the user with this name.
 pub fn user(name: &str) -> Result<User, String> {
     User::from_name(name)
         .map_err(|error| format!("user {name:?} cannot be looked up: {error}"))?
         .ok_or_else(|| format!("there is no user {name:?} on this machine"))
 }
 
-/// Returns the user that this process is to become, by the name in the configuration.
+/// Returns the user that this process switches to, given the name in the configuration.
 pub fn identity(name: Option<&str>) -> Result<Identity, String> {
     let is_root = Uid::effective().is_root();
     match name {
@@ -58,7 +58,7 @@ pub fn identity(name: Option<&str>) -> Result<Identity, String> {
     }
 }
 
-/// Becomes the user irrevocably: supplementary groups, group, user, of all threads.
+/// Switches to the user irrevocably, for all threads: supplementary groups, group, user.
 pub fn become_user(user: &User) -> Result<(), String> {
     let name = &user.name;
     let failed = |what: &str, error: nix::Error| {
@@ -68,7 +68,7 @@ pub fn become_user(user: &User) -> Result<(), String> {
     initgroups(&c_name, user.gid).map_err(|error| failed("its groups", error))?;
     setgid(user.gid).map_err(|error| failed("its group", error))?;
     setuid(user.uid).map_err(|error| failed("the change of user", error))?;
-    // The way back must be closed, else nothing was gained.
+    // Check that the process cannot become root again, otherwise the switch is useless.
     match setuid(Uid::from_raw(0)) {
         Err(_) => Ok(()),
         Ok(()) => Err(format!("became user {name:?}, but could become root again")),

@@ -1,7 +1,7 @@
 //! The listening sockets.
 //!
-//! A socket is bound early, so that an address in use or a privileged port is found before
-//! anything is created or changed, and listens late, when the cache is ready to answer.
+//! A socket is bound early, so that an address in use or a privileged port is detected before
+//! anything is created or changed. It listens late, when the cache is ready to serve.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -23,7 +23,7 @@ use crate::config::listen_addr::ListenAddr;
 use crate::config::listener;
 use crate::process::upgrade_protocol::{Inherited, PassedSocket};
 
-/// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
+/// Length of the accept queue; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// Prefix of the admin interface's name when sockets are handed over.
@@ -38,8 +38,8 @@ pub struct Bound {
     manners: Arc<ListenerProtocol>,
 }
 
-/// Binds the listeners of the configuration. `[::]` takes IPv4 clients too, except where another of
-/// the addresses or of `others` is an IPv4 one with the same port: then each serves its own.
+/// Binds the listeners of the configuration. `[::]` accepts IPv4 clients too, unless one of the
+/// addresses or of `others` is an IPv4 address with the same port: then each serves its own family.
 pub fn bind_listeners(
     listeners: &[listener::Listener],
     others: &[SocketAddr],
@@ -67,8 +67,8 @@ pub fn bind_listeners(
     listeners.iter().map(&mut bind_one).collect()
 }
 
-/// Binds the address at which other nodes of the fleet reach this one, with the same care for the
-/// addresses of `listeners`.
+/// Binds the address at which other nodes of the fleet reach this one. Respects the addresses of
+/// `listeners` as [`bind_listeners`] does.
 pub fn bind_fleet(
     settings: &FleetSettings,
     listeners: &[listener::Listener],
@@ -84,7 +84,7 @@ pub fn bind_fleet(
     Ok(Bound { manners: Arc::new(manners), ..bound })
 }
 
-/// Binds the admin interface, with the same care for the addresses of `listeners`.
+/// Binds the admin interface. Respects the addresses of `listeners` as [`bind_listeners`] does.
 pub fn bind_admin(
     address: SocketAddr,
     listeners: &[listener::Listener],
@@ -97,7 +97,7 @@ pub fn bind_admin(
     bind(address, shares_port(address, &[], &ip_addresses(listeners)))
 }
 
-/// Takes over a socket that was bound before.
+/// Adopts a socket that was bound before.
 fn adopt(socket: Option<OwnedFd>, asked: &ListenAddr) -> Result<Bound, String> {
     let socket = Socket::from(socket.ok_or_else(|| format!("{asked}: no socket"))?);
     let failed = |error: io::Error| describe(asked, &error);
@@ -112,19 +112,19 @@ fn ip_addresses(listeners: &[listener::Listener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip()).collect()
 }
 
-/// Returns whether an IPv4 address among these has the same port.
+/// Returns whether one of these addresses is IPv4 and has the same port.
 fn shares_port(address: SocketAddr, addresses: &[SocketAddr], others: &[SocketAddr]) -> bool {
     let port = address.port();
     let mut all = addresses.iter().chain(others);
     port != 0 && all.any(|other| other.is_ipv4() && other.port() == port)
 }
 
-/// Binds to `address`; port 0 takes a free one. The error names the address. `only_v6` keeps IPv4
-/// clients from `[::]`.
+/// Binds to `address`; port 0 selects a free port. The error names the address. With `only_v6`,
+/// `[::]` does not accept IPv4 clients.
 fn bind(address: SocketAddr, only_v6: bool) -> Result<Bound, String> {
     let asked = ListenAddr::Ip(address);
     let bound = match bind_to(address, only_v6) {
-        // A listener on all addresses gets all that there are.
+        // A listener on all addresses uses the families that exist.
         Err(error) if is_all_v6(address) && !only_v6 && knows_no_v6(&error) => {
             log::warn!("{asked}: this machine has no IPv6: listening on its IPv4 addresses");
             bind_to((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
@@ -139,7 +139,7 @@ fn is_all_v6(address: SocketAddr) -> bool {
     address.is_ipv6() && address.ip().is_unspecified()
 }
 
-/// Returns whether a socket was refused because the system does without IPv6.
+/// Returns whether a socket was refused because the system has no IPv6.
 fn knows_no_v6(error: &io::Error) -> bool {
     let none = [Errno::EAFNOSUPPORT, Errno::EADDRNOTAVAIL];
     none.iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
@@ -147,11 +147,11 @@ fn knows_no_v6(error: &io::Error) -> bool {
 
 fn bind_to(address: SocketAddr, only_v6: bool) -> io::Result<(Socket, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of an earlier process that linger do not keep its address from us; a process
-    // that listens does.
+    // Lingering connections of an earlier process must not block its address; a process that still
+    // listens does block it.
     socket.set_reuse_address(true)?;
     if is_all_v6(address) {
-        // As told, whatever the system's default is.
+        // Set explicitly, because the system's default varies.
         socket.set_only_v6(only_v6)?;
     }
     socket.bind(&address.into())?;
@@ -159,8 +159,8 @@ fn bind_to(address: SocketAddr, only_v6: bool) -> io::Result<(Socket, SocketAddr
     Ok((socket, bound))
 }
 
-/// Binds to a path. A socket that an earlier process left there is removed when no process listens
-/// on it.
+/// Binds to a path. A socket left there by an earlier process is removed if no process listens on
+/// it.
 fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String> {
     let address = ListenAddr::Unix(path.to_owned());
     let failed = |error: io::Error| describe(&address, &error);
@@ -171,7 +171,7 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
     clear(path).map_err(refused)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     socket.bind(&SockAddr::unix(path).map_err(failed)?).map_err(failed)?;
-    // No client can connect before it listens, which is later.
+    // No client can connect before the socket listens, which happens later.
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
     if owner.is_some() || group.is_some() {
         chown(path, owner, group).map_err(|error| refused(format!("its owner: {error}")))?;
@@ -181,7 +181,7 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
 
 pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
 
-/// Returns the owner and group that a Unix socket is to have.
+/// Returns the configured owner and group of a Unix socket.
 pub fn owners(listener: &listener::Listener) -> Result<Owners, String> {
     let none = |what: &str, name: &str| format!("there is no {what} {name:?} on this machine");
     let owner = listener.owner.as_deref().map(|name| {
@@ -211,7 +211,7 @@ fn clear(path: &Path) -> Result<(), String> {
 }
 
 impl Bound {
-    /// Returns the address with its real port.
+    /// Returns the address with its actual port.
     pub fn address(&self) -> &ListenAddr {
         &self.address
     }
@@ -222,13 +222,13 @@ impl Bound {
         Ok(PassedSocket { name: self.asked.to_string(), socket: socket.into() })
     }
 
-    /// Returns the same for the admin interface.
+    /// Returns a second handle like [`Bound::pass`], for the admin interface.
     pub fn pass_admin(&self) -> Result<PassedSocket, String> {
         let PassedSocket { name, socket } = self.pass()?;
         Ok(PassedSocket { name: format!("{ADMIN}{name}"), socket })
     }
 
-    /// Returns the text that it is shown by: the address, and whether TLS is spoken.
+    /// Returns the display form: the address, and whether TLS is used.
     pub fn describe(&self) -> String {
         let tls = if self.manners.tls { " (TLS)" } else { "" };
         format!("{}{tls}", self.address)
@@ -242,7 +242,7 @@ impl Bound {
         }
     }
 
-    /// Begins to listen.
+    /// Starts listening.
     pub fn listen(self) -> Result<Listener, String> {
         self.socket.listen(BACKLOG).map_err(|error| describe(&self.address, &error))?;
         let socket = match self.address {
@@ -252,7 +252,7 @@ impl Bound {
         Ok(Listener { socket, manners: self.manners })
     }
 
-    /// Begins to listen for the admin interface.
+    /// Starts listening for the admin interface.
     pub fn listen_plain(self) -> Result<std::net::TcpListener, String> {
         self.socket.listen(BACKLOG).map_err(|error| describe(&self.address, &error))?;
         Ok(self.socket.into())
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn an_address_of_another_machine_is_refused() {
-        // TEST-NET-1 (RFC 5737): on no machine.
+        // TEST-NET-1 (RFC 5737), which no machine has.
         let why = bind("192.0.2.1:0".parse().unwrap(), false).expect_err("not ours");
         assert!(why.contains("it is no address of this machine"), "{why}");
     }

@@ -1,8 +1,8 @@
-//! Messages on standard error.
+//! Log messages on standard error.
 //!
-//! Messages come through the `log` crate from all crates. A line has a time and a level, or, when
-//! standard error is systemd's journal, the level in the journal's form (`<4>`); the journal adds
-//! the time itself.
+//! Messages from all crates arrive through the `log` crate. A line begins with a time and a level
+//! or, if standard error is systemd's journal, with the level in the journal's form (`<4>`); the
+//! journal adds the time itself.
 
 use std::io;
 use std::io::Write;
@@ -14,10 +14,10 @@ struct Messages {
     journal: bool,
 }
 
-/// Sends messages to standard error from here on. `level` is one of the words of `log-level`.
+/// Sends messages to standard error from now on. `level` is one of the words of `log-level`.
 pub fn start(level: &str) {
     let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-    // Only a second call can fail, and then the first one's is as good.
+    // Only a second call can fail, and then the existing logger is equivalent.
     let _ = log::set_boxed_logger(Box::new(Messages { journal }));
     set_level(level);
 }
@@ -34,8 +34,8 @@ impl Log for Messages {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            // One write per line, so that lines of several threads do not mix. Errors are ignored:
-            // when standard error is gone they cannot be reported.
+            // Writes each line with one call, so that lines of several threads do not mix. Errors
+            // are ignored, because they cannot be reported without standard error.
             let line = line(self.journal, SystemTime::now(), record.level(), record.args());
             let _ = io::stderr().write_all(line.as_bytes());
         }
@@ -44,8 +44,8 @@ impl Log for Messages {
     fn flush(&self) {}
 }
 
-/// Formats one line. Control characters are escaped: parts of a message may come from clients or
-/// servers.
+/// Formats one line. Control characters are escaped, because parts of a message may come from
+/// clients or servers.
 fn line(journal: bool, now: SystemTime, level: Level, text: &std::fmt::Arguments<'_>) -> String {
     let mut line = match (journal, level) {
         (true, Level::Error) => "<3>".to_owned(),

@@ -1,7 +1,7 @@
 //! Checks of a configuration against this machine: missing files, unknown users, paths where
-//! nothing can be created, and sizes that are larger than it has.
+//! nothing can be created, and sizes that exceed the machine's.
 //!
-//! It promises: nothing is opened for writing, created or changed.
+//! Guarantees: nothing is opened for writing, created or changed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -27,11 +27,11 @@ use crate::config::to_options::{guard, purging};
 use crate::process::limits;
 use crate::process::listen_sockets;
 
-/// Workers for each core beyond which more of them only take turns.
+/// Workers per core above which additional workers only take turns.
 const WORKERS_PER_CORE: usize = 4;
 
-/// Returns the reasons why `config` cannot be served here, each a sentence that begins with the
-/// key.
+/// Returns the reasons why `config` cannot be served on this machine, each a sentence that begins
+/// with the key.
 pub fn obstacles(config: &Config) -> Vec<String> {
     let mut all = Vec::new();
     let mut keep = |key: &str, wrong: Option<String>| {
@@ -52,7 +52,7 @@ pub fn obstacles(config: &Config) -> Vec<String> {
     };
     let user = config.user.as_deref().map(limits::user).transpose();
     keep("user", user.as_ref().err().cloned());
-    // The user that opens what is opened late. Only root becomes another user.
+    // The user that opens files late. Only root switches to another user.
     let late = user.ok().flatten().filter(|_| Uid::effective().is_root());
     for path in &config.cache {
         let missing = open_caches::is_device_name(path)
@@ -72,7 +72,7 @@ pub fn obstacles(config: &Config) -> Vec<String> {
     all
 }
 
-/// Returns why a file at `path` cannot be opened or created by `user`, or by us.
+/// Returns why a file at `path` cannot be opened or created by `user`, or by this process.
 fn no_file(path: &Path, user: Option<&User>) -> Option<String> {
     let at = path.display();
     match fs::metadata(path) {
@@ -102,7 +102,8 @@ fn no_room(path: &Path, user: Option<&User>) -> Option<String> {
         .map(|why| format!("{at}: cannot be created in {within}: {why}"))
 }
 
-/// Returns whether the kernel makes up the contents of a directory, whatever its permissions say.
+/// Returns whether the kernel generates the contents of a directory, so that permissions do not
+/// matter.
 fn is_made_up(directory: &Path) -> bool {
     let made_up = [
         CGROUP_SUPER_MAGIC,
@@ -117,7 +118,7 @@ fn is_made_up(directory: &Path) -> bool {
     statfs(directory).is_ok_and(|about| made_up.contains(&about.filesystem_type()))
 }
 
-/// Returns why `user`, or we, may not access `path` in the way `wanted`.
+/// Returns why `user`, or this process, lacks the `wanted` access to `path`.
 fn closed(
     path: &Path,
     data: &Metadata,
@@ -131,8 +132,8 @@ fn closed(
     }
 }
 
-/// Returns whether the permissions of a file let `user` access it in the way `wanted`. Of the
-/// user's groups only the primary one counts.
+/// Returns whether the permissions of a file grant `user` the `wanted` access. Considers only the
+/// primary group of the user.
 fn may(user: &User, data: &Metadata, wanted: AccessFlags) -> bool {
     let shift = match () {
         () if data.uid() == user.uid.as_raw() => 6,
@@ -154,8 +155,8 @@ fn no_socket(path: &Path) -> Option<String> {
     }
 }
 
-/// Returns the settings of the node of a fleet that this process is to be, if it is to be one. The
-/// error is all that is wrong, each a sentence.
+/// Returns the settings of this process as a node of a fleet, if it is in one. The error contains
+/// all problems, each a sentence.
 pub fn fleet(config: &Config) -> Result<Option<FleetSettings>, Vec<String>> {
     let around = match config.fleet.listen {
         Some(_) => surroundings(config).map_err(|why| vec![why])?,
@@ -164,7 +165,7 @@ pub fn fleet(config: &Config) -> Result<Option<FleetSettings>, Vec<String>> {
     config.fleet.settle(&around)
 }
 
-/// Returns what a node of a fleet finds on this machine. The error is a sentence.
+/// Returns the facts about this machine that a node of a fleet needs. The error is a sentence.
 fn surroundings(config: &Config) -> Result<Surroundings, String> {
     let locals = Locals::of_this_machine()
         .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
@@ -177,9 +178,9 @@ fn surroundings(config: &Config) -> Result<Surroundings, String> {
     })
 }
 
-/// Returns the size of a cache that is there, or that a new one would have.
+/// Returns the size of an existing cache, or of a new one.
 fn cache_bytes(config: &Config, path: &Path) -> u64 {
-    // Where a device ends is not in its metadata.
+    // The metadata of a device do not contain its length.
     let there = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0))).unwrap_or(0);
     let new = config.cache_size.unwrap_or_else(|| {
         let caches = config.cache.len() as u64;
@@ -193,7 +194,7 @@ fn directory(path: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Returns warnings about caches that cannot be used here, which does not keep Larder from serving.
+/// Returns warnings about caches that cannot be used here; Larder serves without them.
 pub fn unusable_caches(config: &Config) -> Vec<String> {
     let unusable = config.cache.iter().filter(|path| open_caches::is_read_only(path));
     let told = unusable.map(|path| {
@@ -203,15 +204,15 @@ pub fn unusable_caches(config: &Config) -> Vec<String> {
     told.collect()
 }
 
-/// Returns warnings about sizes that are allowed, but larger than this machine's.
+/// Returns warnings about sizes that are allowed but exceed this machine's.
 pub fn disproportions(config: &Config) -> Vec<String> {
     let mut all = beyond(config, sizing::machine_memory(), sizing::workers(None));
     all.extend(crowded(&wishes(config)));
     all
 }
 
-/// Returns warnings about sizes beyond a machine with so many bytes of memory, where that is known,
-/// and cores.
+/// Returns warnings about sizes that exceed a machine with this memory in bytes, if known, and this
+/// many cores.
 fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(there) = memory.filter(|there| config.memory > *there) {
@@ -242,7 +243,7 @@ struct Wish {
     free: u64,
 }
 
-/// Returns the space that cache files to be made or to grow need, by file system.
+/// Returns the space that cache files to be created or grown need, by file system.
 fn wishes(config: &Config) -> Vec<Wish> {
     let mut all: BTreeMap<u64, Wish> = BTreeMap::new();
     for path in &config.cache {

@@ -1,7 +1,7 @@
-//! Signals: the first SIGTERM or SIGINT begins the orderly end, a second one ends at once, SIGHUP
-//! reloads, SIGUSR2 lets a new process take over.
+//! Signals: the first SIGTERM or SIGINT begins an orderly shutdown, a second one ends the process
+//! at once, SIGHUP reloads, SIGUSR2 lets a new process take over.
 //!
-//! They are received by a thread of their own, so that they are handled whatever the workers do.
+//! A separate thread receives the signals, so that they are handled whatever the workers do.
 //! SIGPIPE needs no handler: the Rust runtime ignores it.
 
 use std::io;
@@ -12,16 +12,16 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with an error. Without it
-/// SIGXFSZ ends the process. The handler does nothing: the failed write is what is reported.
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with an error instead of ending
+/// the process with SIGXFSZ. The handler does nothing, because the failed write is reported.
 pub fn outlive_file_size_limit() -> io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ())
 }
 
-/// Starts to listen. `stop` is called once, at the first SIGTERM or SIGINT, with the signal's
-/// name, in a thread of its own; `reload` at each SIGHUP before that; `upgrade` at each SIGUSR2, in
-/// a thread of its own. A second SIGTERM or SIGINT
-/// ends the process with exit code 128 + its number.
+/// Starts listening for signals. `stop` is called once, at the first SIGTERM or SIGINT, with the
+/// signal's name, on a separate thread; `reload` at each SIGHUP before that; `upgrade` at each
+/// SIGUSR2, on a separate thread. A second SIGTERM or SIGINT ends the process with exit code 128 +
+/// the signal's number.
 pub fn listen(
     stop: impl FnOnce(&str) + Send + 'static,
     mut reload: impl FnMut() + Send + 'static,
@@ -40,7 +40,8 @@ pub fn listen(
                 (SIGUSR2, still) => {
                     stop = still;
                     let upgrade = upgrade.clone();
-                    // The new process takes its time; other signals are heard meanwhile.
+                    // The new process takes a while to start; other signals are handled in the
+                    // meantime.
                     if let Err(error) = thread::Builder::new().spawn(move || upgrade()) {
                         log::error!("cannot upgrade: {error}");
                     }

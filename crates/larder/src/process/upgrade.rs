@@ -1,7 +1,7 @@
-//! SIGUSR2: starts the program's file anew; the new process takes over the listening sockets and,
-//! when this process needs them no more, the caches.
+//! SIGUSR2: starts the program's file anew. The new process takes over the listening sockets and,
+//! once this process no longer needs them, the caches.
 //!
-//! Nothing is released before the new process has reported that it is ready. If it fails later,
+//! Nothing is released before the new process has reported that it is ready. If it fails later, but
 //! before it serves, this process serves again.
 
 use std::env;
@@ -15,7 +15,8 @@ use proxy::observe::systemd;
 
 use crate::process::upgrade_protocol::{PassedSocket, Successor};
 
-/// The inputs of an upgrade. Made at the start: the program's file may be replaced at any time.
+/// The inputs of an upgrade. Created at startup, because the program's file may be replaced at any
+/// time.
 pub struct Upgrader {
     program: io::Result<PathBuf>,
     arguments: Vec<OsString>,
@@ -36,7 +37,7 @@ impl Upgrader {
         }
     }
 
-    /// Starts the new process and, when it is ready, begins to drain for it.
+    /// Starts the new process and begins to drain once it is ready.
     pub fn upgrade(&self) {
         if self.control.draining() {
             log::info!("SIGUSR2: stopping, nothing is upgraded");
@@ -68,10 +69,10 @@ impl Upgrader {
         Ok(successor)
     }
 
-    /// Closes the listening sockets, because this process stops: new clients are to be refused, not
-    /// kept waiting. Does nothing and returns false when a new process has them, too.
+    /// Closes the listening sockets because this process stops: new clients must be refused, not
+    /// kept waiting. Does nothing and returns false if a new process shares them.
     pub fn close(&self) -> bool {
-        // Locked: one is being started.
+        // If the lock is taken, a new process is being started.
         let unshared = self.successor.try_lock().is_ok_and(|successor| successor.is_none());
         if unshared {
             self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -79,25 +80,26 @@ impl Upgrader {
         unshared
     }
 
-    /// Returns the new process, when the drain that has ended was for one.
+    /// Returns the new process if the drain that has ended was for one.
     pub fn successor(&self) -> Option<Successor> {
-        // Locked: it is being started while we were told to stop. It ends when we do.
+        // If the lock is taken, a process is being started although this one was told to stop. It
+        // ends with this one.
         self.successor.try_lock().ok()?.take()
     }
 
-    /// Lets the new process have the caches, while what does not need them still runs here.
+    /// Releases the caches to the new process, while work that does not need them continues here.
     pub fn release(&self) {
         let mut successor = self.successor.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(successor) = &mut *successor else { return };
         match successor.released() {
             Ok(()) => log::info!("upgrade: the caches are released to process {}", successor.pid()),
-            // What follows from that is seen when the drain is over.
+            // The end of the drain deals with the consequences.
             Err(error) => log::debug!("upgrade: process {} is gone: {error}", successor.pid()),
         }
     }
 
-    /// Lets the new process have what this one has released. False: it failed, and this one is to
-    /// serve again.
+    /// Lets the new process use everything that this one has released. Returns false if it failed
+    /// and this process must serve again.
     pub fn hand_over(&self, successor: Successor) -> bool {
         let pid = successor.pid();
         match successor.take_over() {

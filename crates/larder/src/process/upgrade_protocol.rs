@@ -1,8 +1,8 @@
-//! The protocol of an upgrade, by which one process hands its listening sockets and its caches over
-//! to the next, for both sides.
+//! The upgrade protocol, both sides: one process hands its listening sockets and its caches over to
+//! the next.
 //!
-//! The old process starts the new one with a Unix socket as its standard input. It carries the
-//! listening sockets, and then single letters:
+//! The old process starts the new one with a Unix socket as its standard input. The socket carries
+//! the listening sockets, and then single letters:
 //!
 //! ```text
 //! old: sockets   the listening sockets, by name
@@ -13,9 +13,9 @@
 //! new: V         clients are accepted; after this the old process may go
 //! ```
 //!
-//! `X` and `V` come in either order: when running requests take long, the new process serves
-//! without the caches until they are released. The end of the connection before `V` means to the
-//! old process that the new one failed, and to the new one that it is not needed.
+//! `X` and `V` come in either order: if running requests take long, the new process serves without
+//! the caches until they are released. If the connection ends before `V`, the old process concludes
+//! that the new one failed, and the new one that it is not needed.
 
 use std::env;
 use std::ffi::OsString;
@@ -35,16 +35,16 @@ use rustix::net::{
 
 use crate::config::listen_addr::ListenAddr;
 
-/// Set for a process that is to take over.
+/// Environment variable that is set for a process that is to take over.
 const VARIABLE: &str = "LARDER_HANDOVER";
 
-/// Sockets that can be handed over at once; the kernel takes 253.
+/// Maximum number of sockets to hand over; the kernel accepts 253.
 const SOCKETS_MAX: usize = 250;
 
-/// Bytes of all their names.
+/// Maximum size of all their names in bytes.
 const NAMES_MAX: usize = 64 << 10;
 
-/// Time for each step of the conversation that needs no client's patience.
+/// Timeout for each step that does not depend on clients.
 const STEP: Duration = Duration::from_secs(60);
 
 const READY: u8 = b'R';
@@ -53,21 +53,21 @@ const STOPPED: u8 = b'S';
 const RELEASED: u8 = b'X';
 const SERVING: u8 = b'V';
 
-/// A listening socket, by the name under which the configuration knows it.
+/// A listening socket, with the name by which the configuration knows it.
 #[derive(Debug)]
 pub struct PassedSocket {
-    /// Its address as it is configured.
+    /// The address as configured.
     pub name: String,
     /// The socket.
     pub socket: OwnedFd,
 }
 
-/// Listening sockets that were there before this process.
+/// Listening sockets that existed before this process.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<PassedSocket>);
 
 impl Inherited {
-    /// Returns the listening sockets that a service manager passed (`LISTEN_FDS`), by their
+    /// Returns the listening sockets that a service manager passed (`LISTEN_FDS`), named by their
     /// addresses.
     pub fn of_service_manager() -> Inherited {
         let mut given = ListenFd::from_env();
@@ -91,7 +91,7 @@ impl Inherited {
         Inherited(all)
     }
 
-    /// Takes the socket of this name, if there is one.
+    /// Removes and returns the socket with this name, if there is one.
     pub fn take(&mut self, name: &str) -> Option<OwnedFd> {
         let at = self.0.iter().position(|passed| passed.name == name)?;
         Some(self.0.swap_remove(at).socket)
@@ -103,12 +103,12 @@ impl Inherited {
     }
 }
 
-/// The new process, as the old one sees it.
+/// The new process, from the old one's point of view.
 #[derive(Debug)]
 pub struct Successor {
     child: Child,
     link: UnixStream,
-    /// It was told that the caches are released.
+    /// True if the process was told that the caches are released.
     told: bool,
 }
 
@@ -152,11 +152,11 @@ impl Successor {
             Ok(1) if word[0] == READY => Ok(()),
             Ok(1) if word[0] == FAILED => {
                 let mut why = String::new();
-                // What came of it is said.
+                // The error already describes the outcome.
                 let _ = self.link.read_to_string(&mut why);
                 Err(format!("the new process cannot take over: {}", why.trim()))
             }
-            // It may go without having read what it was sent.
+            // The new process may exit without reading everything.
             Err(error) if !gone(&error) => {
                 Err(format!("the new process cannot be spoken to: {error}"))
             }
@@ -164,12 +164,12 @@ impl Successor {
         }
     }
 
-    /// Returns its process number.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Reports that this process accepts nothing any more.
+    /// Reports that this process no longer accepts clients.
     pub fn stopped(&mut self) -> io::Result<()> {
         self.link.write_all(&[STOPPED])
     }
@@ -180,7 +180,7 @@ impl Successor {
         self.link.write_all(&[RELEASED])
     }
 
-    /// Reports that the caches are released, unless that was done, and waits until the new process
+    /// Reports that the caches are released, if not yet done, and waits until the new process
     /// serves.
     pub fn take_over(mut self) -> Result<(), String> {
         let failed = |error: io::Error| format!("the new process does not answer: {error}");
@@ -201,20 +201,20 @@ impl Successor {
     }
 
     fn end(&mut self) {
-        // It may be gone by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The old process, as the new one sees it.
+/// The old process, from the new one's point of view.
 #[derive(Debug)]
 pub struct Predecessor {
     link: UnixStream,
 }
 
 impl Predecessor {
-    /// Returns the process that started this one to take over, if one did, and its sockets.
+    /// Returns the process that started this one to take over, if there is one, and its sockets.
     pub fn find() -> Result<Option<(Predecessor, Inherited)>, String> {
         if env::var_os(VARIABLE).is_none() {
             return Ok(None);
@@ -232,13 +232,13 @@ impl Predecessor {
         Ok(Some((Predecessor { link }, Inherited(sockets))))
     }
 
-    /// Says why this process cannot take over.
+    /// Reports why this process cannot take over.
     pub fn refuse(mut self, why: &str) {
-        // It finds out in any case.
+        // The old process notices the end of the connection in any case.
         let _ = self.link.write_all(&[FAILED]).and_then(|()| self.link.write_all(why.as_bytes()));
     }
 
-    /// Says that this process is ready, and waits for the other to stop accepting.
+    /// Reports that this process is ready, and waits until the other stops accepting.
     pub fn ready(&mut self) -> Result<(), String> {
         let gone = |_| "the process that was to hand over is gone".to_owned();
         self.link.write_all(&[READY]).map_err(gone)?;
@@ -255,17 +255,17 @@ impl Predecessor {
         Ok(Predecessor { link: self.link.try_clone()? })
     }
 
-    /// Waits until the caches are released. When the other process is gone they are, too.
+    /// Waits until the caches are released. They also are if the other process has exited.
     pub fn await_release(&mut self) {
-        // However long what it still serves may run.
+        // The old process may take any time to finish its requests.
         let _ = self.link.set_read_timeout(None);
         let mut word = [0];
         while matches!(self.link.read(&mut word), Ok(1) if word[0] != RELEASED) {}
     }
 
-    /// Says that clients are accepted here.
+    /// Reports that this process accepts clients.
     pub fn serving(&mut self) {
-        // It may be gone.
+        // The old process may have exited.
         let _ = self.link.write_all(&[SERVING]);
     }
 }

@@ -1,9 +1,10 @@
-//! A GET or HEAD through the cache: looks up what is stored and what is being fetched, and asks the
-//! origin for the rest. The rules themselves are in the crate `semantics`; their order is here.
+//! A GET or HEAD through the cache: looks up the stored response and the running fill, and asks the
+//! origin for the rest. The caching rules are in the crate `semantics`; this module defines their
+//! order.
 //!
-//! A request that waited for another one's fetch and cannot use its answer looks again. Of several
-//! such requests one asks the origin then, and the others wait for that ([`NextAction::Retry`]),
-//! unless it is known by then that waiting would not help them either ([`NextAction::FetchAlone`]).
+//! A request that waited for another request's fetch and cannot use its response looks up again. Of
+//! several such requests, one asks the origin and the others wait for it ([`NextAction::Retry`]),
+//! unless it is already known that waiting cannot help them ([`NextAction::FetchAlone`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -45,46 +46,46 @@ use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
 use crate::services::{LookupStart, Services};
 
-/// Lookups after which a request passes the cache.
+/// Maximum number of lookups; after that the request bypasses the cache.
 const LOOKUPS_MAX: u32 = 6;
 
-/// Time between two fetches of one key for reloads, while the body of the first still comes.
+/// Minimum time between two fetches of one key for reloads while the first body is still arriving.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 
-/// One of so many hits on an answer that expires soon has it validated.
+/// One in this many hits on a response that expires soon starts a validation.
 const REFRESH_ONE_IN: u64 = 8;
 
-/// What a request does after one lookup.
+/// The next step of a request after one lookup.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum NextAction {
-    /// An answer.
+    /// Send this response.
     Respond(Response<ResponseBody>),
-    /// Look again: the fetch that was waited for is not for this request.
+    /// Look up again: the awaited fetch does not fit this request.
     Retry(Transaction),
-    /// As [`NextAction::Retry`], but without waiting for other fetches any more.
+    /// Like [`NextAction::Retry`], but no longer wait for other fetches.
     FetchAlone(Transaction),
-    /// Pass the cache.
+    /// Bypass the cache.
     Bypass(Transaction, CacheStatus),
 }
 
-/// A stored answer that must be validated.
+/// A stored response that must be validated.
 pub(crate) struct ToValidate {
     pub stored: Rc<StoredResponse>,
     pub age: Seconds,
     pub fallback: Fallback,
-    /// What requires the validation: the stored answer's age or the request.
+    /// The reason for the validation: the age of the stored response, or the request.
     pub why: Fwd,
 }
 
-/// A HEAD that the origin is asked.
+/// A HEAD to send to the origin.
 pub(crate) struct HeadRequest {
     pub key: Key,
     pub marker: Option<VaryMarker>,
-    /// The stored answer that must be validated.
+    /// The stored response to validate, if there is one.
     pub to_validate: Option<ToValidate>,
 }
 
-/// Answers a GET or HEAD.
+/// Responds to a GET or HEAD.
 pub(crate) async fn answer(
     context: &RequestContext,
     store: &Store,
@@ -114,7 +115,7 @@ pub(crate) async fn answer(
         let vouched = vouching::vouched(context.site(), &context.head, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         let plan = if is_first { plan } else { cache_request.plan_again(plan, &found) };
-        // A further lookup is for the same request.
+        // Further lookups belong to the same request and are not counted.
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
         if let LookupResult::Stored(stored) = &found
@@ -136,7 +137,7 @@ pub(crate) async fn answer(
     counted(context, Box::pin(pass_through::pass(context, transaction, body, past)).await)
 }
 
-/// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
+/// Counts the response to a conditional request (systems C12: If-Modified-Since hit and miss).
 pub(crate) fn counted(
     context: &RequestContext,
     response: Response<ResponseBody>,
@@ -149,24 +150,24 @@ pub(crate) fn counted(
     response
 }
 
-/// An answer of the origin that came before there was a fill for it.
+/// A response of the origin that arrived before a fill existed for it.
 pub(crate) struct FetchedResponse {
     pub response: Response<OriginBody>,
     pub times: ExchangeTimes,
-    /// Taken before the origin was asked.
+    /// Taken before the request was sent to the origin.
     pub token: FetchToken,
 }
 
-/// One lookup for a request, and the actions that can follow from it.
+/// One lookup for a request, and the actions that can follow it.
 pub(crate) struct CacheRequest<'a> {
     pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
-    /// The request has not waited for another one's fetch yet.
+    /// False once the request has waited for another request's fetch.
     pub is_first: bool,
-    /// When the look-up began.
+    /// When the lookup began.
     pub since: LookupStart,
-    /// It does not wait for another one's fetch.
+    /// The request does not wait for other requests' fetches.
     pub alone: bool,
 }
 
@@ -219,8 +220,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Returns the plan for a request that has waited: what was fetched since it came is young
-    /// enough for it, where reloads share fetches.
+    /// Returns the plan for a request that has waited. If reloads share fetches, a response fetched
+    /// since the request arrived is young enough to serve.
     fn plan_again(&self, plan: Plan, found: &LookupResult) -> Plan {
         let (Plan::Validate { age, cause, .. }, LookupResult::Stored(stored)) = (plan, found)
         else {
@@ -240,10 +241,11 @@ impl CacheRequest<'_> {
         if is_renewed { Plan::Serve { age, stale: None } } else { plan }
     }
 
-    /// Returns the outcome of a request that gets a stale answer because the origin failed a moment
-    /// ago, if it is one. Tries the origin again in the background where that is due.
+    /// Returns the outcome if the request gets a stale response because the origin failed recently.
+    /// Retries the origin in the background if a trial is due.
     fn known_failure(&self, stored: &Rc<StoredResponse>, fallback: Fallback) -> Option<Outcome> {
-        // Missing parts would have to be fetched, and a HEAD's answer is not replaced behind it.
+        // Missing parts would have to be fetched, and no background fetch replaces a response to
+        // HEAD.
         if stored.sparse.is_some() || stored.is_of_head() {
             return None;
         }
@@ -263,7 +265,7 @@ impl CacheRequest<'_> {
         }))
     }
 
-    /// Serves what is stored, and starts a validation in the background where one is due.
+    /// Serves the stored response, and starts a background validation if one is due.
     async fn serve(
         &self,
         stored: Rc<StoredResponse>,
@@ -288,7 +290,7 @@ impl CacheRequest<'_> {
         self.hit(stored, age, outcome, transaction).await
     }
 
-    /// Serves what is stored.
+    /// Serves the stored response.
     async fn hit(
         &self,
         stored: Rc<StoredResponse>,
@@ -310,7 +312,7 @@ impl CacheRequest<'_> {
         ))
     }
 
-    /// Serves an object that is stored in parts, and fetches the parts that are missing.
+    /// Serves an object stored in parts, and fetches missing parts.
     async fn hit_parts(
         &self,
         stored: Rc<StoredResponse>,
@@ -319,7 +321,7 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> NextAction {
         let (context, store, primary) = (self.context, self.store, self.primary);
-        // A fresh answer is named by where its parts come from.
+        // The status of a fresh response depends on where its parts come from.
         let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
         let stored = &stored;
         let serving = PartialResponder { context, store, primary, stored, head: None, age, status };
@@ -331,7 +333,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Answers when nothing usable is stored.
+    /// Responds when nothing usable is stored.
     async fn missing(
         &self,
         key: Key,
@@ -340,7 +342,7 @@ impl CacheRequest<'_> {
     ) -> NextAction {
         let context = self.context;
         if context.facts.directives.only_if_cached {
-            // What was found has gone meanwhile.
+            // The stored response has disappeared since the plan was made.
             return NextAction::Respond(only_if_cached(transaction));
         }
         if context.head.method == Method::HEAD && !self.may_follow(&key) {
@@ -350,12 +352,12 @@ impl CacheRequest<'_> {
         self.fetch(key, marker, None, transaction).await
     }
 
-    /// Returns whether there is a fill to wait for.
+    /// Returns whether the request may wait for a running fill of `key`.
     fn may_follow(&self, key: &Key) -> bool {
         !self.alone && matches!(FitInput::by(self.context).running(key), Some(Fit::Follow(_)))
     }
 
-    /// Joins the running fill of `key`, or begins one, and answers from it.
+    /// Joins the running fill of `key` or begins one, and responds from it.
     async fn fetch(
         &self,
         key: Key,
@@ -401,8 +403,8 @@ impl CacheRequest<'_> {
         Box::pin(self.wait(responder, marker, reader, transaction)).await
     }
 
-    /// Returns how long a request that wants an answer of its own waits behind a running fetch
-    /// whose body still comes: reloads that come meanwhile share the next one.
+    /// Returns how long a request that wants a response of its own pauses behind a running fetch
+    /// whose body is still arriving. Reloads that arrive during the pause share the next fetch.
     pub(super) fn reload_pause(&self, name: &Bytes) -> Option<Duration> {
         let (context, fit) = (self.context, FitInput::by(self.context));
         let directives = &context.facts.directives;
@@ -418,14 +420,15 @@ impl CacheRequest<'_> {
         RELOAD_INTERVAL.checked_sub(since).filter(|pause| !pause.is_zero())
     }
 
-    /// Decides whether the request shares a fill of `key`. `validates`: something is stored.
-    /// `is_elsewhere`: another node has it, and it is not kept here.
+    /// Decides whether the request shares a fill of `key`. `validates`: a stored response is to be
+    /// validated. `is_elsewhere`: another node provides the document, and this node does not keep
+    /// it.
     fn collapse(&self, key: &Key, validates: bool, is_elsewhere: bool) -> Collapse {
         let input = CollapseInput::of(&FitInput::by(self.context), key, validates);
         CollapseInput { waits_no_more: self.alone, is_elsewhere, ..input }.decide()
     }
 
-    /// Begins the fill of `reader`, and answers. `joinable`: others may join.
+    /// Begins the fill of `reader` and responds from it. `joinable`: other requests may join.
     pub(super) async fn lead(
         &self,
         mut responder: FillResponder<'_>,
@@ -451,8 +454,8 @@ impl CacheRequest<'_> {
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
-    /// Returns the running fill of `key` if it may fit this request; else a new one in its place,
-    /// unless one has ended since the look-up.
+    /// Returns the running fill of `key` if it may fit this request, else a new fill in its place,
+    /// unless a fill has ended since the lookup.
     pub fn join_or_begin(&self, key: &Key, asking: Option<&Asking>) -> Joining {
         let fit = FitInput::by(self.context);
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
@@ -460,7 +463,7 @@ impl CacheRequest<'_> {
         fills.join_if(key.as_bytes(), self.since, suits, || self.new_fill(asking))
     }
 
-    /// Returns what other nodes are asked for it.
+    /// Returns the plan for asking other nodes of the fleet, if any are to be asked.
     pub fn asking(&self) -> Option<Arc<Asking>> {
         self.context.asking(self.primary, false)
     }
@@ -476,9 +479,9 @@ impl CacheRequest<'_> {
             .with_rule_mark(self.context.rule_mark().cloned())
     }
 
-    /// Validates an answer that expires soon while it is still fresh, so that later requests need
-    /// not wait. Only one hit in a few does it: what is asked for often is validated in time, the
-    /// rest is not.
+    /// Validates a response that expires soon while it is still fresh, so that later requests need
+    /// not wait. Only one hit in [`REFRESH_ONE_IN`] does so: popular responses are validated in
+    /// time, others are left alone.
     fn revalidate_early(&self, stored: &Rc<StoredResponse>, age: Seconds) {
         let (context, packed) = (self.context, stored.head.packed());
         if stored.sparse.is_none()
@@ -491,8 +494,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Validates in the background, which may be a trial of an origin that failed. Returns false
-    /// and does nothing when a fetch of the key is running.
+    /// Validates in the background, possibly as a trial of an origin that failed. Returns false and
+    /// does nothing if a fetch of the key is running.
     fn revalidate_in_background(&self, stored: &Rc<StoredResponse>, trial: Option<Trial>) -> bool {
         let fills = &self.context.services.shared.fills;
         let asking = self.asking();
@@ -511,7 +514,7 @@ impl CacheRequest<'_> {
         let mut fetch_task = self.fetch_task(fill, key, marker, Some(&to_validate), true);
         fetch_task.ask_fleet(asking);
         fetch_task.upstream_request.interim = None;
-        // The client's next request needs its connection.
+        // The client's next request needs its pinned connection.
         fetch_task.upstream_request.pinned = None;
         fetch_task.purpose = FetchPurpose::Behind(trial);
         fetch_task.asks_for_client = false;
@@ -519,7 +522,7 @@ impl CacheRequest<'_> {
         true
     }
 
-    /// Returns the task of a fill that this request begins.
+    /// Returns the fetch task for a fill that this request begins.
     pub fn fetch_task(
         &self,
         fill: Arc<Fill>,
@@ -530,9 +533,9 @@ impl CacheRequest<'_> {
     ) -> Box<FetchTask> {
         let context = self.context;
         let mut upstream_request = context.upstream_request();
-        // A stored GET answers both; a HEAD would bring no body.
+        // A stored GET response serves GET and HEAD; a HEAD would bring no body.
         upstream_request.method = Method::GET;
-        // What is stored whole is validated, and fetched anew, as a whole.
+        // An object stored whole is validated and refetched as a whole.
         let ranged = is_ranged(&self.context.facts)
             && to_validate.is_none_or(|to_validate| to_validate.stored.sparse.is_some());
         Box::new(FetchTask {
@@ -551,7 +554,7 @@ impl CacheRequest<'_> {
                 .filter(|a| !a.is_of_head()),
             fallback: to_validate.map_or(Fallback::default(), |to_validate| to_validate.fallback),
             ranged,
-            // A retry is not for other clients a second time either.
+            // On a retry do not forward the client's own conditions again.
             asks_for_client: self.is_first,
             joinable,
             purpose: FetchPurpose::Client,
@@ -564,8 +567,8 @@ impl CacheRequest<'_> {
         })
     }
 
-    /// Answers with what the origin has sent already, and stores it if it may be stored, under this
-    /// key unless it varies in a new way.
+    /// Sends a response that the origin has already begun to send, and stores it if permitted,
+    /// under this key unless it varies in a new way.
     pub async fn keep(
         &self,
         (key, marker): (Key, Option<VaryMarker>),
@@ -597,14 +600,14 @@ impl CacheRequest<'_> {
     }
 }
 
-/// Returns the status of a miss: with a marker there are other variants.
+/// Returns the status of a miss. If a marker exists, other variants are stored.
 pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
     let status = CacheStatus::new(Outcome::Miss);
     if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
 }
 
-/// Answers with the response to a POST that names itself and says how long it is fresh, and stores
-/// it for later GETs of its URL (RFC 9110, 9.3.3).
+/// Sends the response to a POST that names its own URL and states a freshness lifetime, and stores
+/// it for later GETs of the URL (RFC 9110, 9.3.3).
 pub(crate) async fn keep_post(
     context: &RequestContext,
     store: &Store,
@@ -618,7 +621,7 @@ pub(crate) async fn keep_post(
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match cache_request.keep((primary.clone(), None), status, transaction, fetched).await {
         NextAction::Respond(response) => response,
-        // A fill has an answer for the request that began it.
+        // A fill always has a response for the request that began it.
         NextAction::Retry(transaction)
         | NextAction::FetchAlone(transaction)
         | NextAction::Bypass(transaction, _) => {

@@ -1,5 +1,5 @@
-//! A GET or HEAD that memory answers at once: what is stored is fresh, whole, and in one record.
-//! Every other request goes on in [`cache_request`].
+//! Immediate memory hits: a GET or HEAD whose stored response is fresh, whole, and in one record.
+//! All other requests continue in [`cache_request`].
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::response::response_body::BodySource;
 use crate::response::stored_fields::StoredPart;
 use crate::response::transaction::Transaction;
 
-/// Answers from memory. The transaction comes back where that is not to be done at once.
+/// Responds from memory. Returns the transaction if the request cannot be served immediately.
 pub(crate) fn answer(
     context: &RequestContext,
     store: &Store,
@@ -44,7 +44,7 @@ pub(crate) fn answer(
     }
 }
 
-/// A stored response that may be sent.
+/// A stored response that is ready to be sent.
 struct Ready {
     resident: Resident,
     event: Option<Event>,
@@ -53,7 +53,8 @@ struct Ready {
 }
 
 impl Ready {
-    /// Returns what was found, if it may be sent as it is.
+    /// Returns the resident response if it can be sent without validation, refresh or further
+    /// reads.
     fn of(context: &RequestContext, resident: Resident) -> Option<Ready> {
         let head = resident.head()?;
         let vouched = match context.site().voucher() {
@@ -78,7 +79,7 @@ impl Ready {
         Some(Ready { resident, event, age, part })
     }
 
-    /// Makes the response.
+    /// Builds the response.
     fn respond(self, context: &RequestContext, transaction: Transaction) -> ClientResponse {
         let Ready { resident, event, age, part } = self;
         let observer = &context.services.observer;

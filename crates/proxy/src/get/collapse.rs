@@ -1,5 +1,5 @@
-//! The decision whether requests for one key share a fetch, once it is planned that the origin is
-//! asked: a pure decision on the fills of the key (RFC 9111, 4: collapsed requests).
+//! Request collapsing (RFC 9111, 4): decides whether a request that must reach the origin shares a
+//! fetch with other requests for its key. A pure decision on the fills of the key.
 
 use semantics::{MethodClass, RequestFacts};
 use store::Key;
@@ -8,43 +8,45 @@ use crate::fill::registry::HitForMiss;
 use crate::get::fit::{Fit, FitInput};
 use crate::observe::outcome::Bypass;
 
-/// The way of a request to its answer.
+/// How a request obtains its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collapse {
-    /// Joins the running fill, or begins one that others may join.
+    /// Join the running fill, or begin one that other requests may join.
     Share,
-    /// Begins a fill that no other request may join.
+    /// Begin a fill that no other request may join.
     Alone,
-    /// Sends the request to the origin as it came; its answer is stored if it may be by now.
+    /// Send the request to the origin without a fill; store the response if it has become storable.
     PastFills,
-    /// Reads through another node of the fleet, which has it or fetches it: nothing is kept here.
+    /// Read through another node of the fleet, which has the document or fetches it; keep nothing
+    /// here.
     ReadThrough,
-    /// Passes the cache.
+    /// Bypass the cache.
     Bypass(Bypass),
 }
 
-/// The facts that the decision depends on.
+/// The inputs of the decision.
 pub(crate) struct CollapseInput<'a> {
     pub facts: &'a RequestFacts,
     /// The fit of the running fill, if one runs.
     pub running: Option<Fit>,
-    /// Why the answer for the key could lately not be shared, or is never to be.
+    /// Why the response for the key recently could not be shared, or never can be.
     pub hit_for_miss: Option<HitForMiss>,
-    /// The range of the request is asked for.
+    /// The origin is asked for a range only.
     pub ranged: bool,
-    /// Each request that wants a younger answer than there is asks for itself.
+    /// Each request that wants a younger response than the stored one fetches for itself.
     pub obeys_reloads: bool,
-    /// Something is stored that the origin is asked about.
+    /// A stored response is to be validated.
     pub validates: bool,
-    /// It has waited in vain, and does not wait any more.
+    /// The request has waited in vain and no longer waits.
     pub waits_no_more: bool,
-    /// Another node of the fleet is asked to get it, and nothing of it is kept here.
+    /// Another node of the fleet is asked to provide the document, and this node keeps nothing of
+    /// it.
     pub is_elsewhere: bool,
 }
 
 impl<'a> CollapseInput<'a> {
-    /// Returns the facts for a request that looks under `key`, and has not waited in vain.
-    /// `validates`: something is stored.
+    /// Returns the inputs for a request that looks up `key` and has not waited in vain.
+    /// `validates`: a stored response is to be validated.
     pub fn of(fit: &FitInput<'a>, key: &Key, validates: bool) -> CollapseInput<'a> {
         let (shared, facts) = (&fit.services.shared, fit.facts);
         let seen = || shared.fills.hit_for_miss(key.as_bytes(), fit.services.clock.instant());
@@ -63,11 +65,11 @@ impl<'a> CollapseInput<'a> {
         }
     }
 
-    /// Decides how the request gets its answer.
+    /// Decides how the request obtains its response.
     pub fn decide(&self) -> Collapse {
         let directives = &self.facts.directives;
         if directives.no_store {
-            // What is stored may be used, but nothing of this exchange may be kept.
+            // The request may use the stored response, but nothing of this exchange may be kept.
             return Collapse::Bypass(Bypass::NoStore);
         }
         let hit_for_miss = self.hit_for_miss.filter(|why| why.concerns(self.facts));
@@ -87,8 +89,8 @@ impl<'a> CollapseInput<'a> {
     }
 }
 
-/// Returns whether the origin is to be asked for the range that a request wants. A whole that it
-/// answers with is kept as such, whatever was asked.
+/// Returns whether to ask the origin for the client's range only. If the origin sends the whole
+/// body instead, it is stored whole.
 pub(crate) fn is_ranged(facts: &RequestFacts) -> bool {
     facts.class == MethodClass::Cacheable && !facts.is_head && facts.has_range
 }
@@ -137,7 +139,7 @@ mod tests {
         assert_eq!(decide(&reload, |_| ()), Collapse::Share);
         let follow = Some(Fit::Follow(None));
         assert_eq!(decide(&reload, |input| input.running = follow), Collapse::Alone);
-        // It waits for that one, and then shares the next.
+        // The reload waits for the running fetch and then shares the next one.
         let shared = |input: &mut CollapseInput<'_>| {
             (input.running, input.obeys_reloads) = (follow, false);
         };
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(decide(&[], miss(HitForMiss::NotFresh)), Collapse::Alone);
         let range = [(header::RANGE, "bytes=0-1")];
         assert_eq!(decide(&range, miss(HitForMiss::NotStorable)), Collapse::Alone);
-        // Of requests with credentials it says nothing about others.
+        // A personal response to a request with credentials says nothing about other requests.
         assert_eq!(decide(&[], miss(HitForMiss::Personal)), Collapse::Share);
         let authorized = [(header::AUTHORIZATION, "Basic eDp5")];
         assert_eq!(decide(&authorized, miss(HitForMiss::Personal)), Collapse::PastFills);

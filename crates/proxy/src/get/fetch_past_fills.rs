@@ -1,5 +1,6 @@
-//! A request for what could lately not be stored: it is sent without a fill, for no other request
-//! could follow it. When its answer may be stored by now, a fill stores it and hands it on.
+//! Requests whose response recently could not be stored. They are sent without a fill, because no
+//! other request could follow it. If the response has become storable, a fill stores it and passes
+//! it on.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
 impl CacheRequest<'_> {
-    /// Asks for this request alone: the nodes that `asking` names, and then the origin.
+    /// Fetches for this request alone: from the nodes that `asking` names, then from the origin.
     pub(super) async fn ask_past_fills(
         &self,
         transaction: &mut Transaction,
@@ -32,7 +33,7 @@ impl CacheRequest<'_> {
         Ok(FetchedResponse { response, times, token })
     }
 
-    /// Sends a GET on as it came.
+    /// Sends a GET to the origin without a fill.
     pub(crate) async fn fetch_past_fills(
         &self,
         key: Key,
@@ -69,7 +70,7 @@ impl CacheRequest<'_> {
     }
 }
 
-/// Returns why an answer to this request must not be stored, if it must not.
+/// Returns an error with the reason if the response to this request must not be stored.
 pub(super) fn judge(
     context: &RequestContext,
     response: &Response<OriginBody>,

@@ -1,5 +1,5 @@
-//! A client's answer from a fill: it waits for the head, checks that the answer is for this request
-//! (`get::fit`), and streams.
+//! Client responses from a fill: waits for the head, checks that the response fits the request
+//! (`get::fit`), and streams the body.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -36,20 +36,20 @@ use crate::response::pass_through::{relay, relay_of};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
-/// The part of a request in a fill.
+/// The role of a request in a fill.
 pub(crate) enum Role {
-    /// It began the fill, and gets whatever comes, 1xx included.
+    /// The request began the fill and gets any response, including 1xx.
     Leader {
-        /// Where the 1xx answers come.
+        /// Receives the 1xx responses.
         interim: Option<Arc<Informational>>,
-        /// What is fetched is the range of this request.
+        /// The fetch is for the range of this request.
         ranged: bool,
     },
-    /// It joined the fill of another request.
+    /// The request joined the fill of another request.
     Follower,
 }
 
-/// A request that is answered from a fill.
+/// A request that is served from a fill.
 pub(crate) struct FillResponder<'a> {
     pub context: &'a RequestContext,
     pub store: &'a Store,
@@ -58,14 +58,14 @@ pub(crate) struct FillResponder<'a> {
     pub key: Key,
     pub role: Role,
     pub to_validate: Option<ToValidate>,
-    /// The status for a miss.
+    /// The cache status to report for a miss.
     pub status: CacheStatus,
-    /// The request has not waited for another fetch yet.
+    /// False once the request has waited for another fetch.
     pub is_first: bool,
 }
 
 impl FillResponder<'_> {
-    /// Runs the fetch that this request begins until there is a head, and answers.
+    /// Drives the fetch that this request began until there is a head, and responds.
     pub async fn lead(
         &self,
         fetch: Running,
@@ -82,14 +82,14 @@ impl FillResponder<'_> {
         match (fill.stage(), handed_over) {
             (FillStage::Streaming(head), Some(body)) => {
                 self.context.look_at_clock();
-                // Of a key whose answers are not stored, this is the first request in a while.
+                // Boxed: for an unstored key this is the first such request in a while.
                 Box::pin(self.streaming(&head, (reader, Some(body)), transaction)).await
             }
             (stage, _) => self.answer_at(stage, reader, transaction).await,
         }
     }
 
-    /// Answers at this stage of the fill.
+    /// Responds according to this stage of the fill.
     pub async fn answer_at(
         &self,
         stage: FillStage,
@@ -106,7 +106,7 @@ impl FillResponder<'_> {
                 Box::pin(self.validated(&validated, &reader, transaction)).await
             }
             FillStage::Streaming(head) => self.streaming(&head, (reader, None), transaction).await,
-            // The reader stays until the answer has taken its place.
+            // `reader` stays alive until the response has been built.
             FillStage::Sparse(stage) => Box::pin(self.sparse(&stage, &reader, transaction)).await,
         }
     }
@@ -133,7 +133,8 @@ impl FillResponder<'_> {
                 Served::Incomplete(returned) => transaction = returned,
             }
         }
-        // The request that was sent may be at fault: one of the others sends its own.
+        // The request that was sent may have caused the failure: another waiting request sends its
+        // own.
         let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
         if !self.leads() && self.is_first && may_be_its_own {
             return NextAction::Retry(transaction);
@@ -141,7 +142,7 @@ impl FillResponder<'_> {
         NextAction::Respond(partial_response::failed_answer(failed, transaction))
     }
 
-    /// Answers from an object that is being stored in parts.
+    /// Responds from an object that is being stored in parts.
     async fn sparse(
         &self,
         stage: &SparseStage,
@@ -152,7 +153,7 @@ impl FillResponder<'_> {
         if !self.leads() && self.fit_input().is_concerned(*hit_for_miss) {
             return NextAction::FetchAlone(transaction);
         }
-        // It is of another variant: a new lookup finds it where it belongs.
+        // The object is another variant: a new lookup uses the right key.
         if !self.leads() && *key != self.key {
             return NextAction::Retry(transaction);
         }
@@ -181,7 +182,8 @@ impl FillResponder<'_> {
         let serving = PartialResponder { status, ..self.serving(&stored, age) };
         match serving.answer(transaction).await {
             Served::Action(action) => action,
-            // Others may want all of what cannot be combined: one of them asks for that.
+            // Others may want the whole body, which cannot be combined from parts: one of them
+            // fetches it.
             Served::Incomplete(transaction) if !self.leads() && !context.facts.has_range => {
                 NextAction::Retry(transaction)
             }
@@ -320,7 +322,7 @@ impl FillResponder<'_> {
         self.stream(head, fields, (reader, None), status, transaction)
     }
 
-    /// Sends all of an answer.
+    /// Sends a response with its whole body.
     fn send_all(
         &self,
         code: StatusCode,
@@ -340,7 +342,7 @@ impl FillResponder<'_> {
         NextAction::Respond(response)
     }
 
-    /// Returns all of the body of a fill: as it is, if it has come already, or as it comes.
+    /// Returns the whole body of a fill: as bytes if it has arrived completely, else as a stream.
     fn all_of(&self, head: &FillHead, reader: Reader) -> BodySource {
         match reader.whole() {
             Some(bytes) if bytes.is_empty() => BodySource::Empty,
@@ -354,14 +356,14 @@ impl FillResponder<'_> {
         }
     }
 
-    /// Returns the means to fetch from the origin what the window and the store may lose. Only
-    /// bytes of a body that is larger than the window can be lost on the way.
+    /// Returns the means to refetch bytes that both the window and the store may lose. Only a body
+    /// larger than the window can lose bytes.
     fn rescue(&self, head: &FillHead) -> Option<Resume> {
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
         Resume::new(self.context, head.shared.as_ref()?, lossy?)
     }
 
-    /// Streams the body of a fill, or the part of it that was asked for.
+    /// Streams the body of a fill, or the requested part of it.
     fn stream(
         &self,
         head: &Arc<FillHead>,
@@ -378,7 +380,7 @@ impl FillResponder<'_> {
         if !self.holds(&portion, head, &reader) {
             return past(transaction, Bypass::RangeBeyondFill);
         }
-        // Several ranges are not cut from what is still coming: then all of it is sent.
+        // Multiple ranges are not cut from a body that is still arriving; the whole body is sent.
         if matches!(portion, Portion::Parts(_)) {
             portion = Portion::Whole;
         }
@@ -410,23 +412,23 @@ impl FillResponder<'_> {
         ))
     }
 
-    /// Returns whether an origin that vouches for its answers does so for that of another request's
-    /// fetch, which may have begun before a change.
+    /// Returns whether the origin vouches for a response that another request fetched; the fetch
+    /// may have begun before a change. True if the origin does not vouch for responses.
     async fn is_vouched_for(&self, head: &StoredHead) -> bool {
         let Some(voucher) = self.context.site().voucher() else { return true };
         vouching::vouches(voucher, &self.context.head, head.headers()).await
     }
 
-    /// Returns whether the request takes its bytes from the fill, which it may have to wait for. A
-    /// range that is far from what has come is asked of the origin, if that sends ranges, for a few
-    /// requests: many would make as many fetches of what comes already.
+    /// Returns whether the request takes its bytes from the fill, possibly after waiting for them.
+    /// A few requests whose range is far beyond the received bytes ask the origin instead, if it
+    /// supports ranges; many would only duplicate the running fetch.
     fn holds(&self, portion: &Portion, head: &FillHead, reader: &Reader) -> bool {
         let context = self.context;
         let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
         if !context.facts.has_range || context.head.method != Method::GET || asked_for {
             return true;
         }
-        // From what is for one client alone no range is cut.
+        // No range is cut from a response for one client alone.
         let Some(shared) = &head.shared else { return false };
         let Portion::Part(part) = portion else { return true };
         let near = reader.produced().saturating_add(context.options.fill.follow_distance);
@@ -437,12 +439,12 @@ impl FillResponder<'_> {
         part.start <= near || !sends_ranges() || !reader.fill().may_be_passed()
     }
 
-    /// Returns whether the client may get another status than the origin sent.
+    /// Returns whether the client may get a different status than the origin sent.
     fn asks_for_less(&self) -> bool {
         self.context.facts.conditional || self.context.facts.has_range
     }
 
-    /// Serves the stale answer in place of the origin's, or of none.
+    /// Serves the stale response in place of the origin's error or of no response.
     async fn stale(
         &self,
         to_validate: &ToValidate,
@@ -477,7 +479,7 @@ fn fill_body(
             reader.seek(part.as_range());
             Some(part.end)
         }
-        // Several ranges are not cut from a fill.
+        // Multiple ranges are not cut from a fill.
         BodyPart::Parts(_) => return None,
     };
     Some(FillBody::new(reader, store, end, trailers))

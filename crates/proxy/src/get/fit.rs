@@ -1,10 +1,11 @@
-//! The fit of running fills for a request that did not begin them.
+//! Decides whether a running fill fits a request that did not begin it.
 //!
-//! It promises: no follower gets a byte of an answer that is not to be shared, is of another
-//! variant, or is not what its own request permits. A request that came before the head may have
-//! what was fresh when it was asked for, also when it became stale on its way: asking again would
-//! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now. A request
-//! for a younger answer (a reload) gets that of a fetch that began after it.
+//! Guarantees: no follower gets a byte of a response that must not be shared, belongs to another
+//! variant, or is not permitted by the follower's own request. A request that arrived before the
+//! head may use a response that was fresh when it was requested, even if it became stale on its
+//! way: asking again would bring nothing younger (RFC 9111, 4). A request that arrived later gets
+//! only what is fresh now. A request for a younger response (a reload) gets that of a fetch that
+//! began after it arrived.
 
 use fleet::lookup::{Asked, may_wait};
 use http::{HeaderName, HeaderValue};
@@ -18,16 +19,16 @@ use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::services::Services;
 
-/// Bytes a second of a body below which a fetch that has run for long is not joined any more.
+/// Body bytes per second below which a fetch that has run for a long time is no longer joined.
 const CRAWL: u64 = 16 * 1024;
 
-/// The fit of a fill for a request that did not begin it.
+/// How a fill fits a request that did not begin it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// The request follows it, as far as is known. With `Some` there is a head: an answer of that
-    /// age.
+    /// The request may follow the fill, as far as is known. `Some` if there is a head: the age of
+    /// the response, and the permit if it is stale.
     Follow(Option<(Seconds, Option<StalePermit>)>),
-    /// It does not fit this request; another fill may, also for other requests.
+    /// This fill does not fit the request; another one may, and may be shared.
     Another,
     /// No shared fill fits this request.
     Alone,
@@ -36,12 +37,12 @@ pub(crate) enum Fit {
 /// The use of a fetch for a request that waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// It may have the answer.
+    /// The request may have the response.
     MayHave,
-    /// It wants an answer that was asked for after it: that of the next fetch, like others that
-    /// waited.
+    /// The request wants a response that was requested after it arrived: that of the next fetch,
+    /// like other requests that waited.
     WaitsForNext,
-    /// No shared fetch has an answer for it.
+    /// No shared fetch has a response for the request.
     AsksAlone,
 }
 
@@ -51,19 +52,19 @@ pub(crate) struct FitInput<'a> {
     pub options: &'a Options,
     pub facts: &'a RequestFacts,
     pub settings: &'a Settings,
-    /// When the request came.
+    /// When the request arrived.
     pub came: Time,
-    /// The fills that had begun by then.
+    /// The fills that had begun when the request arrived.
     pub begun_before: BegunSoFar,
     pub now: Time,
-    /// Who wants it.
+    /// The client or the node that sent the request.
     pub asked: Asked,
-    /// The mark of its rule, if the rule is part of the key.
+    /// The mark of the request's rule, if the rule is part of the key.
     pub rule_mark: Option<&'a HeaderValue>,
 }
 
 impl<'a> FitInput<'a> {
-    /// Returns the facts of a request, as of now.
+    /// Returns the facts of a request as of now.
     pub fn by(context: &'a RequestContext) -> FitInput<'a> {
         FitInput {
             services: &context.services,
@@ -78,7 +79,7 @@ impl<'a> FitInput<'a> {
         }
     }
 
-    /// Returns how the running fill of `key` fits the request; `None` when there is none.
+    /// Returns how the running fill of `key` fits the request; `None` if no fill is running.
     pub fn running(&self, key: &Key) -> Option<Fit> {
         let running = self.services.shared.fills.running(key.as_bytes())?;
         Some(self.of(key, &running))
@@ -86,7 +87,7 @@ impl<'a> FitInput<'a> {
 
     /// Returns how the running fill of `key` fits the request, which has not joined it.
     pub fn of(&self, key: &Key, fill: &Fill) -> Fit {
-        // Nodes that wait for each other must not do so in a circle.
+        // Prevents a deadlock: nodes must not wait for each other in a circle.
         if !may_wait(&self.asked, fill.waits_with()) {
             return Fit::Another;
         }
@@ -94,10 +95,10 @@ impl<'a> FitInput<'a> {
             return Fit::Another;
         }
         match fill.stage() {
-            // Whether an answer to credentials is for others is known only once it is there.
+            // The head decides whether a response to credentials may be shared.
             FillStage::Waiting if self.facts.has_credentials() => Fit::Alone,
             FillStage::Waiting if fill.has_credentials() => Fit::Another,
-            // The origin may have lost the request, or answer others.
+            // The origin may have lost the request, or may still respond to others.
             FillStage::Waiting
                 if self.services.clock.since(fill.begun()) >= self.options.fill.wait =>
             {
@@ -111,8 +112,8 @@ impl<'a> FitInput<'a> {
         }
     }
 
-    /// Returns how an answer of `fill` with this head fits the request, which looks under `key`.
-    /// `waited`: it had joined before the head was there.
+    /// Returns how a response of `fill` with this head fits the request, which looked up `key`.
+    /// `waited`: the request joined before the head arrived.
     pub fn of_head(&self, key: &Key, head: &FillHead, fill: &Fill, waited: bool) -> Fit {
         if self.is_concerned(head.hit_for_miss) {
             return Fit::Alone;
@@ -142,8 +143,8 @@ impl<'a> FitInput<'a> {
         }
     }
 
-    /// Returns whether the request may have the response of a fill that it waited for, which
-    /// `names` select.
+    /// Returns whether the request may have the response of a fill that it waited for. `names` are
+    /// the request fields that select the response.
     pub fn after_waiting(&self, packed: &Packed, names: &[HeaderName], fill: &Fill) -> Waited {
         let fetched = match fill.began_after(self.begun_before) {
             true => FetchTime::After,
@@ -160,19 +161,20 @@ impl<'a> FitInput<'a> {
         }
     }
 
-    /// Returns whether the body comes so slowly that a new request had better ask anew: the fetch
-    /// may hang although the origin would answer now.
+    /// Returns whether the body arrives so slowly that a new request should fetch again: the fetch
+    /// may hang although the origin would respond now.
     fn crawls(&self, fill: &Fill) -> bool {
         let running = self.services.clock.since(fill.begun());
         running >= self.options.fill.wait && fill.produced() < running.as_secs() * CRAWL
     }
 
-    /// Returns whether requests that want a younger answer than there is share the next one.
+    /// Returns whether requests that want a younger response than the stored one share the next
+    /// fetch.
     pub fn shares_reloads(&self) -> bool {
         self.settings.client_reload != ClientReload::Obey
     }
 
-    /// Returns whether the request should not wait for others for this reason.
+    /// Returns whether the request should not wait for others, given this reason.
     pub fn is_concerned(&self, why: Option<HitForMiss>) -> bool {
         why.is_some_and(|why| why.concerns(self.facts))
     }

@@ -1,10 +1,12 @@
-//! A HEAD through the cache. What a GET stored answers it; what is not stored, or must be
-//! validated, is asked for with HEAD, for a GET would bring a body that is not needed.
+//! A HEAD through the cache. The stored response to a GET serves it. If nothing is stored, or it
+//! must be validated, the origin is asked with HEAD, because a GET would bring a body that is not
+//! needed.
 //!
-//! The answer to a HEAD is stored for later ones (RFC 9110, 9.3.2), under the key that the answer
-//! to a GET would have, and marked as that of a HEAD: so whatever removes or outdates the one
-//! reaches the other, and what a GET brings takes its place. It never takes the place of what a GET
-//! brought: it updates that one's fields, or ends its lifetime (RFC 9111, 4.3.5).
+//! The response to a HEAD is stored for later ones (RFC 9110, 9.3.2), under the key that the
+//! response to a GET would have, and marked as a response to HEAD. An operation that removes or
+//! outdates one thus also reaches the other, and the response to a later GET replaces it. A
+//! response to HEAD never replaces one to GET: it updates its fields or ends its lifetime (RFC
+//! 9111, 4.3.5).
 
 use std::sync::Arc;
 
@@ -35,7 +37,7 @@ use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, failure, pass_through};
 
-/// The origin's answer to a HEAD.
+/// The origin's response to a HEAD.
 struct HeadResponse<'a> {
     token: &'a FetchToken,
     status: StatusCode,
@@ -44,7 +46,7 @@ struct HeadResponse<'a> {
     times: ExchangeTimes,
 }
 
-/// A HEAD under way in the table of fills. Dropped, it ends, and those that wait for it look again.
+/// A running HEAD in the table of fills. Dropping it ends the HEAD; waiting requests look up again.
 struct HeadEnding<'a> {
     fills: &'a FillRegistry,
     name: Bytes,
@@ -63,8 +65,8 @@ impl Drop for HeadEnding<'_> {
 }
 
 impl CacheRequest<'_> {
-    /// Sends a HEAD to the origin as it came. Requests for the same meanwhile wait for it, and look
-    /// again: its answer may be stored then.
+    /// Sends a HEAD to the origin. Concurrent requests for the same key wait for it and look up
+    /// again, because its response may be stored by then.
     pub async fn head(&self, ask: HeadRequest, transaction: Transaction) -> NextAction {
         let fit = FitInput::by(self.context);
         let facts = &self.context.facts;
@@ -92,15 +94,15 @@ impl CacheRequest<'_> {
                     let wait = self.context.options.fill.wait;
                     let ended = timeout(wait, reader.head()).await;
                     let is_young = fill.began_after(self.context.begun_before);
-                    // Its client left, or this request wants an answer that was asked for after it:
-                    // one of those that waited asks next.
+                    // The client that began the HEAD has left, or this request wants a response
+                    // that was requested after it arrived: one of the waiting requests asks next.
                     if matches!(ended, Ok(FillStage::Absent(false)))
                         || (ended.is_ok() && facts.directives.reloads() && !is_young)
                     {
                         return NextAction::Retry(transaction);
                     }
                 }
-                // The answer is stored, or this request sends its own.
+                // The response is stored, or this request sends its own HEAD.
                 NextAction::FetchAlone(transaction)
             }
         }
@@ -114,7 +116,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Sends a HEAD for what is not stored.
+    /// Sends a HEAD for a response that is not stored.
     async fn fetch_head(
         &self,
         key: Key,
@@ -144,8 +146,8 @@ impl CacheRequest<'_> {
         NextAction::Respond(pass_through::relay_response(context, transaction, response, status))
     }
 
-    /// Sends a HEAD for what must be validated: its answer tells whether what is stored is still
-    /// good (RFC 9111, 4.3.5).
+    /// Sends a HEAD for a response that must be validated. The origin's response tells whether the
+    /// stored one is still valid (RFC 9111, 4.3.5).
     async fn validate_by_head(
         &self,
         to_validate: ToValidate,
@@ -201,8 +203,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Updates what is stored, or marks it outdated, by the answer to a HEAD. Returns the head that
-    /// was stored in place of an older answer to a HEAD.
+    /// Updates the stored response, or marks it outdated, by the response to a HEAD. Returns the
+    /// head if it was stored in place of an older response to a HEAD.
     async fn note_head(
         &self,
         told: &HeadResponse<'_>,
@@ -212,7 +214,7 @@ impl CacheRequest<'_> {
         if stored.is_of_head() {
             let kept = self.keep_head(told, &stored.key, stored.marker.as_ref()).await;
             if kept.is_none() && told.status != StatusCode::NOT_MODIFIED {
-                // The origin no longer answers with it.
+                // The origin no longer sends the stored response.
                 self.store.remove(&stored.key).await;
             }
             return kept;
@@ -235,9 +237,9 @@ impl CacheRequest<'_> {
         None
     }
 
-    /// Stores the answer to a HEAD for later ones, unless a GET brought something better or is
-    /// about to. What would have to be validated is not stored, for a validation costs as much as a
-    /// new HEAD. Returns the head if it was stored.
+    /// Stores the response to a HEAD for later ones, unless a GET has stored or is about to store a
+    /// better one. A response that would have to be validated is not stored, because a validation
+    /// costs as much as a new HEAD. Returns the head if it was stored.
     async fn keep_head(
         &self,
         told: &HeadResponse<'_>,

@@ -1,4 +1,4 @@
-//! The memories of other nodes of the fleet, asked before this node reads its own device.
+//! Asks the memory tiers of other nodes of the fleet before this node reads its own device.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::response::pass_through;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 
-/// Returns what is asked of the memories of other nodes, for what is on the device here and not in
-/// memory, where the class of the document has that done before the device is read.
+/// Returns the plan for asking the memories of other nodes. `None` unless the object is on this
+/// node's device and not in its memory, and the class of the document asks memories first.
 pub(crate) fn asking(
     context: &RequestContext,
     store: &Store,
@@ -24,7 +24,7 @@ pub(crate) fn asking(
 ) -> Option<Arc<Asking>> {
     let node = context.services.shared.node.as_ref().filter(|node| node.cooperates())?;
     let is_plain = context.head.method == Method::GET && !context.facts.directives.only_if_cached;
-    // Most documents are in no other memory that is known: that is seen before all else.
+    // Cheapest test first: most documents have no known holder.
     if !is_plain || node.holders(node.hash(primary.as_bytes())).is_empty() {
         return None;
     }
@@ -34,7 +34,7 @@ pub(crate) fn asking(
     context.asking(primary, true).filter(|asking| asking.asks_memories())
 }
 
-/// Answers from the memories of other nodes. The request comes back when they do not have it.
+/// Responds from the memory of another node. Returns the transaction if none has the document.
 pub(crate) async fn read(
     context: &RequestContext,
     asking: Arc<Asking>,
@@ -47,7 +47,8 @@ pub(crate) async fn read(
     context.look_at_clock();
     match asked {
         Ok(response) => {
-            // What is here cannot be joined to it: the rest is the origin's.
+            // The local copy cannot be joined to this body: if the peer fails, the origin sends the
+            // rest.
             let rest = || context.upstream_request();
             let (services, options) = (&context.services, &context.options);
             let response = peer_body::outlasting(services, options, rest, response).await;

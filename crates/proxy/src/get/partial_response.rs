@@ -1,6 +1,6 @@
-//! Answers from an object that is stored in parts: whole, a range or several, or the head alone.
-//! Missing parts are asked for before the answer begins, so that another answer can still be given
-//! when the origin has something else by now.
+//! Responses from an object stored in parts: whole, one or several ranges, or the head alone.
+//! Missing parts are requested before the response begins, so that a different response can still
+//! be sent if the origin's has changed.
 
 use std::rc::Rc;
 
@@ -29,33 +29,33 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
 
-/// Windows that are searched for missing bytes before an answer begins. Beyond them missing bytes
-/// are asked for on the way.
+/// Windows searched for missing bytes before a response begins. Missing bytes beyond them are
+/// requested while the response is sent.
 const AHEAD: u64 = 16;
 
-/// One answer from the parts of `stored`.
+/// One response from the parts of `stored`.
 pub(crate) struct PartialResponder<'a> {
     pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
     pub stored: &'a Rc<StoredResponse>,
-    /// Takes the place of the object's own head after a validation.
+    /// Replaces the object's own head after a validation.
     pub head: Option<&'a StoredHead>,
     pub age: Seconds,
-    /// The status of the answer; `None`: by where its bytes come from.
+    /// The status of the response; `None` derives it from where the bytes come from.
     pub status: Option<CacheStatus>,
 }
 
-/// The result of answering from parts.
+/// The result of responding from parts.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Served {
-    /// An answer, or what to do instead.
+    /// A response, or the action to take instead.
     Action(NextAction),
-    /// Bytes are missing that cannot be combined with what is there, or must not be asked for.
+    /// Missing bytes cannot be combined with the stored ones, or must not be requested.
     Incomplete(Transaction),
 }
 
-/// The first missing byte, and the wanted range it is in.
+/// The first missing byte, and the requested range that contains it.
 #[derive(Clone, Copy)]
 struct FirstMissing {
     from: u64,
@@ -63,12 +63,12 @@ struct FirstMissing {
 }
 
 impl PartialResponder<'_> {
-    /// Answers, and asks the origin for missing bytes.
+    /// Responds, and asks the origin for missing bytes.
     pub async fn answer(&self, transaction: Transaction) -> Served {
         Box::pin(self.run(transaction, true)).await
     }
 
-    /// Answers without asking the origin.
+    /// Responds without asking the origin.
     pub async fn answer_alone(&self, transaction: Transaction) -> Served {
         Box::pin(self.run(transaction, false)).await
     }
@@ -96,7 +96,7 @@ impl PartialResponder<'_> {
                 return Served::Action(why(transaction));
             }
             match parts.open(from, range.end).await {
-                // A part comes to which nothing can be added.
+                // The part that arrives cannot be combined with others.
                 Ok(segment)
                     if !partial::combines(&parts.head)
                         && (segment.until < range.end || wanted.len() > 1) =>
@@ -117,7 +117,7 @@ impl PartialResponder<'_> {
                     };
                     ahead = Some((from, segment));
                 }
-                // What is there serves only ranges within it.
+                // The stored bytes can serve only ranges within them.
                 Err(_) if !partial::combines(&parts.head) => {
                     return Served::Incomplete(transaction);
                 }
@@ -140,8 +140,8 @@ impl PartialResponder<'_> {
         Served::Action(self.reply(parts, portion, status, ahead, transaction))
     }
 
-    /// Returns whether what the origin sent in place of a part is an answer to the request itself:
-    /// anything but a part, or exactly the part that the client asked for.
+    /// Returns whether the origin's response in place of a part is also a response to the request
+    /// itself: anything but a part, or exactly the part that the client requested.
     fn is_an_answer(&self, response: &Response<OriginBody>, wanted: &[ByteRange]) -> bool {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
@@ -153,9 +153,9 @@ impl PartialResponder<'_> {
         }
     }
 
-    /// Answers with what the origin sent in place of a part, and stores it in the place of the
-    /// parts if it may be stored, so that the origin is asked once (RFC 9110, 14.2; an origin may
-    /// ignore `Range`).
+    /// Sends the origin's response in place of a part, and stores it in place of the parts if
+    /// permitted, so that the origin is asked only once (RFC 9110, 14.2: an origin may ignore
+    /// `Range`).
     async fn hand_over(
         &self,
         other_response: OtherResponse,
@@ -166,8 +166,8 @@ impl PartialResponder<'_> {
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
         let OtherResponse { response, times, token, .. } = other_response;
         if token.overtaken() {
-            // The answer is not stored, so no part can be cut from it: a client that asked for a
-            // part looks again.
+            // The response is not stored, so no part can be cut from it: a client that requested a
+            // part looks up again.
             if context.facts.has_range && response.status() == StatusCode::OK {
                 return NextAction::Retry(transaction);
             }
@@ -181,7 +181,7 @@ impl PartialResponder<'_> {
         Box::pin(cache_request.keep(place, status, transaction, fetched)).await
     }
 
-    /// Returns what to do instead of asking the origin for missing bytes, if it must not be asked.
+    /// Returns the action to take if the origin must not be asked for missing bytes.
     fn forbidden(&self) -> Option<fn(Transaction) -> NextAction> {
         let directives = &self.context.facts.directives;
         if directives.only_if_cached {
@@ -193,7 +193,7 @@ impl PartialResponder<'_> {
         None
     }
 
-    /// Returns the ranges of the body that are sent.
+    /// Returns the ranges of the body to send.
     fn wanted(&self, portion: &Portion, length: u64) -> Vec<ByteRange> {
         match portion {
             _ if self.context.facts.is_head => Vec::new(),
@@ -253,8 +253,8 @@ impl PartialResponder<'_> {
     }
 }
 
-/// Looks for the first wanted byte that is missing. Returns it, and where the bytes before it came
-/// from.
+/// Finds the first requested byte that is missing. Returns it, and the source of the bytes before
+/// it.
 async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<FirstMissing>, Source) {
     let mut source = None;
     let mut left = AHEAD;
@@ -267,7 +267,7 @@ async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<FirstMissi
                 return (Some(missing), source.unwrap_or(Source::Ram));
             };
             if let SegmentOrigin::Stored(from) = segment.from {
-                // One read of the device makes it a hit on the disk.
+                // A single device read makes the response a disk hit.
                 source = source.filter(|source| *source == Source::Disk).or(Some(from));
             }
             at = segment.until;
@@ -287,7 +287,7 @@ fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> Ne
     }
 }
 
-/// Returns the answer to a request whose fetch failed.
+/// Returns the response to a request whose fetch failed.
 pub(crate) fn failed_answer(failed: &Failed, transaction: Transaction) -> Response<ResponseBody> {
     let (outcome, text) = match failed.denied {
         Some(denied) => (Outcome::Denied(denied), failed.text.clone()),

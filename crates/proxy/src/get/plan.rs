@@ -1,6 +1,6 @@
-//! The plan for a request that the cache may answer, by what is stored for it: a pure decision,
-//! which `explain` prints. Other events may change it (`get::cache_request`): a fetch to join or
-//! not to wait for, an object that was removed meanwhile.
+//! The plan for a request that the cache may serve, given the stored response: a pure decision,
+//! which `explain` prints. `get::cache_request` may deviate from it: because of a fetch to join or
+//! not to wait for, or because an object was removed in the meantime.
 
 use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
@@ -18,62 +18,62 @@ use crate::rules::request_rules::Rule;
 /// The plan for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// What is stored answers it: fresh, or stale by this permit.
+    /// Serve the stored response: fresh, or stale by this permit.
     Serve { age: Seconds, stale: Option<StalePermit> },
-    /// The origin is asked whether what is stored still answers it.
+    /// Ask the origin whether the stored response is still valid.
     Validate { age: Seconds, cause: Cause, fallback: Fallback },
-    /// The origin is asked for an answer.
+    /// Fetch a response from the origin.
     Fetch(FetchReason),
-    /// The request passes the cache.
+    /// Bypass the cache.
     Pass(Bypass),
-    /// The answer is a 504: the request wants only what is stored (RFC 9111, 5.2.1.7). With a cause
-    /// something is stored that must be validated.
+    /// Respond with 504: the request accepts only a stored response (RFC 9111, 5.2.1.7). A cause is
+    /// given if a stored response must be validated.
     Refuse(Option<Cause>),
 }
 
-/// The reason why no stored answer is used for a request.
+/// The reason why no stored response is used for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchReason {
-    /// Nothing is stored for it.
+    /// Nothing is stored for the request.
     Nothing,
-    /// What is stored was not keyed by all fields that the rule keys by now.
+    /// The stored response was not keyed by all fields that the rule now adds to the key.
     OlderKey,
-    /// What is stored is staler than the operator keeps answers.
+    /// The stored response has been stale for longer than the operator permits.
     Outlived,
-    /// The request identifies its client, and what is stored is not for clients that do.
+    /// The request identifies its client, and the stored response is not for such clients.
     Identified,
 }
 
-/// The facts of what is stored that a plan is made by.
+/// The facts of a stored response that decide the plan.
 pub(crate) struct StoredFacts<'a, F> {
     pub packed: &'a Packed,
     pub source: Source,
-    /// Only parts of it may be there.
+    /// The object is stored in parts, and some may be missing.
     pub in_parts: bool,
-    /// Returns whether a request field of this name has selected it.
+    /// Returns whether a request field of this name selects the stored response.
     pub selects: F,
 }
 
-/// The input of a plan, besides what is stored.
+/// The input of a plan, besides the stored response.
 pub(crate) struct PlanInput<'a> {
     pub facts: &'a RequestFacts,
     pub rule: Option<&'a Rule>,
     pub settings: &'a Settings,
     pub now: Time,
-    /// Whether the origin vouches for what is stored ([`crate::get::vouching`]); `None`: lifetimes
-    /// decide.
+    /// The origin's verdict on the stored response ([`crate::get::vouching`]). `None`: freshness
+    /// lifetimes decide.
     pub vouched: Option<bool>,
 }
 
 impl<'a> PlanInput<'a> {
-    /// Returns the input for a request, as of now.
+    /// Returns the input for a request as of now.
     pub fn by(context: &'a RequestContext, vouched: Option<bool>) -> PlanInput<'a> {
         let (rule, settings) = (context.rule.as_deref(), context.settings());
         PlanInput { facts: &context.facts, rule, settings, now: context.now(), vouched }
     }
 
-    /// Returns what is done, and the event to count (systems C12). There is none yet for an object
-    /// that is there in parts, which may lack those that are wanted.
+    /// Returns the plan, and the event to count (systems C12). The event is `None` for an object in
+    /// parts, because requested parts may be missing.
     pub fn plan(&self, found: &LookupResult) -> (Plan, Option<Event>) {
         match found {
             LookupResult::Nothing { .. } => (self.fetch(FetchReason::Nothing), MISS),
@@ -86,7 +86,7 @@ impl<'a> PlanInput<'a> {
         }
     }
 
-    /// Does as [`PlanInput::plan`] for what is stored.
+    /// Like [`PlanInput::plan`], for a stored response.
     pub fn plan_stored(
         &self,
         stored: &StoredFacts<'_, impl Fn(&str) -> bool>,
@@ -120,7 +120,7 @@ impl<'a> PlanInput<'a> {
     fn of_stored(&self, packed: &Packed, reuse: Reuse) -> Plan {
         match reuse {
             Reuse::Fresh { age } => Plan::Serve { age, stale: None },
-            // No background fetch would replace it: a GET would bring a body.
+            // No background fetch would replace it, because a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if packed.is(HeadOnly) => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
                 self.validate(age, Cause::Expired, fallback)
@@ -134,8 +134,8 @@ impl<'a> PlanInput<'a> {
         }
     }
 
-    /// Plans a validation, unless the request says `no-store`: what is stored may be used then, but
-    /// nothing of the exchange may be kept.
+    /// Plans a validation, unless the request says `no-store`: then nothing of the exchange may be
+    /// kept, so the request bypasses the cache.
     fn validate(&self, age: Seconds, cause: Cause, fallback: Fallback) -> Plan {
         match self.facts.directives.no_store {
             true => Plan::Pass(Bypass::NoStore),

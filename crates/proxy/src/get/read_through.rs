@@ -1,5 +1,5 @@
-//! A request for what another node of the fleet keeps: its answer passes through this node as it
-//! comes, and nothing of it is kept here.
+//! Requests for documents that another node of the fleet keeps. The response passes through this
+//! node, which keeps nothing of it.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
 impl CacheRequest<'_> {
-    /// Sends a GET to the node that keeps the document, as it came. When no node answers the origin
-    /// does, and its answer passes through as well.
+    /// Sends a GET to the node that keeps the document. If no node responds, the origin is asked,
+    /// and its response passes through as well.
     pub(crate) async fn read_through(
         &self,
         key: Key,
@@ -33,7 +33,7 @@ impl CacheRequest<'_> {
     }
 }
 
-/// Sends a request to the nodes that `asking` names, and then the origin; passes the answer on.
+/// Sends a request to the nodes that `asking` names, then to the origin, and relays the response.
 pub(super) async fn read(
     context: &RequestContext,
     key: &Key,
@@ -51,7 +51,7 @@ pub(super) async fn read(
     context.look_at_clock();
     let is_whole = !context.facts.conditional && !context.facts.has_range;
     if let (true, Err(why)) = (is_whole, judge(context, &response, times)) {
-        // The next go to the origin without a way round by the owner.
+        // Later requests go to the origin directly, without the detour through the owner.
         services.shared.fills.remember(key, why, &context.options.fill, clock.instant());
     }
     if response.extensions().get::<FromPeer>().is_some_and(|from| from.hit) {

@@ -1,5 +1,6 @@
-//! A request with `no-store` that nothing stored answers: nothing of the exchange may be kept (RFC
-//! 9111, 5.2.1.5). Where reloads share fetches, those that come while one is under way follow it.
+//! Requests with `no-store` that no stored response serves: nothing of the exchange may be kept
+//! (RFC 9111, 5.2.1.5). If reloads share fetches, requests that arrive during such a fetch follow
+//! it.
 
 use semantics::VaryMarker;
 use store::Key;
@@ -17,7 +18,7 @@ use crate::observe::outcome::{Bypass, Outcome};
 use crate::response::transaction::Transaction;
 
 impl CacheRequest<'_> {
-    /// Joins the running fetch of `key` of which nothing is kept, or begins one, and answers.
+    /// Joins the running unkept fetch of `key` or begins one, and responds.
     pub(super) async fn fetch_unkept(
         &self,
         key: Key,
@@ -46,7 +47,7 @@ impl CacheRequest<'_> {
         let (fill, began) = match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
             Joining::Running(fill) => (fill, false),
             Joining::Begun(fill) => (fill, true),
-            // What has ended is not stored.
+            // An ended fetch left nothing in the store.
             Joining::Ended => return NextAction::FetchAlone(transaction),
         };
         let Some(reader) = fill.join() else { return NextAction::Bypass(transaction, status) };

@@ -1,5 +1,5 @@
-//! Asking an origin that vouches for its own answers whether a stored one is current, in place of
-//! lifetimes: at every use, and of another request's fetch as well.
+//! Asks an origin that vouches for its responses whether a stored one is current, in place of
+//! freshness lifetimes. This is done at every use, and for the fetches of other requests as well.
 
 use http::header::{self, HeaderMap};
 use http1::RequestHead;
@@ -9,8 +9,8 @@ use upstream::send::origin::{Earlier, VERSION, Voucher};
 use crate::object::lookup::LookupResult;
 use crate::origin::site::Site;
 
-/// Returns whether the origin vouches for what was found; `None` where it vouches for nothing, or
-/// nothing was found.
+/// Returns whether the origin vouches for the stored response. `None` if the origin does not vouch
+/// for responses or nothing is stored.
 pub(crate) async fn vouched(site: &Site, head: &RequestHead, found: &LookupResult) -> Option<bool> {
     let voucher = site.voucher()?;
     let LookupResult::Stored(stored) = found else { return None };
@@ -18,8 +18,8 @@ pub(crate) async fn vouched(site: &Site, head: &RequestHead, found: &LookupResul
     Some(vouches(voucher, head, fields).await)
 }
 
-/// Returns whether an origin vouches for a stored answer of its own, as far as that is known
-/// without waiting.
+/// Returns whether the origin vouches for its stored response, as far as that is known without
+/// waiting.
 pub(crate) fn is_known_current(
     voucher: &dyn Voucher,
     head: &RequestHead,
@@ -31,7 +31,7 @@ pub(crate) fn is_known_current(
     voucher.is_current(&earlier)
 }
 
-/// Returns whether an origin vouches for an answer of its own with these fields.
+/// Returns whether the origin vouches for its response with these fields.
 pub(crate) async fn vouches(voucher: &dyn Voucher, head: &RequestHead, fields: &HeaderMap) -> bool {
     let Some(version) = fields.get(VERSION) else { return false };
     let (path, request) = (head.target.path(), &head.fields);

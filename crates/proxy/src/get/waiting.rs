@@ -1,12 +1,12 @@
-//! Requests that wait for another one's fetch. They wait without a limit: asking on their own would
-//! load an origin the most when it is the slowest.
+//! Requests that wait for another request's fetch. They wait without a limit: if they fetched on
+//! their own, they would load an origin most when it is slowest.
 //!
-//! But a fetch may hang although the origin would answer now, or would answer another client. So
-//! when there has been no head for a while (`fill.wait`), one of the waiting requests asks once
-//! more, for all of them; they go on waiting for both fetches, and take the first answer.
+//! A fetch may hang although the origin would respond now, or would respond to another client. If
+//! no head has arrived for a while (`fill.wait`), one of the waiting requests fetches once more on
+//! behalf of all. They then wait for both fetches and take the first response.
 //!
-//! It promises: of the requests that wait for a key at most one at a time asks because the time is
-//! over.
+//! Guarantees: of the requests waiting for a key, at most one at a time fetches because of this
+//! timeout.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -23,17 +23,17 @@ use crate::get::fit::{Fit, FitInput};
 use crate::observe::event::Event;
 use crate::response::transaction::Transaction;
 
-/// Fetches that one request waits for at a time, at most.
+/// Maximum number of fetches that one request waits for at a time.
 const PLACES_MAX: usize = 4;
 
-/// A request at one of the fetches that it waits for.
+/// A fetch that a request waits for, and the role of the request in it.
 struct Awaited {
     reader: Reader,
     role: Role,
 }
 
 impl CacheRequest<'_> {
-    /// Waits at `reader`, of a fill that another request began, and answers.
+    /// Waits at `reader`, which belongs to a fill that another request began, and responds.
     pub(crate) async fn wait(
         &self,
         mut responder: FillResponder<'_>,
@@ -62,7 +62,8 @@ impl CacheRequest<'_> {
                 },
             };
             let Awaited { reader, role } = places.swap_remove(at);
-            // A fetch without an answer leaves the others, unless a stale one may take its place.
+            // A fetch without a response leaves the other fetches, unless a stale response may
+            // replace it.
             let may_be_stale = responder.to_validate.as_ref();
             let may_be_stale = may_be_stale.is_some_and(|stale| stale.fallback.on_unreachable);
             let is_void = match stage {
@@ -83,8 +84,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Begins another fetch in place of the one that takes long, or joins one that another request
-    /// has begun. Returns `None` when it cannot be joined any more.
+    /// Begins another fetch beside the slow one, or joins one that another request has begun.
+    /// Returns `None` if no fetch can be joined or begun.
     fn ask_again(
         &self,
         responder: &FillResponder<'_>,
@@ -115,7 +116,7 @@ impl CacheRequest<'_> {
             &fetch_task.upstream_request.to,
             fetch_task.upstream_request.trail.clone(),
         );
-        // It is for all that wait: nothing of it is for this client alone.
+        // The fetch is on behalf of all waiting requests; nothing of it is for this client alone.
         fetch_task.upstream_request.interim = None;
         fetch_task.asks_for_client = false;
         let ranged = fetch_task.ranged;
@@ -124,7 +125,7 @@ impl CacheRequest<'_> {
     }
 }
 
-/// Waits for the first of the fills that has come further than waiting for its head.
+/// Waits for the first fill that is past the stage of waiting for its head.
 fn poll_heads(places: &[Awaited], cx: &mut Context<'_>) -> Poll<(usize, FillStage)> {
     for (at, place) in places.iter().enumerate() {
         if let Poll::Ready(stage) = place.reader.poll_head(cx) {

@@ -1,8 +1,9 @@
-//! A GET or HEAD at a node of a fleet that has no cache: the node that owns the document answers it
-//! from its own, or fetches it, and the answer passes through.
+//! GET and HEAD at a fleet node without a cache. The node that owns the document serves it from its
+//! own cache or fetches it, and the response passes through.
 //!
-//! It promises: only a node that has met the others asks them, for it must know the purges that
-//! they know; one whose cache is awaited, was handed over or lags behind asks the origin alone.
+//! Guarantees: a node asks other nodes only after it has met them, because it must know the purges
+//! that they know. A node whose cache is not yet open, was handed over or lags behind asks only the
+//! origin.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ use crate::response::pass_through;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 
-/// Answers a request for which there is no cache here: by the other nodes, or, with `past`, by its
-/// origin alone.
+/// Responds to a request for which this node has no cache: from the other nodes, or, with status
+/// `past`, from the origin alone.
 pub(crate) async fn answer(
     context: &RequestContext,
     transaction: Transaction,
@@ -38,7 +39,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Returns what other nodes are asked, and the key; `None` when none of them is.
+/// Returns the key and the plan for asking other nodes; `None` if none is to be asked.
 fn asking(context: &RequestContext) -> Option<(Key, Arc<Asking>)> {
     let node = context.services.shared.node.as_ref()?;
     if !node.is_without_cache() || !node.purges().may_use() {

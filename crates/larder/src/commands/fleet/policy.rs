@@ -1,5 +1,5 @@
-//! `larder fleet policy`: shows the table of classes that a fleet works by, and puts another in
-//! force in the whole fleet.
+//! `larder fleet policy`: shows the table of classes in force in a fleet, and replaces it in the
+//! whole fleet.
 
 use std::fs;
 use std::io::{self, Read};
@@ -74,7 +74,7 @@ fn words(why: &Value) -> &str {
     why.as_str().unwrap_or("no reason is given")
 }
 
-/// Returns the text of a policy: that of a preset, of standard input, or of a file.
+/// Returns the text of a policy: of a preset, from standard input, or from a file.
 fn read(given: &str) -> Result<String, String> {
     if PRESETS.contains(&given) {
         return Ok(format!("preset = \"{given}\"\n"));
@@ -95,7 +95,7 @@ fn read(given: &str) -> Result<String, String> {
     }
 }
 
-/// Reads all, up to what a policy may have.
+/// Reads everything, up to the maximum size of a policy.
 fn bounded(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     from.take(TEXT_MAX as u64 + 1).read_to_string(&mut text)?;

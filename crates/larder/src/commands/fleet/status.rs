@@ -1,4 +1,4 @@
-//! `larder fleet status`: the nodes of a fleet as one of them sees them.
+//! `larder fleet status`: shows the nodes of a fleet as one of them sees them.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cli::outcome::{Failure, answer};
@@ -29,7 +29,7 @@ pub fn command() -> Command {
         ))
 }
 
-/// Asks, and prints what is told.
+/// Asks a node, and prints its response.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let told = ask(matches, "/fleet")?;
     match matches.get_flag("json") {
@@ -40,7 +40,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if wrong.is_empty() { Ok(()) } else { Err(Failure::runtime(wrong.join("\n"))) }
 }
 
-/// The heads of the table's columns.
+/// The column headings of the table.
 const HEADS: [&str; 13] = [
     "", "NODE", "STATE", "ZONE", "LOAD", "SHARE", "ASKED", "HITS", "FETCHED", "FAILED", "BEHIND",
     "POLICY", "PURGES",
@@ -102,14 +102,15 @@ fn row(member: &Value, is_own: bool) -> [String; 13] {
     ]
 }
 
-/// Returns how many purges a member's log has, which ends at `log.number` in hexadecimal digits.
+/// Returns the number of purges in a member's log, whose position has the form `log.number` with
+/// hexadecimal digits.
 fn purges(member: &Value) -> String {
     let number = member["purges"].as_str().and_then(|place| place.rsplit('.').next());
     let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     number.map_or("-".to_owned(), |number| number.to_string())
 }
 
-/// Returns what is not as it should be, in sentences.
+/// Returns all problems, each as a sentence.
 fn wrong(told: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     if told["caught_up"] != Value::Bool(true) {
@@ -145,12 +146,12 @@ fn named(list: &Value) -> impl Iterator<Item = (&String, String)> {
     list.as_object().into_iter().flatten().map(|(name, said)| (name, text(said)))
 }
 
-/// Returns a string of the answer; what is not there is a dash.
+/// Returns a string value of the response; a dash if it is missing.
 fn text(value: &Value) -> String {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
 }
 
-/// Returns rows as lines whose columns are below each other.
+/// Returns the rows as lines with aligned columns.
 fn in_columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();

@@ -1,9 +1,10 @@
-//! Where the other nodes reach this one, and what they call it, where nobody has said so.
+//! Chooses the address at which other nodes reach this one, and its name, if they are not
+//! configured.
 //!
-//! Whoever listens on all addresses of a machine is reached at its private one, if there is just
-//! one, else at its public one, if there is just one: as Consul and others of HashiCorp's programs
-//! choose. Among several none is chosen, for the wrong one would show as nodes that do not find
-//! each other.
+//! A node that listens on all addresses of a machine is reached at the private address if there is
+//! exactly one, else at the public address if there is exactly one, as Consul and other HashiCorp
+//! programs choose. Among several none is chosen, because a wrong one would show up as nodes that
+//! do not find each other.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -50,10 +51,10 @@ fn only(any: IpAddr, of_machine: &[IpAddr]) -> Result<IpAddr, String> {
     ))
 }
 
-/// From where an address is reached.
+/// From where an address is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// From private networks (RFC 1918), or those of a provider (RFC 6598).
+    /// From private networks (RFC 1918), or a provider's (RFC 6598).
     Private4,
     /// From private networks in IPv6 (RFC 4193).
     Private6,
@@ -79,13 +80,14 @@ fn reach_of(ip: IpAddr) -> Reach {
     }
 }
 
-/// Returns whether a host is this machine by its very name, so that nobody else is meant.
+/// Returns whether the host name always denotes this machine, so that no other machine can be
+/// meant.
 pub fn is_this_machine(host: &str) -> bool {
     let ip = host.parse::<IpAddr>().map(|ip| ip.to_canonical());
     ip.map_or_else(|_| host.eq_ignore_ascii_case("localhost"), |ip| ip.is_loopback())
 }
 
-/// Makes the name of the node at `port` of a machine. The machine's own name alone would be that of
+/// Builds the name of the node at `port` of a machine. The machine's name alone would be shared by
 /// all nodes on it. The error is a sentence.
 pub fn node_name(machine: &str, port: u16) -> Result<MemberId, String> {
     let machine = machine.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! A member of a fleet whose members are listed: `name@host:port`, and behind it, where wanted,
-//! `zone=NAME` and `capacity=SIZE`.
+//! A member in a configured list of members: `name@host:port`, optionally followed by `zone=NAME`
+//! and `capacity=SIZE`.
 
 use std::str::FromStr;
 
@@ -7,16 +7,16 @@ use cli::units;
 use fleet::MemberId;
 use fleet::member::Address;
 
-/// See the module.
+/// A listed member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// The name of the member.
     pub id: MemberId,
-    /// Where it is reached.
+    /// The address at which the member is reached.
     pub address: Address,
-    /// What it fails together with.
+    /// The failure domain of the member.
     pub zone: Option<String>,
-    /// Bytes; its share of the documents is its share of those of all.
+    /// Capacity in bytes. A member's share of the documents is its share of the total capacity.
     pub capacity: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ fn parse(text: &str) -> Option<Listed> {
     for word in words {
         match word.split_once('=')? {
             ("zone", zone) if listed.zone.is_none() => {
-                // A zone is called as members are.
+                // Zone names follow the same rules as member names.
                 listed.zone = Some(zone.parse::<MemberId>().ok()?.to_string());
             }
             ("capacity", size) if listed.capacity.is_none() => {

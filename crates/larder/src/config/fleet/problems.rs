@@ -1,4 +1,4 @@
-//! Contradictions within `[fleet]`, which are found without a look at this machine.
+//! Contradictions within `[fleet]` that can be found without looking at this machine.
 
 use std::net::IpAddr;
 
@@ -10,11 +10,11 @@ use membership::gossip::Seed;
 use super::FleetConfig;
 use super::addresses::is_this_machine;
 
-/// A problem: the number of the `[[fleet.class]]` table if it is in one, the key, and a sentence.
+/// A problem: the index of the `[[fleet.class]]` table if it is in one, the key, and a sentence.
 pub type Problem = (Option<usize>, &'static str, String);
 
 impl FleetConfig {
-    /// Returns all contradictions; `given` says whether a key was given at all.
+    /// Returns all contradictions; `given` returns whether a key was given.
     pub fn problems(&self, given: &dyn Fn(&str) -> bool) -> Vec<Problem> {
         let mut all = self.class_problems(given);
         all.extend(self.certificate_problem());
@@ -33,7 +33,7 @@ impl FleetConfig {
             all.push((None, "fleet.policy", text));
         }
         if let Err(InvalidTable { number, name, problem }) = self.class_table() {
-            // The class of all other documents is not written where it is left out.
+            // The class of all other documents may be implied and then has no table.
             let table = (number - 1).min(self.classes.len().saturating_sub(1));
             all.push((Some(table), "fleet.class", format!("{name:?}: {problem}")));
         }
@@ -98,12 +98,12 @@ impl FleetConfig {
         })
     }
 
-    /// Returns whether nodes prove to each other that they are some.
+    /// Returns whether nodes authenticate each other.
     pub fn is_secured(&self) -> bool {
         self.key_file.is_some() || self.certificate.is_some()
     }
 
-    /// Returns why a fleet without key and certificates is not let loose on a network.
+    /// Returns a problem if a fleet without key and certificates would be exposed to a network.
     fn open_problem(&self) -> Option<Problem> {
         if self.insecure || self.is_secured() {
             return None;
@@ -130,7 +130,7 @@ impl FleetConfig {
         open("fleet.join", far.to_string())
     }
 
-    /// Returns warnings about what is allowed and probably not meant.
+    /// Returns warnings about settings that are allowed but probably unintended.
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::new();
         let Some(listen) = self.listen else {

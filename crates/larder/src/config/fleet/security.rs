@@ -1,4 +1,4 @@
-//! How nodes prove to each other that they are some: the shared key, or certificates.
+//! Mutual authentication of nodes: the shared key, or certificates.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -10,14 +10,14 @@ use net::fleet_tls::FleetTls;
 
 use super::FleetConfig;
 
-/// What the fleet's secrets give.
+/// The result of reading the fleet's secrets.
 pub struct Security {
-    /// What seals gossip; `None`: it is not sealed.
+    /// The key that seals gossip; `None`: gossip is not sealed.
     pub gossip_key: Option<[u8; 32]>,
-    /// TLS between nodes; `None`: anybody is believed.
+    /// TLS between nodes; `None`: nodes are not authenticated.
     pub tls: Option<FleetTls>,
-    /// The number under which documents are spread over the nodes. Without a key it follows from
-    /// the fleet's name, and strangers may know it.
+    /// The seed for placing documents on the nodes. Without a key it is derived from the fleet's
+    /// name, so strangers may know it.
     pub seed: FleetSeed,
     /// Warnings about files.
     pub warnings: Vec<String>,

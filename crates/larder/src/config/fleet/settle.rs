@@ -1,4 +1,5 @@
-//! What a node of a fleet starts with: everything that was left open is chosen, every file is read.
+//! Derives the settings that a node of a fleet starts with: chooses missing values and reads all
+//! files.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,72 +20,72 @@ use super::addresses::{advertised, node_name};
 use super::listed::Listed;
 use super::security::Security;
 
-/// What decides beside the configuration.
+/// The inputs besides the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// The name of this machine.
     pub machine: String,
-    /// Its addresses.
+    /// The addresses of this machine.
     pub addresses: Vec<IpAddr>,
-    /// Bytes of all caches.
+    /// Total size of all caches in bytes.
     pub cache_bytes: u64,
 }
 
-/// How the members of the fleet are known.
+/// How the members of the fleet are discovered.
 #[derive(Clone, Debug)]
 pub enum Discovery {
-    /// They tell each other, beginning with those found here; none: this is the first.
+    /// By gossip, beginning with these seeds; with no seeds this node is the first.
     Gossip(Vec<Seed>),
-    /// They are listed, this node among them.
+    /// By a list that includes this node.
     List(Vec<static_list::Listed>),
 }
 
-/// A node of a fleet, ready to start.
+/// The settings of a node of a fleet that is ready to start.
 pub struct FleetSettings {
     /// The name of the fleet.
     pub name: String,
-    /// Where this node listens: for requests of nodes in TCP, for gossip in UDP.
+    /// The listening address: TCP for requests of nodes, UDP for gossip.
     pub listen: SocketAddr,
-    /// The node: what it says of itself, its classes of documents, TLS towards other nodes.
+    /// The node: what it announces of itself, its classes of documents, TLS towards other nodes.
     pub node: NodeOptions,
-    /// How it knows the others.
+    /// How the node discovers the others.
     pub discovery: Discovery,
-    /// What seals gossip; `None`: it is not sealed.
+    /// The key that seals gossip; `None`: gossip is not sealed.
     pub gossip_key: Option<[u8; 32]>,
-    /// TLS between nodes, in both directions; `None`: anybody is believed.
+    /// TLS between nodes, in both directions; `None`: nodes are not authenticated.
     pub tls: Option<FleetTls>,
-    /// From when on a document has several owners; counted over a second.
+    /// The request rate from which a document has several owners, counted over a second.
     pub hotness: Hotness,
-    /// Bytes a second of evicted documents that are offered to other nodes.
+    /// Rate limit in bytes per second for offering evicted documents to other nodes.
     pub offer_rate: u64,
-    /// Bytes of memory for what is known of the others' memories.
+    /// Bytes of memory for hints about other nodes' memories.
     pub hints_memory: usize,
     /// Warnings about files.
     pub warnings: Vec<String>,
 }
 
 impl fmt::Debug for FleetSettings {
-    /// Writes what an operator may see: nothing of the keys.
+    /// Writes the operator's view, without any keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// Returns the weight of so many bytes: MiB, and 0 for none only.
+/// Returns the weight of `bytes` in MiB; only 0 bytes have the weight 0.
 fn weight(bytes: u64) -> u32 {
     let least = u32::from(bytes > 0);
     u32::try_from(bytes >> 20).unwrap_or(u32::MAX).max(least)
 }
 
 impl FleetConfig {
-    /// Makes the settings of the node; `None` where it is in no fleet. The error is all that is
-    /// wrong, each a sentence that begins with the key.
+    /// Derives the settings of the node; `None` if it is in no fleet. The error contains all
+    /// problems, each a sentence that begins with the key.
     pub fn settle(&self, around: &Surroundings) -> Result<Option<FleetSettings>, Vec<String>> {
         let mut wrong = Vec::new();
         let mut keep = |key: &str, why: String| wrong.push(format!("{key}: {why}"));
         let security = Security::read(self);
         let Some(listen) = self.listen else {
-            // What is shared by nodes is checked also where the node is to be told on its start.
+            // Files that nodes share are checked even if the address is given only at startup.
             return security.map(|_| None).map_err(|why| vec![why]);
         };
         let node = match &self.node {
@@ -130,7 +131,7 @@ impl FleetConfig {
         }))
     }
 
-    /// Returns what the others know of this node. The error is a key and a sentence.
+    /// Returns the facts about this node that others see. The error is a key and a sentence.
     fn place(
         &self,
         node: &MemberId,
@@ -158,7 +159,7 @@ impl FleetConfig {
 }
 
 impl Listed {
-    /// Returns the member as a list has it. Without capacities all own the same share.
+    /// Returns the member as a list entry. Without capacities all members own equal shares.
     fn to_member(&self) -> static_list::Listed {
         let (id, address) = (self.id.clone(), self.address.clone());
         let zone = self.zone.as_deref().unwrap_or_default().into();
@@ -166,7 +167,7 @@ impl Listed {
     }
 }
 
-/// What the others know of this node.
+/// The facts about this node that others see.
 struct Place {
     advertised: Address,
     zone: Arc<str>,
@@ -174,7 +175,7 @@ struct Place {
 }
 
 impl Place {
-    /// Returns what the node says of itself at its start.
+    /// Returns the node's announcement of itself at its start.
     fn member(self, id: MemberId, classes: &ClassTable) -> Member {
         Member {
             id,
@@ -192,7 +193,7 @@ impl Place {
 }
 
 impl fmt::Display for FleetSettings {
-    /// Writes a sentence for an operator, who sees in it what was chosen.
+    /// Writes a sentence that tells an operator which values were chosen.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FleetSettings { name, listen, .. } = self;
         let Member { id, address, zone, weight, .. } = &self.node.own;

@@ -1,4 +1,4 @@
-//! Declarations: answers from the cache, and the fields sent to origin servers.
+//! Declarations: responses from the cache, and the fields sent to origin servers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Declarations: limits of clients' connections, heads, time and tunnels.
+//! Declarations: limits of clients' connections, request heads, times and tunnels.
 
 use semantics::FieldNames;
 

@@ -1,4 +1,4 @@
-//! Parts that several declarations share: bounds, and the type of a setting.
+//! Shared parts of the declarations: bounds, and the type of a setting.
 
 use std::time::Duration;
 
@@ -20,5 +20,5 @@ pub const fn hours(hours: u64) -> Duration {
 }
 /// The longest lifetime that HTTP can express, 2^31 seconds.
 pub const YEARS: Duration = Duration::from_secs(1 << 31);
-/// A time-out: never zero, which would refuse everything.
+/// A timeout. It is never zero, which would refuse everything.
 pub const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));

@@ -1,5 +1,5 @@
-//! Declarations about directories of files that are served: the keys of `[files]`, and those that a
-//! `[[site]]` may set for itself.
+//! Declarations for served directories of files: the keys of `[files]`, and those that a `[[site]]`
+//! may set for itself.
 
 use files::{Coding, Symlinks};
 

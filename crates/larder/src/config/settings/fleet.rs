@@ -72,10 +72,11 @@ const REQUESTS: Kind = Kind::Int(0, u64::MAX);
 /// A number of bytes.
 const BYTES: Kind = Kind::Size(0, u64::MAX);
 
-/// Not less than the time in which a node notices that it is out of touch with the others.
+/// At least the time that a node needs to notice that it has lost contact with the others.
 const PURGE_TIMEOUT: Kind = Kind::Time(Duration::from_secs(10), hours(1));
 
-/// Reads an address of a node: a port that is left to the system could not be told to the others.
+/// Parses a node's address. Port 0 is refused, because a port chosen by the system could not be
+/// announced to the other nodes.
 fn listen(text: &str) -> Option<SocketAddr> {
     text.parse::<ListenAddr>().ok()?.ip().filter(|address| address.port() != 0)
 }
@@ -170,7 +171,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
 };
 
-/// What a class says where nothing is said, as it is written.
+/// The values of a class that are not given, as written in a file.
 const DEFAULT: [&str; 4] = ["owner", "discard-cache", "drop", "1"];
 
 /// The keys of a `[[fleet.class]]` table.

@@ -15,9 +15,9 @@ choice!(LOG_FORMAT for Format {
 });
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
-/// The `Host` that an origin server is sent.
+/// The `Host` field that an origin server receives.
 pub const HOST_HEADER: Kind = Kind::OneOf(&[PASS, "upstream"]);
-/// The client's.
+/// Passes on the client's `Host` field.
 pub const PASS: &str = "client";
 const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
 

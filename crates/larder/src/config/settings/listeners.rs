@@ -55,7 +55,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "http2.ping-timeout", TIMEOUT, ["20s"], live -> http2.ping_timeout;
 };
 
-/// The keys of a `[[listener]]` table: one place where clients come in, with its manners.
+/// The keys of a `[[listener]]` table: one listening address, with its protocols.
 pub const LISTENER: &[Field<Listener>] = fields! {
     Listener;
 

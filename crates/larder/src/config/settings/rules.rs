@@ -1,4 +1,4 @@
-//! The declarations of the keys of a `[[rule]]` table.
+//! Declarations of the keys of a `[[rule]]` table.
 
 use std::time::Duration;
 

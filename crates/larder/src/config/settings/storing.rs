@@ -1,5 +1,5 @@
 //! Declarations of `[store]`: the placement of objects on the device and in memory, and eviction.
-//! Their values are laid over the preset, which is declared before them.
+//! The values override the preset, which is declared before them.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const INDEX: Kind = Kind::OneOf(store::IndexKind::NAMES);
 pub const POLICY: Kind =
     Kind::OneOf(&["lru", "fifo", "clock", "sieve", "s3-fifo", "lfu-aging", "gdsf", "w-tinylfu"]);
 
-/// Bytes of a locality buffer of which only the number was given.
+/// Size in bytes of a locality buffer for which only a number was given.
 const LOCALITY_SIZE: u32 = 64 << 10;
 
 /// The table `[store]`.

@@ -1,4 +1,4 @@
-//! The keys of the tables that may be repeated: the sites of a reverse proxy, the access rules.
+//! The keys of the repeated tables: the sites of a reverse proxy, and the access rules.
 
 use proxy::rules::access::{Action, Rule};
 
@@ -17,7 +17,7 @@ const SITE_PARTS: &[&[Field<Site>]] = &[SITE_ITSELF, upstream::FOR_SITE, files::
 /// The keys of a `[[site]]` table: one site of a reverse proxy or web server.
 pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PARTS);
 
-/// The keys of a site itself.
+/// The keys that belong to the site itself.
 const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 

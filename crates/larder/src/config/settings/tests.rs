@@ -1,4 +1,4 @@
-//! The declarations agree with themselves and with the documentation.
+//! Tests that the declarations are consistent, and agree with the documentation.
 
 use super::*;
 use crate::config::setting::Field;
@@ -25,7 +25,7 @@ fn example(kind: Kind) -> Value {
     kind.parse(&text).unwrap()
 }
 
-/// Every declaration agrees with itself: default, example and word fit kind and field.
+/// Checks that each declaration is consistent: default, example and word fit kind and field.
 fn check<T: Default>(fields: &[Field<T>]) {
     for field in fields {
         let mut target = T::default();

@@ -1,4 +1,4 @@
-//! Declarations about origin servers: the keys of `[upstream]`, and those that a `[[site]]` may set
+//! Declarations for origin servers: the keys of `[upstream]`, and those that a `[[site]]` may set
 //! for itself.
 
 use upstream::servers::balance::Balance;
@@ -23,12 +23,12 @@ choice!(BALANCE for Balance {
     "url-hash" => Balance::UrlHash,
 });
 
-/// In a site: the system's authorities in place of a file that `[upstream]` names.
+/// In a site: use the system's authorities instead of a file that `[upstream]` names.
 const SYSTEM: &str = "system";
-/// In a site: none in place of what `[upstream]` names.
+/// In a site: use none instead of the value that `[upstream]` names.
 const NONE: &str = "none";
 
-/// The connections to origin servers, of one pool for all sites.
+/// The connections to origin servers, which all sites share in one pool.
 pub const POOL: &[Setting] = fields! {
     Config;
 
@@ -152,7 +152,7 @@ for_all_and_site! {
     "check-fall", Kind::Int(1, 1000), ["3"] -> check.fall;
 }
 
-/// Returns the text, unless it is the word by which a site says none.
+/// Returns the text, unless it is the word by which a site selects none.
 fn unless(value: Value, none: &str) -> Option<String> {
     <Option<String> as Take>::take(value).filter(|text| text != none)
 }

@@ -1,4 +1,4 @@
-//! What a configuration of a fleet comes to, and all that is refused of it.
+//! Tests of fleet configurations: their derived settings, and all refusals.
 
 use std::fs;
 use std::time::Duration;
@@ -233,7 +233,7 @@ fn what_only_this_machine_can_tell_is_refused_together() {
     let around = Surroundings { addresses: Vec::new(), ..around };
     let said = named.settle(&around).unwrap_err();
     assert!(said[0].starts_with("fleet.listen: :: is all addresses of this machine"), "{said:?}");
-    // Files that nodes share are read where the address is to come by a flag.
+    // Files that nodes share are read even if a flag is to provide the address.
     let said = FleetConfig { listen: None, ..named }.settle(&around).unwrap_err();
     assert!(said[0].starts_with("fleet.key-file: "), "{said:?}");
 }
