@@ -1,9 +1,9 @@
-//! Real applications of several frameworks, driven by several users at once through Larder and
-//! directly, with every answer compared.
+//! Drives real applications of several frameworks with several concurrent users, through Larder and
+//! directly, and compares every response.
 //!
 //! This part installs and builds the applications of `xtask/applications` below
 //! `target/applications`, where a second run finds them and needs no network. The driver there,
-//! which needs nothing but Python's standard library, starts them and judges the answers.
+//! which needs only Python's standard library, starts them and checks the responses.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,7 +101,7 @@ pub struct Options {
     pub json: Option<PathBuf>,
 }
 
-/// Names of the applications, as the values that `--only` takes.
+/// Returns the names of the applications, as the values that `--only` takes.
 fn names() -> clap::builder::PossibleValuesParser {
     APPLICATIONS.iter().map(|application| application.name).collect::<Vec<_>>().into()
 }
@@ -110,7 +110,7 @@ fn names() -> clap::builder::PossibleValuesParser {
 ///
 /// # Errors
 ///
-/// When an application cannot be installed, or an answer was wrong; the output says which.
+/// When an application cannot be installed, or a response was wrong; the output says which.
 pub fn run(options: &Options) -> Result<(), String> {
     let cache = workspace::root().join("target/applications");
     let mut ready = Vec::new();
@@ -146,7 +146,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     drive(&cache, &plan)
 }
 
-/// Returns the path of the larder to try, which is built unless one was given.
+/// Returns the path of the larder to test, building it unless one was given.
 fn binary(options: &Options) -> Result<PathBuf, String> {
     if let Some(path) = &options.binary {
         return path.canonicalize().map_err(|e| format!("{}: {e}", path.display()));
@@ -169,8 +169,8 @@ fn drive(cache: &Path, plan: &Value) -> Result<(), String> {
     workspace::succeed(command)
 }
 
-/// Copies an application's sources below `cache` and installs what it needs there, unless this was
-/// done for the same sources before. Returns the directory of the copy.
+/// Copies an application's sources below `cache` and installs its dependencies there, unless this
+/// was already done for the same sources. Returns the directory of the copy.
 fn prepare(application: &Application, cache: &Path) -> Result<PathBuf, String> {
     let from = sources().join(application.name);
     let shared = sources().join("static");
@@ -203,7 +203,7 @@ fn prepare(application: &Application, cache: &Path) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// Returns a text that changes when the sources or the commands do.
+/// Returns a text that changes whenever the sources or the commands do.
 fn stamp(application: &Application, files: &[PathBuf]) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     application.prepare.hash(&mut hasher);
@@ -231,7 +231,7 @@ fn is_installed(program: &str) -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(program).is_file()))
 }
 
-/// Directory of the applications' sources.
+/// Returns the directory of the applications' sources.
 fn sources() -> PathBuf {
     workspace::root().join("xtask/applications")
 }

@@ -1,4 +1,4 @@
-//! Web servers over files, and fleets of nodes, beside others: `cargo xtask bench`.
+//! Benchmarks of web servers over files and of fleets, beside other programs: `cargo xtask bench`.
 //!
 //! `cargo xtask bench --files` measures web servers over a tree of small files: see [`files`].
 //!
@@ -7,9 +7,9 @@
 //! `cargo xtask instructions` counts instructions instead of time: see [`instructions`].
 //! `cargo xtask steps` divides the time of a request among its steps: see [`steps`].
 //!
-//! Servers run as processes of their own; the load generators and the origin ([`origin`]) are
-//! threads of this one, so their time is not counted. Every answer's status, length and bytes are
-//! checked. A single cache is measured by `larder bench compare`.
+//! Servers run as separate processes. The load generators and the origin ([`origin`]) are threads
+//! of this process, so their time is not counted. The status, length and bytes of every response
+//! are checked. `larder bench compare` measures a single cache.
 
 mod apache;
 mod caddy;
@@ -38,7 +38,7 @@ use crate::workspace;
 ///
 /// # Errors
 ///
-/// When larder cannot be built or started, or answers wrongly. A peer that is absent is skipped.
+/// When larder cannot be built or started, or responds wrongly. A peer that is absent is skipped.
 pub fn run(options: &Options) -> Result<(), String> {
     if cfg!(debug_assertions) {
         return again_optimised();
@@ -51,11 +51,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Runs the same chore in a release build: an unoptimised load generator would measure itself.
+/// Runs the same command in a release build: an unoptimised load generator would measure itself.
 fn again_optimised() -> Result<(), String> {
     let mut command =
         workspace::cargo(&["run", "--release", "--quiet", "--package", "xtask", "--"]);
     command.args(std::env::args_os().skip(1));
-    // In the place of this process: a signal to it is one to the measurement.
+    // Replaces this process, so that a signal to it reaches the measurement.
     Err(format!("cannot start {command:?}: {}", command.exec()))
 }

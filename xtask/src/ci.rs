@@ -1,8 +1,8 @@
 //! Continuous integration as one command.
 //!
-//! The steps run in the order in which they are cheap to fail. The tests are run by the command
-//! that the README gives, their closing lines are added up, and tests skipped for want of programs
-//! are repeated at the end, so that a green run cannot hide them.
+//! Steps that are cheap to fail run first. The command that the README gives runs the tests. Their
+//! result lines are added up, and tests skipped because of missing programs are listed again at the
+//! end, so that a green run cannot hide them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::{tidy, workspace};
 
-/// The command of the README that runs all tests, after `cargo`.
+/// Arguments of cargo for all tests, as in the README.
 const TESTS: &[&str] = &["test", "--workspace"];
 
 /// The steps to leave out.
@@ -29,7 +29,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// The first step that fails, by its name.
+/// The name of the first step that fails.
 pub fn run(options: &Options) -> Result<(), String> {
     step("format", || cargo(&["fmt", "--all", "--check"]))?;
     step("source rules", tidy::run)?;
@@ -71,7 +71,7 @@ fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), Str
     Ok(())
 }
 
-/// The results of all tests, added up.
+/// The total of all test results.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Tally {
     passed: u64,
@@ -80,7 +80,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Takes one line of what `cargo test` prints.
+    /// Parses one line of the output of `cargo test`.
     fn take(&mut self, line: &str) {
         if let Some(at) = line.find("SKIPPED: ") {
             self.skips.push(line[at..].to_owned());
@@ -97,7 +97,7 @@ impl Tally {
     }
 }
 
-/// Returns the number right before `word` in `text`; 0 when there is none.
+/// Returns the number right before `word` in `text`; 0 if there is none.
 fn number_before(text: &str, word: &str) -> u64 {
     let Some(at) = text.find(word) else { return 0 };
     let digits = text[..at].rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! An older program and this one, compared: `cargo xtask differential`.
+//! Compares an older program with the current one: `cargo xtask differential`.
 //!
-//! The older one is built from a commit, in a git worktree of its own, or given. What is played
-//! and compared is in `crates/larder/tests/differential`.
+//! The older one is built from a commit, in a git worktree of its own, or given. The cases and the
+//! comparison are in `crates/larder/tests/differential`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -33,7 +33,7 @@ pub struct Options {
     only: Option<String>,
 }
 
-/// Builds what is compared, and compares it.
+/// Builds the programs and compares them.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     workspace::succeed(command)
 }
 
-/// Builds the program of a commit, in a worktree that is kept for the next time.
+/// Builds the program of a commit, in a worktree that is kept for the next run.
 fn built(commit: &str) -> Result<PathBuf, String> {
     let root = workspace::root();
     let tree = root.join("target/differential");
@@ -73,7 +73,7 @@ fn built(commit: &str) -> Result<PathBuf, String> {
         command
     };
     let shown = tree.display().to_string();
-    // One that was removed by hand is still known to git.
+    // Git still lists a worktree that was removed by hand.
     workspace::succeed(git(&["worktree", "prune"]))?;
     let commit = format!("{commit}^{{commit}}");
     if tree.join(".git").exists() {

@@ -1,8 +1,8 @@
 //! Long runs of the randomised tests.
 //!
-//! Randomised tests take their seed from `LARDER_SEED` and print it; the same seed runs the same
-//! course. `cargo test` runs each for a moment with a seed of its own; this chore runs them again
-//! and again, each round with the next seed, for as long as it is told.
+//! Randomised tests take their seed from `LARDER_SEED` and print it; the same seed gives the same
+//! run. `cargo test` runs each for a moment with a seed of its own. This command runs them
+//! repeatedly, each round with the next seed, for the given time.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -11,13 +11,14 @@ use clap::Args;
 
 use crate::workspace;
 
-/// The crates whose tests draw by chance without real sockets or processes.
+/// Crates whose tests are randomised without real sockets or processes.
 const CRATES: &[&str] = &["device", "files", "http1", "semantics", "store"];
 
-/// The tests of the proxy that do, some of them with sockets: what reads the bytes of peers.
+/// The randomised tests of the proxy that parse bytes from peers, some of them with sockets.
 const PROXY: &[&str] = &["--package", "proxy", "--lib", "--test", "it", "--", "fuzz", "mutations"];
 
-/// Tests that can go on for any time (they read `LARDER_FUZZ_SECONDS`) end a round after this.
+/// Maximum round time in seconds of tests that can run for any time (they read
+/// `LARDER_FUZZ_SECONDS`).
 const ROUND_SECONDS_MAX: u64 = 10;
 
 /// Duration and first seed.
@@ -94,7 +95,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// When an answer was wrong; the output holds the seed.
+/// When a response was wrong; the output has the seed.
 pub fn soak(options: &SoakOptions) -> Result<(), String> {
     let tests = if options.files { "soak_files::" } else { "soak::" };
     let mut command = workspace::cargo(&[

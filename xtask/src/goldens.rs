@@ -14,11 +14,11 @@ pub struct Options {
     pub bless: bool,
 }
 
-/// Runs the experiments with the profile of the tests, so that nothing else is built.
+/// Runs the experiments with the profile of the tests, so that no further build is needed.
 ///
 /// # Errors
 ///
-/// When a number is not what it was; the output says which.
+/// When a number has changed; the output says which.
 pub fn run(options: &Options) -> Result<(), String> {
     let mut command = workspace::cargo(&["run", "--quiet", "--package", "lab", "--example"]);
     command.args(["goldens", "--"]).args(&options.names);

@@ -1,9 +1,9 @@
-//! Chores of the project: continuous integration, source rules, long tests, measurements.
+//! Commands of the project: continuous integration, source rules, long tests, measurements.
 //!
-//! `cargo xtask help` lists them. Everything that the continuous integration does is `cargo xtask
-//! ci`, so that a failure there can be reproduced here with the same words.
+//! `cargo xtask help` lists them. Continuous integration only runs `cargo xtask ci`, so a failure
+//! there can be reproduced here with the same command.
 
-// A command-line tool talks on standard output.
+// A command-line tool prints to standard output.
 #![allow(clippy::print_stdout)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,13 +1,13 @@
-//! The loads of reading in full: how the engine reads on simulated drives.
+//! The full read loads: how the engine reads on simulated drives.
 
 use crate::workspace;
 
-/// Runs the tests of `engine-tests/tests/reading.rs` with optimisation and with their full loads;
-/// their figures are those of docs/decisions/0005.
+/// Runs the tests of `engine-tests/tests/reading.rs` with optimisation and full loads; their
+/// figures are those of docs/decisions/0005.
 ///
 /// # Errors
 ///
-/// When the engine reads otherwise than it should; the output says where.
+/// When the engine reads differently than expected; the output says where.
 pub fn run() -> Result<(), String> {
     let mut command =
         workspace::cargo(&["test", "--release", "--package", "engine-tests", "--test", "reading"]);

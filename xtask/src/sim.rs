@@ -1,5 +1,5 @@
 //! Trials in virtual time: of the engine on simulated disks that fail, and of a fleet of nodes on a
-//! network that does. Replays one seed, or runs many.
+//! simulated network that fails. Replays one seed, or runs many.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn run_fleet(options: &Options) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// When a promise was not kept; the output says which, and how to see it again.
+/// When a guarantee was violated; the output says which, and how to reproduce it.
 pub fn run(options: &Options) -> Result<(), String> {
     if options.fleet {
         return run_fleet(options);

@@ -1,13 +1,14 @@
-//! The rules of the source text, checked as tests are.
+//! The rules of the source text, checked like tests.
 //!
-//! Every rule is a pure function from a file's path and text to the findings; only [`findings`]
-//! reads the disk. The same check runs as a test of this crate, so `cargo test` fails on what
+//! Every rule is a pure function from a file's path and text to findings; only [`findings`] reads
+//! the disk. The same check runs as a test of this crate, so `cargo test` fails on everything that
 //! `cargo xtask tidy` would report.
 //!
-//! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines a file,
-//! [`MAX_FUNCTION_LINES`] a function, [`MAX_COLUMNS`] columns a line; no words that announce
-//! unfinished work; no paths of one machine; no Rust file that no `mod` leads to; folders import
-//! downwards only ([`rooms`]); links and paths in prose lead somewhere ([`links`]).
+//! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines per
+//! file, [`MAX_FUNCTION_LINES`] per function, [`MAX_COLUMNS`] columns per line; no words that
+//! announce unfinished work; no machine-specific paths; no Rust file without a `mod` that leads to
+//! it; folders import downwards only ([`rooms`]); links and paths in prose lead somewhere
+//! ([`links`]).
 
 mod dead;
 mod finding;
@@ -25,14 +26,14 @@ use syn::visit::{self, Visit};
 use crate::tidy::finding::{Finding, finding};
 use crate::workspace;
 
-/// Lines of one Rust file.
+/// Maximum lines of one Rust file.
 const MAX_LINES: usize = 1_000;
-/// Lines of one function, from `fn` to its closing brace.
+/// Maximum lines of one function, from `fn` to its closing brace.
 const MAX_FUNCTION_LINES: usize = 70;
-/// Characters of one line.
+/// Maximum characters of one line.
 const MAX_COLUMNS: usize = 100;
 
-/// Words that announce unfinished work. Put together from halves, so that this file does not have
+/// Words that announce unfinished work, assembled from halves so that this file does not contain
 /// them.
 const BANNED_WORDS: &[&str] = &[
     concat!("TO", "DO"),
@@ -50,7 +51,7 @@ const BANNED_WORDS: &[&str] = &[
 const MACHINE_PATHS: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Use", "rs/")];
 
-/// Checks the workspace and prints what it finds.
+/// Checks the workspace and prints the findings.
 ///
 /// # Errors
 ///
@@ -67,7 +68,7 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// Prints which file of the crates below the root imports which, by folder.
+/// Prints the imports between the files of the crates named `name`, by folder.
 ///
 /// # Errors
 ///
@@ -112,15 +113,15 @@ pub fn findings(root: &Path) -> Result<Vec<Finding>, String> {
     Ok(found)
 }
 
-/// Directories that hold nothing of ours.
+/// Returns whether a directory contains no sources of the project.
 fn is_foreign(name: &str) -> bool {
     name == "target" || name == "fixtures" || (name.starts_with('.') && name != ".ci")
 }
 
-/// Everything below the root of the workspace, by paths below it.
+/// Everything below the root of the workspace, by relative path.
 #[derive(Default)]
 struct Tree {
-    /// The texts that the rules are about.
+    /// The texts to which the rules apply.
     files: BTreeMap<PathBuf, String>,
     /// All files and directories.
     paths: BTreeSet<PathBuf>,
@@ -160,7 +161,7 @@ impl Tree {
     }
 }
 
-/// Returns the path of this clone, unless any machine has that.
+/// Returns the directory that contains this clone, unless it is a common one.
 fn own_paths(root: &Path) -> Vec<String> {
     let Some(parent) = root.parent() else { return Vec::new() };
     let common = ["/", "/tmp", "/var/tmp", "/usr", "/opt"];
@@ -194,7 +195,7 @@ fn lengths(path: &Path, text: &str) -> Vec<Finding> {
     found
 }
 
-/// Functions stay short enough to be seen at once.
+/// Checks that functions are short enough.
 fn functions(path: &Path, text: &str) -> Vec<Finding> {
     let parsed = match syn::parse_file(text) {
         Ok(parsed) => parsed,
@@ -244,7 +245,7 @@ impl<'ast> Visit<'ast> for LongFunctions<'_> {
     }
 }
 
-/// Returns whether `text` holds `word` at `at` and not as a part of a longer word.
+/// Returns whether the `word` at `at` in `text` is not part of a longer word.
 fn stands_alone(text: &str, at: usize, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let begins = word.starts_with(part);
@@ -252,7 +253,7 @@ fn stands_alone(text: &str, at: usize, word: &str) -> bool {
     !(begins && text[..at].ends_with(part) || ends && text[at + word.len()..].starts_with(part))
 }
 
-/// Returns whether a banned word means something else: a loop over times, a test that measures and
+/// Returns whether a banned word is legitimate here: a loop over times, or a test that measures and
 /// is therefore not run with the others.
 fn is_meant(line: &str, at: usize, word: &str) -> bool {
     let behind = &line[at + word.len()..];

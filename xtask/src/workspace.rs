@@ -1,4 +1,4 @@
-//! The workspace of the chores: its root, and calls of cargo in it.
+//! The workspace root, and calls of cargo in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,13 +9,14 @@ pub fn root() -> PathBuf {
     here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
 }
 
-/// Returns a call of the cargo that runs us, with `words` as its arguments, in the root of the
-/// workspace.
+/// Returns a call of the cargo that runs this process, with `words` as its arguments, in the root
+/// of the workspace.
 pub fn cargo(words: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(words).current_dir(root());
-    // What the cargo that runs us says of us: build scripts that look at it would run again.
+    // Variables that the outer cargo sets for this crate would make build scripts that read them
+    // run again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|begin| name.starts_with(begin)) {
@@ -29,7 +30,7 @@ pub fn cargo(words: &[&str]) -> Command {
 ///
 /// # Errors
 ///
-/// When it cannot be started or ends with another status than success; the text names it.
+/// When it cannot be started or exits without success; the text names it.
 pub fn succeed(mut command: Command) -> Result<(), String> {
     let shown = format!("{command:?}");
     let status = command.status().map_err(|e| format!("cannot start {shown}: {e}"))?;

@@ -32,7 +32,7 @@ fn check_config_accepts_a_good_file() {
     expect(&output, 0, &format!("{}larder.toml: ok\n", careful("larder.toml")), "");
 }
 
-/// Returns what `check-config` says of a file that leaves sharing as it is.
+/// Returns the output of `check-config` for a file that does not change sharing.
 fn careful(file: &str) -> String {
     format!(
         "{file}: sharing is careful: answers to requests with Cookie (cookie) or other fields \
@@ -50,7 +50,7 @@ fn check_config_warns_of_what_is_probably_not_meant() {
     expect(&output, 0, &format!("{}a.toml: ok\n", careful("a.toml")), warning);
 }
 
-/// Writes a configuration of a fleet with its key.
+/// Writes the configuration of a fleet with its key.
 fn fleet(directory: &Path, key: &str) {
     let text = "[fleet]\nlisten = ':3130'\nadvertise = 'a.example:3130'\nnode = 'a'\n\
                 capacity = '1G'\njoin = 'larder.example:3130'\nkey-file = 'fleet.key'\n";
@@ -213,7 +213,7 @@ fn version_and_help() {
     }
 }
 
-/// This program in `directory`, where nothing else is beside it.
+/// Returns a copy of this program in `directory`, with no other program beside it.
 fn alone(directory: &Path) -> PathBuf {
     let (here, there) = (env!("CARGO_BIN_EXE_larder"), directory.join("larder"));
     if fs::hard_link(here, &there).is_err() {
@@ -222,7 +222,8 @@ fn alone(directory: &Path) -> PathBuf {
     there
 }
 
-/// A program in place of one of Larder's, which prints `said` and its arguments, and ends with 7.
+/// Writes a substitute for one of Larder's programs, which prints `said` and its arguments and
+/// exits with 7.
 fn other_program(directory: &Path, name: &str, said: &str) {
     let program = directory.join(name);
     let script = format!("#!/bin/sh\necho {said}: \"$@\"\nexit 7\n");

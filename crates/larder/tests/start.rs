@@ -1,4 +1,4 @@
-//! Starting and stopping `larder serve`: what it creates, what it refuses, how it ends.
+//! Starting and stopping `larder serve`: what it creates, what it rejects, how it ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Longer than any machine needs: only a hang reaches it.
+/// Longer than any machine needs; only reached if the program hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn command(directory: &Path) -> Command {
@@ -27,7 +27,7 @@ fn larder(directory: &Path, arguments: &[&str]) -> Output {
 struct Server {
     child: Child,
     lines: Receiver<String>,
-    /// Everything that it has said so far.
+    /// All output so far.
     said: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Server {
         self.said.iter().any(|line| line.contains(text))
     }
 
-    /// The address behind `before` in the line that says it is ready.
+    /// Returns the address after `before` in the ready line.
     fn address(&self, before: &str) -> String {
         let ready = self.said.iter().find(|line| line.contains("ready: ")).expect("ready");
         let (_, rest) = ready.split_once(before).expect(before);
@@ -87,7 +87,7 @@ impl Server {
         self.wait()
     }
 
-    /// Waits for its end; returns everything that it said.
+    /// Waits for its end; returns all output.
     fn wait(mut self) -> (ExitStatus, Vec<String>) {
         let status = self.child.wait().expect("it ends");
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
@@ -99,7 +99,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Of no effect on one that has ended.
+        // No effect on a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -147,7 +147,7 @@ fn it_creates_its_cache_serves_and_ends_in_order() {
     let (status, said) = server.stop("-TERM");
     assert_eq!(status.code(), Some(0), "{said:#?}");
     assert!(said.iter().any(|line| line.contains("everything is saved")), "{said:#?}");
-    // And once more, on what is there; SIGINT ends it as well.
+    // A second start on the existing cache; SIGINT ends it as well.
     let server = Server::start(dir.path(), &[]);
     assert!(!server.says("creating"), "{:#?}", server.said);
     let (status, said) = server.stop("-INT");
@@ -198,7 +198,7 @@ fn what_is_not_a_cache_is_refused_with_the_way_out() {
     assert!(server.says("cache larder.cache: 16M, 0% full"), "{:#?}", server.said);
 }
 
-/// Where the two superblocks of a cache of 16 MiB are.
+/// Offsets of the two superblocks in a cache of 16 MiB.
 const SUPERBLOCKS: [u64; 2] = [0, (16 << 20) - (64 << 10)];
 
 #[test]
@@ -231,7 +231,7 @@ fn with_both_superblocks_bad_it_serves_without_caching_and_overwrites_nothing() 
     let server = Server::start(dir.path(), &[]);
     assert!(server.says("SERVING WITHOUT CACHING"), "{:#?}", server.said);
     let admin = server.address("admin on ");
-    // It serves; a balancer that took it out would make a slow site one that is gone.
+    // It serves; a balancer that took it out would turn a slow site into an unreachable one.
     let ready = get(&admin, "/readyz");
     assert!(ready.starts_with("HTTP/1.1 200 "), "{ready}");
     assert!(ready.ends_with("ready, but no cache can be used: nothing is stored\n"), "{ready}");
@@ -414,7 +414,7 @@ fn a_reload_takes_over_what_it_can_and_names_the_rest() {
     assert!(dir.path().join("access.log").exists());
 }
 
-/// A request that its origin has got and not answered.
+/// Sends a request that its origin receives and does not answer.
 fn hanging_request(server: &Server, origin: &TcpListener) -> (TcpStream, TcpStream) {
     let address = origin.local_addr().expect("bound");
     let mut client = TcpStream::connect(server.address("forward proxy on ")).expect("connected");
@@ -455,7 +455,7 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(status.code(), Some(128 + 2), "{said:#?}");
 }
 
-/// A block device for a test, taken down with it.
+/// A loop device for a test, removed on drop.
 struct Loop(String);
 
 impl Loop {
@@ -506,14 +506,14 @@ fn started_as_root_it_becomes_the_user() {
         eprintln!("SKIPPED: becoming another user needs root");
         return;
     }
-    // What the user cannot reach is said at once, not by the upgrade that fails.
+    // Files that the user cannot open are reported at once, not by the upgrade that fails.
     let closed = fs::Permissions::from_mode(0o700);
     fs::set_permissions(dir.path(), closed).expect("set");
     let server = Server::start(dir.path(), &["--user", "nobody", "--cache-size", "16M"]);
     assert!(server.says("nobody cannot open it, so no upgrade will"), "{:#?}", server.said);
     assert_eq!(server.stop("-TERM").0.code(), Some(0));
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("set");
-    // A cache that root made before there was a user.
+    // A cache that root created before a user was configured.
     let cache = dir.path().join("larder.cache");
     std::os::unix::fs::chown(&cache, Some(0), Some(0)).expect("given back");
     let server = Server::start(dir.path(), &["--user", "nobody", "--cache-size", "16M"]);

@@ -1,8 +1,8 @@
-//! What a node says of itself, as keys with values of text, and back.
+//! Facts that a node announces about itself, encoded as keys with text values, and their decoding.
 //!
-//! A key is one letter, so that a node has few of them whatever it is sent, and only what changed
-//! is sent again. A value has one spelling: what would be written in another way than it was read
-//! is refused. Keys of a later version are ignored, so that nodes of all protocols
+//! A key is one letter, so a node's keys are few whatever is sent to it, and only changed ones are
+//! sent again. A value has exactly one spelling: a value that would be written differently than it
+//! was read is rejected. Keys of later versions are ignored, so that nodes of all protocols
 //! ([`fleet::protocol`]) know of each other; a later version that must not be misunderstood raises
 //! [`FORMAT`].
 
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use fleet::member::{Address, State};
 use fleet::{LogPosition, Member, MemberId, Protocols};
 
-/// The version of the facts' format.
+/// Version of the format of facts.
 pub const FORMAT: &str = "1";
 
-/// Most bytes of a value: an address has up to 261.
+/// Maximum bytes of a value: an address has up to 261.
 pub const VALUE_MAX: usize = 320;
 
-/// Most bytes of a zone and of a program's version.
+/// Maximum bytes of a zone and of a program's version.
 const TEXT_MAX: usize = 64;
 
 const FORMAT_KEY: &str = "f";
@@ -33,11 +33,11 @@ const POLICY: &str = "c";
 const PURGES: &str = "u";
 const STATE: &str = "s";
 
-/// A fact that is missing, or not written as it must be.
+/// A fact that is missing or malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidFact {
     what: &'static str,
-    /// `None`: it is missing.
+    /// `None`: the fact is missing.
     given: Option<Box<str>>,
 }
 
@@ -52,11 +52,11 @@ impl fmt::Display for InvalidFact {
 
 impl std::error::Error for InvalidFact {}
 
-/// Writes the facts of a member.
+/// Encodes the facts of a member.
 ///
 /// # Errors
 ///
-/// When its zone or the version of its program is too long or has control characters.
+/// Its zone or its program's version is too long or has control characters.
 pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFact> {
     Ok(vec![
         (FORMAT_KEY, FORMAT.to_owned()),
@@ -72,11 +72,11 @@ pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFac
     ])
 }
 
-/// Reads the facts of a member; `value` finds the value of a key.
+/// Decodes the facts of a member; `value` finds the value of a key.
 ///
 /// # Errors
 ///
-/// When one is missing or malformed.
+/// A fact is missing or malformed.
 pub fn decode<'a>(
     id: MemberId,
     value: impl Fn(&str) -> Option<&'a str>,
@@ -102,7 +102,7 @@ pub fn decode<'a>(
     })
 }
 
-/// Returns a member of which only this is known.
+/// Returns a member of which only these facts are known.
 pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> Member {
     Member {
         id,
@@ -118,13 +118,13 @@ pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> M
     }
 }
 
-/// Reads a value that has one spelling.
+/// Reads a value that has exactly one spelling.
 fn read<T: FromStr + fmt::Display>(what: &'static str, given: &str) -> Result<T, InvalidFact> {
     let value = given.parse::<T>().ok().filter(|value| value.to_string() == given);
     value.ok_or_else(|| InvalidFact { what, given: Some(excerpt(given)) })
 }
 
-/// Checks a text.
+/// Checks the length and characters of a text.
 fn text(what: &'static str, given: &str) -> Result<Arc<str>, InvalidFact> {
     match given.len() <= TEXT_MAX && !given.chars().any(char::is_control) {
         true => Ok(given.into()),
@@ -132,7 +132,7 @@ fn text(what: &'static str, given: &str) -> Result<Arc<str>, InvalidFact> {
     }
 }
 
-/// Returns the begin of a text, for an error.
+/// Returns the beginning of a text, for an error.
 fn excerpt(given: &str) -> Box<str> {
     given.chars().take(TEXT_MAX).collect()
 }

@@ -1,16 +1,17 @@
-//! Members that tell each other of themselves, by gossip over UDP (`chitchat`: Scuttlebutt
+//! Membership by gossip over UDP: nodes announce themselves to each other (`chitchat`: Scuttlebutt
 //! reconciliation and a phi accrual failure detector).
 //!
-//! A node needs one live address of the fleet to find all of it ([`Seed`]). It then tells what it
-//! is ([`Membership::announce`]), and learns within some rounds what all others are; a node that
-//! was killed leaves the view after three to six seconds, one that stops in order says so before
-//! ([`Gossip::leave`]). With a key, datagrams are sealed: who has it is a member, whoever has not
-//! is not heard. Without one, gossip belongs on a network on which nobody else can send: strangers
-//! could make members of themselves, and have others send to any address.
+//! A node needs one live address of the fleet to find all of it ([`Seed`]). It then announces its
+//! facts ([`Membership::announce`]), and learns those of all others within a few rounds. A node
+//! that was killed leaves the view after three to six seconds; one that stops in order announces
+//! that before ([`Gossip::leave`]). With a key, datagrams are sealed: only nodes that have the key
+//! are members, and datagrams from others are dropped. Without a key, use gossip only on a network
+//! on which no other host can send: others could make themselves members, and have nodes send to
+//! any address.
 //!
-//! What is promised even then: no datagram makes a node panic, or grow without bound. All that
-//! nodes know is bounded by the size of a datagram, to some 900 nodes with short names and 400 with
-//! the longest, the dead of the last half hour among them; one more is not admitted, with a
+//! Guarantees, even without a key: no datagram makes a node panic or grow without bound. The
+//! datagram size limits what nodes know, to about 900 nodes with short names and 400 with the
+//! longest, including those that died in the last half hour. Further nodes are not admitted, with a
 //! warning.
 
 mod figures;
@@ -48,40 +49,41 @@ use crate::gossip::view::View;
 use crate::published::{Published, is_own, lock};
 use crate::{Leaving, Lost, Membership};
 
-/// Most bytes of a fleet's name.
+/// Maximum bytes of a fleet's name.
 const FLEET_MAX: usize = 64;
 
-/// The rounds for which a node that leaves says so: in one it tells three others, who tell as many.
+/// Rounds for which a leaving node announces it. In one round it tells three other nodes, which
+/// each tell as many.
 const LEAVING_ROUNDS: u32 = 5;
 
-/// What a node needs to gossip.
+/// Settings of a node's gossip.
 pub struct Settings {
-    /// The name of the fleet: nodes of another one are not heard.
+    /// Name of the fleet. Datagrams of other fleets are dropped.
     pub fleet: String,
     /// The address at which this node receives.
     pub bind: SocketAddr,
-    /// The address at which the others reach it; `None`: the one it is bound to.
+    /// The address at which other nodes reach it; `None`: the one to which it is bound.
     pub advertise: Option<SocketAddr>,
     /// This node.
     pub own: Member,
-    /// Where the others may be found. This node may be among them.
+    /// Where other nodes may be found. This node may be among them.
     pub seeds: Vec<Seed>,
-    /// The name servers that are asked for services; none: those of the system.
+    /// Name servers for service lookups; if empty, those of the system.
     pub name_servers: Vec<SocketAddr>,
-    /// The key that all nodes of the fleet have.
+    /// The key shared by all nodes of the fleet.
     pub key: Option<[u8; 32]>,
 }
 
-/// Why gossip cannot begin.
+/// Why gossip cannot start.
 #[derive(Debug)]
 pub enum StartError {
     /// The name of the fleet is empty or too long.
     FleetName,
-    /// The others cannot reach this node at this address.
+    /// Other nodes cannot reach this node at this address.
     Unreachable(SocketAddr),
-    /// A fact of this node cannot be told.
+    /// A fact of this node cannot be encoded.
     Fact(Box<str>),
-    /// The system refuses.
+    /// The system reported an error for this address.
     System(SocketAddr, io::Error),
 }
 
@@ -102,24 +104,24 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// A node that gossips, until it is dropped. Dropping it is a death: the others notice after some
-/// seconds. [`Gossip::leave`] tells them before.
+/// A node that gossips until it is dropped. The other nodes treat a drop like a crash and notice it
+/// after some seconds. [`Gossip::leave`] announces it first.
 pub struct Gossip {
     shared: Arc<Shared>,
     address: SocketAddr,
     own: watch::Sender<Member>,
     leaving: AtomicBool,
-    /// What stops the thread, by being dropped.
+    /// Stops the thread when it is dropped.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Gossip {
-    /// Begins to gossip.
+    /// Starts gossip.
     ///
     /// # Errors
     ///
-    /// When a setting is wrong, or the address cannot be bound.
+    /// A setting is wrong, or the address cannot be bound.
     pub fn start(settings: Settings, clock: TokioClock) -> Result<Gossip, StartError> {
         let Settings { fleet, bind, advertise, own, seeds, name_servers, key } = settings;
         if fleet.is_empty() || fleet.len() > FLEET_MAX {
@@ -147,7 +149,7 @@ impl Gossip {
         let shared = Arc::new(Shared {
             wire,
             view: View::new(first.clone(), own.clone()).into(),
-            // One member is neither twice there nor too many.
+            // One member is neither a duplicate nor too many.
             published: Published::new(vec![own.clone()])
                 .map_err(|error| StartError::Fact(error.to_string().into()))?,
         });
@@ -161,18 +163,18 @@ impl Gossip {
         Ok(Gossip { shared, address, own, leaving, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns the address at which the others reach this node.
+    /// Returns the address at which other nodes reach this node.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns what gossip has done so far.
+    /// Returns the counters of gossip so far.
     pub fn figures(&self) -> Figures {
         self.shared.wire.counters.read()
     }
 
-    /// Announces that this node leaves, for as long as it takes until the others know. It says
-    /// nothing else from then on.
+    /// Announces that this node leaves, and returns when the other nodes have had time to learn it.
+    /// From then on the node announces nothing else.
     pub async fn leave(&self) {
         self.leaving.store(true, Relaxed);
         let own = lock(&self.shared.view).own().clone();
@@ -181,12 +183,12 @@ impl Gossip {
     }
 }
 
-/// Begins the thread of a node.
+/// Starts the thread of a node.
 fn begin(node: Node, stopped: oneshot::Receiver<()>) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name("gossip".to_owned()).spawn(move || {
         runtime.block_on(node.run(stopped));
-        // A name that is being looked up is not waited for.
+        // Do not wait for name lookups in progress.
         runtime.shutdown_background();
     })
 }
@@ -200,7 +202,7 @@ impl Drop for Gossip {
     }
 }
 
-/// Liveness is found by gossip itself: what requests tell of it is not needed.
+/// Gossip detects liveness itself, so results of requests are not needed.
 impl Membership for Gossip {
     fn members(&self) -> Members {
         self.shared.published.members()

@@ -1,4 +1,4 @@
-//! The view of a node, for all who want to read it.
+//! The current view of a node, published to its readers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use fleet::members::InvalidMembers;
 use fleet::{Member, MemberId, Members};
 use tokio::sync::watch;
 
-/// The present view; each other one that is published has the next version.
+/// The current view. Each further view that is published has the next version.
 pub struct Published(watch::Sender<Members>);
 
 impl Published {
@@ -15,17 +15,17 @@ impl Published {
         Ok(Published(watch::Sender::new(Members::new(1, list)?)))
     }
 
-    /// Returns the present view.
+    /// Returns the current view.
     pub fn members(&self) -> Members {
         self.0.borrow().clone()
     }
 
-    /// Returns a receiver of the views that follow.
+    /// Returns a receiver of further views.
     pub fn changes(&self) -> watch::Receiver<Members> {
         self.0.subscribe()
     }
 
-    /// Publishes these members, unless they are those of the present view.
+    /// Publishes these members, unless they equal those of the current view.
     pub fn publish(&self, list: Vec<Member>) {
         self.0.send_if_modified(|present| match Members::new(present.version() + 1, list) {
             Ok(next) => {
@@ -43,7 +43,7 @@ impl Published {
     }
 }
 
-/// Returns whether an announcement is one of this node; another is logged.
+/// Returns whether an announcement is by this node; another is logged.
 pub fn is_own(own: &MemberId, announced: &Member) -> bool {
     let same = announced.id == *own;
     if !same {
@@ -52,7 +52,7 @@ pub fn is_own(own: &MemberId, announced: &Member) -> bool {
     same
 }
 
-/// Locks; what a panic left is used as it is.
+/// Locks a mutex, ignoring poison.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

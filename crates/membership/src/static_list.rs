@@ -1,12 +1,12 @@
-//! Members by a list that an operator wrote.
+//! Members from an operator's list.
 //!
-//! Names, addresses, zones and weights are those of the list, whatever a node says of itself, but
-//! for one that says that it owns nothing, for it has no cache; what a member does otherwise, and
-//! whether it lives, is known from the requests of this node. A member is in the view from the
-//! moment it was heard. The first request that it does not answer begins its silence, and being
-//! heard ends it; a silence that has lasted for the time that was set takes the member out of the
-//! view. Without requests nothing changes: a member that nobody asks stays as it was. Whoever uses
-//! the list should therefore ask the members of [`Membership::lost`] now and then.
+//! Names, addresses, zones and weights are those of the list, whatever a node announces. The
+//! exception is a node that announces a weight of 0, because it has no cache. Other facts of a
+//! member, and whether it is alive, are learned from the requests of this node. A member enters the
+//! view when it is first heard. The first request without a response begins its silence, and being
+//! heard ends it. A silence longer than the configured time removes the member from the view.
+//! Without requests nothing changes: a member to which no request is sent keeps its state. Users of
+//! the list should therefore send requests to the members of [`Membership::lost`] now and then.
 //!
 //! No clock, no task, no randomness: the same calls give the same views, in the product and in the
 //! simulator.
@@ -23,14 +23,14 @@ use tokio::sync::watch;
 use crate::published::{Published, is_own, lock};
 use crate::{Lost, Membership, facts};
 
-/// A line of the list.
+/// An entry of the list.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the member.
     pub id: MemberId,
-    /// Where it is reached.
+    /// Address at which it is reached.
     pub address: Address,
-    /// What it fails together with.
+    /// Failure domain of the member.
     pub zone: Arc<str>,
     /// Its share of the keys, relative to the others'.
     pub weight: u32,
@@ -38,7 +38,7 @@ pub struct Listed {
 
 /// The members of a list.
 pub struct StaticList {
-    /// The time of silence after which a member is lost.
+    /// Silence after which a member is lost.
     silence: Duration,
     known: Mutex<Known>,
     published: Published,
@@ -50,23 +50,23 @@ struct Known {
 }
 
 struct Other {
-    /// What is known of it; of one that was never heard, what the list says.
+    /// Its known facts; before it is first heard, those of the list.
     member: Member,
-    /// Its weight by the list.
+    /// Its weight in the list.
     weight: u32,
-    /// When it was first not heard of after it last was.
+    /// Time of the first missing response since it was last heard.
     silent: Option<Duration>,
-    /// Since when it is not in the view.
+    /// Time since which it is not in the view.
     lost: Option<Duration>,
 }
 
 impl StaticList {
-    /// Makes the members of a list, of which only this node is live. A line with the name of `own`
-    /// is ignored, so that all nodes may have the same list.
+    /// Returns the members of a list, of which only this node is live. An entry with the name of
+    /// `own` is ignored, so that all nodes can use the same list.
     ///
     /// # Errors
     ///
-    /// When two lines have one name, and when there are too many.
+    /// Two entries have the same name, or there are too many.
     pub fn new(
         own: Member,
         list: &[Listed],
@@ -75,7 +75,7 @@ impl StaticList {
     ) -> Result<StaticList, InvalidMembers> {
         let others = list.iter().filter(|listed| listed.id != own.id).map(unheard);
         let others: Vec<Member> = others.collect();
-        // The names, checked where all views are.
+        // Checks the names as for every view.
         Members::new(0, others.iter().chain([&own]).cloned().collect())?;
         let published = Published::new(vec![own.clone()])?;
         let others = others.into_iter().map(|member| {
@@ -128,7 +128,7 @@ impl Membership for StaticList {
 
     fn elapse(&self, now: Duration) {
         let mut known = lock(&self.known);
-        // All are told the time.
+        // No short circuit: every member needs the time.
         let lost = known.others.values_mut().map(|other| other.lose(now, self.silence));
         if lost.fold(false, std::ops::BitOr::bitor) {
             self.published.publish(known.live());
@@ -145,7 +145,7 @@ impl Known {
 }
 
 impl Other {
-    /// Takes over what was heard. Returns whether the view changes with it.
+    /// Applies facts that were heard; returns whether the view changes.
     fn hear(&mut self, of: Member) -> bool {
         let Member { address, zone, .. } = self.member.clone();
         let weight = if of.weight == 0 { 0 } else { self.weight };
@@ -155,7 +155,8 @@ impl Other {
         changed
     }
 
-    /// Loses the member when its silence has lasted. Returns whether it was in the view until now.
+    /// Marks the member as lost if its silence has lasted long enough; returns whether it was in
+    /// the view until now.
     fn lose(&mut self, now: Duration, silence: Duration) -> bool {
         let over = self.silent.filter(|since| now.saturating_sub(*since) >= silence);
         let loses = self.lost.is_none() && over.is_some();
@@ -166,7 +167,7 @@ impl Other {
     }
 }
 
-/// Returns what is known of a member before it was heard.
+/// Returns what is known of a member before it is heard.
 fn unheard(listed: &Listed) -> Member {
     let Listed { id, address, zone, weight } = listed.clone();
     facts::unheard(id, address, zone, weight)
@@ -287,8 +288,8 @@ mod tests {
         assert!(StaticList::new(member("a"), &twice, SILENCE, at(0)).is_err());
     }
 
-    /// Whatever happens, a member is in the view or lost, and in the view exactly while a model
-    /// that keeps all events says so.
+    /// Whatever happens, a member is either in the view or lost; it is in the view exactly when a
+    /// model that keeps all events says so.
     #[test]
     fn the_view_is_that_of_a_model() {
         let mut random = fastrand::Rng::with_seed(crate::seed());

@@ -1,4 +1,4 @@
-//! The simulated disk: a drive, what is on it, the host's queue, and faults.
+//! Simulated disks: the drive, its contents, the host's request queue, and injected faults.
 
 pub(crate) mod contents;
 pub(crate) mod fault_plan;

@@ -1,5 +1,5 @@
-//! Drives: the interface of all models, constant latency, mechanical drives, flash, stripes, and
-//! the files that describe them.
+//! Drives: the common interface, models of constant latency, mechanical drives, flash and stripes,
+//! and the data files that describe drives.
 
 pub(crate) mod constant_latency;
 pub mod drive_file;
@@ -10,21 +10,21 @@ pub mod striped;
 
 use device::Nanos;
 
-/// Bytes of a sector: what drives count in.
+/// Bytes of a sector, the unit of drives.
 pub const SECTOR: u64 = 512;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Sectors come from the drive.
+    /// Sectors are read from the drive.
     Read,
-    /// Sectors go to the drive.
+    /// Sectors are written to the drive.
     Write,
-    /// Bring everything acknowledged before to the medium; `sectors` is zero.
+    /// Everything acknowledged before goes to the medium; `sectors` is zero.
     Flush,
 }
 
-/// A request as it goes over the bus.
+/// A request on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The kind of the request.
@@ -38,17 +38,17 @@ pub struct Request {
 /// A model of a drive in virtual time.
 ///
 /// The host keeps the queue: it hands over at most [`Drive::depth`] requests at a time, in the
-/// order of its choosing. The model decides at once when each will be done, from its state and
-/// from what was handed over before.
+/// order of its choice. The model decides at once when each will be done, from its state and the
+/// earlier requests.
 pub trait Drive {
     /// Returns the number of addressable sectors.
     fn sectors(&self) -> u64;
 
-    /// Returns the number of requests that it works on at the same time: 1 for a disk without
-    /// command queueing, its parallelism for flash.
+    /// Returns the number of requests that the drive works on at the same time: 1 for a disk
+    /// without command queueing, the parallelism of flash.
     fn depth(&self) -> usize;
 
-    /// Takes `request` at `now` (nanoseconds, never earlier than at the call before) and says when
-    /// it will be acknowledged.
+    /// Accepts `request` at `now` and returns the time of its acknowledgement. Times are in
+    /// nanoseconds; `now` never decreases between calls.
     fn serve(&mut self, now: Nanos, request: Request) -> Nanos;
 }

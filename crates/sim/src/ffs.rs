@@ -1,14 +1,14 @@
-//! A file system in virtual time: BSD's FFS, which is Solaris's UFS, on a simulated disk.
+//! A file system in virtual time on a simulated disk: BSD's FFS, which is Solaris's UFS.
 //!
-//! It exists because the systems of the papers keep a file per object, and the papers are about the
-//! costs of that: cylinder groups with their inodes and bitmaps, blocks and fragments, directories
-//! that are searched from the beginning, a cache of names, metadata that is written before a call
-//! returns, a buffer cache that writes behind and reads a block before it changes a part of it.
-//! Every access goes to the disk below, so that times are the drive's.
+//! The systems of the papers keep one file per object, and the papers are about the costs of that:
+//! cylinder groups with their inodes and bitmaps, blocks and fragments, directories searched from
+//! the beginning, a name cache, metadata written before a call returns, and a buffer cache that
+//! writes behind and reads a block before changing a part of it. Every access goes to the disk
+//! below, so times are the drive's.
 //!
-//! It promises: all follows from the calls and the seeds; no fragment belongs to two files
-//! ([`Ffs::audit`]). It keeps no bytes: files have lengths and places. One large file with its
-//! bytes is a [`FileDevice`]. A crash is not modelled.
+//! Guarantees: all results follow from the calls and the seeds, and no fragment belongs to two
+//! files ([`Ffs::audit`]). The file system stores no bytes: files have lengths and places only. A
+//! [`FileDevice`] is one large file with its bytes. Crashes are not modelled.
 
 mod audit;
 mod buffers;
@@ -46,7 +46,7 @@ use inode::{Full, Growth, Inode, Units};
 use name_cache::NameCache;
 use transfer::Progress;
 
-/// The inode of the directory at the root.
+/// The inode of the root directory.
 const ROOT: u32 = 0;
 
 /// A file system. A clone is another handle on the same one.
@@ -60,7 +60,7 @@ struct Inner {
     disk: SimDisk,
     parameters: Parameters,
     units: Units,
-    /// Fragments that may wait to be written before a writer waits.
+    /// Dirty fragments above which a writer waits.
     most_dirty: u64,
     state: RefCell<State>,
     progress: Progress,
@@ -71,32 +71,33 @@ struct State {
     inodes: HashMap<u32, Inode>,
     names: NameCache,
     buffers: Buffers,
-    /// Inodes that changed in memory and not yet in their block, and since when.
+    /// Inodes that changed in memory but not yet in their block, with the time of the first change.
     stale: BTreeMap<u32, Nanos>,
-    /// Whether the next sync is scheduled.
+    /// True if the next sync is scheduled.
     syncing: bool,
-    /// Number of requests on their way to the disk without a waiting caller.
+    /// Number of background requests on their way to the disk.
     leaving: u32,
-    /// Place at which writing for want of memory goes on.
+    /// Place at which the next sweep for memory continues.
     sweep: u64,
     counts: Counts,
-    /// Buffers to be written, by length: the file system keeps no bytes.
+    /// Zeroed write buffers by length, as the file system keeps no bytes.
     zeros: HashMap<u64, FrozenBuf>,
 }
 
-/// A file that is open. It counts as open until [`Ffs::close`].
+/// An open file. It counts as open until [`Ffs::close`].
 #[derive(Debug)]
 pub struct File {
     inode: u32,
-    /// The name cache lacked it, and its inode is still to be written for that (C15).
+    /// True if the name cache missed it and its inode is still to be written for that (C15).
     missed: Cell<bool>,
 }
 
 impl Ffs {
-    /// Returns an empty file system on `disk`, in the time of `clock`. Making it takes no time.
+    /// Returns an empty file system on `disk`, in the time of `clock`. Creating it takes no virtual
+    /// time.
     ///
     /// # Errors
-    /// The parameters do not fit together, or not the disk.
+    /// The parameters are inconsistent, or do not fit the disk.
     pub fn new(clock: Handle, disk: SimDisk, parameters: Parameters) -> Result<Ffs, BadParameters> {
         let bytes = disk.geometry().len;
         parameters.check(bytes)?;
@@ -137,7 +138,7 @@ impl Ffs {
         &self.inner.disk
     }
 
-    /// Returns its parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.inner.parameters
     }
@@ -160,17 +161,18 @@ impl Ffs {
     /// Creates a file and opens it.
     ///
     /// # Errors
-    /// As the system call: it exists, its directory does not, the disk is full or broken.
+    /// The error of the system call: the file exists, its directory does not, or the disk is full
+    /// or fails.
     pub async fn create(&self, path: &str) -> io::Result<File> {
         self.compute(self.inner.parameters.processor.call).await;
         let inode = self.make(path, false).await?;
         Ok(File { inode, missed: Cell::new(false) })
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     ///
     /// # Errors
-    /// As the system call.
+    /// The error of the system call.
     pub async fn mkdir(&self, path: &str) -> io::Result<()> {
         self.compute(self.inner.parameters.processor.call).await;
         self.make(path, true).await.map(drop)
@@ -179,7 +181,7 @@ impl Ffs {
     /// Opens a file.
     ///
     /// # Errors
-    /// As the system call.
+    /// The error of the system call.
     pub async fn open(&self, path: &str) -> io::Result<File> {
         self.compute(self.inner.parameters.processor.call).await;
         let (inode, missed) = self.find(path).await?;
@@ -201,7 +203,7 @@ impl Ffs {
     /// Reads exactly `len` bytes at `offset`.
     ///
     /// # Errors
-    /// The file ends before, or the disk is broken.
+    /// The file is too short, or the disk fails.
     pub async fn read(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
         let processor = self.inner.parameters.processor;
         self.compute(processor.call + processor.byte * len as f64).await;
@@ -223,11 +225,11 @@ impl Ffs {
         Ok(())
     }
 
-    /// Writes `len` bytes at `offset`, which may lie behind the end: what is between is allocated.
-    /// Writes to one file are carried out in the order of the calls.
+    /// Writes `len` bytes at `offset`, which may lie beyond the end of the file; the gap is then
+    /// allocated. Writes to one file are carried out in the order of the calls.
     ///
     /// # Errors
-    /// The disk is full, in which case nothing changes, or broken.
+    /// The disk is full, in which case nothing changes, or it fails.
     pub async fn write(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
         let _turn = self.turn_to_write(file.inode).await;
         let processor = self.inner.parameters.processor;
@@ -241,10 +243,10 @@ impl Ffs {
         }
     }
 
-    /// Closes a file. One that lost its name goes with its last opening.
+    /// Closes a file. A file whose name was removed is freed when its last handle is closed.
     ///
     /// # Errors
-    /// The disk is broken.
+    /// The disk fails.
     pub async fn close(&self, file: File) -> io::Result<()> {
         self.compute(self.inner.parameters.processor.call).await;
         let inode = file.inode;
@@ -260,37 +262,37 @@ impl Ffs {
     /// Removes a file.
     ///
     /// # Errors
-    /// As the system call.
+    /// The error of the system call.
     pub async fn unlink(&self, path: &str) -> io::Result<()> {
         self.compute(self.inner.parameters.processor.call).await;
         self.remove(path).await
     }
 
-    /// Brings what was written to a file to the disk, and its inode.
+    /// Writes a file's dirty blocks and its inode to the disk.
     ///
     /// # Errors
-    /// The disk is broken.
+    /// The disk fails.
     pub async fn sync(&self, file: &File) -> io::Result<()> {
         self.compute(self.inner.parameters.processor.call).await;
         self.sync_file(file.inode).await?;
         self.inner.disk.flush().await
     }
 
-    /// Brings everything to the disk.
+    /// Writes everything dirty to the disk.
     ///
     /// # Errors
-    /// The disk is broken.
+    /// The disk fails.
     pub async fn sync_all(&self) -> io::Result<()> {
         self.compute(self.inner.parameters.processor.call).await;
         self.sync_everything().await?;
         self.inner.disk.flush().await
     }
 
-    /// Makes a file of `len` bytes and opens it, and the directories on its path, all in no time,
-    /// as if it had been there for long: nothing of it is in memory.
+    /// Creates and opens a file of `len` bytes, and the directories on its path. This takes no
+    /// virtual time, and nothing of the file is in memory, as if it had existed for a long time.
     ///
     /// # Errors
-    /// As of creating and writing it.
+    /// Those of creating and writing the file.
     pub fn preallocate(&self, path: &str, len: u64) -> io::Result<File> {
         let mut state = self.state();
         let inode = state.make_at_once(&self.inner.units, path)?;
@@ -300,12 +302,12 @@ impl Ffs {
         Ok(File { inode, missed: Cell::new(false) })
     }
 
-    /// Makes a file as [`Ffs::preallocate`] does, but never written to: a block that is first
-    /// written in part need not be read. It is like a file that grows as it is written, except for
-    /// the inodes and bitmaps of its growth.
+    /// Creates a file like [`Ffs::preallocate`], but marks its blocks as never written: the first
+    /// partial write to a block reads nothing. The file behaves like one that grows as it is
+    /// written, except for the inode and bitmap updates of its growth.
     ///
     /// # Errors
-    /// As of creating and writing it.
+    /// Those of creating and writing the file.
     pub fn reserve(&self, path: &str, len: u64) -> io::Result<File> {
         let file = self.preallocate(path, len)?;
         let blocks = len.div_ceil(self.inner.units.block());
@@ -313,24 +315,24 @@ impl Ffs {
         Ok(file)
     }
 
-    /// Makes a file as [`Ffs::preallocate`] does, and closes it again.
+    /// Creates a file like [`Ffs::preallocate`], and closes it again.
     ///
     /// # Errors
-    /// As of creating and writing it.
+    /// Those of creating and writing the file.
     pub fn install(&self, path: &str, len: u64) -> io::Result<()> {
         let file = self.preallocate(path, len)?;
         self.state().inode_mut(file.inode).opens -= 1;
         Ok(())
     }
 
-    /// Touches `len` bytes at `offset` of a file that is mapped into memory, to read or to `write`
-    /// them. Pages that are not there are read one by one, also those that are to be overwritten:
-    /// the first byte of a page brings the page. A changed page leaves with the next sync or when
-    /// memory is needed. No call is made, so that the processor and access times have no part in
-    /// it.
+    /// Touches `len` bytes at `offset` of a file that is mapped into memory, to read them or, with
+    /// `write`, to change them. Missing pages are read one by one, even those about to be
+    /// overwritten, since the first byte touched faults the page in. A changed page is written with
+    /// the next sync or when memory is needed. There is no system call, so processor costs and
+    /// access times do not apply.
     ///
     /// # Errors
-    /// The file ends before, or the disk is broken.
+    /// The file is too short, or the disk fails.
     pub async fn touch_mapped(
         &self,
         file: &File,
@@ -369,7 +371,7 @@ impl State {
         of.grow(&mut self.groups, units, size, home)
     }
 
-    /// Returns `len` zero bytes to be written.
+    /// Returns a buffer of `len` zero bytes for a write.
     fn zeros(&mut self, len: u64) -> FrozenBuf {
         let make = || IoBuf::zeroed(len as usize).freeze();
         self.zeros.entry(len).or_insert_with(make).clone()

@@ -1,12 +1,12 @@
 //! Simulated disks in virtual time: drives of many kinds, the executor that advances their clock,
-//! and their faults; with the feature `tokio` a simulated network, and both on the clock of a tokio
-//! runtime.
+//! and their faults. With the feature `tokio`, also a simulated network, and both on the clock of a
+//! tokio runtime.
 //!
-//! It exists so that the engine that runs on a real disk runs unchanged on a disk of 1996, on one
-//! that loses writes, and on one that fails, as fast as the processor permits and always the same
-//! for a seed.
+//! The engine that runs on a real disk runs here unchanged: on a disk of 1996, on one that loses
+//! writes, and on one that fails. It runs as fast as the processor permits, and identically for the
+//! same seed.
 //!
-//! It promises: nothing here reads a real clock or a source of randomness that was not seeded.
+//! Guarantees: no code here reads a real clock or an unseeded source of randomness.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,14 +1,13 @@
 //! A network in virtual time: hosts with addresses, listeners, and connections that are streams of
-//! bytes, with delays, limited buffers, partitions, resets and silence.
+//! bytes, with delays, limited buffers, partitions, resets and silent losses.
 //!
-//! It exists so that several servers and their clients run in one thread, on the clock of a tokio
-//! runtime that is paused, with a network that fails as it is told to. It is a model of what a
-//! program sees of TCP, not of TCP: what is sent arrives once, in order and whole, or the
-//! connection is reset, or nothing comes any more. Where the way is cut bytes wait, as those do
-//! that are sent again and again, and arrive when it is whole; so does the room that the reader
-//! makes.
+//! It lets several servers and their clients run in one thread, on the paused clock of a tokio
+//! runtime, with a network that fails on command. It models the behaviour of TCP as programs see
+//! it, not the protocol: sent bytes arrive once, in order and complete, or the connection is reset,
+//! or nothing more arrives. While a path is cut, bytes wait, like retransmitted ones, and arrive
+//! when it is restored. The same holds for the buffer space that a reader frees.
 //!
-//! It promises: everything follows from the calls and the seed. [`Network::events`] says what
+//! Guarantees: everything follows from the calls and the seed. [`Network::events`] returns what
 //! happened, so that a test can compare two runs.
 
 mod connection;
@@ -34,16 +33,16 @@ use connection::Ends;
 use listener::Queue;
 use pipe::Pipe;
 
-/// How the way from one host to another is.
+/// Properties of the path from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// How long what is sent is on its way; chosen anew each time.
+    /// Delay of each write, drawn anew from this range.
     pub delay: RangeInclusive<Duration>,
-    /// Of a million writes, so many have the connection reset.
+    /// Resets per million writes.
     pub resets: u32,
-    /// Of a million writes, so many are the last of which anything arrives.
+    /// Writes per million with which a direction falls silent: neither they nor later ones arrive.
     pub silences: u32,
-    /// Bytes of a direction that are written and not read yet, at most.
+    /// Maximum bytes of one direction that are written but not yet read.
     pub buffer: usize,
 }
 
@@ -54,43 +53,43 @@ impl Default for Link {
     }
 }
 
-/// What happened on a network.
+/// An event on a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, since the network was made.
+    /// Time since the network was created.
     pub at: Duration,
-    /// Who did it.
+    /// The address that caused the event.
     pub from: SocketAddr,
-    /// To whom.
+    /// The address at the other end.
     pub to: SocketAddr,
-    /// What it was.
+    /// The kind of event.
     pub what: What,
 }
 
-/// See [`Event`].
+/// The kind of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A connection was made.
+    /// A connection was established.
     Connected,
-    /// Nobody listens there.
+    /// No listener was at the address.
     Refused,
-    /// So many bytes were sent.
+    /// This many bytes were sent.
     Sent(usize),
-    /// The end was sent.
+    /// The end of the stream was sent.
     Ended,
     /// The connection was reset.
     Reset,
-    /// From here on nothing arrives.
+    /// From now on nothing arrives.
     Silent,
 }
 
-/// A network. A clone is another handle on it.
+/// A simulated network. A clone is another handle on it.
 #[derive(Clone)]
 pub struct Network(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// A way was cut or made whole, or a host came or went.
+    /// Notified when a path is cut or restored.
     changed: Notify,
     began: Instant,
 }
@@ -99,12 +98,12 @@ struct State {
     random: Rng,
     link: Link,
     links: BTreeMap<(IpAddr, IpAddr), Link>,
-    /// Ways on which nothing gets through.
+    /// Paths that are cut.
     cut: BTreeSet<(IpAddr, IpAddr)>,
     names: BTreeMap<String, IpAddr>,
     ports: BTreeMap<IpAddr, u16>,
     listeners: BTreeMap<SocketAddr, Arc<Queue>>,
-    /// Both directions of all connections, by who sends and who reads.
+    /// Both directions of all connections, by sender and reader.
     pipes: BTreeMap<(SocketAddr, SocketAddr), Arc<Mutex<Pipe>>>,
     events: Vec<Event>,
 }
@@ -115,7 +114,7 @@ impl fmt::Debug for Network {
     }
 }
 
-/// A host of a network: where connections come from.
+/// A host of a network, from which connections are made.
 #[derive(Clone, Debug)]
 pub struct Host {
     network: Network,
@@ -123,7 +122,7 @@ pub struct Host {
 }
 
 impl Network {
-    /// A network without hosts, on which every way is as `link` says. To be made within the
+    /// Returns a network without hosts, whose paths all follow `link`. Must be called within the
     /// runtime.
     pub fn new(seed: u64, link: Link) -> Network {
         let state = State {
@@ -141,7 +140,7 @@ impl Network {
         Network(Arc::new(Shared { state, changed, began: Instant::now() }))
     }
 
-    /// A host with a name and an address of its own; the same one again when it is known.
+    /// Returns the host of this name; a new one gets an address of its own.
     pub fn host(&self, name: &str) -> Host {
         let mut state = self.state();
         let number = u32::try_from(state.names.len()).unwrap_or(u32::MAX) + 1;
@@ -151,29 +150,29 @@ impl Network {
         Host { network: self.clone(), address }
     }
 
-    /// A host with a name and the address that is given.
+    /// Adds a host with this name and address.
     pub fn host_at(&self, name: &str, address: IpAddr) -> Host {
         self.state().names.insert(name.to_owned(), address);
         Host { network: self.clone(), address }
     }
 
-    /// The address of a name.
+    /// Returns the address of a name.
     pub fn lookup(&self, name: &str) -> Option<IpAddr> {
         self.state().names.get(name).copied()
     }
 
-    /// Has the way from one host to another be as `link` says from now on.
+    /// Sets the properties of the path from one host to another.
     pub fn set_link(&self, from: IpAddr, to: IpAddr, link: Link) {
         self.state().links.insert((from, to), link);
     }
 
-    /// Cuts the way from one host to another; what goes the other way still arrives, but is not
-    /// acknowledged.
+    /// Cuts the path from one host to another. Bytes in the other direction still arrive, but are
+    /// not acknowledged.
     pub fn cut(&self, from: IpAddr, to: IpAddr) {
         self.state().cut.insert((from, to));
     }
 
-    /// Makes the way from one host to another whole: what waited arrives.
+    /// Restores the path from one host to another: waiting bytes arrive.
     pub fn mend(&self, from: IpAddr, to: IpAddr) {
         let mut state = self.state();
         state.cut.remove(&(from, to));
@@ -196,13 +195,13 @@ impl Network {
         self.0.changed.notify_waiters();
     }
 
-    /// Cuts both ways between two hosts.
+    /// Cuts both paths between two hosts.
     pub fn part(&self, a: IpAddr, b: IpAddr) {
         self.cut(a, b);
         self.cut(b, a);
     }
 
-    /// Makes both ways between two hosts whole.
+    /// Restores both paths between two hosts.
     pub fn join(&self, a: IpAddr, b: IpAddr) {
         self.mend(a, b);
         self.mend(b, a);
@@ -223,7 +222,7 @@ impl Network {
         }
     }
 
-    /// What happened so far.
+    /// Returns the events so far.
     pub fn events(&self) -> Vec<Event> {
         self.state().events.clone()
     }
@@ -236,7 +235,7 @@ impl Network {
         self.state().note(self.0.began, from, to, what);
     }
 
-    /// Waits until something can get from one host to another and back.
+    /// Waits until the paths in both directions between two hosts are whole.
     async fn whole(&self, a: IpAddr, b: IpAddr) {
         loop {
             let changed = self.0.changed.notified();
@@ -273,16 +272,16 @@ impl State {
 }
 
 impl Host {
-    /// Its address.
+    /// Returns the host's address.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Listens at a port, until the listener and its clones are gone.
+    /// Listens at a port until the listener and its clones are dropped.
     ///
     /// # Errors
     ///
-    /// When somebody listens there already.
+    /// Another listener has the port.
     pub fn listen(&self, port: u16) -> io::Result<Listener> {
         let address = SocketAddr::new(self.address, port);
         let mut state = self.network.state();
@@ -294,11 +293,11 @@ impl Host {
         Ok(Listener::new(self.network.clone(), address, queue))
     }
 
-    /// Connects to an address: after a way there and back, when both are whole.
+    /// Connects to an address. This takes a round trip, once both paths are whole.
     ///
     /// # Errors
     ///
-    /// When nobody listens there.
+    /// No listener has the address.
     pub async fn connect(&self, to: SocketAddr) -> io::Result<Connection> {
         let network = &self.network;
         let from = SocketAddr::new(self.address, self.port());
@@ -330,7 +329,7 @@ impl Host {
     }
 }
 
-/// Nothing under these locks can panic half-way.
+/// Locks a mutex, ignoring poison: no code under these locks can panic half-way.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Virtual time: the executor, its queue of events, its clock.
+//! Virtual time: the executor, its event queue, and its clock.
 
 pub(crate) mod clock;
 pub(crate) mod event_queue;

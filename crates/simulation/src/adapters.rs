@@ -1,4 +1,4 @@
-//! The simulated network and disks as a proxy takes them.
+//! Adapters that present the simulated network and disks to a proxy.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,21 +15,21 @@ use sim::network::{Connection, Host, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use upstream::settings::lookup::{Found, Looking, Lookup};
 
-/// The network as one host has it.
+/// Returns the network as one host sees it.
 pub fn network_of(host: &Host) -> Network {
     Network::Other(Arc::new(OfHost(host.clone())))
 }
 
-/// A listening socket of a host.
+/// Opens a listening socket on a host.
 ///
 /// # Errors
 ///
-/// When somebody listens there already.
+/// Another listener has the port.
 pub fn listen(host: &Host, port: u16) -> io::Result<ListenSocket> {
     Ok(ListenSocket::Other(Arc::new(Listening(host.listen(port)?))))
 }
 
-/// The names of a network's hosts.
+/// Name lookup among a network's hosts.
 #[derive(Debug)]
 pub(crate) struct Names(pub sim::network::Network);
 
@@ -72,7 +72,7 @@ impl OtherListener for Listening {
     }
 }
 
-/// A connection.
+/// A simulated connection as a socket.
 struct Simulated(Connection);
 
 impl OtherSocket for Simulated {
@@ -118,12 +118,12 @@ impl AsyncWrite for Simulated {
 }
 
 thread_local! {
-    /// Devices that were handed in: a proxy makes them where it runs, by number, for they may not
-    /// leave their thread.
+    /// Devices handed in by their thread and found by number. Devices may not leave their thread,
+    /// and a proxy opens them where it runs.
     static DEVICES: RefCell<Vec<Option<AnyDevice>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A device that only its own thread gets at. Dropped, it is there no longer.
+/// A device that only its own thread can access. Dropping this removes the device from the table.
 pub(crate) struct Deposited(usize);
 
 impl Deposited {
@@ -134,7 +134,7 @@ impl Deposited {
         })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn get(&self) -> io::Result<AnyDevice> {
         let found = DEVICES.with_borrow(|all| all.get(self.0).cloned().flatten());
         found.ok_or_else(|| io::Error::other("the device is of another thread"))

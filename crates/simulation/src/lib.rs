@@ -1,13 +1,13 @@
 //! Whole proxies in virtual time: each with its disk, its connections and its store, all of them in
-//! one thread, on a network that fails as it is told to.
+//! one thread, on a network that fails on command.
 //!
-//! It exists so that what only time and other machines bring about (time-outs, partitions, ends of
-//! processes, hours of freshness) is tested in milliseconds, with the product's own code, and the
-//! same at each repetition. What is simulated is what a proxy is given from outside: its clock
-//! (`net::clock::TokioClock` on a runtime whose clock is paused), its network
-//! (`sim::network`) and its devices (`sim::TokioDisk`).
+//! Events that depend on time and on other machines (timeouts, partitions, process exits, hours of
+//! freshness) are tested in milliseconds, with the product's own code, and identically at each
+//! repetition. The simulation replaces what a proxy is given from outside: its clock
+//! (`net::clock::TokioClock` on a runtime whose clock is paused), its network (`sim::network`) and
+//! its devices (`sim::TokioDisk`).
 //!
-//! It promises: what the network saw follows from the seed and from what the test does.
+//! Guarantees: the events on the network follow from the seed and the actions of the test.
 
 mod adapters;
 mod proxies;
@@ -25,29 +25,29 @@ use upstream::settings::lookup::Lookup;
 pub use adapters::{listen, network_of};
 pub use proxies::{Cache, Proxy, Running};
 
-/// Wall time when a world begins, in seconds since 1970.
+/// Wall time at which a world begins, in seconds since 1970.
 pub const BEGINNING: u64 = 1_700_000_000;
 
-/// What the hosts of a simulation have in common.
+/// The environment shared by the hosts of a simulation.
 #[derive(Clone)]
 pub struct World {
-    /// What it follows from.
+    /// Seed from which all random choices follow.
     pub seed: u64,
-    /// What time it is, for all.
+    /// The common clock.
     pub clock: TokioClock,
     /// The network.
     pub network: Network,
-    /// The time of the disks.
+    /// Virtual time of the disks.
     disks: sim::Handle,
     began: Instant,
 }
 
 impl World {
-    /// Runs `test` in a world of its own, to its end; what it has begun ends with it.
+    /// Runs `test` to completion in a world of its own; the tasks that it has spawned end with it.
     ///
     /// # Panics
     ///
-    /// When there is no runtime to be had.
+    /// No tokio runtime can be created.
     pub fn run<T>(seed: u64, link: Link, test: impl AsyncFnOnce(World) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -65,12 +65,12 @@ impl World {
         })
     }
 
-    /// Where the names of the hosts are looked up.
+    /// Returns a lookup of the hosts' names.
     pub fn lookup(&self) -> Arc<dyn Lookup> {
         Arc::new(adapters::Names(self.network.clone()))
     }
 
-    /// Runs `future` for as long as it takes, or so long; `None`: it took longer.
+    /// Runs `future` for at most `time`; returns `None` if it takes longer.
     pub async fn within<T>(&self, time: Duration, future: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout(time, future).await.ok()
     }

@@ -24,7 +24,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use crate::adapters::Deposited;
 use crate::{World, listen, network_of};
 
-/// How long a node that does not answer is still a member.
+/// Time for which a node that does not respond remains a member.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// A disk with a cache on it. A clone is another handle on the same disk.
@@ -32,26 +32,26 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub struct Cache {
     disk: TokioDisk,
     len: u64,
-    /// Bytes of memory that the cache has.
+    /// Bytes of memory of the cache.
     pub memory: u64,
 }
 
 impl Cache {
-    /// An empty cache of so many bytes.
+    /// Returns an empty cache of `len` bytes.
     ///
     /// # Panics
     ///
-    /// When that is too little.
+    /// `len` is too small.
     pub async fn new(world: &World, len: u64, memory: u64) -> Cache {
         Cache::numbered(world, len, memory, 0).await
     }
 
-    /// An empty cache that differs, by its number, from others of the world in what is drawn when a
-    /// cache is made.
+    /// Returns an empty cache of `len` bytes. The `number` sets it apart from other caches of the
+    /// world in the random bytes that are drawn when a cache is formatted.
     ///
     /// # Panics
     ///
-    /// When it is too small.
+    /// `len` is too small.
     pub async fn numbered(world: &World, len: u64, memory: u64, number: u32) -> Cache {
         let cache = Cache::with(world, len, memory, Contents::new());
         let options = store::FormatOptions { memory, ..store::FormatOptions::default() };
@@ -71,17 +71,17 @@ impl Cache {
         Cache { disk: TokioDisk::new(disk, handle, world.began), len, memory }
     }
 
-    /// The disk, for faults.
+    /// Returns the disk, to inject faults.
     pub fn disk(&self) -> &SimDisk {
         self.disk.disk()
     }
 
-    /// What is found when the process was killed just now.
+    /// Returns the cache as found after the process is killed now.
     pub fn after_kill(&self, world: &World, seed: u64) -> Cache {
         Cache::with(world, self.len, self.memory, self.disk().crash_process(seed))
     }
 
-    /// What is found when power was lost just now.
+    /// Returns the cache as found after a power loss now.
     pub fn after_power_loss(&self, world: &World, seed: u64) -> Cache {
         Cache::with(world, self.len, self.memory, self.disk().crash_power(seed))
     }
@@ -100,30 +100,31 @@ impl Cache {
     }
 }
 
-/// A proxy that is to be started.
+/// Configuration of a proxy to be started.
 pub struct Proxy {
-    /// Where it runs.
+    /// The host on which it runs.
     pub host: Host,
-    /// Where it listens.
+    /// The port at which it listens.
     pub port: u16,
-    /// How it serves. Names are looked up in the world's network, whatever is said here.
+    /// Serving options. The name lookup is replaced by that of the world's network.
     pub options: Options,
-    /// Workers, all of them in the one thread.
+    /// Number of workers, all of them in the one thread.
     pub workers: usize,
-    /// Its cache, if it has one.
+    /// The cache, if any.
     pub cache: Option<Cache>,
-    /// What time it is there; `None`: what it is in the world.
+    /// The clock; `None`: the world's.
     pub clock: Option<TokioClock>,
-    /// Told of every request.
+    /// Observer of every request.
     pub observer: Arc<dyn Observer>,
-    /// The admin interface, if it has one.
+    /// The admin interface, if any.
     pub admin: Option<AdminSetup>,
-    /// The node of a fleet that it is, if it is one: it listens for the others at its address.
+    /// The proxy's fleet node with the list of members, if any. It listens for other nodes at its
+    /// address.
     pub node: Option<(NodeOptions, Vec<Listed>)>,
 }
 
 impl Proxy {
-    /// One with a worker, without a cache.
+    /// Returns a proxy with one worker and no cache.
     pub fn new(host: Host, port: u16, options: Options) -> Proxy {
         let observer = Arc::new(Unobserved);
         Proxy {
@@ -139,11 +140,11 @@ impl Proxy {
         }
     }
 
-    /// Starts it; it accepts clients as soon as its cache is open.
+    /// Starts the proxy. It accepts clients as soon as its cache is open.
     ///
     /// # Errors
     ///
-    /// When somebody listens there already.
+    /// Another listener has the port.
     pub fn start(self, world: &World) -> io::Result<Running> {
         let Proxy { host, port, mut options, workers, cache, clock, observer, admin, node } = self;
         let clock = clock.unwrap_or(world.clock);
@@ -187,7 +188,7 @@ impl Proxy {
             accepting: Box::new(|| ()),
             released: Box::new(|| ()),
         };
-        // What it begins belongs to it, and ends with it.
+        // The proxy's tasks run in this set and end with it.
         let (held, is_held) = watch::channel(false);
         let task = spawn_local(unless_held(is_held, async {
             LocalSet::new().run_until(run_here(setup)).await
@@ -196,7 +197,7 @@ impl Proxy {
     }
 }
 
-/// Runs a process, but no task of it while it is held; what has come for them then waits.
+/// Runs a process, but polls none of its tasks while it is held; their events wait.
 async fn unless_held<T>(mut held: watch::Receiver<bool>, process: impl Future<Output = T>) -> T {
     let mut process = Box::pin(process);
     while held.wait_for(|held| !held).await.is_ok() {
@@ -208,49 +209,49 @@ async fn unless_held<T>(mut held: watch::Receiver<bool>, process: impl Future<Ou
         match ended.await {
             Ok(Some(ended)) => return ended,
             Ok(None) => {}
-            // Nobody can hold it any more.
+            // The sender is gone, so the process can no longer be held.
             Err(_) => break,
         }
     }
     process.await
 }
 
-/// A proxy that runs.
+/// A running proxy.
 pub struct Running {
-    /// Its options, and the switch to draining.
+    /// Changes its options and starts draining.
     pub control: Control,
-    /// The node of a fleet that it is.
+    /// Its fleet node, if any.
     pub node: Option<Arc<Node>>,
     held: watch::Sender<bool>,
     task: JoinHandle<io::Result<Ended>>,
 }
 
 impl Running {
-    /// Holds it, as a machine that is suspended: its sockets are open, and nothing of it runs.
-    /// Kernel and disk go on.
+    /// Suspends the proxy, like a suspended machine: its sockets stay open, and none of its tasks
+    /// runs. Kernel and disk continue.
     pub fn hold(&self) {
         self.held.send_replace(true);
     }
 
-    /// Lets it go on: the timers that have run out meanwhile go off at once.
+    /// Resumes the proxy: timers that expired meanwhile fire at once.
     pub fn release(&self) {
         self.held.send_replace(false);
     }
 
-    /// Drains it and waits for its end.
+    /// Drains the proxy and waits for its end.
     ///
     /// # Panics
     ///
-    /// When it cannot end.
+    /// A worker panics, or the proxy ends with an error.
     pub async fn stop(self) -> Ended {
         self.control.drain();
         self.task.await.expect("no worker panics").expect("a proxy ends")
     }
 
-    /// Kills it: nothing of it runs any more, its sockets are closed.
+    /// Kills the proxy: all of its tasks are dropped and its sockets closed.
     pub async fn kill(self) {
         self.task.abort();
-        // It was cancelled.
+        // The result is always a cancellation.
         let _ = self.task.await;
     }
 }

@@ -1,25 +1,25 @@
 //! The bodies of the lab's objects: bytes that follow from object, version and position.
 //!
-//! Nothing has to be remembered to check what a space manager returns, and bytes of another object,
-//! another version or another place are never right by accident (but for one in 2^64 words).
+//! Checking what a space manager returns needs no record of what was stored. Bytes of another
+//! object, version or position never match by accident (except for one word in 2^64).
 
 use bytes::{Bytes, BytesMut};
 use store::Content;
 
 use crate::request::Object;
 
-/// What bodies are made of.
+/// The kind of bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bodies {
     /// Bytes that follow from the object: copied, checksummed, stored, read back and compared.
     Bytes,
     /// A length and an id ([`store::Content`]): the same decisions and the same requests to the
-    /// device, without the copying, checksumming and comparing of bytes.
+    /// device, without copying, checksumming and comparing bytes.
     Elided,
 }
 
 impl Bodies {
-    /// The body of `object`, in parts of at most `part` bytes.
+    /// Returns the body of `object` in parts of at most `part` bytes.
     pub fn parts(self, object: &Object, part: usize) -> impl Iterator<Item = Content> + use<> {
         let (object, size) = (*object, object.size as usize);
         let bytes = if self == Bodies::Bytes { body(&object) } else { Bytes::new() };
@@ -33,12 +33,13 @@ impl Bodies {
     }
 }
 
-/// The id of an elided body from the byte at `offset` on: far from that of any other object.
+/// Returns the id of an elided body from the byte at `offset` on; it is far from the id of any
+/// other object.
 fn elided_id(object: &Object, offset: u64) -> u64 {
     mix(u64::from(object.id) << 32 | u64::from(object.version)).wrapping_add(offset)
 }
 
-/// As [`first_wrong`], of bytes or of a part of an elided body.
+/// Works like [`first_wrong`], on bytes or a part of an elided body.
 pub fn first_wrong_content(object: &Object, offset: u64, content: &Content) -> Option<u64> {
     match content {
         Content::Bytes(bytes) => first_wrong(object, offset, bytes),
@@ -46,13 +47,13 @@ pub fn first_wrong_content(object: &Object, offset: u64, content: &Content) -> O
     }
 }
 
-/// The increment of the splitmix64 sequence.
+/// Increment of the splitmix64 sequence.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Bytes per word of the sequence.
 const WORD: u64 = 8;
 
-/// The whole body of `object`.
+/// Returns the whole body of `object`.
 pub fn body(object: &Object) -> Bytes {
     let mut bytes = BytesMut::zeroed(object.size as usize);
     for (number, word) in bytes.chunks_mut(WORD as usize).enumerate() {
@@ -62,8 +63,8 @@ pub fn body(object: &Object) -> Bytes {
     bytes.freeze()
 }
 
-/// The position in the body of the first byte of `bytes`, which were read at `offset`, that is not
-/// what the body of `object` has there; `None` when all are right.
+/// Compares `bytes`, which were read at `offset`, with the body of `object`. Returns the position
+/// in the body of the first wrong byte, or `None` if all are right.
 pub fn first_wrong(object: &Object, offset: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = 0;
     while at < bytes.len() {
@@ -93,7 +94,7 @@ pub fn first_wrong(object: &Object, offset: u64, bytes: &[u8]) -> Option<u64> {
     None
 }
 
-/// Word `number` of the object's body.
+/// Returns word `number` of the object's body.
 fn word_at(object: &Object, number: u64) -> u64 {
     let seed = mix((u64::from(object.id) << 32) | u64::from(object.version));
     mix(seed.wrapping_add(number.wrapping_mul(STEP)))

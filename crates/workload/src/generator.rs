@@ -1,13 +1,13 @@
-//! Workloads made up after published figures, where the traces themselves are no longer to be had.
+//! Synthetic workloads that follow published figures, for traces that are no longer available.
 //!
-//! The papers' logs are gone: what is left of them are counts, bytes, hit rates. [`page_visits`]
-//! makes requests as people do; [`presets`] holds its parameters for each of the papers' traces,
-//! with the published figures, and [`calibration`] tells how near they come. [`polymix`] and
-//! [`file_sets`] are benchmarks whose rules are published. [`streams`] are made up to compare rules
-//! of replacement. [`Workload`] is any of them by its name.
+//! Of the papers' logs only counts, bytes and hit rates remain. [`page_visits`] generates requests
+//! as people make them; [`presets`] holds its parameters for each of the papers' traces, with the
+//! published figures, and [`calibration`] measures how close they come. [`polymix`] and
+//! [`file_sets`] are benchmarks with published rules. [`streams`] are invented to compare
+//! replacement policies. [`Workload`] selects any of them by name.
 //!
-//! All promise: equal parameters and seeds give equal requests on every machine, and memory grows
-//! with the objects, never with the requests.
+//! Guarantees: equal parameters and seeds give equal requests on every machine. Memory grows with
+//! the objects, never with the requests.
 
 pub mod calibration;
 pub mod distributions;
@@ -29,19 +29,19 @@ use streams::STREAMS;
 use crate::request::Request;
 use crate::trace::co_location::WINDOW_MS;
 
-/// A workload that has a name.
+/// A named workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Workload {
-    /// A trace of a paper, or a stream made in the same way.
+    /// A paper's trace, or a stream made in the same way.
     Preset(Preset),
     /// Polygraph's proxy benchmark.
     PolyMix(PolyMix),
-    /// A web server's benchmark.
+    /// A web server benchmark.
     Files(FileSet),
 }
 
 impl Workload {
-    /// All of them.
+    /// Returns all workloads.
     pub fn all() -> Vec<Workload> {
         let presets = PRESETS.into_iter().map(Workload::Preset);
         let polymix = PolyMix::ALL.into_iter().map(Workload::PolyMix);
@@ -50,12 +50,12 @@ impl Workload {
         presets.chain(polymix).chain(files).chain(streams).collect()
     }
 
-    /// The one of this name.
+    /// Returns the workload of this name.
     pub fn named(name: &str) -> Option<Workload> {
         Workload::all().into_iter().find(|workload| workload.name() == name)
     }
 
-    /// As the command line has it.
+    /// Returns the name used on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Workload::Preset(preset) => preset.name,
@@ -64,7 +64,7 @@ impl Workload {
         }
     }
 
-    /// One line for the help.
+    /// Returns one line for the help.
     pub fn about(&self) -> &'static str {
         match self {
             Workload::Preset(preset) => preset.about,
@@ -73,7 +73,7 @@ impl Workload {
         }
     }
 
-    /// Requests of the original, or of one run of the benchmark.
+    /// Returns the number of requests of the original, or of one run of the benchmark.
     pub fn requests(&self) -> u64 {
         match self {
             Workload::Preset(preset) => preset.requests,
@@ -82,7 +82,8 @@ impl Workload {
         }
     }
 
-    /// The same in small: requests, working set and caches divided. 1 leaves it as it is.
+    /// Returns the workload scaled down: requests, working set and caches are divided. A divisor of
+    /// 1 changes nothing.
     #[must_use]
     pub fn scaled(self, divisor: u32) -> Workload {
         match self {
@@ -92,14 +93,15 @@ impl Workload {
         }
     }
 
-    /// The same in small, with about so many requests; no more than the original's.
+    /// Returns the workload scaled down to about `requests` requests; never more than the
+    /// original's.
     #[must_use]
     pub fn with_requests(self, requests: u64) -> Workload {
         let divisor = (self.requests() / requests.max(1)).max(1);
         self.scaled(u32::try_from(divisor).unwrap_or(u32::MAX))
     }
 
-    /// Its requests, without end.
+    /// Returns the requests, an endless iterator.
     pub fn iter(&self, seed: u64) -> WorkloadRequests {
         match *self {
             Workload::Preset(preset) => {
@@ -115,8 +117,8 @@ impl Workload {
         }
     }
 
-    /// So many copies of it, each of documents of its own, merged request by request ("linear
-    /// insertion"); without end.
+    /// Returns `copies` copies of the workload, each with its own documents, interleaved request by
+    /// request ("linear insertion"); an endless iterator.
     pub fn copies(&self, seed: u64, copies: u32) -> impl Iterator<Item = Request> + use<> {
         let mut streams: Vec<_> =
             (0..copies).map(|copy| self.iter(seed + u64::from(copy))).collect();
@@ -129,17 +131,17 @@ impl Workload {
         })
     }
 
-    /// The caches that its published figures are about.
+    /// Returns the caches to which the published figures refer.
     pub fn caches(&self) -> Caches {
         match self {
             Workload::Preset(preset) => preset.caches,
-            // No figure of the others is about a cache's size: everything fits.
+            // No figure of the others refers to a cache size: everything fits.
             _ => Caches { memory: 64 << 20, disk: u64::MAX >> 1, largest: u64::MAX },
         }
     }
 
-    /// Nothing achieved yet, to be measured as its figures are about: with its caches, and in its
-    /// time.
+    /// Returns an empty [`Achieved`] that measures as the published figures do: with the same
+    /// caches and the same time window.
     pub fn achieved(&self) -> Achieved {
         let size = match self {
             Workload::Preset(preset) => preset.size,
@@ -148,7 +150,7 @@ impl Workload {
         Achieved::new(self.caches(), (WINDOW_MS as f64 * size) as u64)
     }
 
-    /// What is published of it, for the unscaled one.
+    /// Returns the published figures of the unscaled workload.
     pub fn published(&self) -> &'static [Published] {
         match self {
             Workload::Preset(preset) => preset.published,
@@ -160,11 +162,11 @@ impl Workload {
 
 /// The requests of a workload: an endless iterator.
 pub enum WorkloadRequests {
-    /// Of people.
+    /// Requests of people.
     Browsing(Box<BrowsingRequests>),
-    /// Of Polygraph's robots.
+    /// Requests of Polygraph's robots.
     PolyMix(Box<PolyMixRequests>),
-    /// Of a server benchmark's clients.
+    /// Requests of a server benchmark's clients.
     Files(Box<FileSetRequests>),
 }
 
@@ -215,7 +217,7 @@ mod tests {
         }
     }
 
-    /// The very requests of each workload: a change here changes every experiment's input.
+    /// Digests of each workload's requests: a change here changes every experiment's input.
     #[test]
     fn requests_are_known() {
         let digest = |workload: &Workload| {

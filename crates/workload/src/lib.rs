@@ -1,7 +1,8 @@
-//! What is asked for: requests and bodies, generators, traces, and the two-level cache that turns
-//! requests into operations on a disk.
+//! Workloads: requests and bodies, generators, traces, and the two-level cache that turns requests
+//! into disk operations.
 //!
-//! The lab's experiments and the load generator share it, so that both mean the same by a name.
+//! The lab's experiments and the load generator share this crate, so that a name means the same in
+//! both.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,16 +1,16 @@
-//! An LRU stack whose depths can be asked for: the order of last accesses in a Fenwick tree.
+//! An LRU stack that reports depths: the order of last accesses in a Fenwick tree.
 //!
-//! Each object has a place in the order of accesses, and its weight stands there. What lies above
-//! an object is the sum of the weights at later places, which takes steps for the logarithm of the
-//! number of objects. When places run out, those that are in use are numbered anew: memory and time
-//! follow the objects, not the accesses.
+//! Each object has a place in the order of accesses, which holds its weight. The depth of an object
+//! is the sum of the weights at later places, computed in steps logarithmic in the number of
+//! objects. When places run out, those in use are renumbered, so memory and time follow the
+//! objects, not the accesses.
 
 /// Number of an object.
 pub type Id = u32;
 
-/// The place of an object that is not in the stack, and the object of a place that is free.
+/// Place of an object that is not in the stack, and object of a free place.
 const NONE: u32 = u32::MAX;
-/// Places at least.
+/// Minimum number of places.
 const LEAST: usize = 1 << 10;
 
 #[derive(Clone, Copy)]
@@ -19,13 +19,13 @@ struct Object {
     place: u32,
 }
 
-/// The stack. See the module.
+/// An LRU stack with weights.
 pub struct Stack {
     /// By id.
     objects: Vec<Object>,
-    /// By place, oldest first.
+    /// Object by place, oldest first.
     owners: Vec<Id>,
-    /// By place: sums of weights, as a Fenwick tree.
+    /// Sums of weights by place, as a Fenwick tree.
     sums: Vec<u64>,
     /// The next free place.
     next: usize,
@@ -40,7 +40,7 @@ impl Default for Stack {
 }
 
 impl Stack {
-    /// Nothing was accessed yet.
+    /// Returns an empty stack.
     pub fn new() -> Stack {
         Stack {
             objects: Vec::new(),
@@ -52,8 +52,8 @@ impl Stack {
         }
     }
 
-    /// Puts an object on top, with this weight from now on. Answers the weights of what lay above
-    /// it, if it was in the stack.
+    /// Moves an object to the top and sets its weight. Returns the sum of the weights above it
+    /// before, if it was in the stack.
     pub fn access(&mut self, id: Id, weight: u64) -> Option<u64> {
         let at = id as usize;
         if at >= self.objects.len() {
@@ -76,7 +76,7 @@ impl Stack {
         above
     }
 
-    /// Takes out an object that is in the stack. Answers the weights of what lay above it.
+    /// Removes an object, which must be in the stack. Returns the sum of the weights above it.
     pub fn take_out(&mut self, id: Id) -> u64 {
         let Object { weight, place } = self.objects[id as usize];
         assert!(place != NONE, "the object is not in the stack");
@@ -89,14 +89,14 @@ impl Stack {
         above
     }
 
-    /// Bytes of memory.
+    /// Returns the memory in use in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.objects.capacity() * size_of::<Object>()
             + self.owners.capacity() * size_of::<Id>()
             + self.sums.capacity() * size_of::<u64>()
     }
 
-    /// Sum of the weights up to a place, itself included.
+    /// Returns the sum of the weights up to and including a place.
     fn sum_to(&self, place: usize) -> u64 {
         let (mut end, mut sum) = (place + 1, 0_u64);
         while end > 0 {
@@ -114,7 +114,7 @@ impl Stack {
         }
     }
 
-    /// Closes the gaps between places, and leaves as many free as are in use.
+    /// Closes the gaps between places, and leaves as many free places as are in use.
     fn renumber(&mut self) {
         let places = (2 * (self.len + 1)).next_power_of_two().max(LEAST);
         assert!(places <= 1 << 31, "places are numbers of 32 bits");
@@ -128,7 +128,7 @@ impl Stack {
             object.place = place as u32;
             self.sums[place] = object.weight;
         }
-        // Each node adds what it has to the next one that covers it.
+        // Each node adds its sum to the next node that covers it.
         for end in 1..=places {
             let above = end + (end & end.wrapping_neg());
             if above <= places {

@@ -1,9 +1,9 @@
 //! Traces of requests for objects, read as a stream: logs of proxies and servers, traces of
-//! simulators, tables of text.
+//! simulators, text tables.
 //!
-//! [`Requests`] reads any of them as the lab's requests; [`Trace`] is a single one as it says it.
-//! Files may be compressed with gzip, zstd or xz, which is told from their first bytes. A damaged
-//! line or record is no reason to stop: it is skipped, counted and named.
+//! [`Requests`] reads any of them as the lab's requests; [`Trace`] reads a single one as written.
+//! Files may be compressed with gzip, zstd or xz, which is detected from their first bytes. A
+//! damaged line or record does not stop the reader: it is skipped, counted and reported.
 
 mod clf;
 pub mod co_location;
@@ -38,23 +38,23 @@ pub use requests::{ReadOptions, Requests};
 /// Which requests count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
-    /// Those whose answers a cache may store (C17).
+    /// Only requests whose responses a cache may store (C17).
     #[default]
     Cacheable,
-    /// All.
+    /// All requests.
     All,
 }
 
-/// The name of what a command reads from standard input.
+/// The name by which commands read standard input.
 pub const STANDARD_INPUT: &str = "-";
 
-/// Damaged places that are remembered; all are counted.
+/// Number of damaged places that are remembered; all are counted.
 const DAMAGES_KEPT: usize = 8;
 
-/// What of a trace was passed over.
+/// Parts of a trace that were skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Damaged lines or records.
+    /// Number of damaged lines or records.
     pub damaged: u64,
     /// The first of them.
     pub damages: Vec<Damage>,
@@ -62,7 +62,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Requests that were passed over for this reason.
+    /// Returns the number of requests skipped for this reason.
     pub fn skip_reason(&self, why: SkipReason) -> u64 {
         self.skip_reason[why as usize]
     }
@@ -73,12 +73,12 @@ pub struct Trace {
     source: Source,
     filter: Filter,
     skipped: Skipped,
-    /// Sizes of objects, for lines that tell none; filled by [`Trace::next_access`] alone.
+    /// Sizes of objects, for lines without one; filled only by [`Trace::next_access`].
     sizes: HashMap<u64, u64>,
 }
 
 enum Source {
-    /// There is nothing in the file: a log that has just been begun.
+    /// The file is empty, like a log that has just been started.
     Empty,
     Oracle(oracle::Reader),
     Csv(csv::Reader),
@@ -86,7 +86,7 @@ enum Source {
 }
 
 impl Source {
-    /// Whether there may be requests that tell no size.
+    /// Returns whether requests without a size may occur.
     fn has_sizeless(&self) -> bool {
         match self {
             Source::Empty | Source::Oracle(_) => false,
@@ -98,10 +98,10 @@ impl Source {
 
 impl Trace {
     /// Opens the file `path`, or standard input for `-`. `columns` names those of a CSV file
-    /// without a header. A file without a byte, whose format nothing tells, has no requests.
+    /// without a header. An empty file of unknown format is a trace without requests.
     ///
     /// # Errors
-    /// It cannot be read, or nothing tells how.
+    /// The file cannot be read, or its format is unknown.
     pub fn open(
         path: &Path,
         format: Format,
@@ -118,10 +118,11 @@ impl Trace {
         }
     }
 
-    /// Reads a trace, packed or not, from anywhere. [`Format::Auto`] goes by the first lines.
+    /// Reads a trace, compressed or not, from any source. [`Format::Auto`] detects the format from
+    /// the first lines.
     ///
     /// # Errors
-    /// It cannot be read, or nothing tells how.
+    /// The input cannot be read, or its format is unknown.
     pub fn read(
         input: impl Read + 'static,
         format: Format,
@@ -153,13 +154,13 @@ impl Trace {
         Trace { source, filter, skipped, sizes: HashMap::new() }
     }
 
-    /// The same trace with other requests passed over: [`Filter::Cacheable`] at first.
+    /// Replaces the filter, which is initially [`Filter::Cacheable`].
     #[must_use]
     pub fn with_filter(self, filter: Filter) -> Trace {
         Trace { filter, ..self }
     }
 
-    /// The next request as its line or record says it; `None` at the end.
+    /// Returns the next request as its line or record states it; `None` at the end.
     ///
     /// # Errors
     /// The file cannot be read any further.
@@ -182,7 +183,7 @@ impl Trace {
         }
     }
 
-    /// The next request, of which object and size alone matter; `None` at the end.
+    /// Returns the object and size of the next request; `None` at the end.
     ///
     /// # Errors
     /// The file cannot be read any further.
@@ -219,23 +220,23 @@ impl Trace {
         }
     }
 
-    /// Counts a request that is passed over.
+    /// Counts a request that is skipped.
     fn pass_over(&mut self, why: SkipReason) {
         self.skipped.skip_reason[why as usize] += 1;
     }
 
-    /// Lines or records skipped so far because they are damaged, and the first of them.
+    /// Returns the number of damaged lines or records skipped so far, and the first of them.
     pub fn damage(&self) -> Option<(u64, &Damage)> {
         self.skipped.damages.first().map(|first| (self.skipped.damaged, first))
     }
 
-    /// What was passed over so far.
+    /// Returns the counts of what was skipped so far.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }
 }
 
-/// The next line of a log that has one; empty lines are no damage.
+/// Returns the next nonempty line of a log; empty lines are not damage.
 fn next_of_log(
     lines: &mut lines::Lines,
     parse: fn(&[u8]) -> Result<Event, String>,

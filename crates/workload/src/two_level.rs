@@ -1,9 +1,10 @@
-//! M10, the two-level cache of the paper's evaluation: requests go to a memory cache, those that
-//! miss there to a disk cache, both LRU; what the disk cache does becomes operations of a space
-//! manager. A miss of both stores, a hit on the disk reads, an eviction or a new version deletes.
+//! M10, the two-level cache of the paper's evaluation: requests go to a memory cache, and those
+//! that miss there to a disk cache; both are LRU. The actions of the disk cache become operations
+//! of a space manager. A miss of both stores, a hit on the disk reads, an eviction or a new version
+//! deletes.
 //!
-//! Pure bookkeeping: it decides, somebody else carries out. The space manager behind it never
-//! decides what to keep.
+//! Pure bookkeeping: the cache decides, its caller carries the operations out. The space manager
+//! never decides what to keep.
 
 use std::ops::{AddAssign, Sub};
 
@@ -12,19 +13,19 @@ use store::policy::{Entry, Lru, Policy};
 use crate::contents::mix;
 use crate::request::{Object, Request};
 
-/// What a space manager is to do.
+/// An operation for a space manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Keep a new object.
+    /// Store a new object.
     Store(Object),
-    /// Read a kept object.
+    /// Read a stored object.
     Read(Object),
-    /// Give up a kept object.
+    /// Delete a stored object.
     Delete(Object),
 }
 
 impl Operation {
-    /// What it is about.
+    /// Returns the object of the operation.
     pub fn object(&self) -> &Object {
         match self {
             Operation::Store(object) | Operation::Read(object) | Operation::Delete(object) => {
@@ -34,31 +35,31 @@ impl Operation {
     }
 }
 
-/// What the cache did since it was made.
+/// Counts since the cache was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Requests.
     pub gets: u64,
-    /// Bytes of the objects asked for.
+    /// Bytes of the requested objects.
     pub get_bytes: u64,
-    /// Requests answered from memory.
+    /// Hits in memory.
     pub memory_hits: u64,
-    /// Requests answered from the disk.
+    /// Hits on disk.
     pub disk_hits: u64,
-    /// Requests answered from neither, the first requests for a new version included.
+    /// Requests that hit neither, including the first requests for a new version.
     pub misses: u64,
     /// Misses of objects larger than the disk cache, which are not stored.
     pub too_large: u64,
     /// Objects deleted to make room.
     pub evictions: u64,
-    /// Objects deleted because a newer version was asked for.
+    /// Objects deleted because a newer version was requested.
     pub outdated: u64,
 }
 
 impl Sub for CacheCounts {
     type Output = CacheCounts;
 
-    /// What happened between two moments.
+    /// Returns the difference between two moments.
     fn sub(self, earlier: CacheCounts) -> CacheCounts {
         CacheCounts {
             gets: self.gets - earlier.gets,
@@ -87,13 +88,13 @@ impl AddAssign for CacheCounts {
 }
 
 impl CacheCounts {
-    /// Objects deleted from the disk.
+    /// Returns the number of objects deleted from the disk.
     pub fn deletes(&self) -> u64 {
         self.evictions + self.outdated
     }
 }
 
-/// The two caches.
+/// A memory cache above a disk cache.
 pub struct TwoLevel {
     memory: Level,
     disk: Level,
@@ -101,18 +102,18 @@ pub struct TwoLevel {
 }
 
 impl TwoLevel {
-    /// Empty caches of so many bytes of objects; nothing else takes room.
+    /// Returns empty caches of `memory` and `disk` bytes; only object bytes count.
     pub fn new(memory: u64, disk: u64) -> TwoLevel {
         let counts = CacheCounts::default();
         TwoLevel { memory: Level::new(memory), disk: Level::new(disk), counts }
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> CacheCounts {
         self.counts
     }
 
-    /// Answers a request; appends what the space manager is to do for it, in order.
+    /// Handles a request; appends the resulting operations of the space manager, in order.
     pub fn request(&mut self, request: &Request, operations: &mut Vec<Operation>) {
         self.counts.gets += 1;
         self.counts.get_bytes += request.size;
@@ -143,7 +144,7 @@ impl TwoLevel {
         }
     }
 
-    /// Puts a new object on the disk.
+    /// Stores a new object on the disk.
     fn keep(&mut self, object: Object, operations: &mut Vec<Operation>) {
         if object.size > self.disk.capacity {
             self.counts.too_large += 1;
@@ -157,8 +158,8 @@ impl TwoLevel {
         operations.push(Operation::Store(object));
     }
 
-    /// Puts an object on the disk as the one used last, if there is room and no other version of
-    /// it; counts nothing. Whether it did.
+    /// Puts an object on the disk as the most recently used one, if there is room and no other
+    /// version of it, without counting. Returns whether it did.
     pub fn install(&mut self, object: Object) -> bool {
         let room = self.disk.used + object.size <= self.disk.capacity;
         let install = room && matches!(self.disk.find(&object), Found::Nothing);
@@ -168,7 +169,7 @@ impl TwoLevel {
         install
     }
 
-    /// Objects on the disk and their bytes.
+    /// Returns the number of objects on the disk and their bytes.
     pub fn on_disk(&self) -> (usize, u64) {
         (self.disk.policy.len(), self.disk.used)
     }
@@ -179,11 +180,11 @@ struct Level {
     policy: Lru,
     capacity: u64,
     used: u64,
-    /// By id, of what is inside.
+    /// Cached objects, by id.
     objects: Vec<Option<Object>>,
 }
 
-/// What a cache has under an object's id.
+/// Result of looking up an object's id.
 enum Found {
     Current,
     Outdated(Object),
@@ -195,7 +196,7 @@ impl Level {
         Level { policy: Lru::new(), capacity, used: 0, objects: Vec::new() }
     }
 
-    /// Looks an object up; what is current becomes the most recently used.
+    /// Looks an object up; a current one becomes the most recently used.
     fn find(&mut self, object: &Object) -> Found {
         match self.objects.get(object.id as usize).copied().flatten() {
             Some(held) if held.version == object.version => {
@@ -207,7 +208,7 @@ impl Level {
         }
     }
 
-    /// Makes room for an object, which is not inside and not larger than the cache, and puts it in.
+    /// Makes room for an object and adds it. The object must not be cached and must fit the cache.
     fn enter(&mut self, object: Object, mut evicted: impl FnMut(Object)) {
         while self.used + object.size > self.capacity {
             let victim = self.policy.victim(|_| false).expect("what takes room can be given up");
@@ -240,7 +241,7 @@ mod tests {
         Request { object, version, size, ..Request::default() }
     }
 
-    /// What the cache does for each of these requests.
+    /// Returns the operations for each of these requests.
     fn run(cache: &mut TwoLevel, requests: &[Request]) -> Vec<Vec<Operation>> {
         let one = |request: &Request| {
             let mut operations = Vec::new();

@@ -1,39 +1,39 @@
 //! Apache httpd as a web server: its event MPM with one process.
 //!
-//! No more is loaded than a web server of plain files wants: the MPM, the check of who may come,
-//! and types by extension.
+//! Only the modules that a web server of plain files needs are loaded: the MPM, access control, and
+//! types by extension.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Where Debian and others put its modules.
+/// Module directories of Debian and other distributions.
 const MODULES: [&str; 3] =
     ["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"];
 
-/// Threads: as many requests wait for the disk at a time. More than there are connections never
-/// work, and each takes memory.
+/// Number of threads, which limits the requests that wait for the disk at a time. Threads beyond
+/// the number of connections never work, and each takes memory.
 const THREADS: u32 = 64;
 
-/// Returns its configuration.
+/// Returns the configuration.
 ///
-/// * One process with [`THREADS`] threads, however little there is to do: starting and ending some
-///   is not what is measured. One core runs them, as it does the one worker of others.
+/// * One process with [`THREADS`] threads at any load: starting and ending processes is not
+///   measured. One core runs them, like the one worker of other servers.
 /// * `EnableSendfile` (off by default) and `EnableMMAP`: no copy of a file's bytes; the tree is on
 ///   a local file system, where both are safe.
-/// * `AllowOverride None`: no look for `.htaccess` in each directory on the way.
-/// * `FollowSymLinks`: without it each name on the way is looked at once more.
-/// * Connections are kept as long as they are used, as those of all servers.
+/// * `AllowOverride None`: no search for `.htaccess` in each directory of the path.
+/// * `FollowSymLinks`: without it, each name of the path needs another lookup.
+/// * Connections are kept as long as they are used, as with all servers.
 /// * No access log.
 ///
 /// # Errors
 ///
-/// When its modules are not where they are expected.
+/// When the modules are not where they are expected.
 pub fn of_files(directory: &Path, listen: SocketAddr, root: &Path) -> Result<String, String> {
     let modules = MODULES.iter().find(|place| Path::new(place).exists());
     let modules = modules.ok_or("the modules of Apache httpd are in no place that is known")?;
     let (at, root) = (directory.display(), root.display());
-    // As root it wants a user for its threads.
+    // Run as root, it needs a user for its threads.
     let user = if rustix::process::geteuid().is_root() { user()? } else { String::new() };
     Ok(format!(
         "ServerRoot {at}
@@ -76,7 +76,7 @@ pub fn of_files(directory: &Path, listen: SocketAddr, root: &Path) -> Result<Str
     ))
 }
 
-/// Returns the lines that name the user and the group of its package.
+/// Returns the lines that name the user and group of its package.
 fn user() -> Result<String, String> {
     let groups = fs::read_to_string("/etc/group").map_err(|e| format!("/etc/group: {e}"))?;
     let named = |name: &str| groups.lines().any(|line| line.split(':').next() == Some(name));

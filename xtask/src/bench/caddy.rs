@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Its surroundings, for a limit of so many MiB for it and what the kernel keeps for it.
+/// Returns the environment, for a limit of `limit_mib` MiB for the process and its kernel memory.
 ///
-/// * `GOMAXPROCS=1`: one core runs it, as it does the one worker of others. Threads that wait for
+/// * `GOMAXPROCS=1`: one core runs it, like the one worker of other servers. Threads that wait for
 ///   the disk do not count for Go.
 /// * `GOMEMLIMIT`: at most a quarter is its own, so that its garbage does not take the memory that
-///   the kernel would have for files.
-/// * What it would keep in the user's home lies in `directory`.
+///   the kernel needs to cache files.
+/// * Files that it would keep in the user's home lie in `directory`.
 pub fn environment(directory: &Path, limit_mib: u64) -> [(&'static str, String); 4] {
     let at = directory.display().to_string();
     [
@@ -20,10 +20,9 @@ pub fn environment(directory: &Path, limit_mib: u64) -> [(&'static str, String);
     ]
 }
 
-/// Returns its Caddyfile: `file_server` alone, without the interface for administration, without
-/// TLS and HTTP/2, connections kept as long as they are used, and without an access log, which is
-/// the default. A site is for all hosts. It has no setting for files beyond that: each request
-/// opens its file.
+/// Returns the Caddyfile: `file_server` alone, without the admin interface, TLS and HTTP/2.
+/// Connections are kept as long as they are used. There is no access log, which is the default. The
+/// site serves all hosts. Caddy has no further settings for files: each request opens its file.
 pub fn of_files(listen: SocketAddr, root: &Path) -> String {
     let (root, address, port) = (root.display(), listen.ip(), listen.port());
     format!(

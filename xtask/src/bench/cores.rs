@@ -2,7 +2,7 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// See the module.
+/// Assignment of cores.
 pub struct Cores {
     /// The core of the servers.
     pub server: usize,
@@ -10,12 +10,12 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Divides the cores that this thread may use: the last one is the servers'. Where there is but
-    /// one all share it.
+    /// Divides the cores that this thread may use: the last one is for the servers. A single core
+    /// is shared by all.
     ///
     /// # Errors
     ///
-    /// When the kernel does not tell.
+    /// When the kernel does not report the cores.
     pub fn divide() -> Result<Cores, String> {
         let all = sched_getaffinity(None).map_err(|e| format!("the cores: {e}"))?;
         let mut ours = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core));

@@ -1,14 +1,14 @@
-//! One keep-alive connection of a load generator: a request, and the whole answer to it.
+//! One keep-alive connection of a load generator: sends a request and reads the whole response.
 
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Bytes of the longest head of an answer.
+/// Maximum bytes of a response head.
 const HEAD_MAX: usize = 16 << 10;
 
-/// See the module.
+/// A keep-alive connection.
 pub struct Connection<S = TcpStream> {
     to: SocketAddr,
     stream: S,
@@ -16,11 +16,11 @@ pub struct Connection<S = TcpStream> {
 }
 
 impl Connection {
-    /// Connects; bodies are of at most `body_max` bytes.
+    /// Connects; response bodies have at most `body_max` bytes.
     ///
     /// # Errors
     ///
-    /// When nothing listens at `to`.
+    /// When no server listens at `to`.
     pub async fn open(to: SocketAddr, body_max: usize) -> Result<Connection, String> {
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
         let stream = TcpStream::connect(to).await.map_err(fail)?;
@@ -30,25 +30,25 @@ impl Connection {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Returns a connection over a stream that is open to `to`.
+    /// Returns a connection over a stream that is already open to `to`.
     pub fn over(stream: S, to: SocketAddr, body_max: usize) -> Connection<S> {
         Connection { to, stream, buffer: vec![0; body_max + HEAD_MAX] }
     }
 
-    /// Asks for `path` and returns the body of the answer.
+    /// Requests `path` and returns the body of the response.
     ///
     /// # Errors
     ///
-    /// When the connection breaks, the answer is not 200, has no length or is too long.
+    /// When the connection breaks, or the response is not 200, has no length or is too long.
     pub async fn get(&mut self, path: &str) -> Result<&[u8], String> {
         self.get_all(path).await.map(|(_, body)| body)
     }
 
-    /// Asks for `path` and returns the head and the body of the answer.
+    /// Requests `path` and returns the head and the body of the response.
     ///
     /// # Errors
     ///
-    /// As [`Connection::get`].
+    /// Those of [`Connection::get`].
     pub async fn get_all(&mut self, path: &str) -> Result<(&[u8], &[u8]), String> {
         let (head, body) = self.ask(path, "").await?;
         if !head.starts_with(b"HTTP/1.1 200") {
@@ -58,12 +58,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok((head, body))
     }
 
-    /// Asks for `path` with further fields, each of which ends with CR LF, and returns the head and
-    /// the body of whatever answer comes.
+    /// Requests `path` with further fields, each of which ends with CR LF. Returns the head and the
+    /// body of the response, whatever its status.
     ///
     /// # Errors
     ///
-    /// When the connection breaks, or the answer has no length or is too long.
+    /// When the connection breaks, or the response has no length or is too long.
     pub async fn ask(&mut self, path: &str, fields: &str) -> Result<(&[u8], &[u8]), String> {
         let to = self.to;
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
@@ -107,7 +107,7 @@ fn framing(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     Err(format!("an answer without a length: {}", String::from_utf8_lossy(&bytes[..end])))
 }
 
-/// Runs the futures together to their ends; the first error wins.
+/// Runs the futures concurrently until all are done; the first error ends all.
 ///
 /// # Errors
 ///

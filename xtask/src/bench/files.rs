@@ -1,18 +1,18 @@
-//! Web servers over a tree of files: `cargo xtask bench --files`.
+//! Benchmark of web servers over a tree of files: `cargo xtask bench --files`.
 //!
-//! Each server in turn has the same tree on an ext4 of its own loop device, one core, and so much
-//! memory with all that the kernel keeps for it (page cache, inodes, directory entries): a control
-//! group. Larder has a second loop device, raw, for its cache. Sessions visit pages by popularity
-//! (Zipf) and ask for what the page embeds, which lies in the page's directory; the load generator
-//! has the other cores. Every body is checked.
+//! Each server in turn gets the same tree on an ext4 of its own loop device, one core, and limited
+//! memory, which includes the kernel memory charged to it (page cache, inodes, directory entries):
+//! a control group. Larder gets a second loop device, raw, for its cache. Sessions visit pages by
+//! popularity (Zipf) and request the objects that the page embeds, which lie in the page's
+//! directory. The load generator has the other cores. Every body is checked.
 //!
-//! The program is the same for each ([`program`]): the first seconds with nothing in memory nor in
-//! the cache; every page once, so that a cache has a copy of every file; a warm-up by popularity,
-//! requests that count, in parts; then the first seconds after a start anew with nothing in the
-//! kernel's cache. It is repeated in rounds, all servers in each, of which medians are told. What
-//! differs is the tree and the memory ([`scenario`]), and with `--operations` the devices: each is
-//! held to so many reads and as many writes a second, but not before requests count, after the
-//! first seconds. So larder has two such devices.
+//! The program is the same for each system ([`program`]): the first seconds with empty memory and
+//! cache; every page once, so that a cache has a copy of every file; a warm-up by popularity; the
+//! counted requests, in parts; then the first seconds after a restart with an empty kernel cache.
+//! It is repeated in rounds with all servers in each; medians are reported. The variables are the
+//! tree and the memory ([`scenario`]), and with `--operations` the devices: each is limited to that
+//! many reads and as many writes a second, but only during the first seconds and the counted
+//! requests. Larder thus has two such devices.
 //!
 //! Device reads are those of both devices.
 
@@ -65,8 +65,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     options.json.as_ref().map_or(Ok(()), |path| figures::write(path, &rows, &all, &scenario))
 }
 
-/// Returns the systems of a measurement: larder in the ways that the options name, or in three; and
-/// its peers.
+/// Returns the systems of a measurement: larder in the variants that the options name, or in three;
+/// and its peers.
 fn systems(options: &Options) -> Result<Vec<System>, String> {
     let mut systems = match options.layout.is_empty() && options.preset.is_empty() {
         true => ways(&System::larder(1)?),
@@ -77,8 +77,8 @@ fn systems(options: &Options) -> Result<Vec<System>, String> {
     Ok(systems)
 }
 
-/// Returns larder as it is by default, with the preset of a paper, and with first copies that stay
-/// in the kernel's page cache.
+/// Returns larder with its defaults, with the preset of a paper, and with first copies that stay in
+/// the kernel's page cache.
 fn ways(larder: &System) -> Vec<System> {
     let (mut tfs, mut page_cache) = (larder.clone(), larder.clone());
     tfs.set("preset", "tfs");
@@ -86,7 +86,7 @@ fn ways(larder: &System) -> Vec<System> {
     vec![larder.clone(), tfs, page_cache]
 }
 
-/// Returns the peers that are installed; the others are named.
+/// Returns the installed peers, and prints the missing ones.
 fn peers() -> Vec<System> {
     let all = [
         ("nginx", System::nginx()),
@@ -104,7 +104,7 @@ fn peers() -> Vec<System> {
     peers
 }
 
-/// Makes devices and tree, and measures the systems in turn, round after round.
+/// Creates devices and tree, and measures the systems in turn, round after round.
 fn measure(
     options: &Options,
     scenario: &Scenario,
@@ -114,7 +114,7 @@ fn measure(
 ) -> Result<Vec<Figures>, String> {
     std::fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
     let file = |name: &str| base.join(format!("bench-{}.{name}", std::process::id()));
-    // Written once, and only read while something is measured: blocks come as it is made.
+    // Written once, and only read during measurements: blocks are allocated as it is written.
     let len = tree::device_len(scenario.pages);
     let tree = LoopDevice::over(&file("tree"), len, Blocks::Sparse)?;
     let files = FileSystem::new(tree.path(), Purpose::Tree, options.operations.is_some())?;

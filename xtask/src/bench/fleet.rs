@@ -1,26 +1,27 @@
-//! Several nodes that share their caches: `cargo xtask bench --fleet`.
+//! Benchmark of several nodes that share their caches: `cargo xtask bench --fleet`.
 //!
-//! So many nodes of a system are on this machine, all on one core; each has a loop device, and so
-//! much memory with all that the kernel keeps for it (a control group). The clients, which have the
-//! other cores, ask the nodes in turn, as a load balancer does that knows nothing of documents.
-//! They ask for more than one node's cache holds and less than all hold together, by popularity
-//! (Zipf) that drifts ([`documents`]). Every body is checked. The origin takes 2 ms for an answer.
+//! Several nodes of a system run on this machine, all on one core. Each has a loop device and
+//! limited memory, which includes the kernel memory charged to it (a control group). The clients,
+//! which have the other cores, send requests to the nodes in turn, like a load balancer without
+//! knowledge of documents. The requested documents exceed one node's cache, but fit all caches
+//! together; their popularity (Zipf) drifts ([`documents`]). Every body is checked. The origin
+//! takes 2 ms for a response.
 //!
-//! There are five parts, each of which `--only` can choose; all but the last are the default:
+//! There are five parts, which `--only` can select; all but the last are the default:
 //!
-//! * *sharing*: after a warm-up, what is found where, and what it costs ([`sharing`]);
-//! * *recovery*: then one node is killed, and the others are asked;
-//! * *remote*: all is in memory; the node that has a document is asked, or another one
-//!   ([`remote`]);
+//! * *sharing*: after a warm-up, where documents are found and at what cost ([`sharing`]);
+//! * *recovery*: then one node is killed, and requests go to the others;
+//! * *remote*: everything is in memory; requests go to the node that has the document, or to
+//!   another one ([`remote`]);
 //! * *alone*: larder as a fleet of one node, beside larder without a fleet ([`alone`]);
-//! * *mechanisms*: as *sharing*, with one way to treat copies in memory added after another.
+//! * *mechanisms*: like *sharing*, adding one mechanism for copies in memory after another.
 //!
-//! Measured beside each other are larder as a fleet, with its default and with other classes;
-//! larder without a fleet; nginx, whose nodes send requests on to the cache whose share they are
-//! in, by a consistent hash; and Varnish with its shard director. Nodes trust each other on
-//! loopback, as those of the peers do; what TLS between them costs is told by the part *remote*.
+//! The systems are larder as a fleet, with its default and with other classes; larder without a
+//! fleet; nginx, whose nodes forward requests to the cache selected by a consistent hash; and
+//! Varnish with its shard director. Nodes trust each other on loopback, as those of the peers do;
+//! the part *remote* measures the cost of TLS between them.
 //!
-//! The cache of nginx may be larger than its size for ten seconds; the largest one is told.
+//! nginx's cache may exceed its size for ten seconds; the largest one is reported.
 
 mod alone;
 mod documents;
@@ -53,7 +54,7 @@ use testbed::mounts;
 use super::interruption;
 use crate::workspace;
 
-/// Time that the origin takes for an answer.
+/// Time that the origin takes for a response.
 const DELAY: Duration = Duration::from_millis(2);
 
 /// Measures and prints.
@@ -76,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     options.json.as_ref().map_or(Ok(()), |path| all.write(path, scenario(options)))
 }
 
-/// Refuses what cannot be measured.
+/// Rejects options that cannot be measured.
 fn check(options: &Options) -> Result<(), String> {
     let of = &options.fleet;
     if of.node_memory_mib >= of.node_limit_mib {
@@ -145,7 +146,7 @@ fn scenario(options: &Options) -> Value {
     })
 }
 
-/// What is measured in which part.
+/// The systems measured in each part.
 struct Systems {
     sharing: Vec<System>,
     mechanisms: Vec<System>,
@@ -155,7 +156,7 @@ struct Systems {
 }
 
 impl Systems {
-    /// Returns all, of larder with this program.
+    /// Returns all systems; those of larder use this program.
     fn of(larder: &Path) -> Systems {
         let fleet = |words, classes| System::fleet(larder, words, classes);
         let (default, owner) = (fleet("", None), fleet(", kept by the owner", Some(OWNER)));
@@ -170,7 +171,7 @@ impl Systems {
         Systems { sharing, mechanisms, remote, remote_documents, alone: (apart, default) }
     }
 
-    /// Measures the parts and the systems that the options choose.
+    /// Measures the parts and the systems that the options select.
     fn measure(&self, options: &Options, base: &Path) -> Result<All, String> {
         std::fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
         let cores = Cores::divide()?;
@@ -209,7 +210,7 @@ impl Systems {
     }
 }
 
-/// Measures what systems share, round after round.
+/// Measures the parts *sharing*, *recovery* and *mechanisms*, round after round.
 fn share(
     options: &Options,
     systems: &[System],

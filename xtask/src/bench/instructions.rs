@@ -1,13 +1,14 @@
-//! The instructions that a request costs the server in user space: `cargo xtask instructions`.
+//! Counts the instructions per request that the server executes in user space: `cargo xtask
+//! instructions`.
 //!
-//! Times differ from run to run by more than most changes earn. Instructions do not: larder's
-//! release build runs under callgrind, one connection sends one request after the other, and what
-//! all of the server's threads execute meanwhile is counted. Three windows of requests are
-//! counted for each route ([`routes`]); the median is compared with the table in
-//! `docs/research/instructions.md`, which `--bless` writes. What the kernel does is not in it.
+//! Times vary between runs by more than most changes gain; instruction counts do not. Larder's
+//! release build runs under callgrind, one connection sends one request after the other, and the
+//! instructions of all of the server's threads are counted. Three windows of requests are counted
+//! for each route ([`routes`]). The median is compared with the table in
+//! `docs/research/instructions.md`, which `--bless` writes. Instructions of the kernel are not
+//! included.
 //!
-//! Routes are counted in parallel, one for each core. `--check` fails where a count has
-//! grown.
+//! Routes are counted in parallel, one per core. `--check` fails if a count has grown.
 //!
 //! A profile of each window stays in `target/instructions`, for `callgrind_annotate`.
 
@@ -52,21 +53,21 @@ pub struct Options {
     pub as_built: bool,
 }
 
-/// What is stored is on the device, and known to be there, after so long.
+/// Time after which stored objects are on the device and known to be there.
 const WRITTEN: Duration = Duration::from_secs(3);
 
-/// Times that all objects are asked for, at most, until the other node answers for the same as the
-/// time before.
+/// Maximum number of times that all objects are requested, until the other node serves the same
+/// ones as the time before.
 const GATHERINGS: usize = 30;
 
-/// The table.
+/// Path of the table.
 const TABLE: &str = "docs/research/instructions.md";
 
 /// Returns whether counts can be compared with those of the table.
 ///
 /// # Errors
 ///
-/// When valgrind is absent, or the table's counts are of another compiler's programs; says which.
+/// When valgrind is absent, or the table's counts are from another compiler; says which.
 fn can_check() -> Result<(), String> {
     find_valgrind()?;
     let text = fs::read_to_string(workspace::root().join(TABLE)).unwrap_or_default();
@@ -93,7 +94,7 @@ fn find_valgrind() -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// When valgrind is absent, or larder cannot be built or started, or answers wrongly; with `check`
+/// When valgrind is absent, or larder cannot be built or started, or responds wrongly; with `check`
 /// also when a count has grown, or cannot be compared.
 pub fn run(options: &Options) -> Result<(), String> {
     if options.check { can_check() } else { find_valgrind() }?;
@@ -131,7 +132,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Counts as many routes at a time as there are cores, and has each taken in the table's order.
+/// Counts routes in parallel, one per core, and passes the results on in the table's order.
 fn in_order(
     routes: &[&Route],
     count: impl Fn(&Route) -> Result<Vec<u64>, String> + Sync,
@@ -169,7 +170,7 @@ fn compiler() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the line of a route: its count, the one of the table, the difference, and all windows.
+/// Formats the line of a route: its count, the one of the table, the difference, and all windows.
 fn shown(name: &str, count: u64, before: Option<u64>, windows: &[u64]) -> String {
     let (before, change) = match before {
         Some(before) => {
@@ -181,7 +182,7 @@ fn shown(name: &str, count: u64, before: Option<u64>, windows: &[u64]) -> String
     format!("{name:<40} {count:>10} {before:>10} {change:>8}   {windows:?}")
 }
 
-/// Counts the instructions of a request on this route, in each window.
+/// Counts the instructions per request on this route, in each window.
 fn count(
     program: &Path,
     route: &Route,
@@ -224,7 +225,7 @@ async fn windows(route: &Route, server: &Server) -> Result<Vec<u64>, String> {
         }
         counted?;
         let total = server.callgrind.dump(window + 1)?;
-        // The first one warms up.
+        // The first window is a warm-up.
         if window > 0 {
             counts.push(total / route.requests);
         }
@@ -243,9 +244,8 @@ async fn ask_all(
     Ok(())
 }
 
-/// Returns the objects of the fill that only the other node has, once it answers for all of them. A
-/// node that is slow at first, as any is while its instructions are counted, is left out for a
-/// while.
+/// Returns the objects of the fill that only the other node has, once it serves all of them. A node
+/// that is slow at first, as any is under callgrind, is skipped for a while.
 async fn at_other_node(client: &mut Client, route: &Route) -> Result<Vec<u64>, String> {
     let mut before = Vec::new();
     for _ in 0..GATHERINGS {

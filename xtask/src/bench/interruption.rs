@@ -1,7 +1,7 @@
-//! Signals that would end this process: what was made for a measurement is removed before that.
+//! Signals that would end this process: files and devices of a measurement are removed first.
 //!
-//! From [`watch`] on they end nothing by themselves: each longer work asks [`check`], or waits for
-//! [`interrupted`] as well, and fails.
+//! After [`watch`], a signal does not end the process by itself. Longer work calls [`check`], or
+//! also waits for [`interrupted`], and fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ static SEEN: AtomicBool = AtomicBool::new(false);
 
 const TEXT: &str = "interrupted";
 
-/// Watches for the signals from here on.
+/// Watches for the signals from now on.
 ///
 /// # Errors
 ///
@@ -43,16 +43,16 @@ pub fn watch() -> Result<(), String> {
     wait.recv().map_err(|_| "signals cannot be watched".to_owned())?
 }
 
-/// Fails when there was such a signal.
+/// Fails if such a signal has arrived.
 ///
 /// # Errors
 ///
-/// Then.
+/// When one has arrived.
 pub fn check() -> Result<(), String> {
     if SEEN.load(Ordering::Relaxed) { Err(TEXT.into()) } else { Ok(()) }
 }
 
-/// Waits for such a signal and returns what to fail with.
+/// Waits for such a signal and returns the text of the error.
 pub async fn interrupted() -> String {
     match Signals::new() {
         Ok(mut signals) => {

@@ -1,4 +1,4 @@
-//! The load generator: many keep-alive connections from one thread, every answer checked.
+//! The load generator: many keep-alive connections from one thread, every response checked.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use tokio::task::LocalSet;
 use super::exchange::{Connection, all};
 use super::scenario::{Scenario, is_body};
 
-/// The objects that are asked for, and their order.
+/// The objects to be requested, and their order.
 #[derive(Clone, Copy)]
 enum Order {
     /// Each once, from the first on.
     Once { objects: u64 },
-    /// By chance, all alike.
+    /// Uniformly at random.
     Random { objects: u64 },
-    /// Objects not asked for before, from this number on.
+    /// Objects not requested before, from this number on.
     Fresh { first: u64 },
 }
 
@@ -29,7 +29,7 @@ pub struct Plan<'a> {
     time: Option<Duration>,
 }
 
-/// Fresh objects are numbered from here, apart from all others.
+/// First number of fresh objects, apart from all others.
 const FRESH: u64 = 1 << 40;
 
 impl<'a> Plan<'a> {
@@ -39,7 +39,7 @@ impl<'a> Plan<'a> {
         Plan { scenario, order, connections, time: None }
     }
 
-    /// Returns the scenario's requests for `time`; the first `fresh` objects are used up.
+    /// Returns the scenario's requests for `time`; the first `fresh` fresh objects are used up.
     pub fn rounds(
         scenario: &'a Scenario,
         connections: usize,
@@ -54,7 +54,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The state that the connections share.
+/// State that the connections share.
 struct Course<'a> {
     plan: &'a Plan<'a>,
     next: Cell<u64>,
@@ -63,7 +63,7 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Returns the next object to ask for; `None` when the plan is done.
+    /// Returns the next object to request; `None` when the plan is done.
     fn next(&self) -> Option<u64> {
         if self.end.is_some_and(|end| Instant::now() >= end) {
             return None;
@@ -86,11 +86,11 @@ fn scramble(count: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Runs `plan` against the server at `to`, and returns the number of requests answered.
+/// Runs `plan` against the server at `to`, and returns the number of requests that got a response.
 ///
 /// # Errors
 ///
-/// When a connection breaks or an answer is not the right one.
+/// When a connection breaks or a response is wrong.
 pub fn run(to: SocketAddr, plan: &Plan) -> Result<u64, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

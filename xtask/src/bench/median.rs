@@ -1,6 +1,6 @@
-//! The median of figures.
+//! Median of figures.
 
-/// Returns the median; of an even number the mean of the two in the middle.
+/// Returns the median; for an even number of figures, the mean of the two in the middle.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let half = figures.len() / 2;

@@ -1,6 +1,6 @@
 //! nginx as its documentation recommends, for files.
 //!
-//! One worker. The kernel's page cache may hold any part of its files.
+//! One worker. The kernel's page cache may hold any part of the files.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,15 +9,16 @@ use super::system::WebRoot;
 
 /// Returns the configuration of nginx as a web server.
 ///
-/// * `sendfile` and `tcp_nopush`: no copy of a file's bytes, and the head with the first of them in
-///   one packet.
-/// * `threads`: reads in 32 threads (`aio threads`), without which the one worker waits for the
-///   disk with all its connections; a thread costs more than a read of what is in memory, so that
-///   both are measured.
-/// * `directio off`: it would read past the kernel's cache, which is the only one that nginx has.
-/// * `open_file_cache` of `open_files`: a file that is open is neither looked for nor opened. Its
-///   inode stays in memory, so that more of them than have room there take it from the data of
-///   others. A file is looked at again after a minute, the default, and then only.
+/// * `sendfile` and `tcp_nopush`: no copy of a file's bytes, and the head in one packet with the
+///   first of them.
+/// * `threads`: reads in 32 threads (`aio threads`). Without them the one worker, with all its
+///   connections, waits for the disk; but a thread costs more than a read from memory, so both are
+///   measured.
+/// * `directio off`: otherwise nginx would bypass the kernel's page cache, the only one that it
+///   has.
+/// * `open_file_cache` of `open_files`: an open file needs no lookup and no open. Its inode stays
+///   in memory, so too many of them take memory from the data of other files. A file is checked
+///   again only after a minute, the default.
 pub fn of_files(directory: &Path, listen: SocketAddr, files: &WebRoot, threads: bool) -> String {
     let (at, root) = (directory.display(), files.path.display());
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };

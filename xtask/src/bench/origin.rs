@@ -1,4 +1,4 @@
-//! An origin on one thread: answers `/store/SIZE/ID`, `/vary/SIZE/ID`, `/pass/SIZE/ID` and the
+//! An origin on one thread that serves `/store/SIZE/ID`, `/vary/SIZE/ID`, `/pass/SIZE/ID` and the
 //! documents of fleets, `/page/GROUP/ID-SIZE`.
 
 use std::net::SocketAddr;
@@ -20,29 +20,29 @@ pub struct Origin {
     served: Arc<Served>,
 }
 
-/// The answers so far.
+/// Responses so far.
 #[derive(Default)]
 struct Served {
     requests: AtomicU64,
 }
 
 impl Origin {
-    /// Returns the address that it listens on.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the number of requests answered so far.
+    /// Returns the number of responses so far.
     pub fn served(&self) -> u64 {
         self.served.requests.load(Ordering::Relaxed)
     }
 }
 
-/// Starts the origin in a thread; it takes `delay` for each answer.
+/// Starts the origin in a thread; it takes `delay` for each response.
 ///
 /// # Errors
 ///
-/// When no socket can be had.
+/// When no socket can be opened.
 pub fn start(delay: Duration) -> Result<Origin, String> {
     let fail = |e: std::io::Error| format!("the origin: {e}");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(fail)?;
@@ -82,7 +82,8 @@ async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        // Counted before the answer is sent, so that a client that has it finds it counted.
+        // Counted before the response is sent, so that a client that has received it sees it
+        // counted.
         served.requests.fetch_add(1, Ordering::Relaxed);
         if stream.write_all(&object.answer()).await.is_err() {
             return;
@@ -96,17 +97,17 @@ const STORED: &str = "Cache-Control: max-age=86400\r\n";
 const VARIED: &str = "Cache-Control: max-age=86400\r\nVary: Accept-Encoding\r\n";
 const PASSED: &str = "Cache-Control: no-store\r\n";
 
-/// The object that a request asks for.
+/// The requested object.
 #[derive(Debug, PartialEq)]
 struct Asked {
-    /// Fields of the answer.
+    /// Fields of the response.
     fields: &'static str,
     size: usize,
     object: u64,
 }
 
 impl Asked {
-    /// Reads the head of a request; returns `None` when it is for no object of this origin.
+    /// Parses the head of a request; returns `None` if it is for no object of this origin.
     fn read(head: &[u8]) -> Option<Asked> {
         let line = head.split(|b| *b == b'\r').next()?;
         let path = std::str::from_utf8(line).ok()?.split(' ').nth(1)?;

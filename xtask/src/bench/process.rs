@@ -1,9 +1,9 @@
-//! Time of a server's processes, from the kernel.
+//! Processor time of a server's processes, from the kernel.
 
 use std::fs;
 use std::thread;
 
-/// Cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, Into::into)
 }
@@ -36,8 +36,8 @@ pub fn cpu_seconds(pids: &[u32]) -> Result<f64, String> {
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Returns utime + stime of a line of `/proc/PID/stat`. The name may hold anything, brackets
-/// included.
+/// Returns utime + stime of a line of `/proc/PID/stat`. The name may contain any characters,
+/// including brackets.
 fn ticks_in(stat: &str) -> Option<u64> {
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<&str> = behind_name.split_whitespace().collect();

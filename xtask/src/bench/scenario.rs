@@ -2,21 +2,21 @@
 
 /// One kind of request.
 pub struct Scenario {
-    /// As in the table.
+    /// Name in the table.
     pub name: &'static str,
     /// Bytes of every body.
     pub size: usize,
-    /// Number of different objects; 0: each request is for one that was never asked for.
+    /// Number of different objects; 0: each request is for an object that was never requested.
     pub objects: u64,
-    /// Whether the origin lets its answers be stored.
+    /// True if the origin permits its responses to be stored.
     pub storable: bool,
-    /// Number of objects that are fetched once before anything is measured.
+    /// Number of objects that are fetched once before the measurement.
     pub fill: u64,
     /// `--memory` of larder, MiB.
     pub memory_mib: u64,
 }
 
-/// All scenarios, in the order of goals.
+/// All scenarios, in the order of the goals.
 pub const ALL: &[Scenario] = &[
     Scenario {
         name: "hit from memory, 3 KB",
@@ -47,21 +47,21 @@ pub const ALL: &[Scenario] = &[
         size: 3_000,
         objects: 0,
         storable: true,
-        // nginx makes its 4,096 directories by and by; that is not what is measured.
+        // nginx creates its 4,096 directories gradually, which should not be measured.
         fill: 20_000,
         memory_mib: 256,
     },
 ];
 
 impl Scenario {
-    /// Returns the path of an object; the origin reads from it what to answer.
+    /// Returns the path of an object, which tells the origin how to respond.
     pub fn path(&self, object: u64) -> String {
         let word = if self.storable { "store" } else { "pass" };
         format!("/{word}/{}/{object}", self.size)
     }
 }
 
-/// Returns the body of `object`: its number over and over, so that a wrong or shifted byte shows.
+/// Returns the body of `object`: its number repeated, so that a wrong or shifted byte is detected.
 pub fn body(object: u64, size: usize) -> Vec<u8> {
     let mut bytes = object.to_le_bytes().repeat(size.div_ceil(8));
     bytes.truncate(size);

@@ -1,9 +1,9 @@
-//! What a request costs, step by step, in microseconds: `cargo xtask steps`.
+//! Cost of a request, step by step, in microseconds: `cargo xtask steps`.
 //!
-//! larder's release build runs on the last core with one worker, `larder-bench` loads it from the
-//! first one in a closed loop, and `perf` takes samples of larder's stacks meanwhile. Each sample
-//! belongs to a step ([`stack`]); the processor time of a request, which the kernel counts, is
-//! divided among the steps by their samples. `perf` must be installed and be allowed.
+//! Larder's release build runs on the last core with one worker. `larder-bench` loads it from the
+//! first one in a closed loop, while `perf` samples larder's stacks. Each sample belongs to a step
+//! ([`stack`]); the processor time of a request, as counted by the kernel, is divided among the
+//! steps by their samples. `perf` must be installed and permitted.
 
 mod stack;
 
@@ -35,12 +35,12 @@ pub struct Options {
     pub as_built: bool,
 }
 
-/// A way that requests go.
+/// A kind of request.
 struct Route {
     name: &'static str,
-    /// The arguments of the load.
+    /// Arguments of the load generator.
     load: &'static [&'static str],
-    /// Requests that fill the cache before.
+    /// Number of requests that fill the cache first.
     fill: u64,
 }
 
@@ -77,18 +77,18 @@ const ROUTES: [Route; 4] = [
     },
 ];
 
-/// Samples a second: a number that nothing else is a multiple of.
+/// Samples per second: a number that avoids resonance with periodic work.
 const FREQUENCY: &str = "1499";
-/// What was stored is on the device after so long, and the load has begun.
+/// Time after which stored objects are on the device and the load has started.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Steps with less than this share are shown together.
+/// Steps below this share are combined.
 const SMALL: f64 = 0.01;
 
 /// Measures and prints.
 ///
 /// # Errors
 ///
-/// When perf is absent or refused, or larder cannot be built or started.
+/// When perf is absent or not permitted, or larder cannot be built or started.
 pub fn run(options: &Options) -> Result<(), String> {
     let perf = Command::new("perf").arg("--version").stdout(Stdio::null()).status();
     if !perf.is_ok_and(|status| status.success()) {
@@ -152,7 +152,7 @@ fn measure(route: &Route, seconds: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes samples of a process, and returns them as `perf script` prints them.
+/// Samples a process, and returns the samples as `perf script` prints them.
 fn record(pid: u32, seconds: u64, files: &Path) -> Result<String, String> {
     let data: PathBuf = files.join("perf.data");
     let mut command = Command::new("perf");
@@ -166,7 +166,8 @@ fn record(pid: u32, seconds: u64, files: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Microseconds of a request in the program and in the kernel, and requests a second.
+/// Returns the microseconds per request in the program and in the kernel, and the requests per
+/// second.
 fn processor(figures: &Path) -> Result<(f64, f64, f64), String> {
     let text = fs::read_to_string(figures).map_err(|e| format!("{}: {e}", figures.display()))?;
     let report: serde_json::Value =
@@ -192,7 +193,8 @@ fn by_step(samples: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The steps, the dearest first, each with its time and its share of `us` microseconds.
+/// Formats the steps, the most expensive first, each with its time and its share of `us`
+/// microseconds.
 fn table(counts: &BTreeMap<String, u64>, us: f64) -> Vec<String> {
     let all = counts.values().sum::<u64>().max(1) as f64;
     let (mut large, small): (Vec<_>, Vec<_>) =

@@ -16,10 +16,10 @@ use super::options::Options;
 use super::{apache, caddy, nginx, process};
 use crate::workspace;
 
-/// One server program and its setup.
+/// A server program and its setup.
 #[derive(Clone)]
 pub struct System {
-    /// As in the table.
+    /// Name in the table.
     pub name: String,
     kind: Kind,
     program: PathBuf,
@@ -27,13 +27,13 @@ pub struct System {
 
 #[derive(Clone)]
 enum Kind {
-    /// With words of the command line, and a configuration file.
+    /// With arguments of the command line and a configuration file.
     Larder {
         workers: usize,
         settings: Vec<String>,
         file: String,
     },
-    /// With threads for the reads of files.
+    /// With or without threads that read files.
     Nginx {
         threads: bool,
     },
@@ -43,40 +43,40 @@ enum Kind {
 
 /// The parameters of a start.
 pub struct Setup<'a> {
-    /// The directory in which it gets one of its own.
+    /// The directory that will contain the server's own.
     pub base: &'a Path,
-    /// A file or device for the cache of larder.
+    /// A file or device for larder's cache.
     pub cache: &'a Path,
     /// Size of the cache, GiB.
     pub cache_gib: u32,
     /// Memory for objects, MiB; nginx has none of its own.
     pub memory_mib: u64,
-    /// What it serves.
+    /// The files that it serves.
     pub root: WebRoot<'a>,
-    /// The files of control groups that take in the server's process.
+    /// Files of the control groups to which the server's process is added.
     pub groups: Vec<PathBuf>,
     /// The only core that it may use; `None`: all.
     pub core: Option<usize>,
 }
 
-/// A directory that is served, and what servers are told of it.
+/// A directory to be served, and related settings of the servers.
 #[derive(Clone, Copy)]
 pub struct WebRoot<'a> {
-    /// Its path.
+    /// Path of the directory.
     pub path: &'a Path,
-    /// Files that a server may keep open.
+    /// Number of files that a server may keep open.
     pub open_files: u64,
-    /// Memory for a server and all that the kernel keeps for it, MiB.
+    /// Memory for a server, including the kernel memory charged to it, MiB.
     pub limit_mib: u64,
 }
 
-/// Longest time for a server's start.
+/// Maximum time for a server's start.
 const START: Duration = Duration::from_secs(30);
-/// Longest time for its stop before it is killed.
+/// Maximum time for its stop before it is killed.
 const STOP: Duration = Duration::from_secs(30);
 
 impl System {
-    /// Larder's release build with so many workers.
+    /// Returns larder's release build with `workers` workers.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl System {
         Ok(System::larder_at(larder_program()?, workers))
     }
 
-    /// Returns the larder of this program with so many workers.
+    /// Returns the larder at this path with `workers` workers.
     pub fn larder_at(program: PathBuf, workers: usize) -> System {
         let workers_shown =
             if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
@@ -94,7 +94,7 @@ impl System {
         System { name, kind, program }
     }
 
-    /// Starts larder with `--setting value`, which then is part of the name.
+    /// Adds `--setting value` to larder's command line and to the name.
     pub fn set(&mut self, setting: &str, value: &str) {
         if let Kind::Larder { settings, .. } = &mut self.kind {
             settings.extend([format!("--{setting}"), value.to_owned()]);
@@ -102,8 +102,7 @@ impl System {
         }
     }
 
-    /// Starts larder with a table of its configuration file, whose settings then are part of the
-    /// name.
+    /// Adds a table to larder's configuration file, and its settings to the name.
     pub fn configure(&mut self, table: &str, setting: &str) {
         if let Kind::Larder { file, .. } = &mut self.kind {
             file.push_str(&format!("[{table}]\n{setting}\n"));
@@ -111,8 +110,7 @@ impl System {
         }
     }
 
-    /// Returns nginx with one worker, and threads for the reads of files; `None` when it is not
-    /// installed.
+    /// Returns nginx with one worker, and threads that read files; `None` if it is not installed.
     pub fn nginx() -> Option<System> {
         let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
         System::installed("nginx, 1 worker", Kind::Nginx { threads: true }, &places)
@@ -125,13 +123,13 @@ impl System {
         Some(System { name, kind: Kind::Nginx { threads: false }, ..system })
     }
 
-    /// Returns Apache httpd with one process; `None` when it is not installed.
+    /// Returns Apache httpd with one process; `None` if it is not installed.
     pub fn apache() -> Option<System> {
         let places = ["/usr/sbin/apache2", "/usr/sbin/httpd"];
         System::installed("Apache httpd, 1 process", Kind::Apache, &places)
     }
 
-    /// Returns Caddy on one core; `None` when it is not installed.
+    /// Returns Caddy on one core; `None` if it is not installed.
     pub fn caddy() -> Option<System> {
         let places = ["/usr/bin/caddy", "/usr/local/bin/caddy"];
         System::installed("Caddy, 1 core", Kind::Caddy, &places)
@@ -142,11 +140,11 @@ impl System {
         Some(System { name: name.to_owned(), kind, program })
     }
 
-    /// Starts it. Its cache is used as it is.
+    /// Starts the server. Its cache is used as found.
     ///
     /// # Errors
     ///
-    /// When it cannot be started or does not answer in time; the text holds what it said.
+    /// When it cannot be started or does not respond in time; the text includes its output.
     pub fn start(&self, setup: &Setup) -> Result<Running, String> {
         let base = setup.base;
         fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
@@ -157,7 +155,7 @@ impl System {
         Running::launch(&self.name, command, directory, (address, admin))
     }
 
-    /// Returns the command that starts it, with the files that it reads in `directory`.
+    /// Returns the command that starts it, with its configuration files in `directory`.
     fn command(
         &self,
         setup: &Setup,
@@ -192,7 +190,7 @@ impl System {
             Kind::Apache => {
                 let text = apache::of_files(directory, address, root.path)?;
                 command.arg("-f").arg(write("httpd.conf", &text)?).arg("-DFOREGROUND");
-                // When it is stopped it stops all processes of its group.
+                // On its stop it stops all processes of its group.
                 command.process_group(0);
             }
             Kind::Caddy => {
@@ -204,11 +202,11 @@ impl System {
         Ok(command)
     }
 
-    /// Makes the cache on a device an empty one; only larder has any.
+    /// Formats an empty cache on a device. Does nothing for servers other than larder.
     ///
     /// # Errors
     ///
-    /// When larder says so.
+    /// When larder reports one.
     pub fn empty(&self, device: &Path, gib: u32) -> Result<(), String> {
         let Kind::Larder { settings, .. } = &self.kind else { return Ok(()) };
         let mut command = Command::new(&self.program);
@@ -248,7 +246,7 @@ pub fn confined(program: &Path, groups: &[PathBuf], core: Option<usize>) -> Comm
     command
 }
 
-/// A running server. Dropped, it is stopped and its cache removed.
+/// A running server. Dropping it stops it and removes its cache.
 pub struct Running {
     name: String,
     child: Child,
@@ -258,12 +256,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts the command of a server that serves on the first address, and on the second one its
-    /// admin interface if it has one; what it says and needs is in `directory`.
+    /// Starts the command of a server. It serves on the first address, and its admin interface, if
+    /// any, on the second. Its output and files are in `directory`.
     ///
     /// # Errors
     ///
-    /// When it cannot be started or does not answer in time; the text holds what it said.
+    /// When it cannot be started or does not respond in time; the text includes its output.
     pub fn launch(
         name: &str,
         mut command: Command,
@@ -280,7 +278,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Kills all its processes, and waits until its own one has ended.
+    /// Kills all its processes, and waits until the main one has ended.
     pub fn kill(&mut self) {
         self.kill_all();
         let _ = self.child.wait();
@@ -292,7 +290,7 @@ impl Running {
         }
     }
 
-    /// Returns the address that it serves on.
+    /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -329,7 +327,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The number of one that was waited for may be another's.
+        // The id of a process that was waited for may have been reused.
         if self.child.try_wait().is_ok_and(|status| status.is_some()) {
             return;
         }
@@ -337,7 +335,7 @@ impl Drop for Running {
         let end = Instant::now() + STOP;
         while self.child.try_wait().is_ok_and(|status| status.is_none()) {
             if Instant::now() > end {
-                // A parent that is killed leaves its children.
+                // Killing a parent leaves its children.
                 self.kill_all();
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -345,16 +343,16 @@ impl Drop for Running {
     }
 }
 
-/// Returns the body of a 200 answer to a simple request.
+/// Sends a simple GET request; returns the body of a 200 response.
 pub fn http_get(to: SocketAddr, path: &str) -> Option<String> {
     simple_request(to, "GET", path, "").ok()
 }
 
-/// Returns the body of a 200 answer to a simple request with this body.
+/// Sends a simple request with this body; returns the body of a 200 response.
 ///
 /// # Errors
 ///
-/// When there is no answer, or another one.
+/// When there is no response, or a different one.
 pub fn simple_request(
     to: SocketAddr,
     method: &str,
@@ -380,7 +378,7 @@ pub fn simple_request(
     }
 }
 
-/// Returns Larder as the options say: its default on one worker and on all cores, or each layout
+/// Returns Larder as the options select: its default on one worker and on all cores, or each layout
 /// and preset on one worker.
 pub fn larders(options: &Options) -> Result<Vec<System>, String> {
     let layouts = options.layout.iter().map(|name| ("layout", name));

@@ -1,15 +1,15 @@
 //! Dead files: Rust files that cargo never compiles, because no `mod` leads to them.
 //!
-//! Begins at the roots that cargo knows (`src/lib.rs`, `src/main.rs`, `tests/*.rs` and so on) and
-//! follows every `mod name;` the way the compiler does, `#[path]` included.
+//! The search starts at the roots that cargo knows (`src/lib.rs`, `src/main.rs`, `tests/*.rs` and
+//! so on) and follows every `mod name;` as the compiler does, including `#[path]`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::finding::{Finding, finding};
 
-/// Returns the Rust files among `files` (path below the root of the workspace → text) that nothing
-/// compiles.
+/// Returns the Rust files among `files` (path below the root of the workspace → text) that are
+/// never compiled.
 pub fn files(files: &BTreeMap<PathBuf, String>) -> Vec<Finding> {
     let mut alive = BTreeSet::new();
     let mut queue: Vec<PathBuf> = files.keys().filter(|p| is_root(p)).cloned().collect();
@@ -25,7 +25,7 @@ pub fn files(files: &BTreeMap<PathBuf, String>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns whether cargo compiles `path` by itself: the root of a library, program, test and so on.
+/// Returns whether cargo compiles `path` directly: the root of a library, program, test and so on.
 fn is_root(path: &Path) -> bool {
     let parts: Vec<&str> = path.iter().filter_map(|p| p.to_str()).collect();
     match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! Broken rules, as they are reported.
+//! Reports of broken rules.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub struct Finding {
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,
-    /// The description.
+    /// Description of the broken rule.
     pub what: String,
 }
 

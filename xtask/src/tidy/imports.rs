@@ -1,9 +1,9 @@
 //! The imports between the files of a crate, read from the sources.
 //!
-//! An arrow leads from a file to the file that defines what it names with a path through `crate`,
-//! `super` or a child module: in `use`, in code and in macros. A re-export is followed to the
-//! definition and is no arrow by itself: a folder's front that only re-exports depends on nothing.
-//! Tests are not counted.
+//! An arrow leads from a file to each file that defines something it names with a path through
+//! `crate`, `super` or a child module: in `use`, in code and in macros. A re-export is followed to
+//! the definition and is no arrow by itself, so a folder's front that only re-exports depends on
+//! nothing. Tests are not counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ impl Graph {
         Graph { arrows }
     }
 
-    /// Returns the circles: sets of files each of which reaches all others, of more than `allowed`
-    /// files.
+    /// Returns the cycles of more than `allowed` files: sets of files each of which reaches all
+    /// others.
     pub fn circles(&self, allowed: usize) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.arrows.keys().map(|m| (m, self.reach(m))).collect();

@@ -1,13 +1,12 @@
-//! Links and paths in prose, which must lead to what exists.
+//! Links and paths in prose, which must lead to something that exists.
 //!
-//! Three rules. A relative link of a Markdown file leads to a file of the repository, and where it
-//! has an anchor, to a heading of that file. A back-quoted path of a source file, a folder or a
+//! Three rules. A relative link of a Markdown file leads to a file of the repository, and its
+//! anchor, if any, to a heading of that file. A back-quoted path of a source file, a folder or a
 //! module (`store/src/core.rs`, `layout/`, `store::core::held`) exists: below the root, below
-//! `crates/`, or as the end of a longer path, as the documents name them. A page `docs/…` that any
-//! text mentions exists.
+//! `crates/`, or as the end of a longer path. A page `docs/…` that any text mentions exists.
 //!
-//! The decisions and the change log name files of their time: of them links and pages are checked,
-//! paths are not.
+//! The decisions and the change log name files of their time: their links and pages are checked,
+//! their paths are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,18 +16,18 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::finding::{Finding, finding};
 
-/// Files whose paths are history.
+/// Files whose paths are historical.
 const HISTORY: &[&str] = &["docs/decisions", "CHANGELOG.md"];
 
-/// The texts of the repository and what else is in it.
+/// The texts of the repository and all of its paths.
 pub struct Repository<'a> {
-    /// Path below the root → text of what is prose or source.
+    /// Prose and source texts, by path below the root.
     pub texts: &'a BTreeMap<PathBuf, String>,
     /// All files and directories below the root.
     pub paths: &'a BTreeSet<PathBuf>,
 }
 
-/// The parts of a Markdown file that can be checked, each with its place in the text.
+/// The parts of a Markdown file that can be checked, each with its position in the text.
 #[derive(Default)]
 struct Markdown {
     links: Vec<(String, Range<usize>)>,
@@ -72,7 +71,7 @@ fn line_of(text: &str, place: &Range<usize>) -> usize {
 }
 
 impl Markdown {
-    /// Reads a page: its links and images, its code spans, the anchors of its headings.
+    /// Parses a page: its links and images, its code spans, the anchors of its headings.
     fn read(text: &str) -> Self {
         let mut page = Self::default();
         let mut heading: Option<String> = None;
@@ -102,7 +101,7 @@ impl Markdown {
         page
     }
 
-    /// Adds the anchor of a heading; further headings of the same words get a number.
+    /// Adds the anchor of a heading; repeated headings get a number.
     fn add_anchor(&mut self, heading: &str) {
         let anchor = anchor(heading);
         let mut numbered = anchor.clone();
@@ -114,21 +113,21 @@ impl Markdown {
     }
 }
 
-/// Returns the anchor that a heading has on the sites that show Markdown: its letters and digits
-/// in lower case, blanks as hyphens.
+/// Returns the anchor that Markdown sites generate for a heading: its letters and digits in lower
+/// case, blanks as hyphens.
 fn anchor(heading: &str) -> String {
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
     heading.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Returns whether a part of a path stands for many: `experiments/PAPER.rs`.
+/// Returns whether a part of a path is a variable: `experiments/PAPER.rs`.
 fn has_variable(code: &str) -> bool {
     let variable = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
     code.contains('/') && code.split(['/', '.']).any(variable)
 }
 
-/// Returns `target` as seen from the root, for a file in `directory`; nothing when it leaves the
-/// root.
+/// Resolves `target` relative to `directory`, as a path from the root; returns `None` if it leaves
+/// the root.
 fn resolve(directory: &Path, target: &str) -> Option<PathBuf> {
     let mut resolved = directory.to_path_buf();
     for part in Path::new(target).components() {
@@ -147,7 +146,7 @@ fn resolve(directory: &Path, target: &str) -> Option<PathBuf> {
 }
 
 impl Repository<'_> {
-    /// Checks one link of the file at `from`; an address with a scheme is not looked at.
+    /// Checks one link of the file at `from`; addresses with a scheme are ignored.
     fn link(
         &self,
         pages: &BTreeMap<&Path, Markdown>,
@@ -174,7 +173,7 @@ impl Repository<'_> {
         }
     }
 
-    /// Returns whether a code span is no path of ours, or one that exists.
+    /// Returns whether a code span is either not a repository path or an existing one.
     fn has_source(&self, code: &str) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
         if !code.chars().all(plain) || code.starts_with(['/', '.', '-']) || has_variable(code) {
@@ -199,7 +198,7 @@ impl Repository<'_> {
         self.paths.contains(Path::new(code)) || self.paths.contains(&Path::new("crates").join(code))
     }
 
-    /// Returns whether the last components of some path are those of `end`.
+    /// Returns whether any path ends with the components of `end`.
     fn ends_with(&self, end: &Path) -> bool {
         self.paths.iter().any(|path| path.ends_with(end))
     }
@@ -208,8 +207,8 @@ impl Repository<'_> {
         self.paths.contains(&Path::new("crates").join(name).join("src"))
     }
 
-    /// Returns whether `code` is no path into one of our crates, or one whose modules exist and
-    /// whose last name occurs in the module before it.
+    /// Returns whether `code` is either not a path into a crate of the project, or one whose
+    /// modules exist and whose last name occurs in the module before it.
     fn has_item(&self, code: &str) -> bool {
         let mut names = code.split("::");
         let root = names.next().filter(|name| self.is_crate(name));
@@ -225,13 +224,13 @@ impl Repository<'_> {
             }
             let words =
                 |t: &String| t.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == name);
-            // What follows an item (a method, a variant) is not looked at.
+            // Names after an item (a method, a variant) are not checked.
             return text.is_some_and(words);
         }
         true
     }
 
-    /// Returns the pages below `docs/` that a text mentions and that are not there.
+    /// Returns the pages below `docs/` that a text mentions and that do not exist.
     fn pages(&self, path: &Path, text: &str) -> Vec<Finding> {
         let inside = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
         let mut found = Vec::new();
@@ -257,11 +256,11 @@ impl Repository<'_> {
 mod tests {
     use super::*;
 
-    // Pages that exist, as mentions of pages are checked here, too.
+    // Existing pages, because this file's own mentions of pages are checked, too.
     const PAGE: &str = "docs/systems.md";
     const DECISION: &str = "docs/decisions/0001-preallocation.md";
 
-    /// Checks one page that stands beside the files of a small repository.
+    /// Checks one page beside the files of a small repository.
     fn found(path: &str, text: &str) -> Vec<String> {
         let mut texts = BTreeMap::from([
             (

@@ -1,6 +1,6 @@
 //! The order of a crate's folders: which may import which.
 //!
-//! A crate says it in its `Cargo.toml`, from the top to the bottom:
+//! A crate declares it in its `Cargo.toml`, from the top to the bottom:
 //!
 //! ```toml
 //! [package.metadata.folders]
@@ -9,10 +9,10 @@
 //! message = []
 //! ```
 //!
-//! A top-level module is a folder here, a file alone too. Every crate of more than one file has
-//! such a table. An import that it does not allow is a finding, and so is a table that leads in a
-//! circle, or a circle of more than [`CIRCLE_MAX`] files. The root (`lib.rs`, `main.rs`) may import
-//! all, and all may import what it defines itself.
+//! A top-level module is a folder here, even if it is a single file. Every crate of more than one
+//! file has such a table. Findings are: an import that the table does not allow, a table with a
+//! cycle, and a cycle of more than [`CIRCLE_MAX`] files. The root (`lib.rs`, `main.rs`) may import
+//! everything, and every file may import the root's own definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use super::finding::{Finding, finding};
 use super::imports::{Graph, Module};
 
-/// The largest circle of files that import each other.
+/// Maximum number of files in an import cycle.
 const CIRCLE_MAX: usize = 3;
 
 /// Folder → the folders that it may import.
@@ -79,7 +79,7 @@ fn table(manifest: &str) -> Result<Option<Table>, String> {
         .transpose()
 }
 
-/// Returns the circles of files that are too large.
+/// Returns the cycles of files that are too large.
 fn circles(graph: &Graph) -> impl Iterator<Item = String> {
     graph.circles(CIRCLE_MAX).into_iter().map(|circle| {
         let names: Vec<String> = circle.iter().map(|m| m.join("::")).collect();
@@ -87,7 +87,7 @@ fn circles(graph: &Graph) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the folders of `table` that lead back to themselves.
+/// Returns the folders of `table` that are part of a cycle.
 fn descent(table: &Table) -> impl Iterator<Item = String> {
     let mut arrows: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for (folder, below) in table {

@@ -1,12 +1,11 @@
-//! Messages that other parsers take as well are the same messages to them.
+//! A message that other parsers accept is the same message to them.
 
 use http::Method;
 
 use crate::draw::{damage, for_seed, requests, response};
 use crate::{hyper_peer, reader};
 
-/// Returns the line of a request with its target as hyper writes it: with a path, without a
-/// fragment.
+/// Returns a request line with its target as hyper writes it: with a path, without a fragment.
 fn with_uri(line: &str) -> String {
     let (method, target) = line.split_once(' ').unwrap();
     let uri = target.parse::<http::Uri>();

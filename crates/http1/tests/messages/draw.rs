@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use fastrand::Rng;
 
-/// Runs `test` this many times with one generator, whose seed is printed when it fails.
+/// Runs `test` `times` times with one generator, whose seed is printed on failure.
 pub fn for_seed(times: usize, mut test: impl FnMut(&mut Rng)) {
     struct Guard(u64);
     impl Drop for Guard {
@@ -20,7 +20,7 @@ pub fn for_seed(times: usize, mut test: impl FnMut(&mut Rng)) {
     (0..times).for_each(|_| test(&mut rng));
 }
 
-/// Returns one of these.
+/// Returns one of the values at random.
 pub fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
     all[rng.usize(..all.len())]
 }
@@ -31,7 +31,7 @@ const VALUES: &[&str] =
     &["", "a", "a, b", "\"q;\"", "close", "chunked", "5", "a\tb", "\u{fc}", ": x", "100-continue"];
 const SPACES: &[&str] = &["", " ", " ", " ", "\t", "  "];
 
-/// Writes fields that frame nothing, and an option for the connection now and then.
+/// Writes fields that do not affect framing, sometimes with a connection option.
 fn write_fields(rng: &mut Rng, text: &mut Vec<u8>) {
     for _ in 0..rng.usize(..6) {
         let field = [one_of(rng, NAMES), ":", one_of(rng, SPACES), one_of(rng, VALUES)];
@@ -45,8 +45,8 @@ fn write_fields(rng: &mut Rng, text: &mut Vec<u8>) {
     }
 }
 
-/// Writes a body with the fields that frame it. `may_close`: it may end with the connection.
-/// Returns whether it does.
+/// Writes the end of the head and a body with the fields that frame it. With `may_close`, the body
+/// may end with the connection; returns whether it does.
 fn write_body(rng: &mut Rng, text: &mut Vec<u8>, may_close: bool) -> bool {
     let body: Vec<u8> = (0..rng.usize(..40)).map(|_| one_of(rng, b"ab\r\n0;:")).collect();
     match rng.u8(..8) {
@@ -100,7 +100,7 @@ pub fn write_chunks(rng: &mut Rng, text: &mut Vec<u8>, body: &[u8]) {
     text.extend(b"\r\n");
 }
 
-/// Returns several requests, one behind the other.
+/// Returns several requests in a row.
 pub fn requests(rng: &mut Rng) -> Vec<u8> {
     let mut text = Vec::new();
     for _ in 0..rng.usize(1..4) {
@@ -118,7 +118,7 @@ pub fn requests(rng: &mut Rng) -> Vec<u8> {
     text
 }
 
-/// Returns a response, after 1xx responses now and then.
+/// Returns a response, sometimes after 1xx responses.
 pub fn response(rng: &mut Rng) -> Vec<u8> {
     let mut text = Vec::new();
     if rng.u8(..5) == 0 {

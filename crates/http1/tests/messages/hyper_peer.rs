@@ -1,4 +1,5 @@
-//! Messages as hyper reads them, over a stream in memory that is polled until nothing moves.
+//! Messages as hyper reads them, over an in-memory stream that is polled until no more progress is
+//! made.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,10 +16,11 @@ use hyper::service::service_fn;
 
 use crate::reader::{Message, told};
 
-/// Polls of one connection at most.
+/// Maximum number of polls of one connection.
 const POLLS: usize = 200;
 
-/// A stream that has these bytes and then ends. A response is there once something was written.
+/// A stream that returns these bytes and then ends. A response becomes readable once something was
+/// written.
 struct Stream {
     text: Vec<u8>,
     is_ready: bool,
@@ -59,7 +61,7 @@ impl Write for Stream {
     }
 }
 
-/// Reads a body to its end; `None` when it breaks off.
+/// Reads a body to its end; returns `None` if it is cut off.
 async fn read_body(mut body: Incoming) -> Option<(Vec<u8>, usize)> {
     let (mut bytes, mut trailers) = (Vec::new(), 0);
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
@@ -76,7 +78,7 @@ fn message(line: String, fields: &http::HeaderMap, (body, trailers): (Vec<u8>, u
     Message { line, fields, body, trailers }
 }
 
-/// Returns the requests that hyper's server reads whole.
+/// Returns the requests that hyper's server reads completely.
 pub fn requests(text: &[u8]) -> Vec<Message> {
     let found = Rc::new(RefCell::new(Vec::new()));
     let service = service_fn(|request: Request<Incoming>| {
@@ -102,7 +104,7 @@ pub fn requests(text: &[u8]) -> Vec<Message> {
     found.take()
 }
 
-/// Returns the response to a request with this method, if hyper's client reads it whole.
+/// Returns the response to a request with this method, if hyper's client reads it completely.
 pub fn response(text: &[u8], method: &Method) -> Option<Message> {
     let stream = Stream { text: text.to_vec(), is_ready: false };
     let mut cx = Context::from_waker(Waker::noop());

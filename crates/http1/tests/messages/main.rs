@@ -1,5 +1,5 @@
-//! Randomised tests of reading and writing messages. Each prints the seed that it ran with when it
-//! fails; `LARDER_SEED=<seed> cargo test -p http1` runs it again.
+//! Randomised tests of reading and writing messages. A failing test prints its seed;
+//! `LARDER_SEED=<seed> cargo test -p http1` runs it again.
 
 #![allow(clippy::unwrap_used)]
 

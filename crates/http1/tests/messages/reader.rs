@@ -1,4 +1,4 @@
-//! Messages read with the crate, from bytes that come in pieces.
+//! Messages read with this crate, from bytes that arrive in pieces.
 
 use bytes::{Buf as _, BytesMut};
 use http::{HeaderMap, Method};
@@ -7,21 +7,21 @@ use http1::{
     ResponseLength,
 };
 
-/// Bytes of a head at most.
+/// Maximum bytes of a head.
 const LONGEST: usize = 4096;
 
-/// A message, as far as every reader sees it.
+/// A message, reduced to what every reader reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The method and the target, or the status.
     pub line: String,
-    /// Names in lower case and values of the fields that frame nothing, in their order by name.
+    /// Names in lower case and values of the fields that do not affect framing, sorted by name.
     pub fields: Vec<(String, Vec<u8>)>,
     pub body: Vec<u8>,
     pub trailers: usize,
 }
 
-/// Returns the fields that frame nothing, sorted by name.
+/// Returns the fields that do not affect framing, sorted by name.
 pub fn told<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<(String, Vec<u8>)> {
     let lower = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()));
     let framing = ["content-length", "transfer-encoding"];
@@ -30,7 +30,7 @@ pub fn told<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<(Strin
     told
 }
 
-/// Bytes that come in pieces of one size.
+/// Bytes that arrive in pieces of one size.
 struct Source<'a> {
     rest: &'a [u8],
     size: usize,
@@ -38,7 +38,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Takes in the next piece; `None` at the end.
+    /// Reads the next piece; returns `None` at the end.
     fn more(&mut self) -> Option<()> {
         let count = self.size.min(self.rest.len());
         self.input.extend_from_slice(&self.rest[..count]);
@@ -83,8 +83,8 @@ fn lines(fields: &Fields) -> Vec<(String, Vec<u8>)> {
     of_map
 }
 
-/// Reads the whole requests of a connection until one is the last, malformed, or cut off. Returns
-/// also whether the end was an error.
+/// Reads the complete requests of a connection until the last one, or until one is malformed or cut
+/// off. Also returns whether the end was an error.
 pub fn requests(text: &[u8], size: usize) -> (Vec<Message>, bool) {
     let (mut source, mut found) = (Source { rest: text, size, input: BytesMut::new() }, Vec::new());
     let mut head = RequestHead::default();
@@ -116,7 +116,7 @@ pub fn requests(text: &[u8], size: usize) -> (Vec<Message>, bool) {
     }
 }
 
-/// Reads the response to a request with this method; `None` when it is cut off. Returns also
+/// Reads the response to a request with this method; returns `None` if it is cut off. Also returns
 /// whether it ended with the connection.
 pub fn response(
     text: &[u8],

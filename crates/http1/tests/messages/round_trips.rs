@@ -1,4 +1,4 @@
-//! Round trips: a message that is written and read again is the same.
+//! Round trips: a message that is written and read again is unchanged.
 
 use fastrand::Rng;
 use http::{HeaderMap, Method, StatusCode};
@@ -12,7 +12,7 @@ use crate::reader;
 
 const LONGEST: usize = 1 << 20;
 
-/// Draws fields, in which names occur in several lines and cases.
+/// Draws fields; names occur repeatedly and in different cases.
 fn fields(rng: &mut Rng) -> Fields {
     let mut fields = Fields::default();
     for _ in 0..rng.usize(..30) {
@@ -41,7 +41,7 @@ fn heads_are_read_as_they_were_written() {
         let (length, _) = response.read(&text, &Method::GET, LONGEST).unwrap().unwrap();
         assert_eq!((length, response.status), (text.len() - 4, status));
         assert_eq!(lines(&response.fields), lines(&fields));
-        // The target has no byte that is encoded.
+        // The target contains no byte that would be encoded.
         let target: String =
             (0..rng.usize(1..40)).map(|_| one_of(rng, &['a', '/', '?', '%', '&'])).collect();
         text.clear();
@@ -67,7 +67,7 @@ fn a_map_is_written_in_the_spelling_of_its_head() {
         text.extend(b"\r\n");
         let mut head = ResponseHead::default();
         head.read(&text, &Method::GET, LONGEST).unwrap().unwrap();
-        // A map has the lines of one name one behind the other.
+        // A map keeps the lines of one name together.
         let by_name = |fields: &Fields| {
             let mut lines = lines(fields);
             lines.sort_by_key(|(name, _)| name.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! A message is the same however its bytes come.
+//! A message is the same however its bytes are split.
 
 use http::Method;
 
@@ -46,8 +46,8 @@ fn a_part_of_a_message_is_no_whole_one() {
         for length in 0..text.len() {
             let found = reader::response(&text[..length], &Method::GET, length.max(1));
             let Ok(Some((part, _))) = found else { continue };
-            // One that ends with the connection is cut unnoticed, and bytes behind one without a
-            // body are not its own.
+            // Truncation of a body that ends with the connection goes unnoticed, and bytes after a
+            // response without a body do not belong to it.
             assert!(until_close || part == message, "{:?}", text.escape_ascii().to_string());
         }
     });

@@ -1,4 +1,4 @@
-//! A case: what a client sends on one connection, and how.
+//! A case: the bytes that a client sends on one connection, and how.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,25 +7,25 @@ use std::time::Duration;
 use crate::origin::Plan;
 use crate::socket;
 
-/// After so much silence the client has no more to send.
+/// Silence after which the client ends its side.
 const SILENCE: Duration = Duration::from_millis(400);
 
-/// Longest time for the end of a connection.
+/// Maximum time until the end of a connection.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The bytes that a client sends on one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// Its name in reports, and in the table of intended differences.
+    /// Name in reports and in the table of intended differences.
     pub name: String,
-    /// Its bytes, in the pieces in which they are sent: each when the one before has been read.
+    /// The bytes, in the pieces in which they are sent: each when the previous one has been read.
     pub pieces: Vec<Vec<u8>>,
-    /// Plans that the origin gets before.
+    /// Plans that the origin gets first.
     pub plans: Vec<(String, Plan)>,
-    /// The client waits for an answer before it ends its side of the connection.
+    /// True if the client waits for a response before it ends its side of the connection.
     pub waits: bool,
-    /// The answer may come with a length as well as in chunks: an answer that the origin
-    /// sends in chunks has a length if all of it has come by the time that its head is sent.
+    /// True if the response may come with a length or in chunks. A response that the origin sends
+    /// in chunks gets a length if all of it has arrived by the time its head is sent.
     pub either_framing: bool,
 }
 
@@ -35,13 +35,13 @@ impl Case {
         Case { name: name.into(), pieces: vec![bytes.into()], ..Case::default() }
     }
 
-    /// Plays it; returns all that came, and how it ended.
+    /// Plays the case; returns all received bytes and how the connection ended.
     pub fn play(&self, to: SocketAddr) -> Heard {
         let mut stream = TcpStream::connect(to).expect("the program accepts");
         stream.set_nodelay(true).expect("a TCP connection");
         let own = stream.local_addr().expect("a connected socket");
         for piece in &self.pieces {
-            // A program that refuses need not read all.
+            // A program that rejects the request need not read all of it.
             let _ = stream.write_all(piece);
             socket::await_read(to, own);
         }
@@ -61,7 +61,7 @@ impl Case {
         }
     }
 
-    /// Returns what it sends, for people.
+    /// Returns the sent bytes in readable form.
     pub fn shown(&self) -> String {
         let pieces = self.pieces.iter().map(|piece| format!("\"{}\"", piece.escape_ascii()));
         pieces.collect::<Vec<_>>().join("\n    then ")

@@ -1,6 +1,5 @@
-//! The cases that are played on connections of HTTP/1: pages in many forms, and requests and
-//! answers that parsers may read differently. Which of the many are played, and how they are
-//! damaged, follows from a seed.
+//! The cases that are played on HTTP/1 connections: pages in many forms, and requests and responses
+//! that parsers may read differently. The selection of cases and their damage follow from a seed.
 
 use crate::case::Case;
 use crate::chance::Chance;
@@ -9,7 +8,7 @@ use crate::pages::{ANSWERS, FIELDS, HOSTS, METHODS, QUERIES, SELECTING, TARGETS,
 use crate::wire::{bytes, fill_in};
 use crate::{answers, requests};
 
-/// Returns cases that ask for every page twice, so that it is stored.
+/// Returns cases that request every page twice, so that it is stored.
 pub fn fill() -> Vec<Case> {
     let pages = ANSWERS.iter().flat_map(|(path, _)| QUERIES.map(|query| format!("{path}{query}")));
     let twice = pages.flat_map(|page| [page.clone(), page]);
@@ -20,7 +19,7 @@ fn page_case(kind: &str, target: &str, fields: &str) -> Case {
     Case::new(format!("{kind} {target} {}", fields.escape_debug()), get(target, fields))
 }
 
-/// Returns every page with every set of fields, every method, every variant, and every target at
+/// Returns every page with every set of fields, every method, every variant, and every target on
 /// every host.
 pub fn pages() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -44,7 +43,7 @@ pub fn pages() -> Vec<Case> {
     for target in TARGETS {
         for host in HOSTS {
             let text = bytes(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-            // What is stored by the first is found by the second.
+            // The first stores what the second finds.
             cases.extend(
                 [1, 2].map(|_| Case::new(format!("target {target} at {host}"), text.clone())),
             );
@@ -86,7 +85,7 @@ pub fn pipelines() -> Vec<Case> {
     cases
 }
 
-/// Returns so many damaged requests, by a seed.
+/// Returns `count` damaged requests, by a seed.
 pub fn damaged(seed: u64, count: usize) -> Vec<Case> {
     let mut chance = Chance::of(seed);
     let mut cases = Vec::new();
@@ -106,8 +105,8 @@ pub fn damaged(seed: u64, count: usize) -> Vec<Case> {
     cases
 }
 
-/// Returns the requests that two parsers may read differently, at once and in two parts. Behind
-/// each comes an ordinary one.
+/// Returns the requests that two parsers may read differently, at once and in two parts. Each is
+/// followed by an ordinary one.
 pub fn smuggled_requests() -> Vec<Case> {
     let mut cases = Vec::new();
     let all = requests::GROUPS.iter().flat_map(|group| group.cases.iter().map(move |c| (group, c)));
@@ -133,8 +132,8 @@ pub fn smuggled_requests() -> Vec<Case> {
     cases
 }
 
-/// Returns the answers that two parsers may read differently: each is asked for, then something
-/// else, then the first again, for which the origin has another answer by then.
+/// Returns the responses that two parsers may read differently. Each is requested, then another
+/// page, then the first again, for which the origin has a different response by then.
 pub fn smuggled_answers() -> Vec<Case> {
     let mut cases = Vec::new();
     let all = answers::GROUPS.iter().flat_map(|group| group.cases.iter().map(move |c| (group, c)));
@@ -161,7 +160,7 @@ pub fn smuggled_answers() -> Vec<Case> {
     cases
 }
 
-/// Returns answers of other kinds: long ones, some in pieces, some that end with the connection.
+/// Returns other kinds of responses: long ones, some in pieces, some that end with the connection.
 pub fn answers_of_other_kinds() -> Vec<Case> {
     let long = "0123456789abcdef".repeat(12_000);
     let ok = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n";
@@ -206,7 +205,7 @@ pub fn answers_of_other_kinds() -> Vec<Case> {
     cases
 }
 
-/// Returns requests with bodies, long ones and in pieces, some of which the client announces.
+/// Returns requests with bodies: long ones, in pieces, and some with `Expect`.
 pub fn uploads() -> Vec<Case> {
     let long = "0123456789abcdef".repeat(6_000);
     let length = format!("Content-Length: {}\r\n", long.len());
@@ -254,7 +253,7 @@ pub fn files() -> Vec<Case> {
     cases
 }
 
-/// Returns about so many of the cases, by a seed, in their order.
+/// Returns about `count` of the cases, by a seed, in their order.
 pub fn sample(cases: Vec<Case>, count: usize, chance: &mut Chance) -> Vec<Case> {
     let all = cases.len();
     cases.into_iter().filter(|_| chance.below(all) < count).collect()

@@ -4,21 +4,21 @@ use std::path::Path;
 
 /// A configuration.
 pub struct Configuration {
-    /// Its name in reports, and in the table of intended differences.
+    /// Name in reports and in the table of intended differences.
     pub name: &'static str,
-    /// The text of the file.
+    /// Text of the configuration file.
     pub text: String,
-    /// An access log is written.
+    /// True if an access log is written.
     pub logs: bool,
 }
 
-/// One worker: what one request leaves behind, the next one meets.
+/// One worker, so that each request meets the state that the previous one left.
 const BASE: &str = "workers = 1\n";
 
-/// A rule that fits no request.
+/// A rule that matches no request.
 const NO_MATCH: &str = "[[rule]]\npaths = [\"/never/*\"]\nttl = \"1h\"\n";
 
-/// Rules that fit some of the pages.
+/// Rules that match some of the pages.
 const MATCHES: &str = r#"
 [purge]
 pass-tags = true
@@ -66,7 +66,7 @@ const TRUST: &str = "[forwarded]\ntrust = [\"127.0.0.0/8\"]\n\
 
 const FLEET: &str = "[fleet]\nlisten = \"{BETWEEN}\"\nnode = \"a\"\n";
 
-/// Returns all. `files` is a directory of files that a site serves.
+/// Returns all configurations. `files` is a directory of files that a site serves.
 pub fn all(files: &Path) -> Vec<Configuration> {
     let site = format!("[[site]]\nhosts = [\"files.test\"]\nroot = {:?}\n", files.display());
     let http2 = "[[listener]]\naddress = \"{FRONT}\"\nh2c = true\n";

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::masked::{Masked, latin1};
 
-/// Where a difference shows.
+/// Where a difference is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The bytes to the client, and which side ended the connection.
@@ -22,24 +22,24 @@ pub enum Place {
 pub struct Difference {
     /// The configuration and the case.
     pub case: String,
-    /// Where it shows.
+    /// Where it is observed.
     pub place: Place,
     /// The lines that only the older program has, between those that both have.
     pub old: String,
     /// The lines that only the newer program has.
     pub new: String,
-    /// All of both sides, for people.
+    /// The complete texts of both sides, in readable form.
     pub detail: String,
 }
 
 impl Difference {
-    /// Returns the difference of two texts; `None` if they are alike.
+    /// Returns the difference of two texts, or `None` if they are alike.
     pub fn of(case: &str, place: Place, [old, new]: [&Masked; 2]) -> Option<Difference> {
         if old.is_like(new) {
             return None;
         }
         let detail = detail([&old.shown(), &new.shown()]);
-        // Where only numbers differ they are part of the lines.
+        // If only numbers differ, show them in the lines.
         let texts = match old.text == new.text {
             true => [old.shown(), new.shown()],
             false => [old.text.clone(), new.text.clone()],
@@ -49,14 +49,13 @@ impl Difference {
         Some(Difference { case: case.to_owned(), place, old, new, detail })
     }
 
-    /// Returns whether another one has the same lines.
+    /// Returns whether another difference has the same lines.
     pub fn is_same(&self, other: &Difference) -> bool {
         let of = |of: &Difference| (of.place, of.old.clone(), of.new.clone());
         of(self) == of(other)
     }
 
-    /// Returns the differences of lines whose order says nothing: those that one side has and the
-    /// other has not, side by side.
+    /// Returns the differences of unordered lines: those that only one side has, side by side.
     pub fn of_lines(case: &str, place: Place, sides: [&[Masked]; 2]) -> Vec<Difference> {
         let [mut old, mut new] = sides.map(<[Masked]>::to_vec);
         old.sort();
@@ -80,7 +79,7 @@ impl Difference {
     }
 }
 
-/// Returns two texts for people.
+/// Returns two texts in readable form.
 fn detail(sides: [&str; 2]) -> String {
     let mut detail = String::new();
     for (side, text) in ["old", "new"].into_iter().zip(sides) {
@@ -94,7 +93,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split('\n').map(|line| line.trim_end_matches('\r')).collect()
 }
 
-/// Returns the lines of both without those at the begin and at the end that are the same.
+/// Returns the lines of both, without the equal ones at the beginning and at the end.
 fn unlike<'a>([old, new]: [&[&'a str]; 2]) -> [Vec<&'a str>; 2] {
     let begin = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let [old, new] = [&old[begin..], &new[begin..]];

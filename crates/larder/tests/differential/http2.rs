@@ -1,4 +1,4 @@
-//! Requests in HTTP/2, whose answers are written as text.
+//! HTTP/2 requests, whose responses are written as text.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ const FIELDS: [&[(&str, &str)]; 6] = [
     &[("cookie", "a=b"), ("cookie", "c=d"), ("te", "trailers")],
 ];
 
-/// Returns the names of what [`ask`] can ask for.
+/// Returns the names of the pages that [`ask`] can request.
 pub fn names() -> Vec<String> {
     ANSWERS.iter().map(|(path, _)| format!("h2 {path}")).collect()
 }
 
-/// Asks for the page `number` in several ways on one connection, and returns the answers as text.
+/// Requests page `number` in several ways on one connection, and returns the responses as text.
 pub fn ask(to: SocketAddr, number: usize) -> Vec<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -51,7 +51,7 @@ pub fn ask(to: SocketAddr, number: usize) -> Vec<u8> {
     })
 }
 
-/// Sends a request and returns its answer.
+/// Sends a request and returns its response.
 async fn exchange(
     client: &mut SendRequest<Bytes>,
     request: Request<()>,
@@ -64,7 +64,7 @@ async fn exchange(
     }
     let (head, mut stream) = response.await?.into_parts();
     let mut text = format!("HTTP/2 {}\r\n", head.status.as_u16());
-    // An answer in chunks has a length if all of it has come by the time that its head is sent.
+    // A response in chunks gets a length if all of it has arrived by the time its head is sent.
     let has_length = head.headers.contains_key("content-length");
     fields(&head.headers, &mut text);
     let mut body = Vec::new();
@@ -86,8 +86,8 @@ async fn exchange(
     Ok(text)
 }
 
-/// Appends fields, each value's bytes as the characters of the same numbers, lengths behind the
-/// others.
+/// Appends fields, with each byte of a value as the character of the same number. Lengths come
+/// last.
 fn fields(all: &HeaderMap, text: &mut String) {
     let (lengths, others): (Vec<_>, Vec<_>) =
         all.iter().partition(|(name, _)| *name == "content-length");

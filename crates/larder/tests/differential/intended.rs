@@ -1,24 +1,24 @@
-//! Differences between an older program and this one that are intended.
+//! Intended differences between an older program and this one.
 
 use std::cell::Cell;
 
 use crate::difference::{Difference, Place};
 
-/// Differences of one kind. `*` stands for anything.
+/// Differences of one kind. `*` matches any text.
 pub struct Intended {
     /// The configuration and the case, such as `bare/damage *`.
     pub cases: &'static str,
-    /// Where they show.
+    /// Where they are observed.
     pub place: Place,
-    /// The lines that the older program has and this one has not.
+    /// The lines that only the older program has.
     pub old: &'static str,
-    /// The lines that this program has and the older one has not.
+    /// The lines that only this program has.
     pub new: &'static str,
-    /// Why this is better.
+    /// The reason why this is better.
     pub why: &'static str,
 }
 
-/// All that are intended.
+/// All intended differences.
 pub const INTENDED: &[Intended] = &[
     Intended {
         cases: "*/HTTP/1.0 *",
@@ -267,14 +267,14 @@ pub const INTENDED: &[Intended] = &[
     },
 ];
 
-/// The table, and how often each of its entries has occurred.
+/// The table, with the number of occurrences of each entry.
 pub struct Uses {
     table: &'static [Intended],
     counts: Vec<Cell<usize>>,
 }
 
 impl Uses {
-    /// Begins to count.
+    /// Returns the table with all counts at zero.
     pub fn of(table: &'static [Intended]) -> Uses {
         Uses { table, counts: table.iter().map(|_| Cell::new(0)).collect() }
     }
@@ -290,7 +290,7 @@ impl Uses {
         at.inspect(|at| self.counts[*at].set(self.counts[*at].get() + 1)).is_some()
     }
 
-    /// Prints how often each has occurred.
+    /// Prints the number of occurrences of each entry.
     pub fn print(&self) {
         for (intended, count) in self.table.iter().zip(&self.counts) {
             let Intended { cases, place, why, .. } = intended;
@@ -302,7 +302,7 @@ impl Uses {
     }
 }
 
-/// Returns whether `text` is what `pattern` says, in which `*` stands for anything.
+/// Returns whether `text` matches `pattern`, in which `*` matches any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(begin) else { return false };

@@ -1,15 +1,14 @@
-//! An older program and this one, compared: both are sent the same bytes, each before an origin of
-//! its own, and all that comes out is the same: the bytes to the clients and to the origins, the
-//! lines of the access log, and what is counted. What differs on purpose is listed in
-//! [`intended`].
+//! Compares an older program with this one. Both are sent the same bytes, each in front of an
+//! origin of its own, and all output must be equal: the bytes to the clients and to the origins,
+//! the lines of the access log, and the counters. Intended differences are listed in [`intended`].
 //!
 //! `cargo xtask differential` builds an older program and runs this with `LARDER_OLD` and
 //! `LARDER_NEW`. Without `LARDER_OLD` this program is compared with itself in a few hundred
-//! requests, so that the comparison is known to work and to raise no false alarm.
+//! requests, to check that the comparison works and raises no false alarm.
 //!
-//! `LARDER_SEED=<seed>` plays the same course again, `LARDER_ONLY=words` only the configurations
-//! whose names have these words (`scripts` stands for the scripts), and `LARDER_SECONDS=<seconds>`
-//! goes on with further seeds for so long.
+//! `LARDER_SEED=<seed>` repeats a run, `LARDER_ONLY=words` selects the configurations whose names
+//! contain these words (`scripts` stands for the scripts), and `LARDER_SECONDS=<seconds>` continues
+//! with further seeds for that time.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,26 +51,26 @@ use difference::Difference;
 use intended::{INTENDED, Uses};
 use pair::Pair;
 
-/// Cases between two comparisons of the logs and the counters.
+/// Number of cases between two comparisons of the logs and the counters.
 const GROUP: usize = 50;
 
-/// Differences that are printed in full.
+/// Number of differences that are printed in full.
 const PRINTED: usize = 60;
 
-/// Differences after which nothing more is played.
+/// Number of differences after which the run is aborted.
 const MANY: usize = 200;
 
-/// How much is played.
+/// Amount of work.
 struct Amount {
-    /// Requests of each kind in a configuration other than `bare`.
+    /// Cases of each kind in a configuration other than `bare`.
     sample: usize,
-    /// The same in `bare`; `usize::MAX` stands for all.
+    /// Cases of each kind in `bare`; `usize::MAX` stands for all.
     bare: usize,
     /// Damaged requests in each configuration.
     damaged: usize,
     /// Seconds that a script may wait.
     script_wait: u64,
-    /// One of so many scripts is played.
+    /// One of every `script_step` scripts is played.
     script_step: usize,
 }
 
@@ -92,7 +91,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Plays everything once.
+    /// Plays all cases once.
     fn run(&mut self) {
         if "scripts".contains(&self.only) {
             let Amount { script_wait, script_step, .. } = self.amount;
@@ -120,7 +119,7 @@ impl Comparison<'_> {
         let is_bare = configuration.name == "bare";
         let count = if is_bare { self.amount.bare } else { self.amount.sample };
         let fill = cases::fill();
-        // A part of the pages is enough to see that the comparison works.
+        // A part of the pages is enough to check that the comparison works.
         let fill = if self.amount.bare < fill.len() { &fill[..self.amount.bare] } else { &fill };
         self.play(&mut pair, fill);
         if is_bare {
@@ -156,7 +155,7 @@ impl Comparison<'_> {
         eprintln!("{}: {requests} cases, {seconds:.0} s", configuration.name);
     }
 
-    /// Plays cases, and compares the logs and the counters now and then.
+    /// Plays cases, and compares the logs and the counters after each group.
     fn play(&mut self, pair: &mut Pair, cases: &[Case]) {
         for group in cases.chunks(GROUP) {
             for case in group {
@@ -170,8 +169,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Prints the differences that are not intended, and keeps them: of those that have the same
-    /// lines the first.
+    /// Prints and keeps the differences that are not intended; of those with the same lines only
+    /// the first.
     fn judge(&mut self, differences: Vec<Difference>) {
         for difference in differences {
             let is_same = |known: &Difference| known.is_same(&difference);
@@ -188,7 +187,7 @@ impl Comparison<'_> {
         assert!(count < MANY, "{count} differences that are not intended; seed {seed}");
     }
 
-    /// Returns how a case is played again.
+    /// Returns how to repeat a case.
     fn replay(&self, case: &str) -> String {
         let configuration = case.split('/').next().unwrap_or_default();
         format!("again: --seed {} --only '{configuration}'", self.seed)

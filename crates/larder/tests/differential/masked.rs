@@ -1,27 +1,27 @@
-//! Text in which what differs between two runs of one program is the same: dates, ages and
+//! Text in which the parts that differ between two runs of one program are masked: dates, ages and
 //! durations, addresses, boundaries of parts, and the order of fields with different names, which
-//! means nothing (RFC 9110, 5.3).
+//! is insignificant (RFC 9110, 5.3).
 
 use std::time::UNIX_EPOCH;
 
 /// A masked text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Masked {
-    /// The text, with `<near>` in the place of each of `numbers`.
+    /// The text, with `<near>` in place of each of `numbers`.
     pub text: String,
     /// Seconds and lengths, which may differ a little.
     numbers: Vec<i64>,
-    /// Largest difference between two numbers that are the same.
+    /// Maximum difference between two numbers that count as equal.
     near: u64,
 }
 
-/// Seconds between the same moments of two plays side by side.
+/// Maximum difference in seconds between corresponding moments of two parallel plays.
 pub const SIDE_BY_SIDE: u64 = 2;
 
 impl Masked {
-    /// Reads bytes, each as the character of the same number. `names` are texts, such as
-    /// addresses, with what stands for them; `near` is the largest difference between two numbers
-    /// that are the same.
+    /// Reads bytes, each as the character of the same number. `names` maps texts, such as
+    /// addresses, to their substitutes; `near` is the maximum difference between two numbers that
+    /// count as equal.
     pub fn of(bytes: &[u8], names: &[(String, &str)], near: u64) -> Masked {
         let mut text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
         for (name, stands_for) in names {
@@ -34,14 +34,14 @@ impl Masked {
         masked
     }
 
-    /// Returns whether two texts are the same but for small differences of their numbers.
+    /// Returns whether two texts are equal except for small differences of their numbers.
     pub fn is_like(&self, other: &Masked) -> bool {
         self.text == other.text
             && self.numbers.len() == other.numbers.len()
             && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.abs_diff(*b) <= self.near)
     }
 
-    /// Returns the text with the numbers in it, for people.
+    /// Returns the text with its numbers, in readable form.
     pub fn shown(&self) -> String {
         let mut parts = self.text.split("<near>");
         let mut shown = parts.next().unwrap_or_default().to_owned();
@@ -77,15 +77,15 @@ impl Masked {
         }
     }
 
-    /// Takes a line of the access log. The bytes of a response were an estimate before they were
-    /// counted.
+    /// Masks a line of the access log. Older programs estimated the bytes of a response instead of
+    /// counting them.
     fn take_log(&mut self, line: &str) {
         let line = between(line, "{\"time\":\"", "\"");
         let line = between(&line, "\"duration_ms\":", ",");
         self.text.push_str(&between(&line, "\"bytes_out\":", ","));
     }
 
-    /// Takes a line with the number behind `mark`, which may differ a little.
+    /// Masks a line with a number after `mark`, which may differ a little.
     fn take_number(&mut self, line: &str, mark: &str) {
         let found = line.find(mark).and_then(|at| {
             let (before, rest) = line.split_at(at + mark.len());
@@ -103,12 +103,12 @@ impl Masked {
     }
 }
 
-/// Returns the bytes of the same numbers as the characters of a text.
+/// Returns the bytes with the numbers of a text's characters.
 pub fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|c| c as u8).collect()
 }
 
-/// Returns the lines of a text, those of each head in the order of their names.
+/// Returns the lines of a text, those of each head sorted by name.
 fn in_order_of_names(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     let is_first = |line: &&str| line.contains("HTTP/1.");
@@ -122,10 +122,10 @@ fn in_order_of_names(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Bytes of a date in the usual form.
+/// Length of a date in the usual form.
 const DATE: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
 
-/// Returns the seconds of a date in one of the forms of HTTP, and what stands behind it.
+/// Parses a date in one of the forms of HTTP; returns its seconds and the text that follows.
 fn seconds(value: &str) -> Option<(i64, &str)> {
     let (time, behind) = match httpdate::parse_http_date(value) {
         Ok(time) => (time, ""),
@@ -137,7 +137,7 @@ fn seconds(value: &str) -> Option<(i64, &str)> {
     Some((time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64), behind))
 }
 
-/// Returns `line` without what stands between two texts.
+/// Returns `line` without the text between `begin` and `end`.
 fn between(line: &str, begin: &str, end: &str) -> String {
     let Some((before, rest)) = line.split_once(begin) else { return line.to_owned() };
     let Some((_, behind)) = rest.split_once(end) else { return line.to_owned() };
@@ -155,7 +155,7 @@ fn without_boundaries(mut text: String) -> String {
     text
 }
 
-/// Returns a text with every answer in chunks as one with a length.
+/// Returns a text in which every response in chunks is written with a length.
 pub fn with_lengths(text: &str) -> String {
     const CHUNKED: &str = "transfer-encoding: chunked\r\n";
     let Some(at) = text.find(CHUNKED) else { return text.to_owned() };

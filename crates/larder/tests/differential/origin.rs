@@ -1,4 +1,4 @@
-//! An origin server that records each request byte for byte, and answers by plans.
+//! An origin server that records each request byte for byte, and responds as planned.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write};
@@ -10,12 +10,12 @@ use std::time::Duration;
 use crate::answers::EVIL;
 use crate::strict::{self, Read};
 
-/// How a request is answered.
+/// A planned response.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Pieces that are sent one after another, with a pause between them.
     pub pieces: Vec<Vec<u8>>,
-    /// The connection is closed behind them.
+    /// True if the connection is closed after them.
     pub close: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Plan {
 struct Record {
     seen: Vec<Vec<u8>>,
     plans: HashMap<String, Plan>,
-    /// Requests that are being answered.
+    /// Number of requests in progress.
     busy: usize,
 }
 
@@ -33,14 +33,15 @@ pub struct Origin {
     record: Arc<Mutex<Record>>,
 }
 
-/// Time between the pieces of an answer.
+/// Pause between the pieces of a response.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Time in which a proxy closes a connection on which bytes came that it did not ask for.
+/// Time for a proxy to close a connection on which it received unexpected bytes.
 const NOTICE: Duration = Duration::from_secs(3);
 
 impl Origin {
-    /// Starts on a free port of the loopback interface, with plans by `METHOD TARGET` or `TARGET`.
+    /// Starts the server on a free port of the loopback interface, with plans by `METHOD TARGET` or
+    /// `TARGET`.
     pub fn start(plans: &[(String, Plan)]) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound address");
@@ -57,7 +58,7 @@ impl Origin {
         origin
     }
 
-    /// Returns where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -72,7 +73,7 @@ impl Origin {
         lock(&self.record).seen.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// Returns whether nothing is being answered.
+    /// Returns whether no request is in progress.
     pub fn is_idle(&self) -> bool {
         lock(&self.record).busy == 0
     }
@@ -110,7 +111,7 @@ fn serve(mut connection: TcpStream, record: &Mutex<Record>) {
                 lock(record).seen.push([told, bytes].concat());
                 return;
             }
-            // How much of a request that is broken off has been sent on is a matter of moments.
+            // How much of an aborted request was forwarded depends on timing.
             Read::More => match connection.read(&mut buffer) {
                 Ok(n) if n > 0 => bytes.extend_from_slice(&buffer[..n]),
                 _ => return,
@@ -119,14 +120,14 @@ fn serve(mut connection: TcpStream, record: &Mutex<Record>) {
     }
 }
 
-/// The answer to what is not planned.
+/// Returns the response for targets without a plan.
 fn usual(method: &str) -> Plan {
     let body = if method == "HEAD" { "" } else { "usual" };
     let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\n";
     Plan { pieces: vec![format!("{head}{body}").into_bytes()], close: false }
 }
 
-/// Answers; false when the connection is over.
+/// Sends a response; returns false when the connection is over.
 fn answer(connection: &mut TcpStream, plan: &Plan) -> bool {
     for (number, piece) in plan.pieces.iter().enumerate() {
         if number > 0 {
@@ -145,8 +146,8 @@ fn answer(connection: &mut TcpStream, plan: &Plan) -> bool {
     !plan.close
 }
 
-/// Returns whether the other side closes the connection now that something came that it did not
-/// ask for. Nothing is asked meanwhile.
+/// Returns whether the other side closes the connection after it received unexpected bytes. It
+/// sends no request meanwhile.
 fn is_given_up(connection: &mut TcpStream) -> bool {
     let _ = connection.set_read_timeout(Some(NOTICE));
     let given_up = match connection.peek(&mut [0]) {

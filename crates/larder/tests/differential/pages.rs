@@ -1,9 +1,9 @@
-//! The pages of the origin, and the requests for them: fields, targets and hosts.
+//! The origin's pages, and the requests for them: fields, targets and hosts.
 
 use crate::origin::Plan;
 use crate::wire::bytes;
 
-/// Heads of answers, by the path that they are for.
+/// Heads of responses by path.
 pub const ANSWERS: [(&str, &str); 22] = [
     ("/plain", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\n"),
     (
@@ -98,7 +98,7 @@ pub const FIELDS: &[&str] = &[
     "Max-Forwards: 0\r\n",
 ];
 
-/// Fields of requests, by which variants are selected.
+/// Request fields that select variants.
 pub const SELECTING: &[&str] = &[
     "",
     "Accept-Encoding: gzip, deflate, br\r\n",
@@ -124,7 +124,7 @@ pub const SELECTING: &[&str] = &[
     "Accept_Encoding: gzip\r\n",
 ];
 
-/// Pages whose answers vary.
+/// Pages whose responses vary.
 pub const VARYING: &[&str] =
     &["/varies", "/coded", "/chosen", "/agent", "/hosts", "/star", "/gone-variant"];
 
@@ -173,10 +173,10 @@ pub const HOSTS: &[&str] = &[
     "a%41",
 ];
 
-/// Queries of pages: how their answers are framed.
+/// Queries of pages, which select the framing of the response.
 pub const QUERIES: [&str; 4] = ["", "?chunks", "?empty", "?trailers"];
 
-/// Methods beside GET.
+/// Methods other than GET.
 pub const METHODS: &[&str] = &["HEAD", "OPTIONS", "DELETE", "PUT", "TRACE", "get", "BREW", "PURGE"];
 
 /// Returns the plans of all pages.

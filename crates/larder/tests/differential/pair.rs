@@ -1,5 +1,5 @@
-//! Two programs with the same configuration, each before an origin of its own, that are asked the
-//! same.
+//! Two programs with the same configuration, each in front of an origin of its own, that get the
+//! same requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,15 +13,14 @@ use crate::masked::{Masked, SIDE_BY_SIDE, latin1, with_lengths};
 use crate::origin::{Origin, Plan};
 use crate::program::{Program, Start};
 
-/// Time after which what one program has not told is a difference.
+/// Time after which missing output of one program counts as a difference.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time without a change after which logs and counters are what they will be: logs are written in
-/// batches.
+/// Time without a change after which logs and counters are complete: logs are written in batches.
 const STILL: Duration = Duration::from_millis(1_300);
 
-/// The counters that are compared: of requests, outcomes, and bytes of bodies. Others count by
-/// chance of timing, or work that a program may do in several ways.
+/// The counters that are compared: of requests, outcomes, and bytes of bodies. Others depend on
+/// timing, or on work that a program may do in several ways.
 const COUNTERS: [&str; 18] = [
     "larder_cache_conditional_requests_total",
     "larder_cache_lookups_total",
@@ -43,28 +42,28 @@ const COUNTERS: [&str; 18] = [
     "larder_upstream_server_requests_total",
 ];
 
-/// A program before its origin, and what of it was compared.
+/// A program in front of its origin, and how much of its output was compared.
 struct Side {
     program: Program,
     origin: Origin,
-    /// Requests at the origin that were compared.
+    /// Number of requests at the origin that were compared.
     seen: usize,
-    /// Lines of the access log that were compared.
+    /// Number of lines of the access log that were compared.
     logged: usize,
-    /// Counters when they were last compared.
+    /// Values of the counters at the last comparison.
     counters: BTreeMap<String, i64>,
 }
 
-/// See the module.
+/// The two sides of a comparison.
 pub struct Pair {
     sides: [Side; 2],
     configuration: &'static str,
-    /// The name of the case before, whose last traces may come late.
+    /// Name of the previous case, whose last output may come late.
     before: String,
 }
 
 impl Pair {
-    /// Starts both with origins of these plans.
+    /// Starts both programs, with origins of these plans.
     pub fn start(
         programs: [&Path; 2],
         configuration: &Configuration,
@@ -89,7 +88,7 @@ impl Pair {
         pair
     }
 
-    /// Stops both and starts them again.
+    /// Stops both programs and starts them again.
     pub fn restart(&mut self) {
         both(&mut self.sides, |side| {
             side.program.restart();
@@ -97,7 +96,7 @@ impl Pair {
         });
     }
 
-    /// Plays a case to both, and compares.
+    /// Plays a case to both programs, and compares.
     pub fn play(&mut self, case: &Case) -> Vec<Difference> {
         for side in &self.sides {
             side.origin.plan(&case.plans);
@@ -107,7 +106,7 @@ impl Pair {
         self.compare(&name, &case.shown(), heard, case.either_framing)
     }
 
-    /// Has both asked by `ask`, which gets the address of `{FRONT}`, and compares.
+    /// Runs `ask` against both programs, with the address of `{FRONT}`, and compares.
     pub fn ask(
         &mut self,
         name: &str,
@@ -152,13 +151,13 @@ impl Pair {
         all
     }
 
-    /// Waits until both origins were asked the same, and returns the difference.
+    /// Waits until both origins have the same requests, and returns the difference.
     fn settle(&mut self, name: &str) -> Option<Difference> {
         let end = Instant::now() + PATIENCE;
         let seen = loop {
             let seen = [0, 1].map(|at| self.sides[at].seen());
             let idle = self.sides.iter().all(|side| side.origin.is_idle());
-            // Where as many have come, waiting changes nothing.
+            // If both have the same number, waiting changes nothing.
             if idle && seen[0].0 == seen[1].0 || Instant::now() > end {
                 break seen;
             }
@@ -168,7 +167,7 @@ impl Pair {
         Difference::of(name, Place::Origin, [&seen[0].1, &seen[1].1])
     }
 
-    /// Compares what both have written to their logs and counted since the last time.
+    /// Compares the log lines and counter increments since the last time.
     pub fn compare_traces(&mut self, name: &str) -> Vec<Difference> {
         let name = format!("{}/{name}", self.configuration);
         let (mut end, mut last) = (Instant::now() + STILL, Default::default());
@@ -193,7 +192,7 @@ impl Pair {
         }
     }
 
-    /// Stops both, and compares the rest of what they have written to their logs.
+    /// Stops both programs, and compares the remaining lines of their logs.
     pub fn finish(mut self) -> Vec<Difference> {
         let logs = both(&mut self.sides, |side| {
             side.program.stop();
@@ -204,7 +203,7 @@ impl Pair {
     }
 }
 
-/// Returns by how much counters have grown, those that have.
+/// Returns the counters that have grown, with their increments.
 fn grown(before: &BTreeMap<String, i64>, now: &BTreeMap<String, i64>) -> Vec<Masked> {
     let grown = now.iter().map(|(name, count)| (name, count - before.get(name).unwrap_or(&0)));
     let lines = grown.filter(|(_, count)| *count != 0);
@@ -222,13 +221,13 @@ impl Side {
         Masked::of(bytes, &self.names(), SIDE_BY_SIDE)
     }
 
-    /// Returns the number of requests that were not compared, and these, masked.
+    /// Returns the number of requests not compared yet, and these requests, masked.
     fn seen(&self) -> (usize, Masked) {
         let seen = self.origin.seen(self.seen);
         (seen.len(), self.masked(&seen.join(&b"\n----\n"[..])))
     }
 
-    /// Returns the lines of the access log that were not compared, masked.
+    /// Returns the lines of the access log not compared yet, masked.
     fn log(&self) -> Vec<Masked> {
         self.program.log(self.logged).iter().map(|line| self.masked(&latin1(line))).collect()
     }
@@ -249,7 +248,7 @@ fn counters(side: &Side) -> BTreeMap<String, i64> {
     lines.filter_map(|(series, count)| Some((series.to_owned(), count.parse().ok()?))).collect()
 }
 
-/// Does the same for both at the same time.
+/// Runs the same work for both sides in parallel.
 pub fn both<S: Send, T: Send>(sides: &mut [S; 2], work: impl Fn(&mut S) -> T + Sync) -> [T; 2] {
     let [old, new] = sides;
     thread::scope(|scope| {

@@ -12,23 +12,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use testbed::address;
 
-/// Longest time for a start or a stop.
+/// Maximum time for a start or a stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a program is started.
+/// Parameters of a program's start.
 pub struct Start<'a> {
     /// The program.
     pub program: &'a Path,
     /// Its origin server; without one it is a forward proxy.
     pub origin: Option<SocketAddr>,
-    /// The text of its configuration file, in which `{FRONT}` and `{BETWEEN}` stand for addresses
-    /// of its own.
+    /// Text of its configuration file, in which `{FRONT}` and `{BETWEEN}` stand for addresses of
+    /// its own.
     pub configuration: &'a str,
-    /// It writes an access log, in JSON.
+    /// True if it writes an access log, in JSON.
     pub logs: bool,
 }
 
-/// A running `larder serve`. Dropped, it is killed.
+/// A running `larder serve`, killed on drop.
 pub struct Program {
     child: Child,
     command: Command,
@@ -40,7 +40,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts one, and waits until it serves.
+    /// Starts a program, and waits until it serves.
     pub fn start(start: &Start) -> Program {
         let directory = TempDir::new().expect("a temporary directory");
         let [address, front, admin, between] = [(); 4].map(|()| address::free());
@@ -67,7 +67,7 @@ impl Program {
         program
     }
 
-    /// Stops it, as an operator does: what it has to write is written then.
+    /// Stops it in order, so that all pending output is written.
     pub fn stop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let end = Instant::now() + PATIENCE;
@@ -77,14 +77,14 @@ impl Program {
         }
     }
 
-    /// Stops it and starts it again: nothing is in memory then.
+    /// Stops it and starts it again, with an empty memory.
     pub fn restart(&mut self) {
         self.stop();
         self.child = spawn(&mut self.command, self.directory.path());
         self.await_ready();
     }
 
-    /// Returns where it serves.
+    /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -94,7 +94,7 @@ impl Program {
         self.front
     }
 
-    /// Returns the texts that are its own, such as addresses, with what stands for them.
+    /// Returns the texts that differ between programs, such as addresses, with their substitutes.
     pub fn names(&self) -> Vec<(String, &'static str)> {
         let names = [
             (self.address, "<larder>"),
@@ -119,7 +119,7 @@ impl Program {
         self.directory.path().join("access.log")
     }
 
-    /// Returns what it tells of itself on this path.
+    /// Returns the response of its admin interface for this path.
     pub fn admin(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.admin).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -136,12 +136,12 @@ impl Program {
         self.child.try_wait().is_ok_and(|ended| ended.is_none())
     }
 
-    /// Returns what it has said.
+    /// Returns its output so far.
     pub fn said(&self) -> String {
         fs::read_to_string(self.directory.path().join("said")).unwrap_or_default()
     }
 
-    /// Returns whether it serves and, in a fleet, uses what it has stored.
+    /// Returns whether it serves and, in a fleet, has caught up.
     fn is_ready(&self) -> bool {
         let uses_store = |state: String| {
             let state: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The scripts of `tests/http`, played to two programs at the same time: what the clients got and
-//! what the origins were asked is compared byte for byte. Whether it is right is for the tests of
-//! the scripts.
+//! The scripts of `tests/http`, played to two programs in parallel. The responses to the clients
+//! and the requests at the origins are compared byte for byte. Their correctness is checked by the
+//! tests of the scripts.
 
 #[path = "../http/explanation.rs"]
 #[allow(dead_code)] // The tests of the scripts use all of these files.
@@ -39,15 +39,16 @@ use play::{Proxies, play_all};
 use script::{Plan, Step, Test};
 use world::World;
 
-/// Tests that are played at the same time: most of them wait.
+/// Number of tests played concurrently: most of them wait.
 const PLAYERS: usize = 24;
 
-/// Seconds between the same moments of two plays, each of which waits for itself.
+/// Maximum difference in seconds between corresponding moments of two plays, each of which waits on
+/// its own.
 const APART: u64 = 10;
 
-/// The course of each test with one program.
+/// The results of all tests with one program.
 struct Played {
-    /// By test: the answers to the clients, and the requests at the origin.
+    /// By test: the responses to the clients, and the requests at the origin.
     tests: Vec<[Masked; 2]>,
     /// The lines of the access logs of its fronts.
     log: Vec<Masked>,
@@ -57,8 +58,8 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
 }
 
-/// Returns one of `step` tests of those that wait for at most so many seconds and are not a matter
-/// of moments, and how many others there are.
+/// Returns one of every `step` tests that wait for at most `wait_max` seconds and do not depend on
+/// exact timing, and the number of tests left out.
 fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
     let entries = fs::read_dir(directory()).expect("the directory of the scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -76,7 +77,7 @@ fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
     (tests.into_iter().step_by(step).collect(), left_out)
 }
 
-/// Returns whether something is fresh until the next second begins, whenever that is.
+/// Returns whether a response is fresh only until the next second begins.
 fn is_momentary(test: &Test) -> bool {
     plans(test).flat_map(|plan| &plan.fields).any(|(_, value)| value.contains("{date+1}"))
 }
@@ -88,13 +89,13 @@ fn plans(test: &Test) -> impl Iterator<Item = &Plan> {
     })
 }
 
-/// Returns whether the origin closes a connection without an answer.
+/// Returns whether the origin closes a connection without a response.
 fn closes(test: &Test) -> bool {
     plans(test).any(|plan| plan.status.is_none())
 }
 
-/// Plays one of `step` tests of those that wait for at most so many seconds. Returns the
-/// differences, and how many requests were played.
+/// Plays one of every `step` tests that wait for at most `wait_max` seconds. Returns the
+/// differences and the number of requests.
 pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Difference>, usize) {
     let (tests, left_out) = tests(wait_max, step);
     eprintln!("scripts: {} tests; {left_out} that wait for long are left out", tests.len());
@@ -113,7 +114,7 @@ pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Differe
     (all, requests)
 }
 
-/// Plays the tests to one program, in each of the configurations that they ask for.
+/// Plays the tests to one program, in each of the configurations that they require.
 fn play(program: &Path, tests: &[Test]) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     LocalSet::new().block_on(&runtime.expect("a runtime"), async {
@@ -148,8 +149,8 @@ fn play(program: &Path, tests: &[Test]) -> Played {
         let of_test = |at: usize| {
             origin.stage(&format!("t{at}"), |stage| {
                 let mut seen: Vec<_> = stage.seen.iter().map(|seen| seen.bytes.clone()).collect();
-                // Where the origin closes the connection, a request is sent again if it was on one
-                // that had been open for another: which one is free is a matter of moments.
+                // If the origin closes the connection, a request is retried if it was on a reused
+                // connection. Which connection is free depends on timing.
                 if closes(&tests[at]) {
                     seen.dedup();
                 }
@@ -158,8 +159,8 @@ fn play(program: &Path, tests: &[Test]) -> Played {
         };
         let tests = (0..tests.len()).map(of_test).collect();
         let lines = fronts.iter().flat_map(|front| front.log(0));
-        // The client leaves as soon as it has its answer: whether the program has noticed by the
-        // time that it has sent all is a matter of moments.
+        // The client leaves as soon as it has its response. Whether the program notices that before
+        // it has sent everything depends on timing.
         let lines = lines.map(|line| line.replace("\"aborted\":true", "\"aborted\":false"));
         let log = lines.map(|line| masked(&[latin1(&line)])).collect();
         Played { tests, log }

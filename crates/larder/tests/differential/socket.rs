@@ -1,4 +1,5 @@
-//! Bytes of a connection that its server has still to read, from the kernel (`sock_diag(7)`).
+//! The number of unread bytes at the server's end of a connection, from the kernel
+//! (`sock_diag(7)`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
@@ -8,25 +9,26 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// Longest time for a server to read what was sent. One that refuses a request need not read on.
+/// Maximum time for a server to read the sent bytes. A server that rejects a request need not read
+/// on.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The time in which a server that has read acts on it.
+/// Time for a server to act on the bytes that it has read.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// The type of a message that asks for sockets of one family.
+/// Type of a message that queries sockets of one family.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// The flag of a message that asks for something.
+/// Flag of a request message.
 const NLM_F_REQUEST: u16 = 1;
 /// `AF_INET` and `IPPROTO_TCP`.
 const IPV4_TCP: [u8; 2] = [2, 6];
 /// Bytes of the header of a message.
 const HEADER: usize = 16;
-/// Where an answer has the bytes that were not read.
+/// Position of the number of unread bytes in the kernel's reply.
 const READ_QUEUE: usize = HEADER + 56;
 
-/// Waits until the socket of the server at `server` has nothing left to read of its connection to
-/// `client`: pieces that are sent one after another are then read one after another.
+/// Waits until the server at `server` has read all bytes of its connection to `client`, so that
+/// pieces that are sent one after another are also read one after another.
 pub fn await_read(server: SocketAddr, client: SocketAddr) {
     let end = Instant::now() + PATIENCE;
     while unread(server, client).is_some_and(|bytes| bytes > 0) && Instant::now() < end {
@@ -35,7 +37,7 @@ pub fn await_read(server: SocketAddr, client: SocketAddr) {
     thread::sleep(MOMENT);
 }
 
-/// Returns the bytes that the server has not read; `None` without such a socket.
+/// Returns the number of bytes that the server has not read; `None` without such a socket.
 fn unread(server: SocketAddr, client: SocketAddr) -> Option<u32> {
     let kernel = socket_with(
         AddressFamily::NETLINK,
@@ -52,14 +54,14 @@ fn unread(server: SocketAddr, client: SocketAddr) -> Option<u32> {
     (kind == SOCK_DIAG_BY_FAMILY).then(|| u32::from_ne_bytes(queue.try_into().expect("four bytes")))
 }
 
-/// Returns a message that asks for the server's end of a connection.
+/// Returns a message that queries the server's end of a connection.
 fn question(server: SocketAddr, client: SocketAddr) -> Option<Vec<u8>> {
     let (IpAddr::V4(server_ip), IpAddr::V4(client_ip)) = (server.ip(), client.ip()) else {
         return None;
     };
     let mut request = IPV4_TCP.to_vec();
     request.extend([0, 0]);
-    // Every state.
+    // All states.
     request.extend(u32::MAX.to_ne_bytes());
     request.extend(server.port().to_be_bytes());
     request.extend(client.port().to_be_bytes());
@@ -74,7 +76,7 @@ fn question(server: SocketAddr, client: SocketAddr) -> Option<Vec<u8>> {
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     message.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Number and sender.
+    // Sequence number and sender.
     message.extend([1, 0, 0, 0, 0, 0, 0, 0]);
     message.extend(request);
     Some(message)

@@ -1,4 +1,5 @@
-//! What is stored at all: with `admission = "second-hit"`, what is fetched for the second time.
+//! Admission: with `admission = "second-hit"`, objects are stored when they are fetched for the
+//! second time.
 
 use crate::client::get;
 use crate::origin::Origin;
@@ -8,7 +9,7 @@ fn second_hit() -> Setup {
     Setup::forward().config("[store]\nadmission = 'second-hit'\n")
 }
 
-/// The value of a metric without labels but the cache's.
+/// Returns the value of a metric that has no labels but the cache's.
 fn metric(metrics: &str, name: &str) -> u64 {
     let lines = metrics.lines().filter(|line| line.starts_with(&format!("{name}{{")));
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
@@ -18,7 +19,7 @@ fn metric(metrics: &str, name: &str) -> u64 {
 fn what_is_fetched_for_the_second_time_is_stored() {
     let origin = Origin::start();
     let larder = second_hit().start();
-    // One in a record of its own, one in pieces.
+    // One is stored as a single record, one in pieces.
     for target in ["/small?size=3000", "/large?size=9000000"] {
         for outcome in ["MISS", "MISS", "HIT"] {
             let reply = larder.get(&origin.url(target));
@@ -44,7 +45,7 @@ fn a_variant_is_stored_the_second_time_too() {
     };
     let outcomes = [ask("en"), ask("en"), ask("en"), ask("de"), ask("de")];
     let hits = outcomes.each_ref().map(|outcome| outcome.starts_with("HIT"));
-    // The URL is known when its second variant comes.
+    // The URL is already known when its second variant is fetched.
     assert_eq!(hits, [false, false, true, false, true], "{outcomes:?}");
     larder.stop();
 }

@@ -1,5 +1,5 @@
-//! The load generator before and behind a real cache: every byte is right, and what it counts as
-//! hits is what its origin was not asked for.
+//! The load generator with its origin, before and behind a real cache: every byte is right, and its
+//! hits are the requests that its origin did not get.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::runner::Setup;
 
 const SEED: u64 = 17;
 
-/// The figures of so many requests of a workload through a cache of 64 MiB.
+/// Returns the figures of a workload's requests through a cache of 64 MiB.
 fn run(load: LoadOptions, pace: Pace, end: End) -> PhaseFigures {
     let origin: SocketAddr = address::free();
     let running = Setup::reverse(&format!("http://{origin}")).start();
@@ -62,7 +62,7 @@ fn popular_objects_are_hits_and_every_byte_is_right() {
     let zipf = load(Workload::Zipf { objects: 300, alpha: 0.8 });
     let figures = run(zipf, Pace::Closed, End::Requests(4_000));
     assert_eq!(figures.answered, 4_000, "seed {SEED}: {:?}", figures.errors);
-    // All of it fits, and who asks while an object is being fetched waits for that.
+    // Everything fits, and requests during a fetch wait for it.
     let (hits, offered) = (figures.hit_ratio, figures.offered_hit_ratio);
     assert!((hits - offered).abs() < 0.01, "seed {SEED}: {hits}, offered {offered}");
     assert!(hits > 0.75, "seed {SEED}: {hits}");
@@ -78,10 +78,10 @@ fn parts_and_objects_that_change_are_right() {
     let figures = run(changing, pace, End::Requests(2_000));
     let ended = figures.answered + figures.error_count();
     assert!(ended >= 2_000, "seed {SEED}: {ended}");
-    // An object that changes between two of its parts: its answer has to break off.
+    // If an object changes between two of its parts, its response must be cut.
     let errors = &figures.errors;
     assert!(errors.keys().all(|kind| kind == "cut short"), "seed {SEED}: {errors:?}");
-    // How many are hits, and how many break off, follows from how fast the machine is.
+    // The numbers of hits and of cut responses depend on the speed of the machine.
     assert!(figures.error_count() * 10 < figures.answered, "seed {SEED}: {errors:?}");
     assert!(figures.hit_ratio > 0.05, "seed {SEED}: {}", figures.hit_ratio);
 }
@@ -93,7 +93,7 @@ fn polymix_is_right_with_its_conditions_and_methods() {
         let figures = run(load(Workload::PolyMix(mix)), Pace::Closed, End::Requests(6_000));
         let (hits, offered) = (figures.hit_ratio, figures.offered_hit_ratio);
         assert!(figures.errors.is_empty(), "seed {SEED}: {:?}", figures.errors);
-        // Conditions that only the origin can answer for what a cache does not have.
+        // Conditional requests for objects that are not cached can only be answered by the origin.
         assert!((hits - offered).abs() < 0.03, "seed {SEED}: {} {hits}, {offered}", mix.name);
         assert!(hits > 0.35, "seed {SEED}: {} {hits}", mix.name);
     }

@@ -1,4 +1,4 @@
-//! `larder bench scale`, each part as small as it can be: it measures, and every answer is right.
+//! `larder bench scale`, each part at the smallest scale: it measures, and every response is right.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bench::scale::{PARTS, PartReport, Plan, Watcher};
 
-/// Runs a part with tiny caches in a directory that has to be empty again after it.
+/// Runs a part with tiny caches in a directory that must be empty again afterwards.
 fn run(id: &str) -> PartReport {
     let directory = tempfile::tempdir().unwrap();
     let plan = Plan {
@@ -43,7 +43,7 @@ fn left_in(directory: &Path) -> usize {
     std::fs::read_dir(directory).unwrap().count()
 }
 
-/// The cells of a column.
+/// Returns the cells of a column.
 fn column<'a>(report: &'a PartReport, heading: &str) -> Vec<&'a str> {
     let place = report.headings.iter().position(|name| name == heading).unwrap();
     report.rows.iter().map(|row| row[place].as_str()).collect()
@@ -55,7 +55,7 @@ fn workers_share_a_lock_that_is_counted() {
     assert_eq!(column(&report, "workers"), ["1", "1", "1", "2", "2", "2"]);
     let locks = column(&report, "locks a request");
     let locks: Vec<f64> = locks.iter().map(|text| text.parse().unwrap()).collect();
-    // A hit from memory takes it once.
+    // A hit from memory takes the lock once.
     assert!((0.9..1.5).contains(&locks[0]), "{locks:?}");
     assert!(locks.iter().all(|count| (0.9..60.0).contains(count)), "{locks:?}");
 }

@@ -1,23 +1,23 @@
-//! Bodies that follow from what they are called, so that every byte of every answer can be checked
-//! without keeping any of them.
+//! Bodies that follow from their names, so that every byte of every response can be checked without
+//! keeping any of them.
 //!
 //! A body is a stream of 8-byte words: word `i` is a mix of the seed and `i`. The seed is a mix of
-//! the target (path and query), the version and the variant, so the wrong object, an old one, a
+//! the target (path and query), the version and the variant, so a wrong object, an old one, a
 //! shifted one and a damaged one all fail the check.
 
-/// Names a body.
+/// Name of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// Path and query as requested.
     pub target: String,
-    /// Which version of the resource.
+    /// Version of the resource.
     pub version: u64,
-    /// What the headers named by Vary said.
+    /// Values of the request headers named by `Vary`.
     pub variant: String,
 }
 
 impl Name {
-    /// The number that all bytes follow from.
+    /// Returns the seed from which all bytes follow.
     pub fn seed(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ self.version.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for byte in self.target.bytes().chain([0]).chain(self.variant.bytes()) {
@@ -27,7 +27,7 @@ impl Name {
     }
 }
 
-/// A reversible scramble of 64 bits.
+/// A bijective mix of 64 bits.
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -52,7 +52,7 @@ pub fn fill(seed: u64, offset: u64, out: &mut [u8]) {
     end.copy_from_slice(&word(seed, index)[..end.len()]);
 }
 
-/// Where `bytes` first differ from the body from `offset` on.
+/// Returns the position at which `bytes` first differ from the body from `offset` on.
 pub fn difference(seed: u64, offset: u64, bytes: &[u8]) -> Option<u64> {
     let mut expected = [0; 4096];
     let mut at = offset;

@@ -1,10 +1,10 @@
-//! What an origin does wrong is never passed on as right, and never stored.
+//! Faulty responses of an origin are never passed on as correct, and never stored.
 
 use crate::client::get;
 use crate::origin::Origin;
 use crate::runner::Setup;
 
-/// Fetches `target` twice: neither answer may be taken for whole, and the second must be fetched
+/// Fetches `target` twice: neither response may count as complete, and the second must be fetched
 /// again.
 fn never_whole(target: &str) {
     let (origin, larder) = (Origin::start(), Setup::forward().start());
@@ -67,7 +67,7 @@ fn bytes_behind_the_promised_length_are_not_passed_on() {
         let reply = get(&origin.url(target)).send_on(&mut connection).unwrap();
         assert_eq!((reply.status, reply.len), (200, 1500));
         reply.verify_from(target, 0);
-        // What follows on the connection is the next answer, not the rest of this one.
+        // The next bytes on the connection are the next response, not the rest of this one.
         let next = "/next?size=10";
         get(&origin.url(next)).send_on(&mut connection).unwrap().verify(next);
     }

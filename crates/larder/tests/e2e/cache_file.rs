@@ -1,4 +1,5 @@
-//! The file or device of the cache: who may use it, and what becomes of it when it is damaged.
+//! The file or device of the cache: which users and processes may open it, and the effects of
+//! damage.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,8 +11,8 @@ use crate::origin::Origin;
 use crate::runner::{Larder, PAST_THE_BOUND, Setup, larder};
 use crate::skip::skipped;
 
-/// Where the two copies of the superblock begin. The magic at their heads stays when they are
-/// spoiled: without it the file would count as foreign.
+/// Offsets of the two copies of the superblock. Tests keep the magic at their heads when they
+/// damage them: without it the file would count as foreign.
 const SUPERBLOCKS: [u64; 2] = [0, (64 << 20) - (64 << 10)];
 const MAGIC_LEN: u64 = 8;
 
@@ -29,12 +30,12 @@ fn bytes_at(path: &Path, offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Small and large objects in several directories.
+/// Returns targets of small and large objects in several directories.
 fn target(i: u64) -> String {
     format!("/dir{}/page{i}?size={}", i % 10, 1000 + i * 5_000)
 }
 
-/// Sees to it that the objects are stored, on disk too.
+/// Stores the objects, also on disk.
 fn store(larder: &Larder, origin: &Origin) {
     store_some(larder, origin, 20);
 }
@@ -46,7 +47,7 @@ fn store_some(larder: &Larder, origin: &Origin, count: u64) {
     }
 }
 
-/// How many of the stored objects are served without a fetch; every byte is checked.
+/// Returns how many of the stored objects are served without a fetch, checking every byte.
 fn hits(larder: &Larder, origin: &Origin) -> usize {
     hits_of(larder, origin, 20)
 }
@@ -163,7 +164,7 @@ fn what_is_written_over_the_begin_of_it_costs_no_superblock() {
     let running = setup.start();
     store(&running, &origin);
     running.stop();
-    // As a partition table, or another file system that was begun, would.
+    // Like a partition table, or another file system that was begun.
     let mut file = OpenOptions::new().write(true).open(setup.cache()).unwrap();
     file.write_all(&[0; 1 << 20]).unwrap();
     let running = setup.start();
@@ -200,7 +201,8 @@ fn a_damaged_body_is_a_miss_and_never_served() {
     let running = setup.start();
     store(&running, &origin);
     running.stop();
-    // Everything behind the structures at the head, that is all records: one bit in each 4 KiB.
+    // Damage everything after the structures at the head, which is all records: one bit in each 4
+    // KiB.
     let path = setup.cache();
     let mut all = fs::read(&path).unwrap();
     let begin = first_body(&all);
@@ -213,7 +215,7 @@ fn a_damaged_body_is_a_miss_and_never_served() {
     for i in 0..20 {
         let target = target(i);
         let reply = running.get(&origin.url(&target));
-        // Damage behind the first piece shows when the head has been sent.
+        // Damage after the first piece is detected when the head has already been sent.
         reply.verify_from(&target, 0);
         cut += usize::from(!reply.whole);
     }
@@ -223,7 +225,7 @@ fn a_damaged_body_is_a_miss_and_never_served() {
     running.stop();
 }
 
-/// Where the body of the first stored object lies in the image of a cache.
+/// Returns the position of the first stored object's body in the image of a cache.
 fn first_body(image: &[u8]) -> usize {
     let name = crate::body::Name { target: target(0), version: 0, variant: String::new() };
     let mut body = vec![0; 64];
@@ -308,7 +310,7 @@ fn a_cache_can_be_inspected_while_it_is_in_use() {
 
 #[test]
 fn two_caches_share_the_objects_and_one_lost_costs_its_share() {
-    // So many that none or all of them on one of the two would be no chance.
+    // Enough objects that a split of all to one device cannot be chance.
     const COUNT: u64 = 100;
     let (origin, setup) = (Origin::start(), Setup::forward());
     let second = setup.path("second");
@@ -326,7 +328,7 @@ fn two_caches_share_the_objects_and_one_lost_costs_its_share() {
     running.stop();
 }
 
-/// A block device in front of a file; taken down when dropped.
+/// A loop device over a file, removed on drop.
 struct Loop {
     device: PathBuf,
     _directory: tempfile::TempDir,

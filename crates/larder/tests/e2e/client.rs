@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told to say, and judges what comes back.
+//! A client that sends exactly the given bytes, and checks the responses.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,36 +7,37 @@ use crate::body::{self, Name};
 use crate::message::{self, Head};
 use crate::origin::{self, PATIENCE};
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// Status code.
     pub status: u16,
     /// Status line and headers.
     pub head: Head,
-    /// The body as far as it came, unless it was only checked.
+    /// The body as far as it was received, unless it was only checked.
     pub body: Vec<u8>,
-    /// Bytes of body that came.
+    /// Number of body bytes received.
     pub len: u64,
-    /// True when the body ended as its framing said; false when the connection broke.
+    /// True if the body ended as framed; false if the connection broke.
     pub whole: bool,
-    /// Interim answers before this one.
+    /// Interim responses before this one.
     pub interim: Vec<Head>,
 }
 
 impl Reply {
-    /// The first value of a header; empty when there is none.
+    /// Returns the first value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.head.get(name).unwrap_or_default()
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// What the proxy says became of the request: `detail` of its member of `Cache-Status`, which
-    /// is the last (other nodes of a fleet add theirs before), the reason in brackets left out.
+    /// Returns the outcome of the request: `detail` of the proxy's own member of `Cache-Status`,
+    /// which is the last (other nodes of a fleet add theirs before), without the reason in
+    /// brackets.
     pub fn outcome(&self) -> String {
         let fields = self.head.headers.iter().rev();
         let mut fields = fields.filter(|(name, _)| name.eq_ignore_ascii_case("cache-status"));
@@ -47,7 +48,8 @@ impl Reply {
         detail.trim_matches('"').split('(').next().unwrap_or_default().to_owned()
     }
 
-    /// Panics unless this is the whole right body of `target`, in the version that it names.
+    /// Panics unless this is the whole correct body of `target`, in the version that the response
+    /// names.
     #[track_caller]
     pub fn verify(&self, target: &str) {
         assert!(self.whole, "cut off: {:?} after {} bytes", self.head, self.len);
@@ -55,7 +57,7 @@ impl Reply {
         self.verify_from(target, 0);
     }
 
-    /// Panics unless the bytes that came are those of `target` from `offset` on.
+    /// Panics unless the received bytes are those of `target` from `offset` on.
     #[track_caller]
     pub fn verify_from(&self, target: &str, offset: u64) {
         let seed = self.seed(target);
@@ -75,7 +77,7 @@ fn seed(head: &Head, target: &str) -> u64 {
     Name { target: target.into(), version, variant }.seed()
 }
 
-/// A connection that can be used again.
+/// A reusable connection.
 pub struct Connection {
     reader: BufReader<TcpStream>,
 }
@@ -90,12 +92,12 @@ impl Connection {
         Ok(Connection { reader: BufReader::new(stream) })
     }
 
-    /// The socket, for odd things.
+    /// Returns the socket, for unusual operations.
     pub fn stream(&self) -> &TcpStream {
         self.reader.get_ref()
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.reader.get_mut().write_all(bytes)
     }
@@ -114,13 +116,13 @@ impl Connection {
         }
     }
 
-    /// Reads the answer to a request with `method`, keeping the body.
+    /// Reads the response to a request with `method`, keeping the body.
     pub fn read(&mut self, method: &str) -> io::Result<Reply> {
         let head = self.read_head()?;
         self.read_body(method, head)
     }
 
-    /// Reads what belongs to a head that [`Connection::read_head`] returned.
+    /// Reads the body of a head that [`Connection::read_head`] returned.
     pub fn read_body(&mut self, method: &str, head: (Head, Vec<Head>)) -> io::Result<Reply> {
         let mut body = Vec::new();
         let mut reply = self.body_with(method, head, |_, bytes| body.extend_from_slice(bytes))?;
@@ -128,13 +130,13 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Reads the answer to a request with `method`, handing the body to `take` with its head.
+    /// Reads the response to a request with `method`, passing the body to `take` with its head.
     pub fn read_with(&mut self, method: &str, take: impl FnMut(&Head, &[u8])) -> io::Result<Reply> {
         let head = self.read_head()?;
         self.body_with(method, head, take)
     }
 
-    /// Does as [`Connection::read_body`], and hands the body to `take` with its head.
+    /// Works like [`Connection::read_body`], but passes the body to `take` with its head.
     pub fn body_with(
         &mut self,
         method: &str,
@@ -178,12 +180,12 @@ pub struct Request {
     body: Vec<u8>,
 }
 
-/// `GET` of an absolute URL, or of a path when the proxy is a reverse one.
+/// Returns a `GET` of an absolute URL, or of a path for a reverse proxy.
 pub fn get(url: &str) -> Request {
     request("GET", url)
 }
 
-/// Any method.
+/// Returns a request with any method.
 pub fn request(method: &str, url: &str) -> Request {
     Request { method: method.into(), url: url.into(), headers: Vec::new(), body: Vec::new() }
 }
@@ -201,7 +203,7 @@ impl Request {
         self.header("Content-Length", &body.len().to_string())
     }
 
-    /// The bytes on the wire. Host follows from the URL unless a header names it.
+    /// Returns the bytes on the wire. `Host` follows from the URL unless a header names it.
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.url);
         if !self.headers.iter().any(|h| h.to_ascii_lowercase().starts_with("host:")) {
@@ -219,19 +221,19 @@ impl Request {
         bytes
     }
 
-    /// Sends it over a connection of its own.
+    /// Sends the request over a new connection.
     pub fn try_send(&self, to: SocketAddr) -> io::Result<Reply> {
         self.send_on(&mut Connection::open(to)?)
     }
 
-    /// Sends it over `connection`.
+    /// Sends the request over `connection`.
     pub fn send_on(&self, connection: &mut Connection) -> io::Result<Reply> {
         connection.send(&self.bytes())?;
         connection.read(&self.method)
     }
 
-    /// Sends it over `connection` and checks the body against `target` as it comes, keeping none
-    /// of it. Panics at the first wrong byte.
+    /// Sends the request over `connection` and checks the body against `target` as it arrives,
+    /// without keeping it. Panics at the first wrong byte.
     pub fn check_on(&self, connection: &mut Connection, target: &str) -> io::Result<Reply> {
         connection.send(&self.bytes())?;
         let mut at = 0;
@@ -242,7 +244,7 @@ impl Request {
         })
     }
 
-    /// Sends it over a connection of its own; panics when no answer comes.
+    /// Sends the request over a new connection; panics if there is no response.
     #[track_caller]
     pub fn send(&self, to: SocketAddr) -> Reply {
         match self.try_send(to) {

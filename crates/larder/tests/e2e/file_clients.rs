@@ -102,7 +102,7 @@ fn downloads_go_on_by_ranges_from_the_file_and_from_the_cache() {
         let fields = [fields[0], ("If-Range", "Tue, 14 Nov 2023 22:13:21 GMT")];
         assert_eq!(ask(&larder, "/old", &fields).status, 200);
     }
-    // Nothing is stored of it; then all of it is.
+    // At first nothing of it is stored, then all of it is.
     let several = [("Range", "bytes=0-1,500-501,-1")];
     let first = ask(&larder, "/parts", &several);
     assert_eq!(ask(&larder, "/parts", &[]).outcome(), "MISS");
@@ -140,7 +140,8 @@ fn a_tag_belongs_to_size_and_time_and_what_is_sent_to_the_file() {
     assert_eq!(tag("/a"), first);
     fs::hard_link(&path, root.path().join("b")).unwrap();
     assert_eq!((tag("/a"), tag("/b")), (first.clone(), first.clone()));
-    // A file that cannot be told from the one before by size and time is another one nevertheless.
+    // A file with the same size and time as the previous one is still recognised as a different
+    // one.
     fs::write(root.path().join("next"), "other").unwrap();
     date(&root.path().join("next"));
     fs::rename(root.path().join("next"), &path).unwrap();
@@ -181,10 +182,10 @@ fn a_download_of_a_large_file_survives_what_leaves_its_bytes() {
     assert_eq!(ask(&larder, "/moved", &[]).len, size + 4);
 }
 
-/// Bytes of a file that the cache of [`serve`] does not take: more than a quarter of it.
+/// Bytes of a file that exceeds a quarter of the cache of [`serve`], so that it is not stored.
 const LARGE: usize = (40 << 20) + 17;
 
-/// Starts the program over a directory with such a file, and returns its bytes.
+/// Starts the program over a directory with such a file; also returns its bytes.
 fn serve_large() -> (TempDir, Larder, Vec<u8>) {
     let (root, larder) = serve(&[], "");
     let bytes: Vec<u8> = (0..LARGE).map(|at| (at % 251) as u8 ^ (at >> 16) as u8).collect();

@@ -1,5 +1,5 @@
-//! A directory served as a web site: what a web server answers, from the cache at the second
-//! request, and never what the files no longer say.
+//! A directory served as a web site: responses are those of a web server, come from the cache at
+//! the second request, and never show outdated files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSliceMut, Read};
@@ -24,7 +24,7 @@ struct Site {
 }
 
 impl Site {
-    /// Makes the files: paths and contents.
+    /// Creates the files, given by path and content.
     fn new(files: &[(&str, &str)]) -> Site {
         let root = tempfile::tempdir().unwrap();
         let setup = Setup::forward().flag("static", &root.path().display().to_string());
@@ -54,12 +54,12 @@ impl Site {
     }
 }
 
-/// A request for a path of the site, as it stands.
+/// Requests a path of the site exactly as written.
 fn ask(larder: &Larder, path: &str) -> Reply {
     larder.send(&get(path).header("Host", "www.test"))
 }
 
-/// Status and text of an answer.
+/// Returns status and text of a response.
 fn said(larder: &Larder, path: &str) -> (u16, String) {
     let reply = ask(larder, path);
     (reply.status, reply.text())
@@ -119,9 +119,9 @@ fn the_second_request_is_answered_from_the_cache_as_if_from_the_file() {
     assert_eq!((first.outcome().as_str(), first.text().as_str()), ("MISS", "0123456789"));
     let again = ask(&larder, "/page.html?session=1");
     assert_eq!((again.outcome().as_str(), again.header("etag")), ("HIT_RAM", &*tag));
-    // It is an origin server: its answers have no age, and were not passed on by anybody.
+    // As an origin server, it sends responses without an age and without `Via`.
     assert_eq!((again.header("age"), again.header("via")), ("", ""));
-    // What clients say about caches counts for nothing: the file is looked at anyway.
+    // Clients' cache directives are ignored, since the file is checked in any case.
     let wish = get("/page.html").header("Host", "a").header("Cache-Control", "no-cache, no-store");
     assert_eq!(larder.send(&wish).outcome(), "HIT_RAM");
     let condition = get("/page.html").header("Host", "a").header("If-None-Match", &tag);
@@ -144,7 +144,7 @@ fn the_next_request_sees_every_change() {
     let larder = site.start();
     let page = site.path("d/page");
     let is = |text: &str, what: &str| {
-        // The second time it comes from the cache, and is the same.
+        // The second response comes from the cache, and is the same.
         for _ in 0..2 {
             assert_eq!(said(&larder, "/d/page"), (200, text.to_owned()), "{what}");
         }
@@ -159,7 +159,7 @@ fn the_next_request_sees_every_change() {
     is("three", "replaced");
     OpenOptions::new().write(true).open(&page).unwrap().set_len(2).unwrap();
     is("th", "truncated");
-    // The same size and the same time of modification.
+    // The same size and the same modification time.
     let before = fs::metadata(&page).unwrap().modified().unwrap();
     fs::write(&page, "TH").unwrap();
     File::open(&page).unwrap().set_modified(before).unwrap();
@@ -201,7 +201,7 @@ fn a_compressed_sibling_that_comes_and_goes_is_seen() {
     assert_eq!(brotli(), plain);
 }
 
-/// What those who accept no coding were answered meanwhile hides nothing from the others.
+/// Responses to clients that accept no coding do not hide the sibling from other clients.
 #[test]
 fn a_compressed_sibling_is_seen_by_all_who_accept_it_whoever_comes_first() {
     for order in [["", "gzip", "br"], ["gzip", "", "br"], ["br", "gzip", ""]] {
@@ -235,7 +235,7 @@ fn a_compressed_sibling_is_seen_by_all_who_accept_it_whoever_comes_first() {
     }
 }
 
-/// Decompresses what was made in a coding.
+/// Decodes a body with this content coding.
 fn unpacked(coding: &str, bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     match coding {
@@ -283,7 +283,7 @@ fn files_are_compressed_once_for_each_version() {
     }
     tags.dedup();
     assert_eq!(tags.len(), 4, "{tags:?}");
-    // Another spelling of the same wish is no other answer.
+    // An equivalent spelling of the same preference gets the same response.
     assert_eq!(ask("/page.html", "x, BR, y;q=0.3, gzip").outcome(), "HIT_RAM");
     for path in ["/small.html", "/picture.png", "/large.html"] {
         assert_eq!(ask(path, "gzip, br").header("content-encoding"), "", "{path}");
@@ -291,7 +291,7 @@ fn files_are_compressed_once_for_each_version() {
     let ready = ask("/ready.html", "gzip, br");
     assert_eq!((ready.header("content-encoding"), ready.text().as_str()), ("gzip", "packed"));
     assert_eq!(ask("/ready.html", "br").header("content-encoding"), "br");
-    // Every form of it is another one when the file is.
+    // When the file changes, so does every encoded form of it.
     site.write("page.html", &text("two"));
     for (accepted, coding) in [("gzip", "gzip"), ("zstd", "zstd"), ("br", "br"), ("x", "")] {
         for _ in 0..2 {
@@ -316,7 +316,7 @@ fn heads_and_ranges_of_compressed_files_are_of_what_was_made() {
         }
         larder.send(&asked)
     };
-    // A HEAD compresses nothing, and says what a GET would but for the length.
+    // A HEAD compresses nothing, and has the fields of a GET except for the length.
     let head = ask("HEAD", "/a.css", &[]);
     let whole = ask("GET", "/a.css", &[]);
     assert_eq!((head.status, head.header("content-encoding")), (200, "gzip"));
@@ -509,7 +509,7 @@ fn sites_of_one_host_by_path() {
         let reply = ask("a.test", path);
         assert_eq!((reply.status, reply.header("location")), (301, to), "{path}");
     }
-    // What another site is for is none of a root's, and a spelling changes nothing.
+    // Paths of another site are not those of a root, and spellings do not change that.
     for path in ["/m/.secret", "/m/nothing", "/static/../m/.secret", "/m%2f.secret"] {
         assert!([400, 404].contains(&ask("a.test", path).status), "{path}");
     }
@@ -524,7 +524,8 @@ fn sites_of_one_host_by_path() {
     }
     assert_eq!(ask("b.test", "/static/a.txt").text(), "whole");
     assert_eq!((ask("b.test", "/page").status, ask("c.test", "/static/a.txt").status), (404, 421));
-    // A purge finds what is stored of each site, and an answer makes another site's invalid.
+    // A purge finds the stored objects of each site, and a response can invalidate those of another
+    // site.
     assert!(larder.purge("http://a.test/static/a.txt"));
     assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
     assert_eq!(ask("a.test", "/static/a.txt").outcome(), "HIT_RAM");
@@ -556,7 +557,7 @@ fn a_site_of_files_by_path_alone_is_for_every_host() {
     let larder = setup.start();
     let ask = |host: &str, path: &str| larder.send(&get(path).header("Host", host));
     assert_eq!(ask("a.test", "/static/a.txt").text(), "shared");
-    // The same file for all, stored once.
+    // The same file for all hosts, stored once.
     let again = ask("never.heard.of.test", "/static/a.txt");
     assert_eq!((again.text().as_str(), again.outcome().as_str()), ("shared", "HIT_RAM"));
     assert_eq!(ask("b.test", "/static/a.txt").text(), "own");
@@ -565,14 +566,14 @@ fn a_site_of_files_by_path_alone_is_for_every_host() {
     assert_eq!(ask("c.test", "/page").status, 404);
     assert!(larder.purge("http://c.test/static/a.txt"));
     assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
-    // The root of the site is the top: what lies above is another site's.
+    // The root of the site is the top level: paths above it belong to another site.
     assert!(!ask("a.test", "/static/").text().contains("../"));
     assert!(ask("a.test", "/static/d/").text().contains("../"));
     let metrics = larder.metrics();
     assert!(metrics.contains("larder_files_watches{site=\"/static\"}"), "{metrics}");
 }
 
-/// What was open stays open, and nothing need be looked at again.
+/// Open roots stay open, and need no new check.
 #[test]
 fn a_reload_keeps_the_roots_that_did_not_change() {
     let site = Site::new(&[("page", "one"), ("d/index.html", "two"), ("d/start.html", "three")]);
@@ -608,12 +609,12 @@ fn a_reload_keeps_the_roots_that_did_not_change() {
     assert_eq!((inotify(), watches()), (before, watched));
     fs::write(site.root.path().join("page"), "changed").unwrap();
     assert_eq!(ask("/page").text(), "changed");
-    // A choice that is another one opens it anew, and the old one is closed.
+    // A changed choice opens the root anew, and closes the old one.
     fs::write(setup.path("larder.toml"), text("index = [\"start.html\"]")).unwrap();
     assert_eq!(reload(), 200);
     assert_eq!(ask("/d/").text(), "three");
     assert!(eventually(|| inotify().len() == 1));
-    // One that is gone does not stand in the way of what else a reload brings.
+    // A missing root does not prevent the other changes of a reload.
     fs::rename(site.root.path(), setup.path("elsewhere")).unwrap();
     assert_eq!(reload(), 200);
     assert_eq!(ask("/page").text(), "changed");
@@ -718,7 +719,7 @@ fn a_site_of_files_is_not_warned_of_for_cookies() {
     assert!(remarks(other).contains("site b: an answer with Set-Cookie"));
 }
 
-/// Returns how many of 64 places of a file the kernel has in its own cache.
+/// Returns how many of 64 places of a file are in the kernel's page cache.
 fn places_in_memory(path: &Path) -> usize {
     let file = File::open(path).unwrap();
     let step = file.metadata().unwrap().len() / 64;
@@ -745,7 +746,8 @@ fn what_was_read_for_the_cache_is_not_kept_twice() {
     let larder = site.start();
     for name in ["small", "large"] {
         assert_eq!(ask(&larder, &format!("/{name}")).status, 200);
-        // They are given up when all has been read, of which the client may have the end by then.
+        // They are dropped when everything has been read, which may be after the client has the
+        // end.
         let places = || places_in_memory(&site.path(name));
         assert!(eventually(|| places() < 8), "{} of 64 places of {name} are kept", places());
     }
@@ -814,8 +816,8 @@ fn without_an_inotify_instance_files_are_looked_at_until_there_is_one() {
     }
 }
 
-/// Directories are moved to and fro while they are asked for: every answer is the file or 404, and
-/// when they have come to rest elsewhere nothing is served from where they were.
+/// Directories are moved back and forth during requests: every response is the file or 404. When
+/// they have come to rest elsewhere, nothing is served from their old path.
 #[test]
 fn directories_that_are_moved_all_the_time_leave_nothing_behind() {
     let site = Site::new(&[("a/b/page", "page")]);
@@ -844,18 +846,19 @@ fn directories_that_are_moved_all_the_time_leave_nothing_behind() {
     assert_eq!(said(&larder, "/away/b/page").1, "page");
 }
 
-/// The bytes of a version: its number again and again.
+/// Returns the bytes of a version: its number, repeated.
 fn version(number: u64, length: usize) -> Vec<u8> {
     number.to_string().into_bytes().iter().chain(b"\n").copied().cycle().take(length).collect()
 }
 
-/// Writers change files in every way while clients ask for them: an answer is of one version, and
-/// of none that was gone before the request.
+/// Writers change files in every way during requests: a response consists of one version, and never
+/// of one that was gone before the request.
 #[test]
 fn an_answer_is_of_one_version_and_never_of_an_earlier_one() {
     let site = Site::new(&[]);
     let larder = site.start();
-    // In place, where one write of a few bytes is all that is seen; and replaced, of any size.
+    // In place, where only writes of a few bytes can be observed reliably; and replaced, of any
+    // size.
     let files = [("in-place", 16), ("small", 3_000), ("medium", 100_000), ("large", 700_000)];
     let done: Vec<AtomicU64> = files.iter().map(|_| AtomicU64::new(0)).collect();
     let write = |at: usize, number: u64| {
@@ -887,7 +890,7 @@ fn an_answer_is_of_one_version_and_never_of_an_earlier_one() {
                     let least = done[at].load(Ordering::SeqCst);
                     let reply = ask(larder, &format!("/{name}"));
                     if reply.status == 503 || !reply.whole {
-                        // It changed again and again while it was read.
+                        // It changed repeatedly while it was read.
                         continue;
                     }
                     let line = reply.body.split(|byte| *byte == b'\n').next().unwrap();
@@ -904,7 +907,7 @@ fn an_answer_is_of_one_version_and_never_of_an_earlier_one() {
             let end = Instant::now() + Duration::from_secs(2);
             for number in 1.. {
                 write(number as usize % files.len(), number);
-                // Now and then there is time for hits.
+                // Occasionally there is time for hits.
                 let pause = if number.is_multiple_of(20) { 50 } else { number % 3 };
                 thread::sleep(Duration::from_millis(pause));
                 if Instant::now() > end {

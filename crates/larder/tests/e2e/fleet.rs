@@ -10,7 +10,7 @@ use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, name, purg
 use crate::origin::Origin;
 use crate::runner::{Larder, PAST_THE_BOUND, eventually};
 
-/// The sum of a counter's series that have these labels.
+/// Returns the sum of a counter's series that have these labels.
 fn counted(node: &Larder, series: &str) -> u64 {
     let metrics = node.metrics();
     let lines = metrics.lines().filter(|line| line.starts_with(series));
@@ -104,7 +104,7 @@ fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged()
         assert_eq!((version(node, purged), version(node, kept)), (0, 0));
     }
     let crowd = Crowd::at(&[&nodes[0], &nodes[1]]);
-    // Its owner may be the one that dies, and has it on its disk by then.
+    // Its owner may be the node that dies, and has it on disk by then.
     sleep(PAST_THE_BOUND);
     nodes.pop().unwrap().kill();
     origin.change(purged);
@@ -117,7 +117,7 @@ fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged()
     let (code, said) = ask(&nodes[1], &["fleet", "status", "--check"]);
     assert!(code == 1 && said.contains("c is lost"), "{code} {said}");
     let back = fleet.setups[2].start();
-    // From its first answer on: before it has caught up it uses nothing that it has.
+    // From its first response on: before it has caught up it serves nothing from its cache.
     assert_eq!(version(&back, purged), 1);
     await_whole(&back, 3);
     assert_eq!(version(&back, purged), 1);
@@ -146,7 +146,7 @@ fn another_policy_is_put_in_force_while_clients_ask() {
     assert!(text.starts_with("# version ") && !text.starts_with("# version 0\n"), "{text}");
     assert!(nodes.iter().all(|node| shown(node) == text), "{text}");
     assert!(text.contains("lookup = \"local\"") && text.contains("replication = \"all\""));
-    // By this one each node keeps what it serves, and asks no other.
+    // With this policy each node keeps what it serves, and sends no requests to others.
     let target = "/replicated?size=5000";
     let outcomes: Vec<String> = nodes.iter().map(|node| fetch(node, target).outcome()).collect();
     assert_eq!((outcomes, origin.fetches(target)), (vec!["MISS".to_owned(); 3], 3));
@@ -159,14 +159,14 @@ fn another_policy_is_put_in_force_while_clients_ask() {
     assert_eq!(shown(&nodes[1]), text);
     let (code, said) = set("no-such-preset");
     assert!(code == 2 && said.contains("neither a file nor a preset"), "{code} {said}");
-    // What is shown can be set again; a class more.
+    // The printed policy can be set again, here with one more class.
     let wanted = format!("[[class]]\nname = \"films\"\nsites = [\"films.test\"]\n\n{text}");
     fs::write(&path, wanted).unwrap();
     let (code, said) = set(&file);
     assert_eq!(code, 0, "{said}");
     assert!(shown(&nodes[2]).contains("name = \"films\""), "{}", shown(&nodes[2]));
     assert!(crowd.end() > 30);
-    // Each tells the others the version that it has, with the next gossip.
+    // Each node announces its version to the others with the next gossip.
     let agreed = || ask(&nodes[0], &["fleet", "status", "--check"]).0 == 0;
     assert!(eventually(agreed), "{}", ask(&nodes[0], &["fleet", "status", "--check"]).1);
 }
@@ -180,7 +180,8 @@ fn a_node_that_is_stopped_has_left() {
     let target = "/purged?size=70000";
     nodes.iter().for_each(|node| assert_eq!(version(node, target), 0));
     nodes.pop().unwrap().stop();
-    // It is not missed, and not named in the seconds before it is forgotten either.
+    // It does not count as lost, and is not reported as unreached in the seconds before it is
+    // forgotten.
     origin.change(target);
     let (code, said) = purge(&nodes[0], target);
     assert!(code == 0 && said.contains("; and at 1 other node\n"), "{code} {said}");
@@ -199,14 +200,15 @@ fn a_node_that_is_stopped_has_left() {
     crowd.end();
 }
 
-/// How often the others ask the origin for what a node had in memory, after that was stopped.
+/// Returns how many documents, which a node had in memory, the others fetch from the origin after
+/// it was stopped.
 fn fetched_after_leaving(offer_rate: &str) -> usize {
     let origin = Origin::start();
     let config = format!("[fleet]\noffer-rate = '{offer_rate}'\n");
     let mut nodes = Fleet::of(3, &origin).each(|setup, _| setup.config(&config)).start();
     let targets: Vec<String> = (0..30).map(|page| format!("/page{page}?size=2000")).collect();
     let fetched = || targets.iter().map(|target| origin.fetches(target)).sum::<usize>();
-    // Whoever owns it keeps it.
+    // The owner of a document keeps it.
     for target in targets.iter().chain(&targets) {
         nodes.iter().for_each(|node| drop(fetch(node, target)));
     }
@@ -245,7 +247,7 @@ fn a_node_with_another_key_is_kept_out() {
     assert!(stranger.says(line), "{}", stranger.said());
     assert_eq!(view(&stranger)["members"].as_array().map(Vec::len), Some(1));
     assert_eq!(view(&nodes[0])["members"].as_array().map(Vec::len), Some(2));
-    // It serves its clients nevertheless.
+    // It still serves its clients.
     fetch(&stranger, "/page");
 }
 

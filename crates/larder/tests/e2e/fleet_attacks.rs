@@ -1,5 +1,5 @@
-//! Strangers and hostile nodes at the address where the nodes of a fleet meet: clients are served,
-//! and so are the other nodes.
+//! Strangers and hostile nodes at the address for the nodes of a fleet: clients and the other nodes
+//! are still served.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -11,14 +11,14 @@ use crate::origin::Origin;
 use crate::runner::eventually;
 use crate::sharing::raise_descriptor_limit;
 
-/// What an HTTP/2 connection begins with, with settings.
+/// Start of an HTTP/2 connection, with settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// A connection on which this was sent.
+/// Opens a connection and sends these bytes.
 fn begun(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // It may have been closed for a later one.
+    // It may have been closed in favour of a later one.
     let _ = stream.write_all(bytes);
     stream
 }
@@ -31,7 +31,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns whether the other end ends the connection.
+/// Returns whether the other end closes the connection.
 fn is_closed(mut stream: TcpStream) -> bool {
     let mut bytes = [0; 4096];
     loop {
@@ -50,7 +50,7 @@ fn strangers_at_the_nodes_address_keep_out_neither_clients_nor_nodes() {
     let fleet = Fleet::of(2, &origin);
     let fleet = fleet.each(|setup, _| setup.config("[client]\nconnections = 40\n"));
     let mut nodes = fleet.start();
-    // A client that comes back now and then.
+    // A client that sends requests from time to time.
     let mut client = nodes[0].connect();
     let mut ask_again = || {
         client.send(b"GET /again HTTP/1.1\r\nHost: site.test\r\n\r\n").unwrap();
@@ -61,14 +61,14 @@ fn strangers_at_the_nodes_address_keep_out_neither_clients_nor_nodes() {
     };
     ask_again();
     let mut strangers = Vec::new();
-    // Handshakes that never begin, or never end; more than there are places for.
+    // Handshakes that never begin or never end; more than the limit.
     for number in 0..400 {
         let hello: &[u8] = if number % 2 == 0 { b"" } else { b"\x16\x03\x01\x02\0\x01" };
         strangers.push(begun(fleet.addresses[0], hello));
     }
     ask_again();
     let crowd = Crowd::at(&nodes.iter().collect::<Vec<_>>());
-    // A node that has to connect anew is let in.
+    // A node that must connect anew is accepted.
     nodes.pop().unwrap().kill();
     drop(crowd);
     let back = fleet.setups[1].start();
@@ -87,12 +87,12 @@ fn strangers_at_the_nodes_address_keep_out_neither_clients_nor_nodes() {
 #[test]
 fn endless_heads_and_false_messages_end_their_own_connection_at_most() {
     let origin = Origin::start();
-    // Without a key, who connects is believed to be a node.
+    // Without a key, any client of this address counts as a node.
     let fleet = Fleet::of(1, &origin).each(|setup, _| setup.without("fleet-key").without("join"));
     let nodes = fleet.start();
     let (node, address) = (&nodes[0], fleet.addresses[0]);
     let crowd = Crowd::at(&[node]);
-    // A head without an end (RFC 9113, 6.10), of one field that goes on and of many small ones.
+    // A head without an end (RFC 9113, 6.10): of one endless field, and of many small ones.
     for block in [vec![b'x'; 16_000], b"\0\x01a\x01b".repeat(2_000)] {
         let mut stream = begun(address, PREFACE);
         let first: &[u8] = b"\0\x01a\x7f\x80\x80\x80\x04";
@@ -102,11 +102,11 @@ fn endless_heads_and_false_messages_end_their_own_connection_at_most() {
         }
         assert!(sent.is_err() || is_closed(stream), "64 MB of a head were taken");
     }
-    // Not HTTP/2, and a frame of more bytes than may be.
+    // Not HTTP/2, and a frame that exceeds the size limit.
     assert!(is_closed(begun(address, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")));
     let huge = [PREFACE, b"\xff\xff\xff\x04\0\0\0\0\0"].concat();
     assert!(is_closed(begun(address, &huge)));
-    // Gossip that is none: one line in the log, however many there are.
+    // Invalid gossip: one line in the log, however many datagrams arrive.
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for length in 0..5_000 {
         socket.send_to(&vec![0xa5; length % 1_400], address).unwrap();

@@ -16,23 +16,23 @@ use crate::client::{Reply, get};
 use crate::origin::Origin;
 use crate::runner::{Larder, PROGRAM, Setup, eventually};
 
-/// The host that clients ask for, on whichever node.
+/// The host that clients request, on every node.
 pub const HOST: &str = "http://site.test";
 
-/// How nodes of one fleet are to be started.
+/// Start parameters of the nodes of a fleet.
 pub struct Fleet {
     pub setups: Vec<Setup>,
-    /// Where nodes meet.
+    /// Addresses for traffic between nodes.
     pub addresses: Vec<SocketAddr>,
     keys: TempDir,
 }
 
-/// The name of a node.
+/// Returns the name of a node.
 pub fn name(node: usize) -> String {
     ["a", "b", "c", "d"][node].to_owned()
 }
 
-/// Writes a key, whose first byte is this one.
+/// Writes a key that begins with this byte.
 pub fn key(directory: &Path, byte: u8) -> String {
     let path = directory.join(format!("key-{byte}"));
     let digits: String = (byte..byte + 32).map(|byte| format!("{byte:02x}")).collect();
@@ -42,7 +42,7 @@ pub fn key(directory: &Path, byte: u8) -> String {
 }
 
 impl Fleet {
-    /// Nodes that share a key and find each other by the first of them.
+    /// Returns nodes that share a key and find each other through the first of them.
     pub fn of(nodes: usize, origin: &Origin) -> Fleet {
         let keys = tempfile::tempdir().unwrap();
         let addresses: Vec<_> = (0..nodes).map(|_| address::free()).collect();
@@ -56,31 +56,31 @@ impl Fleet {
         Fleet { setups: setups.collect(), addresses, keys }
     }
 
-    /// Changes how all of them are started.
+    /// Changes the start parameters of all nodes.
     pub fn each(mut self, change: impl Fn(Setup, &[SocketAddr]) -> Setup) -> Fleet {
         let setups = std::mem::take(&mut self.setups);
         self.setups = setups.into_iter().map(|setup| change(setup, &self.addresses)).collect();
         self
     }
 
-    /// Changes how one of them is started.
+    /// Changes the start parameters of one node.
     pub fn with(mut self, node: usize, change: impl Fn(Setup) -> Setup) -> Fleet {
         let setup = self.setups.remove(node);
         self.setups.insert(node, change(setup));
         self
     }
 
-    /// A directory for keys and certificates.
+    /// Returns the directory for keys and certificates.
     pub fn keys(&self) -> &Path {
         self.keys.path()
     }
 
-    /// The file of another key.
+    /// Returns the file of a different key.
     pub fn other_key(&self) -> String {
         key(self.keys.path(), 8)
     }
 
-    /// Starts them all, and waits until each serves and sees the others serve.
+    /// Starts all nodes, and waits until each serves and sees the others serve.
     #[track_caller]
     pub fn start(&self) -> Vec<Larder> {
         let nodes: Vec<Larder> = self.setups.iter().map(Setup::launch).collect();
@@ -91,13 +91,14 @@ impl Fleet {
     }
 }
 
-/// What `GET /fleet` says; null while there is no answer.
+/// Returns the response of `GET /fleet`; null while there is none.
 pub fn view(node: &Larder) -> Value {
     let asked = get("/fleet").header("Host", "localhost").try_send(node.admin());
     asked.ok().and_then(|reply| serde_json::from_slice(&reply.body).ok()).unwrap_or(Value::Null)
 }
 
-/// Waits until a node serves, has caught up, sees so many serve, and asks them all.
+/// Waits until a node serves, has caught up, sees `nodes` nodes serve, and sends requests to them
+/// all.
 #[track_caller]
 pub fn await_whole(node: &Larder, nodes: usize) {
     let whole = || {
@@ -111,7 +112,7 @@ pub fn await_whole(node: &Larder, nodes: usize) {
     assert!(eventually(whole), "{:#}\n{}", view(node), node.said());
 }
 
-/// Fetches a path as a client of the one host.
+/// Fetches a path as a client of the common host.
 #[track_caller]
 pub fn fetch(node: &Larder, target: &str) -> Reply {
     let reply = get(target).send(node.address());
@@ -119,18 +120,18 @@ pub fn fetch(node: &Larder, target: &str) -> Reply {
     reply
 }
 
-/// The version of a page that an answer has; it grows with each change at the origin.
+/// Returns the version of a page in a response; it grows with each change at the origin.
 #[track_caller]
 pub fn version(node: &Larder, target: &str) -> u64 {
     fetch(node, target).header("x-version").parse().unwrap()
 }
 
-/// Purges a URL at one node: the exit code and what is said.
+/// Purges a URL at one node; returns the exit code and the output.
 pub fn purge(node: &Larder, target: &str) -> (i32, String) {
     ask(node, &["purge", &format!("{HOST}{target}")])
 }
 
-/// Runs `larder` with a node's admin interface: its exit code, and what it said.
+/// Runs `larder` with a node's admin interface; returns its exit code and its output.
 pub fn ask(node: &Larder, words: &[&str]) -> (i32, String) {
     let admin = node.admin().to_string();
     let output = std::process::Command::new(PROGRAM)
@@ -142,14 +143,14 @@ pub fn ask(node: &Larder, words: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ended by itself"), said.concat())
 }
 
-/// Clients that ask for pages over and over, each on a connection of its own, until told to stop.
+/// Clients that request pages repeatedly, each on new connections, until stopped.
 pub struct Crowd {
     stop: Arc<AtomicBool>,
     clients: Vec<JoinHandle<usize>>,
 }
 
 impl Crowd {
-    /// One client for each of these nodes; a refusal, an error or a wrong byte is a panic.
+    /// Starts one client for each of these nodes. A rejection, an error or a wrong byte is a panic.
     pub fn at(nodes: &[&Larder]) -> Crowd {
         let stop = Arc::new(AtomicBool::new(false));
         let client = |address: SocketAddr| {
@@ -157,8 +158,8 @@ impl Crowd {
             thread::spawn(move || {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) || count < 10 {
-                    // With a tag: an answer in whose middle the node dies that has it goes on from
-                    // another one.
+                    // With a tag: if the node that sends a response dies in the middle, the
+                    // response continues from another node.
                     let (page, size) = (count % 13, 1 + (count % 13) * 9_999);
                     let target = format!("/page{page}?size={size}&etag=1");
                     let reply = get(&target).send(address);
@@ -173,7 +174,7 @@ impl Crowd {
         Crowd { stop, clients }
     }
 
-    /// Stops it; panics if one of them had a problem. Returns how many answers came.
+    /// Stops the clients; panics if one of them had a problem. Returns the number of responses.
     #[track_caller]
     pub fn end(self) -> usize {
         self.stop.store(true, Ordering::Relaxed);

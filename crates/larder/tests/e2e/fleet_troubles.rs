@@ -1,5 +1,5 @@
-//! What may be wrong with a fleet: strangers, two nodes of one name, an old copy of a cache, a node
-//! that cannot follow.
+//! Problems of a fleet: strangers, two nodes of one name, an old copy of a cache, a node that
+//! cannot follow.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, 
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually};
 
-/// An authority of this name, written as `NAME.pem`, and a certificate of it for a node, with its
+/// Writes an authority of this name as `NAME.pem`, and a certificate of it for a node, with its
 /// key, as `NAME-node.pem`.
 fn issue(directory: &Path, name: &str) {
     let key = KeyPair::generate().unwrap();
@@ -28,7 +28,7 @@ fn issue(directory: &Path, name: &str) {
     fs::write(path, node.pem() + &key.serialize_pem()).unwrap();
 }
 
-/// A node that shows a certificate of this authority, and seals no gossip.
+/// Sets up a node with a certificate of this authority and without sealed gossip.
 fn with_certificate(setup: Setup, directory: &Path, authority: &str) -> Setup {
     let path = |name: &str| directory.join(format!("{name}.pem")).display().to_string();
     setup.without("fleet-key").config(&format!(
@@ -53,7 +53,7 @@ fn a_node_with_a_certificate_of_another_authority_is_kept_out() {
     let (code, said) = purge(&nodes[0], target);
     assert!(code == 0 && said.contains("; and at 1 other node"), "{code} {said}");
 
-    // Gossip is not sealed, so that they hear each other; but no connection is taken.
+    // Gossip is not sealed, so they hear each other; but no connection is accepted.
     let stranger = stranger.start();
     for node in [&nodes[0], &stranger] {
         let all = || node.said();
@@ -65,7 +65,7 @@ fn a_node_with_a_certificate_of_another_authority_is_kept_out() {
         fetch(node, &target);
         assert_eq!(fetch(node, &target).status, 200);
     }
-    // No answer of it is taken, and it gets none.
+    // None of its responses is accepted, and it gets none.
     let hits = |node: &Larder| view(node)["members"].clone();
     let asked = hits(&stranger);
     let answered = asked.as_array().unwrap().iter().filter(|member| member["asked"].is_object());
@@ -103,7 +103,7 @@ fn of_two_nodes_of_one_name_the_older_gives_way() {
 #[test]
 fn an_old_copy_of_a_cache_brings_nothing_back() {
     let origin = Origin::start();
-    // All documents are owned by one, whose cache is the one that is copied.
+    // One node owns all documents, and its cache is the one that is copied.
     let owns_nothing = "[fleet]\ncapacity = \"0\"\n";
     let fleet = Fleet::of(2, &origin).with(0, |setup| setup.config(owns_nothing));
     let mut nodes = fleet.start();
@@ -120,21 +120,21 @@ fn an_old_copy_of_a_cache_brings_nothing_back() {
         nodes.push(fleet.setups[1].start());
     };
 
-    // Purged at the other node: what it missed is had from there by name.
+    // Purged at the other node: this one then gets the purges that it missed, by name.
     nodes.push(fleet.setups[1].start());
     nodes.iter().for_each(|node| await_whole(node, 2));
     origin.change(there);
     let (code, said) = purge(&nodes[0], there);
     assert!(code == 0 && said.contains("at 1 other node"), "{code} {said}");
     restore(&mut nodes);
-    // From the first answer on.
+    // From the first response on.
     assert_eq!(version(&nodes[1], there), 1);
     nodes.iter().for_each(|node| await_whole(node, 2));
     assert_eq!(versions(&nodes, there), [1, 1]);
     assert_eq!(versions(&nodes, kept), [0, 0]);
     assert_eq!(origin.fetches(kept), 1, "{}", nodes[1].said());
 
-    // Purged at this one: its log is not on the old copy, and nothing of that is used.
+    // Purged at this node: the old copy lacks its log entry, so nothing in it is used.
     origin.change(here);
     let (code, said) = purge(&nodes[1], here);
     assert!(code == 0 && said.contains("at 1 other node"), "{code} {said}");
@@ -154,7 +154,7 @@ fn what_is_changed_through_a_node_that_has_not_caught_up_is_invalid_there() {
     let (changed, kept) = ("/changed?size=40000", "/kept?size=40000");
     assert_eq!([versions(&nodes, changed), versions(&nodes, kept)], [[0; 2]; 2]);
     nodes.pop().unwrap().stop();
-    // As long as the other one hangs, this one uses nothing that it has.
+    // While the other node hangs, this one uses nothing from its cache.
     nodes[0].signal(Signal::STOP);
     nodes.push(fleet.setups[1].start());
     origin.change(changed);
@@ -168,7 +168,7 @@ fn what_is_changed_through_a_node_that_has_not_caught_up_is_invalid_there() {
     assert_eq!(origin.fetches(kept), 1, "{}", nodes[1].said());
 }
 
-/// The versions that two nodes give out.
+/// Returns the versions that two nodes serve.
 #[track_caller]
 fn versions(nodes: &[Larder], target: &str) -> [u64; 2] {
     [version(&nodes[0], target), version(&nodes[1], target)]

@@ -1,5 +1,4 @@
-//! Nodes of a fleet that have no cache, or a small one and own nothing: they answer from the
-//! others.
+//! Fleet nodes that have no cache, or a small one and own nothing: they serve from the others.
 
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use crate::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, 
 use crate::origin::Origin;
 use crate::runner::Larder;
 
-/// The weight that node `name` has for another.
+/// Returns the weight of node `name` in the view of another.
 fn weight(at: &Larder, name: &str) -> u64 {
     let view = view(at);
     let members = view["members"].as_array().unwrap();
@@ -39,7 +38,7 @@ fn a_node_without_a_cache_answers_from_those_that_have_one() {
         assert_eq!((head.status, origin.fetches(&target)), (200, 1), "{:?}", head.head);
     }
 
-    // It takes part in purges, and is no node that a purge has not reached.
+    // It takes part in purges, and does not count as a node that a purge has not reached.
     let (purged, posted) = ("/purged?size=30000", "/posted?size=30000");
     let versions = |target| [0, 1, 2].map(|at: usize| version(&nodes[at], target));
     assert_eq!([versions(purged), versions(posted)], [[0; 3]; 2]);
@@ -51,7 +50,7 @@ fn a_node_without_a_cache_answers_from_those_that_have_one() {
     assert_eq!([versions(purged), versions(posted)], [[1; 3], [0; 3]]);
     let (code, said) = purge(without, purged);
     assert!(code == 1 && said.contains("there is no cache at this node"), "{code} {said}");
-    // What a POST that came to it changes is invalid at all.
+    // A POST through it invalidates at all nodes.
     let post = request("POST", posted).header("Host", "site.test").body(b"new");
     assert_eq!(post.send(without.address()).status, 200);
     assert_eq!(versions(posted), [1; 3]);
@@ -67,7 +66,7 @@ fn a_node_without_a_cache_outlives_the_owner_of_all() {
     let mut nodes = fleet.start();
     let target = "/page?size=30000";
     assert_eq!(fetch(&nodes[1], target).outcome(), "MISS");
-    // What is private is the client's alone, and passes the others.
+    // A private response is for the client alone, and bypasses the other nodes.
     let private = "/private?h=Cache-Control:private";
     for _ in 0..2 {
         fetch(&nodes[1], private);

@@ -1,4 +1,4 @@
-//! The fronts: forward proxy, tunnel, reverse proxy, and who may use them.
+//! The fronts: forward proxy, tunnel, reverse proxy, and which clients may use them.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -209,7 +209,7 @@ fn heads_beyond_the_limit_are_refused_with_a_431() {
     let larder = Setup::forward().start();
     let long = "x".repeat(200_000);
     let mut connection = larder.connect();
-    // It may close before all is written.
+    // The program may close the connection before everything is written.
     let _ = connection.send(&get("http://a.test/").header("X-Long", &long).bytes());
     if let Ok(reply) = connection.read("GET") {
         assert_eq!(reply.status, 431, "{:?}", reply.head);
@@ -222,16 +222,16 @@ fn heads_beyond_the_limit_are_refused_with_a_431() {
     }
 }
 
-/// Addresses of this machine that are not loopback.
+/// Returns an address of this machine that is not loopback.
 fn other_address() -> Option<std::net::IpAddr> {
-    // No packet is sent: connecting a datagram socket only chooses a route.
+    // Connecting a datagram socket sends no packet, it only selects a route.
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// Runs `script` in a network namespace of its own; `None` when that cannot be had.
+/// Runs `script` in a network namespace of its own; returns `None` if none is available.
 fn in_namespace(script: &str) -> Option<std::process::Output> {
     let probe = Command::new("unshare").args(["-n", "true"]).output().ok()?;
     if !probe.status.success() {
@@ -245,8 +245,8 @@ fn clients_from_elsewhere_are_refused_and_told_so() {
     let Some(_) = in_namespace("ip link set lo up && command -v curl") else {
         return skipped("no network namespace (unshare -n)");
     };
-    // A client with an address that is this machine's and yet no loopback needs a peer: a pair of
-    // interfaces, one end in a namespace of its own.
+    // A client with a non-loopback address of this machine needs a peer: a pair of interfaces, one
+    // end in a namespace of its own.
     let setup = Setup::forward();
     let (cache, program) = (setup.cache(), crate::runner::PROGRAM);
     let script = format!(

@@ -1,7 +1,8 @@
-//! A file system that hangs below a root: who asks for its files waits, and nobody else does.
+//! A file system that hangs below a root: only requests for its files wait.
 //!
-//! It is one of the kernel's automounter (autofs) whose daemon never answers: each look for a name
-//! in it sleeps until the daemon's pipe is closed, as one in a directory of a server that is gone.
+//! It is one of the kernel's automounter (autofs) whose daemon never responds. Each lookup of a
+//! name in it sleeps until the daemon's pipe is closed, like one in a directory of a server that is
+//! gone.
 
 use std::ffi::CString;
 use std::fs;
@@ -24,7 +25,7 @@ use crate::client::{Reply, get, request};
 use crate::runner::{Larder, Setup, eventually};
 use crate::skip::skipped;
 
-/// Looks at files and reads of them of one root at a time, as the guide says.
+/// Concurrent file checks and reads of one root, as documented in the guide.
 const PLACES: usize = 64;
 
 /// A file system that hangs until this is released or dropped.
@@ -32,7 +33,7 @@ struct Hanging {
     place: PathBuf,
     /// Both ends of the daemon's pipe.
     daemon: Option<(OwnedFd, OwnedFd)>,
-    /// The daemon's group of processes, which alone does not wait.
+    /// The daemon's process group, which alone does not hang.
     group: Child,
 }
 
@@ -53,17 +54,17 @@ impl Hanging {
         Some(Hanging { place: place.to_owned(), daemon: Some((read, write)), group })
     }
 
-    /// Returns whether looks for names hang in it: the daemon has been asked for them.
+    /// Returns whether lookups hang in it, that is, whether the daemon has received requests.
     fn holds_looks(&self) -> bool {
         let asked = self.daemon.as_ref().map(|(read, _)| ioctl_fionread(read).unwrap());
         asked.is_some_and(|bytes| bytes > 0)
     }
 
-    /// Every look ends with an error from now on.
+    /// Makes every lookup end with an error from now on.
     fn release(&mut self) {
         self.daemon = None;
-        // The kernel learns of it with the next question; unless a process that another test starts
-        // just now still has the pipe: then that question hangs until the one after it.
+        // The kernel notices with the next lookup, unless a process that another test is just
+        // starting still holds the pipe. Then that lookup hangs until the one after it.
         let (tell, told) = mpsc::channel();
         for number in 0.. {
             let (place, tell) = (self.place.join(format!("more-{number}")), tell.clone());
@@ -120,7 +121,7 @@ fn threads(larder: &Larder) -> usize {
     fs::read_dir(format!("/proc/{}/task", larder.pid().as_raw_nonzero())).unwrap().count()
 }
 
-/// Asks for many files that hang; the connections stay open.
+/// Requests many files that hang; the connections stay open.
 fn ask_for_hanging(larder: &Larder, count: usize) -> Vec<TcpStream> {
     let one = |number: usize| {
         let mut connection = larder.connect();
@@ -140,12 +141,12 @@ fn nobody_but_those_who_ask_for_its_files_waits_for_a_file_system_that_hangs() {
         assert_eq!(ask(&larder, host, "/stored").outcome(), "HIT_RAM");
     }
     let Some(mut hanging) = Hanging::over(&roots.first.path().join("hung")) else { return };
-    // The mount is seen; what is stored is looked at once more while there are places.
+    // The mount is noticed; stored files can be checked again while slots are free.
     assert!(eventually(|| ask(&larder, "a", "/stored").outcome() == "HIT_RAM"));
     let before = threads(&larder);
     let waiting = ask_for_hanging(&larder, 3 * PLACES);
     assert!(eventually(|| threads(&larder) >= PLACES), "{}", threads(&larder));
-    // What is known of the same root, all of another one, the admin interface, a reload.
+    // Known files of the same root, all files of another one, the admin interface, and a reload.
     assert_eq!(ask(&larder, "a", "/stored").outcome(), "HIT_RAM");
     fs::write(roots.second.path().join("new"), "new").unwrap();
     assert_eq!(ask(&larder, "b", "/new").text(), "new");
@@ -154,7 +155,7 @@ fn nobody_but_those_who_ask_for_its_files_waits_for_a_file_system_that_hangs() {
     assert!(larder.metrics().contains("larder_files_watches"));
     let most = threads(&larder);
     assert!(most <= before + PLACES + 4, "{before} threads became {most}");
-    // Those who leave do not stand in line any more.
+    // Requests of clients that left no longer wait in the queue.
     drop(waiting);
     thread::sleep(Duration::from_millis(300));
     hanging.release();

@@ -4,12 +4,13 @@ use crate::client::get;
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup};
 
-/// What the process may hold besides `--memory`: 5% of it, 64 MiB, and 512 KiB a connection.
+/// Returns the memory that the process may use: `--memory` and 5% of it, 64 MiB, and 512 KiB per
+/// connection.
 pub fn memory_bound(memory: u64, connections: u64) -> u64 {
     memory + memory / 20 + (64 << 20) + (connections << 19)
 }
 
-/// Panics when the process holds more than it may.
+/// Panics if the process uses more memory than permitted.
 #[track_caller]
 pub fn assert_memory(larder: &Larder, memory: u64, connections: u64) {
     let (held, bound) = (larder.resident(), memory_bound(memory, connections));

@@ -1,5 +1,5 @@
-//! What is promised of a store holds in every layout: it outlives the process, however it ends;
-//! nothing that was purged comes back; and the cache can be looked into.
+//! The guarantees of a store hold in every layout: stored objects survive the process, however it
+//! ends; purged objects do not come back; and the cache can be inspected.
 
 use std::process::Command;
 use std::thread::{scope, sleep};
@@ -27,8 +27,8 @@ const PAST_THE_BOUND: Duration = Duration::from_millis(1_500);
 /// Empty, less than a slot, around the threshold of `buddy`, larger than any record.
 const SIZES: [u64; 7] = [0, 1, 3_000, 65_536, 131_000, 140_000, 5_000_000];
 
-/// A small cache with a bound, which the presets of the papers do not have. Reads bring no
-/// neighbours along: every hit after a start is one from the device.
+/// Sets up a small cache with a durability bound, which the presets of the papers do not have.
+/// Reads bring no neighbours along, so every hit after a start is one from the device.
 fn setup(flag: &str, name: &str) -> Setup {
     let config = "[store]\ndurability-bound = '250ms'\nread-unit = 'object'\n";
     Setup::forward().config(config).flag("cache-size", "32M").flag(flag, name)
@@ -38,7 +38,7 @@ fn targets(name: &str) -> Vec<String> {
     SIZES.iter().map(|size| format!("/{name}/page?size={size}&etag=1")).collect()
 }
 
-/// All at once: an arm waits most of the time.
+/// Runs the test for all arms in parallel, since an arm waits most of the time.
 fn in_every_arm(test: impl Fn(&str, &str) + Sync) {
     scope(|scope| {
         for (flag, name) in ARMS {
@@ -103,7 +103,7 @@ fn what_was_purged_stays_purged_in_every_layout() {
         for target in &targets {
             assert!(larder.purge(&origin.url(target)), "{target}");
         }
-        // At once: a purge is durable when it is answered.
+        // No wait: a purge is durable when the response is sent.
         larder.kill();
         let larder = setup.start();
         fetch_all(&larder, &origin, &targets, "MISS");
@@ -184,7 +184,7 @@ fn a_cache_of_another_layout_is_refused_with_the_way_out() {
     for words in ["made with the layout stream", "`layout` says buddy", "larder format --force"] {
         assert!(said.contains(words), "{said}");
     }
-    // A preset alone only says what a new cache would have.
+    // A preset only determines the layout of a new cache.
     let setup = setup.without("layout").flag("preset", "unified");
     let larder = setup.start();
     assert!(larder.said().contains("made with the layout stream and is used so"));

@@ -1,30 +1,30 @@
-//! As much of HTTP/1.1's wire form as both ends of the tests need, and no more: strict where the
-//! proxy must be right, never helpful.
+//! The part of HTTP/1.1's wire format that both ends of the tests need: strict where the proxy must
+//! be right, never lenient.
 
 use std::io::{self, BufRead, Read};
 
-/// A first line and headers.
+/// A start line and headers.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// Request line or status line.
+    /// The request line or status line.
     pub first: String,
-    /// Name and value in the order of arrival.
+    /// Names and values in the order of arrival.
     pub headers: Vec<(String, String)>,
 }
 
 impl Head {
-    /// The first value of `name`.
+    /// Returns the first value of `name`.
     pub fn get(&self, name: &str) -> Option<&str> {
         let same = |n: &str| n.eq_ignore_ascii_case(name);
         self.headers.iter().find(|(n, _)| same(n)).map(|(_, v)| v.as_str())
     }
 
-    /// True when the body comes in chunks.
+    /// Returns whether the body is chunked.
     pub fn chunked(&self) -> bool {
         self.get("transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked"))
     }
 
-    /// The number in `Content-Length`.
+    /// Returns the number in `Content-Length`.
     pub fn length(&self) -> Option<u64> {
         self.get("content-length")?.parse().ok()
     }
@@ -59,13 +59,13 @@ fn read_headers(from: &mut impl BufRead) -> io::Result<Vec<(String, String)>> {
     }
 }
 
-/// Reads a head; `None` when the connection ends before its first byte.
+/// Reads a head; returns `None` if the connection ends before its first byte.
 pub fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
     let Some(first) = line(from)? else { return Ok(None) };
     Ok(Some(Head { first, headers: read_headers(from)? }))
 }
 
-/// Reads a chunked body and its trailers, handing the bytes to `take`.
+/// Reads a chunked body and its trailers, passing the bytes to `take`.
 pub fn read_chunks(
     from: &mut impl BufRead,
     mut take: impl FnMut(&[u8]),
@@ -84,7 +84,7 @@ pub fn read_chunks(
     }
 }
 
-/// Reads `len` bytes, handing them to `take` as they come.
+/// Reads `len` bytes, passing them to `take` as they arrive.
 pub fn read_exactly(
     from: &mut impl Read,
     mut len: u64,
@@ -103,7 +103,7 @@ pub fn read_exactly(
     Ok(())
 }
 
-/// Reads the body of a request that had `head`.
+/// Reads the body of a request with this `head`.
 pub fn read_request_body(from: &mut impl BufRead, head: &Head) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     if head.chunked() {

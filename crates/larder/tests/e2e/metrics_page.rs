@@ -1,8 +1,8 @@
-//! `docs/reference/metrics.md` lists what a running program says of itself: names, kinds and the
-//! help of each metric, as `/metrics` has them.
+//! Checks that `docs/reference/metrics.md` lists the metrics of a running program: the name, kind
+//! and help of each, as in `/metrics`.
 //!
-//! When they change, run the test once with `LARDER_BLESS=1` in the environment to write the page
-//! anew, and read the diff.
+//! When they change, run the test once with `LARDER_BLESS=1` in the environment to rewrite the
+//! page, and read the diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::runner::Setup;
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
 const END: &str = "<!-- end of metrics -->\n";
 
-/// The metrics of a scrape: the name, the kind and the help of each.
+/// Returns the metrics of a scrape: the name, and the kind and help of each.
 fn metrics(scrape: &str) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut help = "";
@@ -40,8 +40,8 @@ fn table(scrapes: &[String]) -> String {
 
 #[test]
 fn the_page_lists_every_metric() {
-    // A server and a directory of files, so that theirs are there, too, a layout of each family,
-    // and another node of a fleet; nothing is asked of them.
+    // A server and a directory of files, so that their metrics exist too; a layout of each family;
+    // and another node of a fleet. They get no requests.
     let root = tempfile::tempdir().unwrap();
     let site = format!("[[site]]\nhosts = [\"files.test\"]\nroot = {:?}\n", root.path());
     let mut scrapes = Vec::from(["cluster", "unified"].map(|layout| {

@@ -1,5 +1,5 @@
-//! What a site's objects are called: its hosts are one unless it says otherwise, the origin server
-//! hears no name that is no part of the key, and every tool finds what a client had stored.
+//! Names of a site's objects: its hosts share them unless configured otherwise, the origin server
+//! gets no name that is not part of the key, and every tool finds what a client had stored.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -21,7 +21,7 @@ fn purge(admin: SocketAddr, url: &str) -> String {
     said
 }
 
-/// A site with two hosts at `origin`; `more` are further keys of it.
+/// Sets up a site with two hosts at `origin`; `more` are further keys of it.
 fn site(origin: &Origin, more: &str) -> Setup {
     let config = format!(
         "[[site]]\nhosts = [\"www.test\", \"localhost\"]\nupstream = \"{}\"\n{more}\n",
@@ -96,7 +96,7 @@ fn a_site_may_keep_its_hosts_apart() {
     assert!(said.contains("removed 1 object"), "{said}");
     assert_eq!(ask(&larder, "www.test", "/page").outcome(), "HIT_RAM");
     assert_eq!(ask(&larder, "localhost", "/page").outcome(), "MISS");
-    // Our own port is a name that people leave out.
+    // Larder's own port may be omitted from a name.
     let said = purge(larder.admin(), "http://www.test/page");
     assert!(said.contains("removed 2 objects"), "{said}");
 }
@@ -122,7 +122,7 @@ fn a_stranger_s_host_is_nobody_else_s_object() {
     }
     let site = site(&origin, "").start();
     assert!(site.said().contains("its hosts are one to the cache"), "{}", site.said());
-    // A port without a listener is told, and so is a part of the key.
+    // A port without a listener is sent to the origin, and so is part of the key.
     assert_eq!(ask(&site, "www.test", "/other").outcome(), "MISS");
     assert_eq!(ask(&site, "www.test:1", "/other").outcome(), "MISS");
     assert_eq!(ask(&site, "www.test", "/other").outcome(), "HIT_RAM");

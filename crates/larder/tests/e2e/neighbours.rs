@@ -1,5 +1,5 @@
-//! Validating neighbours (systems C14): what is asked of the origin behind a validation, on which
-//! connection, and what never is.
+//! Validating neighbours (systems C14): which requests the origin gets after a validation, on which
+//! connection, and which it never gets.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use crate::client::{get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually};
 
-/// Long enough for a validation that must not come to come.
+/// Long enough for an unwanted validation to arrive.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// One worker, so that connections are kept in one place.
+/// One worker, so that connections are pooled in one place.
 fn setup(config: &str) -> Setup {
     Setup::forward().flag("workers", "1").config(config)
 }
 
-/// A target whose answers can be validated.
+/// Returns a target whose responses can be validated.
 fn target(path: &str) -> String {
     format!("{path}?etag=1&cc=public,max-age=3600")
 }
 
-/// Makes all that is stored stale until it is validated.
+/// Makes all stored objects stale until they are validated.
 fn outdate(larder: &Larder) {
     let reply = larder.admin_send(request("POST", "/purge?everything=1&soft=1").body(b""));
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
-/// Fetches all of them, and makes them stale.
+/// Fetches all targets, and makes them stale.
 fn store(larder: &Larder, origin: &Origin, targets: &[String]) {
     for target in targets {
         larder.get(&origin.url(target)).verify(target);
@@ -35,7 +35,7 @@ fn store(larder: &Larder, origin: &Origin, targets: &[String]) {
     outdate(larder);
 }
 
-/// A counter of the metrics.
+/// Returns a counter of the metrics.
 fn metric(larder: &Larder, series: &str) -> u64 {
     let metrics = larder.metrics();
     let line = metrics.lines().find_map(|line| line.strip_prefix(series));
@@ -111,14 +111,14 @@ fn what_is_not_to_be_asked_is_not_asked() {
     let larder = setup(&format!("[caching]\nvalidate-neighbours = 20\n{rule}")).start();
     let page = target("/a/page");
     let untouched = [
-        // No validator, a validation each time, nothing to gain.
+        // No validator; a validation each time; nothing to gain.
         "/a/plain?cc=max-age=100".to_owned(),
         "/a/each?cc=no-cache&etag=1".to_owned(),
         "/a/never?cc=max-age=0&etag=1".to_owned(),
-        // By the rules: turned off; the name may not be all that the origin was asked.
+        // By the rules: switched off; the key may differ from the URL that the origin got.
         target("/a/quiet"),
         target("/a/named"),
-        // Only the client that sent the cookie could ask.
+        // Only the client that sent the cookie could send this request.
         format!("{}&vary=cookie", target("/a/cookie")),
         format!("{}&vary=accept,authorization", target("/a/key")),
     ];
@@ -141,7 +141,7 @@ fn what_is_not_to_be_asked_is_not_asked() {
     }
     assert_eq!(other.fetches(&elsewhere), 1);
     let head = &origin.requests(&asked[1])[1].head;
-    // As the variant's key has it; the page's client asked for French.
+    // As in the variant's key; the page's client requested French.
     assert_eq!(head.get("accept-language"), Some("de,en;q=0.5"));
     assert!(head.get("x-kind").is_none() && head.get("cookie").is_none(), "{head:?}");
     let reply = larder.send(&get(&origin.url(&asked[1])).header("Accept-Language", "de,en;q=0.5"));
@@ -168,8 +168,8 @@ fn a_neighbour_that_cannot_be_asked_stays_as_it_is() {
     let larder = setup("[caching]\nvalidate-neighbours = 4\n").start();
     let targets = ["/a/page", "/a/one", "/a/two"].map(target);
     store(&larder, &origin, &targets);
-    // What is kept open dies at its next request: the page's validation goes to a new connection,
-    // a neighbour's is not worth one.
+    // Kept connections die at their next request: the page's validation goes to a new connection, a
+    // neighbour's does not justify one.
     origin.sever_used_connections();
     assert_eq!(larder.get(&origin.url(&targets[0])).outcome(), "REVALIDATED");
     assert!(eventually(|| validations(&larder, "left") == 2), "{}", larder.metrics());
@@ -205,8 +205,8 @@ fn neighbours_on_the_device_come_with_one_read() {
         let larder = setup.start();
         store(&larder, &origin, &targets);
         larder.stop();
-        // Memory begins empty. At first what is stored is as it was fetched, then each has got a
-        // new head, which lies elsewhere.
+        // Memory begins empty. At first the stored objects are as fetched; then each has a new
+        // head, which lies elsewhere.
         for asked in [2, 3] {
             let larder = setup.start();
             assert_eq!(larder.get(&origin.url(&targets[0])).outcome(), "REVALIDATED");

@@ -1,7 +1,7 @@
-//! A web server whose every answer is written in the URL that asks for it.
+//! A web server whose responses are written in the request URLs.
 //!
-//! `/name?size=3000&cc=max-age=60&how=short` is a resource of 3,000 bytes whose answer breaks off.
-//! The parameters, all optional:
+//! `/name?size=3000&cc=max-age=60&how=short` is a resource of 3,000 bytes whose response is cut
+//! off. The parameters, all optional:
 //!
 //! | parameter | meaning |
 //! |---|---|
@@ -13,13 +13,12 @@
 //! | `vary=A,B` | sends `Vary`; the body depends on those request headers |
 //! | `h=Name:value` | one more header; may be repeated |
 //! | `how=WORD` | how the body is sent, or what goes wrong, see [`How`] |
-//! | `gate=NAME` | waits with the second half of the body until the test opens the gate |
-//! | `headgate=NAME` | waits with the whole answer |
+//! | `gate=NAME` | holds back the second half of the body until the test opens the gate |
+//! | `headgate=NAME` | holds back the whole response |
 //! | `pace=N` | milliseconds between pieces of 64 KiB |
-//! | `ranges=0` | no answers to `Range` |
+//! | `ranges=0` | ignores `Range` |
 //!
-//! Everything that was asked for is kept, so that tests can count fetches and see what the proxy
-//! sent.
+//! All requests are recorded, so that tests can count fetches and check what the proxy sent.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufReader, Write};
@@ -31,35 +30,35 @@ use std::time::{Duration, Instant};
 use crate::body::{self, Name};
 use crate::message::{self, Head};
 
-/// How long anything may take before a test is declared stuck.
+/// Maximum duration of any step before a test counts as stuck.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a body is framed, or what is wrong with the answer.
+/// How a body is framed, or how the response is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// `length`: `Content-Length`, nothing wrong.
+    /// `length`: `Content-Length`, no fault.
     Length,
     /// `chunked`: chunks of uneven sizes.
     Chunked,
-    /// `trailers`: chunks, and a trailer behind them.
+    /// `trailers`: chunks, and a trailer after them.
     Trailers,
     /// `close`: no framing; the end of the connection ends the body.
     Close,
-    /// `short`: `Content-Length` promises the whole, half of it comes.
+    /// `short`: `Content-Length` states the whole, half of it is sent.
     Short,
     /// `cutchunk`: half of the chunks, no end.
     CutChunk,
-    /// `badchunk`: half of the chunks, then a chunk size that is no number.
+    /// `badchunk`: half of the chunks, then an invalid chunk size.
     BadChunk,
-    /// `excess`: `Content-Length` promises half of what comes.
+    /// `excess`: `Content-Length` states half of what is sent.
     Excess,
-    /// `garbage`: no HTTP at all.
+    /// `garbage`: not HTTP at all.
     Garbage,
     /// `empty`: the connection is closed without a byte.
     Empty,
-    /// `early`: two interim answers (103) before the final one.
+    /// `early`: two interim responses (103) before the final one.
     Early,
-    /// `two`: two `Content-Length` that disagree.
+    /// `two`: two `Content-Length` fields that disagree.
     Two,
 }
 
@@ -83,24 +82,24 @@ impl How {
     }
 }
 
-/// One request as it arrived.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The request line and headers.
     pub head: Head,
-    /// The request's body.
+    /// The request body.
     pub body: Vec<u8>,
-    /// The port that its connection came from.
+    /// Source port of its connection.
     pub from: u16,
 }
 
 impl Seen {
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         self.head.first.split(' ').next().unwrap_or_default()
     }
 
-    /// Path and query.
+    /// Returns path and query.
     pub fn target(&self) -> &str {
         self.head.first.split(' ').nth(1).unwrap_or_default()
     }
@@ -125,7 +124,7 @@ impl Shared {
         self.state.lock().expect("no thread of the origin panics while it holds the lock")
     }
 
-    /// Waits until `ready` says yes. False when the origin is closed or patience ends.
+    /// Waits until `ready` returns true. Returns false if the origin is closed or the time is up.
     fn wait(&self, ready: impl Fn(&State) -> bool) -> bool {
         let deadline = Instant::now() + PATIENCE;
         let mut state = self.lock();
@@ -140,19 +139,19 @@ impl Shared {
     }
 }
 
-/// The running server. Dropped, it answers no more.
+/// The running server; it stops responding on drop.
 pub struct Origin {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 impl Origin {
-    /// Starts on a free port of the loopback interface.
+    /// Starts the server on a free port of the loopback interface.
     pub fn start() -> Origin {
         Origin::start_at("127.0.0.1:0")
     }
 
-    /// Starts at `address`.
+    /// Starts the server at `address`.
     pub fn start_at(address: &str) -> Origin {
         let listener = TcpListener::bind(address).expect("the origin's address can be bound");
         let address = listener.local_addr().expect("a bound address");
@@ -170,22 +169,22 @@ impl Origin {
         Origin { address, shared }
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The absolute URL of `target`.
+    /// Returns the absolute URL of `target`.
     pub fn url(&self, target: &str) -> String {
         format!("http://{}{target}", self.address)
     }
 
-    /// How many requests for `target` arrived, whatever their method.
+    /// Returns the number of requests for `target`, with any method.
     pub fn fetches(&self, target: &str) -> usize {
         self.requests(target).len()
     }
 
-    /// The requests for `target`, in the order of their arrival.
+    /// Returns the requests for `target`, in order of arrival.
     pub fn requests(&self, target: &str) -> Vec<Seen> {
         self.shared.lock().seen.iter().filter(|s| s.target() == target).cloned().collect()
     }
@@ -196,18 +195,18 @@ impl Origin {
         assert!(self.shared.wait(arrived), "{count} fetches of {target} did not arrive");
     }
 
-    /// From now on `target` is another version with another body and validators.
+    /// Changes the version of `target`, and so its body and validators.
     pub fn change(&self, target: &str) {
         *self.shared.lock().versions.entry(target.into()).or_default() += 1;
     }
 
-    /// From now on a connection that has answered before is closed at its next request, without a
-    /// byte: what a server does whose idle time-out runs out at that very moment.
+    /// From now on, closes a reused connection at its next request, without a response, like a
+    /// server whose idle timeout expires at that very moment.
     pub fn sever_used_connections(&self) {
         self.shared.lock().severing = true;
     }
 
-    /// Opens a gate: answers that wait at it go on, and later ones do not wait.
+    /// Opens a gate: responses that wait at it continue, and later ones do not wait.
     pub fn open(&self, gate: &str) {
         self.shared.lock().open.insert(gate.into());
         self.shared.changed.notify_all();
@@ -255,7 +254,7 @@ fn serve(connection: TcpStream, shared: &Shared) {
     }
 }
 
-/// The values of `key` in the query of `target`.
+/// Returns the values of `key` in the query of `target`.
 fn parameters<'a>(target: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     let query = target.split_once('?').map_or("", |(_, query)| query);
     query.split('&').filter_map(move |p| {
@@ -264,12 +263,12 @@ fn parameters<'a>(target: &'a str, key: &'a str) -> impl Iterator<Item = &'a str
     })
 }
 
-/// The first value of `key` in the query of `target`.
+/// Returns the first value of `key` in the query of `target`.
 pub fn parameter<'a>(target: &'a str, key: &'a str) -> Option<&'a str> {
     parameters(target, key).next()
 }
 
-/// The size that `target` asks for.
+/// Returns the size that `target` specifies.
 pub fn size_of(target: &str) -> u64 {
     parameter(target, "size").map_or(1000, |s| s.parse().expect("size is a number"))
 }
@@ -334,7 +333,7 @@ impl Answer {
         answer
     }
 
-    /// Adds the validators and says whether the request's condition matches them.
+    /// Adds the validators; returns whether the request's condition matches them.
     fn validate(&mut self, seen: &Seen, version: u64) -> bool {
         let mut current = false;
         if parameter(seen.target(), "etag").is_some() {
@@ -355,7 +354,7 @@ impl Answer {
         current && ["GET", "HEAD"].contains(&seen.method())
     }
 
-    /// Answers a single range `bytes=A-B` or `bytes=A-` that lies inside, unless `If-Range` names
+    /// Applies a single range `bytes=A-B` or `bytes=A-` inside the body, unless `If-Range` names
     /// another version.
     fn range(&mut self, seen: &Seen, size: u64) {
         let named = |tag: &str| self.headers.iter().any(|line| line == &format!("ETag: {tag}"));
@@ -374,7 +373,7 @@ impl Answer {
         }
     }
 
-    /// Sends it. True when the connection can be used again.
+    /// Sends the response; returns whether the connection can be reused.
     fn send(&self, to: &mut TcpStream, shared: &Shared) -> io::Result<bool> {
         if let Some(gate) = &self.headgate {
             shared.wait(|s| s.open.contains(gate));
@@ -437,7 +436,7 @@ impl Answer {
         head
     }
 
-    /// What happens in the body before the byte at `at` is sent.
+    /// Waits as configured before the byte at `at` is sent.
     fn pause(&self, at: u64, shared: &Shared) {
         if at > self.begin && !self.pace.is_zero() {
             thread::sleep(self.pace);
@@ -449,7 +448,8 @@ impl Answer {
         }
     }
 
-    /// The piece from `at` on: at most `limit` bytes, never across the middle, where gates are.
+    /// Returns the piece from `at` on: at most `limit` bytes, never across the middle, where gates
+    /// are.
     fn piece(&self, at: u64, end: u64, limit: u64) -> Vec<u8> {
         let middle = self.begin + self.len() / 2;
         let end = if at < middle { end.min(middle) } else { end };

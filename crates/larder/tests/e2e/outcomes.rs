@@ -1,4 +1,4 @@
-//! Each outcome of a request has one name, and the name says what happened.
+//! Each outcome of a request has one name, which states what happened.
 
 use crate::client::{get, request};
 use crate::origin::Origin;
@@ -12,7 +12,7 @@ fn a_miss_then_a_hit_from_memory() {
     first.verify(target);
     assert_eq!(first.outcome(), "MISS");
     assert!(first.header("cache-status").contains("fwd=uri-miss"), "{:?}", first.head);
-    // Whether it is stored in the end cannot be known yet.
+    // It is not known yet whether the response will be stored in the end.
     assert!(!first.header("cache-status").contains("stored"), "{:?}", first.head);
     let second = larder.get(&origin.url(target));
     second.verify(target);
@@ -137,7 +137,7 @@ fn followers_of_a_running_fill_share_it() {
         origin.await_fetches(target, 1);
         let mut second = larder.connect();
         second.send(&get(&url).bytes()).unwrap();
-        // Once its head has come, it follows a fill that cannot end before the gate is opened.
+        // Once its head has arrived, it follows a fill that cannot end before the gate is opened.
         let head = second.read_head().unwrap();
         origin.open("half");
         let second = second.read_body("GET", head).unwrap();
@@ -215,7 +215,7 @@ fn the_access_log_names_the_outcome_in_each_format() {
         let read = || std::fs::read_to_string(&path).unwrap_or_default();
         assert!(eventually(|| read().lines().count() >= 3), "{format}: {}", read());
         let text = read();
-        // Each has a connection of its own, and a line when it has ended: in any order.
+        // Each has a connection of its own, and a line once it has ended: in any order.
         let hits = text.lines().filter(|line| line.contains(hit)).count();
         assert_eq!((hits, text.lines().count()), (2, 3), "{format}: {text}");
         assert!(!text.contains("secret"), "{format}: {text}");

@@ -1,5 +1,5 @@
-//! Objects that are stored in parts: ranges of what is not stored, what is missing and nothing
-//! else, and what broke off.
+//! Objects that are stored in parts: ranges of objects that are not stored, fetches of exactly the
+//! missing bytes, and fetches that broke off.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use crate::client::{Reply, get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, PAST_THE_BOUND, Setup};
 
-/// Asks for `bytes=first-last` and checks every byte of the part.
+/// Requests `bytes=first-last` and checks every byte of the part.
 #[track_caller]
 fn part(larder: &Larder, origin: &Origin, target: &str, first: u64, last: u64) -> Reply {
     let range = format!("bytes={first}-{last}");
@@ -20,7 +20,7 @@ fn part(larder: &Larder, origin: &Origin, target: &str, first: u64, last: u64) -
     reply
 }
 
-/// The ranges that the origin was asked for, in order; `-` for the whole.
+/// Returns the ranges that the origin received, in order; `-` for the whole.
 fn asked(origin: &Origin, target: &str) -> Vec<String> {
     let range = |head: &crate::message::Head| head.get("range").unwrap_or("-").to_owned();
     origin.requests(target).iter().map(|seen| range(&seen.head)).collect()
@@ -50,7 +50,7 @@ fn ranges_are_joined_and_a_whole_fetches_only_what_is_missing() {
     assert_eq!(beside.outcome(), "MISS");
     assert!(beside.header("cache-status").contains("fwd=partial"), "{:?}", beside.head);
     assert_eq!(part(&larder, &origin, target, 50_000, 149_999).outcome(), "HIT_RAM");
-    // Half of it is there.
+    // Half of it is stored.
     assert_eq!(part(&larder, &origin, target, 40_000, 160_000).outcome(), "MISS");
     let whole = larder.get(&origin.url(target));
     whole.verify(target);
@@ -106,7 +106,7 @@ fn parts_of_two_versions_never_meet() {
         let target = &format!("/page{number}?size=200000&etag=1");
         part(&larder, &origin, target, 0, 49_999);
         origin.change(target);
-        // What is there is fresh: it needs no origin.
+        // The stored part is fresh and needs no origin.
         assert_eq!(part(&larder, &origin, target, 0, 9).header("x-version"), "0");
         if again == "whole" {
             let whole = larder.get(&origin.url(target));
@@ -229,9 +229,9 @@ fn parts_of_large_objects_are_fetched_by_windows() {
     let (origin, larder) = (Origin::start(), Setup::forward().start());
     let target = "/film?size=8000000&etag=1";
     part(&larder, &origin, target, 3_000_000, 3_000_999);
-    // The first as it was asked for, then up to the window's edge.
+    // The first as requested, then up to the edge of the window.
     part(&larder, &origin, target, 3_001_000, 3_001_999);
-    // The fetch may still be on its way to the edge.
+    // The fetch may not have reached the edge yet.
     assert!(part(&larder, &origin, target, 3_100_000, 3_140_000).outcome().starts_with("HIT"));
     part(&larder, &origin, target, 5_000_000, 6_400_000);
     let expected = ["bytes=3000000-3000999", "bytes=3001000-3145727", "bytes=4194304-7340031"];
@@ -257,7 +257,7 @@ fn what_was_durable_survives_a_kill() {
     thread::sleep(PAST_THE_BOUND);
     larder.kill();
     let larder = setup.start();
-    // From the device, or from memory where the read of the object's head brought it along.
+    // From the device, or from memory if the read of the object's head brought it along.
     for (first, last) in [(100_000, 199_999), (2_500_000, 2_599_999)] {
         let again = part(&larder, &origin, target, first, last);
         assert!(again.outcome().starts_with("HIT"), "{}", again.outcome());
@@ -275,7 +275,7 @@ fn a_whole_that_broke_off_is_resumed() {
     assert!(!cut.whole, "{:?}", cut.head);
     cut.verify_from(target, 0);
     assert!(part(&larder, &origin, target, 0, 999_999).outcome().starts_with("HIT"));
-    // Each attempt brings half of what is asked for, and none of it twice.
+    // Each attempt brings half of the requested bytes, and none of them twice.
     let next = larder.get(&origin.url(target));
     next.verify_from(target, 0);
     let resumed = &origin.requests(target)[1].head;
@@ -308,8 +308,8 @@ fn a_far_range_does_not_wait_for_a_running_fetch() {
     assert_eq!(origin.requests(target)[1].head.get("range"), Some("bytes=7000000-7000999"));
 }
 
-/// The origin has another version, and what is stored is purged while it answers: the whole that
-/// comes in place of the part is nothing to store, but the client asked for a part.
+/// The origin has another version, and the stored one is purged during its response. The whole that
+/// replaces the part must not be stored, but the client still gets the part that it requested.
 #[test]
 fn a_part_stays_a_part_when_the_object_is_purged_meanwhile() {
     let (origin, larder) = (Origin::start(), Setup::forward().start());
@@ -379,7 +379,7 @@ fn random_ranges_are_right_byte_by_byte() {
                     let request = get(&origin.url(target)).header("Range", &range);
                     let reply = request.send(larder.address());
                     assert_eq!(reply.status, 206, "{target} {range}: {:?}", reply.head);
-                    // Each answer is of one version, whole or cut: never of two.
+                    // Each response consists of one version, whole or cut: never of two.
                     reply.verify_from(target, first);
                     assert!(reply.len <= last - first + 1);
                 }

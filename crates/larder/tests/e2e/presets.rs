@@ -1,4 +1,4 @@
-//! Every preset serves: what was fetched once comes from memory, and after an orderly stop from
+//! Every preset serves: a fetched object is a hit from memory, and after an orderly stop a hit from
 //! the device.
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::runner::{PROGRAM, Setup};
 
 const SIZES: [u64; 6] = [0, 1, 3_000, 40_000, 70_000, 250_000];
 
-/// The names in the help of `serve`.
+/// Returns the names in the help of `serve`.
 fn names(flag: &str) -> Vec<String> {
     let help = Command::new(PROGRAM).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();

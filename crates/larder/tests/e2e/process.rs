@@ -73,7 +73,7 @@ fn sighup_reopens_the_access_log() {
 #[test]
 fn idle_clients_make_way_when_descriptors_run_out() {
     raise_descriptor_limit();
-    // The limit of connections follows from the descriptors; here it must not fire first.
+    // The connection limit follows from the descriptors; here it must not be reached first.
     let setup = Setup::forward().config("[client]\nconnections = 1000\n");
     let setup = setup.descriptors(96).flag("workers", "1");
     let (origin, running) = (Origin::start(), setup.start());
@@ -85,7 +85,7 @@ fn idle_clients_make_way_when_descriptors_run_out() {
         }
         idle.push(connection);
     }
-    // Also what is not stored, for which a connection to the origin has to be opened.
+    // Also responses that are not stored, which need a new connection to the origin.
     for n in 0..20 {
         let target = format!("/other{n}");
         running.get(&origin.url(&target)).verify(&target);
@@ -104,23 +104,25 @@ fn idle_clients_make_way_when_descriptors_run_out() {
 #[test]
 fn running_out_of_descriptors_pauses_and_recovers() {
     raise_descriptor_limit();
-    // The limit of connections follows from the descriptors; here it must not fire first.
+    // The connection limit follows from the descriptors; here it must not be reached first.
     let setup = Setup::forward().config("[client]\nconnections = 1000\n");
     let setup = setup.descriptors(96).flag("workers", "1");
     let (origin, running) = (Origin::start(), setup.start());
-    // Far more than sockets hold: who asks for it and reads nothing keeps its connection busy.
+    // Far more than sockets hold: a client that requests it without reading keeps its connection
+    // busy.
     let large = "/large?size=12000000";
     running.get(&origin.url(large)).verify(large);
     let mut busy = Vec::new();
     for _ in 0..300 {
-        // The backlog takes some connections beyond those accepted; it may also be full.
+        // The backlog accepts some connections beyond those accepted by the program; it may also be
+        // full.
         let address = running.address();
         let Ok(mut stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1))
         else {
             break;
         };
-        // Each takes one descriptor, so that none is left over for one that makes way for the next:
-        // a client whose upstream could not be connected to.
+        // Each takes one descriptor, so that none is left for a connection that makes way for the
+        // next: a client whose upstream could not be connected to.
         let host = origin.address();
         let url = origin.url(large);
         write!(stream, "GET {url} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();

@@ -1,5 +1,5 @@
-//! `larder purge` against the running program: what it says, how it ends, and that what it purged
-//! is gone, or stale, also after `kill -9`.
+//! `larder purge` against the running program: its output, its exit code, and that purged objects
+//! are gone, or stale, also after `kill -9`.
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use crate::client::request;
 use crate::origin::Origin;
 use crate::runner::{PAST_THE_BOUND, PROGRAM, Setup};
 
-/// Runs `larder purge` with these words; its exit code, and what it said.
+/// Runs `larder purge` with these arguments; returns its exit code and its output.
 fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {
     let admin = admin.to_string();
     let Output { status, stdout, stderr } = Command::new(PROGRAM)
@@ -22,7 +22,7 @@ fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {
     (status.code().expect("it ended by itself"), said.concat())
 }
 
-/// What is said of a purge that is one entry, whatever it concerns.
+/// Returns the output for a purge that is a single entry, whatever it concerns.
 fn uncounted(what: &str) -> (i32, String) {
     (0, format!("{what}, in force for all that it concerns (not counted)\n"))
 }
@@ -108,7 +108,7 @@ fn tags_purged_by_the_command_stay_purged_after_kill_9() {
     sleep(PAST_THE_BOUND);
     assert_eq!(run(larder.admin(), &["--tag", "red", "--tag", "green"]).0, 0);
     assert_eq!(run(larder.admin(), &["--tag", "blue", "--soft"]).0, 0);
-    // At once: a purge is durable when it is answered.
+    // No wait: a purge is durable when the response is sent.
     larder.kill();
     let larder = setup.start();
     let outcome = |target: &str| {
@@ -130,7 +130,7 @@ fn a_purge_of_its_tag_overtakes_a_running_fill() {
         origin.await_fetches(target, 1);
         sleep(Duration::from_millis(200));
         assert_eq!(run(larder.admin(), &["--tag", "red"]).0, 0);
-        // Requests from now on do not get what was fetched before.
+        // Requests from now on do not get the body that was fetched before.
         let second = scope.spawn(|| larder.get(&url));
         origin.await_fetches(target, 2);
         origin.open("half");
@@ -152,9 +152,9 @@ fn the_method_purge_is_for_those_it_is_given_to() {
     let reply = closed.send(&request("PURGE", &origin.url("/page")));
     assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED"));
     assert!(reply.text().contains("purge.from"), "{}", reply.text());
-    // Methods that purge elsewhere are passed on for a client that may not purge.
+    // Methods that purge in other caches are forwarded for a client that may not purge.
     assert_eq!(closed.send(&request("BAN", &origin.url("/page"))).outcome(), "BYPASS");
-    // Where no client may use it, it is a method like any other.
+    // If no client may use it, it is a method like any other.
     let unknown = Setup::forward().start();
     let reply = unknown.send(&request("PURGE", &origin.url("/page")));
     assert_eq!(reply.outcome(), "BYPASS");

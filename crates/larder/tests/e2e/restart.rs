@@ -1,4 +1,4 @@
-//! What is stored outlives the process, however it ends.
+//! Stored objects survive the process, however it ends.
 
 use std::thread::sleep;
 
@@ -54,7 +54,7 @@ fn kill_9_keeps_what_is_older_than_the_bound() {
     for target in targets() {
         let reply = larder.get(&origin.url(&target));
         reply.verify(&target);
-        // From memory what the read of a neighbour has brought along.
+        // From memory if the read of a neighbour has brought it along.
         let outcome = reply.outcome();
         assert!(["HIT_DISK", "HIT_RAM"].contains(&outcome.as_str()), "{target}: {outcome}");
         assert_eq!(origin.fetches(&target), 1);
@@ -80,7 +80,7 @@ fn killed_again_and_again_it_never_serves_a_wrong_byte() {
 fn a_304_refresh_survives_kill_9() {
     let (origin, setup) = (Origin::start(), Setup::forward());
     let larder = setup.start();
-    // Stale at once, but with a validator; after the 304 with a longer life it is fresh.
+    // Stale at once, but with a validator; after the 304 with a longer lifetime it is fresh.
     let target = "/page?size=3000&cc=max-age=1&etag=1";
     larder.get(&origin.url(target)).verify(target);
     sleep(PAST_THE_BOUND);
@@ -105,7 +105,7 @@ fn a_purge_survives_kill_9() {
     for target in targets() {
         assert!(larder.purge(&origin.url(&target)), "{target}");
     }
-    // At once: a purge is durable when it is answered.
+    // No wait: a purge is durable when the response is sent.
     larder.kill();
     let larder = setup.start();
     for target in targets() {

@@ -1,5 +1,5 @@
-//! What the scripts of tests/http/rules.http cannot say: what happens behind an answer, and what is
-//! told of rules.
+//! Aspects of rules that the scripts of tests/http/rules.http cannot express: background requests,
+//! and what the tools report of rules.
 
 use std::process::ExitStatus;
 use std::thread::sleep;
@@ -11,7 +11,7 @@ use crate::client::{get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually, percent};
 
-/// The answer of `/explain` to a query.
+/// Returns the response of `/explain` to a query.
 fn explain(larder: &Larder, query: &str) -> Value {
     let target = format!("http://{}/explain?{query}", larder.admin());
     let method = if query.contains("ask=true") { "POST" } else { "GET" };
@@ -27,7 +27,7 @@ fn what_is_popular_is_validated_before_it_expires() {
     let (larder, target) = (setup.start(), "/page?cc=max-age=20&etag=1");
     larder.get(&origin.url(target)).verify(target);
     sleep(Duration::from_millis(3_100));
-    // One hit of eight: a hundred that are all unlucky do not happen.
+    // One of eight hits refreshes: a hundred hits without a refresh do not occur.
     let refreshed = eventually(|| {
         let reply = larder.get(&origin.url(target));
         reply.verify(target);
@@ -39,7 +39,7 @@ fn what_is_popular_is_validated_before_it_expires() {
     assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
 }
 
-/// Returns what `larder explain` says of a URL whose origin is asked.
+/// Returns the output of `larder explain` for a URL, with a request to its origin.
 fn in_lines(larder: &Larder, url: &str) -> (ExitStatus, String) {
     let admin = larder.admin().to_string();
     let header = "Accept-Language: de";
@@ -73,7 +73,7 @@ fn a_request_is_explained() {
     assert_eq!(before["key"]["url"], format!("{base}/page?cc=max-age=100"), "{before}");
     assert_eq!(origin.fetches(target), 0);
 
-    // The origin is asked for what the key has.
+    // The origin gets the URL of the key.
     let sent = "/page?cc=max-age=100";
     assert_eq!(before["sent"], sent, "{before}");
     larder.send(&get(&format!("{base}{target}")).header("Accept-Language", "de-CH")).verify(sent);

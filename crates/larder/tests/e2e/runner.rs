@@ -1,4 +1,4 @@
-//! Starts and ends the real program.
+//! Starts and stops the real program.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -19,10 +19,10 @@ use crate::origin::PATIENCE;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
 
-/// Far longer than what is stored takes to the device by default, 1 s: a busy machine takes longer.
+/// Far longer than the default durability bound of 1 s: a busy machine takes longer.
 pub const PAST_THE_BOUND: Duration = Duration::from_secs(3);
 
-/// Repeats `probe` until it says yes; false when patience ends first.
+/// Repeats `probe` until it returns true; returns false if the time is up first.
 pub fn eventually(mut probe: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
@@ -34,8 +34,8 @@ pub fn eventually(mut probe: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// How `larder serve` is to be started: a directory of its own, addresses, flags. Starting it
-/// twice runs it on the same cache again.
+/// Start parameters of `larder serve`: a directory of its own, addresses, flags. Starting it twice
+/// runs it on the same cache again.
 pub struct Setup {
     directory: TempDir,
     listen: SocketAddr,
@@ -47,7 +47,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A forward proxy with a small cache.
+    /// Returns a forward proxy with a small cache.
     pub fn forward() -> Setup {
         Setup {
             directory: TempDir::new().expect("a temporary directory"),
@@ -62,12 +62,12 @@ impl Setup {
         .flag("memory", "32M")
     }
 
-    /// A reverse proxy for `upstream`.
+    /// Returns a reverse proxy for `upstream`.
     pub fn reverse(upstream: &str) -> Setup {
         Setup::forward().flag("reverse", upstream)
     }
 
-    /// Sets a flag, in place of an earlier one of that name.
+    /// Sets a flag, replacing an earlier one of that name.
     pub fn flag(mut self, name: &str, value: &str) -> Setup {
         let name = format!("--{name}");
         if let Some(at) = self.flags.iter().position(|f| *f == name) {
@@ -77,7 +77,7 @@ impl Setup {
         self
     }
 
-    /// Takes a flag back.
+    /// Removes a flag.
     pub fn without(mut self, name: &str) -> Setup {
         let name = format!("--{name}");
         if let Some(at) = self.flags.iter().position(|f| *f == name) {
@@ -106,36 +106,36 @@ impl Setup {
         self
     }
 
-    /// Another cache than the file in the directory.
+    /// Replaces the cache file in the directory.
     pub fn cache_at(mut self, path: &Path) -> Setup {
         self.cache = Some(path.to_path_buf());
         self
     }
 
-    /// Another file of the program.
+    /// Replaces the program.
     #[allow(dead_code)]
     pub fn program(mut self, path: &Path) -> Setup {
         self.program = path.to_path_buf();
         self
     }
 
-    /// The address it serves on.
+    /// Replaces the address on which it serves.
     pub fn listen(mut self, address: SocketAddr) -> Setup {
         self.listen = address;
         self
     }
 
-    /// The address it serves on.
+    /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.listen
     }
 
-    /// A path in the directory of this set-up.
+    /// Returns a path in the directory of this setup.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The file or device of the cache.
+    /// Returns the file or device of the cache.
     pub fn cache(&self) -> PathBuf {
         self.cache.clone().unwrap_or_else(|| self.path("cache"))
     }
@@ -156,7 +156,7 @@ impl Setup {
         command
     }
 
-    /// Starts it without waiting for anything.
+    /// Starts the program without waiting for anything.
     pub fn launch(&self) -> Larder {
         let mut child = self.command().spawn().expect("the program can be started");
         let said = Arc::new(Mutex::new(String::new()));
@@ -165,7 +165,7 @@ impl Setup {
         Larder { child: Some(child), address: self.listen, admin: self.admin, said }
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the program and waits until it is ready.
     #[track_caller]
     pub fn start(&self) -> Larder {
         let mut larder = self.launch();
@@ -173,7 +173,7 @@ impl Setup {
         larder
     }
 
-    /// Starts it, expecting that it refuses to run; returns its status and what it said.
+    /// Starts the program, expecting that it refuses to run; returns its status and its output.
     #[track_caller]
     pub fn refused(&self) -> (ExitStatus, String) {
         let mut larder = self.launch();
@@ -183,7 +183,7 @@ impl Setup {
     }
 }
 
-/// Keeps what a stream says, for messages and for tests of messages.
+/// Collects the output of a stream, for messages and for tests of messages.
 fn collect(stream: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) {
     let said = said.clone();
     thread::spawn(move || {
@@ -195,7 +195,7 @@ fn collect(stream: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>
     });
 }
 
-/// A running `larder serve`. Dropped, it is killed.
+/// A running `larder serve`, killed on drop.
 pub struct Larder {
     child: Option<Child>,
     address: SocketAddr,
@@ -204,29 +204,29 @@ pub struct Larder {
 }
 
 impl Larder {
-    /// Where it serves.
+    /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its admin interface is.
+    /// Returns the address of its admin interface.
     pub fn admin(&self) -> SocketAddr {
         self.admin
     }
 
-    /// What it wrote so far.
+    /// Returns its output so far.
     pub fn said(&self) -> String {
-        // Readers run behind a process that has just ended.
+        // Readers lag behind a process that has just ended.
         thread::sleep(Duration::from_millis(50));
         self.said.lock().expect("nothing panics under this lock").clone()
     }
 
-    /// Waits until it has written `text`.
+    /// Waits until its output contains `text`.
     pub fn says(&self, text: &str) -> bool {
         eventually(|| self.said.lock().expect("nothing panics under this lock").contains(text))
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> Pid {
         let child = self.child.as_ref().expect("it runs");
         Pid::from_child(child)
@@ -260,12 +260,12 @@ impl Larder {
         status
     }
 
-    /// True while the process exists.
+    /// Returns whether the process exists.
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|c| c.try_wait().is_ok_and(|s| s.is_none()))
     }
 
-    /// SIGTERM, and waits for an orderly end.
+    /// Sends SIGTERM and waits for an orderly end.
     #[track_caller]
     pub fn stop(mut self) -> String {
         self.signal(Signal::TERM);
@@ -276,7 +276,7 @@ impl Larder {
         said
     }
 
-    /// SIGKILL: what `kill -9` does.
+    /// Sends SIGKILL, like `kill -9`.
     pub fn kill(mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("our own child can be killed");
@@ -296,7 +296,7 @@ impl Larder {
         request.send(self.address)
     }
 
-    /// A connection to it.
+    /// Opens a connection to it.
     pub fn connect(&self) -> client::Connection {
         client::Connection::open(self.address).expect("the proxy accepts connections")
     }
@@ -307,7 +307,7 @@ impl Larder {
         request.header("Host", "localhost").send(self.admin)
     }
 
-    /// Purges a URL; true when something was stored under it. Panics unless it was done.
+    /// Purges a URL; returns whether an object was stored under it. Panics on any other result.
     #[track_caller]
     pub fn purge(&self, url: &str) -> bool {
         let path = format!("/purge?url={}", percent(url));
@@ -316,7 +316,7 @@ impl Larder {
         reply.status == 200
     }
 
-    /// All metrics as text.
+    /// Returns all metrics as text.
     #[track_caller]
     pub fn metrics(&self) -> String {
         let reply = self.admin_send(get("/metrics"));
@@ -324,7 +324,7 @@ impl Larder {
         reply.text()
     }
 
-    /// Resident memory in bytes.
+    /// Returns the resident memory in bytes.
     pub fn resident(&self) -> u64 {
         let path = format!("/proc/{}/status", self.pid().as_raw_nonzero());
         let text = fs::read_to_string(path).expect("our own child's status can be read");
@@ -343,7 +343,7 @@ impl Drop for Larder {
     }
 }
 
-/// `text` as a value in a query.
+/// Encodes `text` as a value in a query.
 pub fn percent(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
     text.bytes()
@@ -351,7 +351,7 @@ pub fn percent(text: &str) -> String {
         .collect()
 }
 
-/// Runs `larder` with `words` to its end: status and all it said.
+/// Runs `larder` with `words` to its end; returns its status and all output.
 pub fn larder(words: &[&str]) -> (ExitStatus, String) {
     let output = Command::new(PROGRAM)
         .args(words)

@@ -1,4 +1,4 @@
-//! One fetch per key at a time, however many ask.
+//! One fetch per key at a time, however many clients request it.
 
 use std::sync::Barrier;
 use std::thread;
@@ -9,14 +9,14 @@ use crate::client::{Reply, get};
 use crate::origin::Origin;
 use crate::runner::Setup;
 
-/// Lets this process hold as many sockets as it may.
+/// Raises this process's limit of open sockets to the maximum.
 pub fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("the soft limit may be raised to the hard one");
 }
 
-/// Sends the same request from `clients` connections; opens the gate when all have asked.
+/// Sends the same request from `clients` connections; opens the gate when all have sent it.
 fn together(
     larder: &crate::runner::Larder,
     origin: &Origin,
@@ -88,7 +88,7 @@ fn a_client_that_leaves_does_not_end_the_fill_for_the_others() {
     drop(leaver);
     origin.open("half");
     drop(stays);
-    // A request now gets the whole, from the same single fetch or from a new one.
+    // A new request gets the whole, from the same single fetch or from a new one.
     larder.get(&url).verify(target);
 }
 
@@ -112,7 +112,7 @@ fn a_slow_follower_does_not_slow_the_others() {
     let url = origin.url(target);
     let mut slow = larder.connect();
     slow.send(&get(&url).bytes()).unwrap();
-    // Its 40 MB fit no socket buffer: while it does not read, the others must be served.
+    // Its 40 MB exceed all socket buffers: while it does not read, the others must be served.
     origin.await_fetches(target, 1);
     larder.get(&url).verify(target);
     slow.read("GET").unwrap().verify(target);

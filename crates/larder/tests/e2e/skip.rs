@@ -1,9 +1,9 @@
-//! Tests whose means are absent say so in a line that the continuous integration repeats.
+//! Reports of tests that lack a prerequisite, in a line that the continuous integration repeats.
 
 use std::io::Write;
 
-/// Writes `SKIPPED: reason` past the capture of the test harness.
+/// Writes `SKIPPED: reason`, bypassing the capture of the test harness.
 pub fn skipped(reason: &str) {
-    // The macros that print are captured when a test passes; the stream itself is not.
+    // The harness captures the print macros when a test passes, but not the stream itself.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
 }

@@ -1,8 +1,8 @@
-//! A cache much smaller than its traffic, for as long as one likes: every byte of every answer is
-//! checked while objects are stored, found, changed, purged and evicted under it.
+//! A cache much smaller than its traffic, for any duration: every byte of every response is checked
+//! while objects are stored, found, changed, purged and evicted.
 //!
-//! `LARDER_SOAK_SECONDS` says how long (5), `LARDER_SEED` which traffic. `cargo xtask soak`
-//! sets both.
+//! `LARDER_SOAK_SECONDS` sets the duration (5), `LARDER_SEED` the traffic. `cargo xtask soak` sets
+//! both.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -18,13 +18,13 @@ const CLIENTS: u64 = 8;
 const OBJECTS: u64 = 4_000;
 const MEMORY: u64 = 16 << 20;
 
-/// A number from the environment.
+/// Returns a number from the environment.
 pub fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")))
 }
 
-/// The seed from the environment, or another one each time. It is printed.
+/// Returns the seed from the environment, or a new one each time, and prints it.
 pub fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let seed = setting("LARDER_SEED").unwrap_or(now.subsec_nanos().into());
@@ -32,27 +32,27 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// A source of chance that follows from its seed.
+/// A seeded random generator.
 pub struct Chance(u64);
 
 impl Chance {
-    /// Begins with a seed.
+    /// Returns the generator of a seed.
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
     }
 
-    /// Any number.
+    /// Returns the next number, uniform over all values.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// An object: few are asked for often, many seldom.
+    /// Draws an object: few are requested often, many rarely.
     fn object(&mut self) -> u64 {
         let bits = u64::from(OBJECTS.ilog2()) + 1;
         let range = 1 + self.below(bits);
@@ -60,7 +60,7 @@ impl Chance {
     }
 }
 
-/// Sizes from bytes to a megabyte, most of them small.
+/// Returns a target; sizes range from bytes to a megabyte, most of them small.
 fn target(object: u64) -> String {
     let scale = 6 + mix(object) % 15;
     let size = mix(object ^ 0xff) % (1 << scale);
@@ -72,10 +72,10 @@ struct World {
     origin: Origin,
     larder: Larder,
     over: AtomicBool,
-    /// The least version of each object that a request sent now may be answered with.
+    /// The lowest version of each object that may be served to a request sent now.
     versions: Vec<AtomicU64>,
     answers: AtomicU64,
-    /// Answers that the proxy broke off.
+    /// Responses that the proxy cut off.
     cut: AtomicU64,
     bytes: AtomicU64,
     memory_hits: AtomicU64,
@@ -83,7 +83,7 @@ struct World {
 }
 
 impl World {
-    /// One request and the judgement of its answer.
+    /// Sends one request and checks its response.
     fn fetch(&self, connection: &mut Connection, object: u64) -> std::io::Result<()> {
         let target = target(object);
         let least = self.versions[object as usize].load(Ordering::SeqCst);
@@ -91,7 +91,7 @@ impl World {
         assert_eq!(reply.status, 200, "{target}: {:?}", reply.head);
         self.answers.fetch_add(1, Ordering::Relaxed);
         if !reply.whole {
-            // The rest of it was evicted while it was sent: cut, but right as far as it came.
+            // The rest was evicted while it was being sent: cut, but right as far as it goes.
             reply.verify_from(&target, 0);
             self.cut.fetch_add(1, Ordering::Relaxed);
             *connection = self.larder.connect();
@@ -109,7 +109,7 @@ impl World {
         Ok(())
     }
 
-    /// A part of the object, from the cache or from the origin.
+    /// Fetches a part of the object, from the cache or from the origin.
     fn fetch_range(
         &self,
         connection: &mut Connection,
@@ -131,7 +131,7 @@ impl World {
                 *connection = self.larder.connect();
             }
         } else if reply.outcome() == "HIT_FILL" {
-            // No range is cut from what is still coming without a length: all of it is sent.
+            // A body still in transfer without a length cannot serve a range, so all of it is sent.
             reply.verify_from(&target, 0);
         } else {
             assert!(size == 0, "{target} {range}: {:?}", reply.head);
@@ -139,7 +139,8 @@ impl World {
         Ok(())
     }
 
-    /// A new version: once the purge is answered, no later request may see the old one.
+    /// Creates a new version: once the purge has its response, no later request may see the old
+    /// one.
     fn change(&self, object: u64) {
         let target = target(object);
         self.origin.change(&target);
@@ -163,7 +164,7 @@ impl World {
                 }
                 _ => self.fetch(&mut connection, object),
             };
-            // A connection may be closed between two answers, never within one.
+            // A connection may be closed between two responses, never within one.
             if done.is_err() || chance.below(100) == 0 {
                 connection = self.larder.connect();
             }

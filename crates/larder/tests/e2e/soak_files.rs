@@ -1,11 +1,11 @@
-//! A directory served by a cache that is much smaller, while its files are changed in every way,
-//! for as long as one likes: every answer that ends cleanly is of one version of its file, whole,
-//! and of one that was there when the request began or later (with `look-interval`, so much before
-//! that), while the program is stopped, killed and started again.
+//! A directory served by a much smaller cache, for any duration, while its files are changed in
+//! every way. Every response that ends cleanly consists of one version of its file, whole, and of
+//! one that existed when the request began or later (with `look-interval`, up to that much
+//! earlier). Meanwhile the program is stopped, killed and restarted.
 //!
-//! `LARDER_SOAK_SECONDS` says how long (6), `LARDER_SEED` which course. `cargo xtask soak --files`
-//! sets both. A course has rounds, each with a way of learning of changes: watches, too few of
-//! them, none, a root that is a link and set anew.
+//! `LARDER_SOAK_SECONDS` sets the duration (6), `LARDER_SEED` the run. `cargo xtask soak --files`
+//! sets both. A run has rounds, each with a different way of noticing changes: watches, too few of
+//! them, none, and a root that is a link to be replaced.
 
 mod history;
 mod tree;
@@ -37,14 +37,14 @@ const CLIENTS: u64 = 6;
 const WRITERS: usize = 3;
 const MEMORY: u64 = 16 << 20;
 
-/// How long a look holds where the kernel reports nothing.
+/// Time for which a check is valid if the kernel reports nothing.
 const INTERVAL: Duration = Duration::from_millis(300);
 
-/// A new directory under the root's name is served after a look at it, by a thread that has its
-/// turn on a busy machine.
+/// Time until a new directory under the root's name is served: a thread must check it first, and
+/// may be delayed on a busy machine.
 const DEPLOYED: Duration = Duration::from_secs(10);
 
-/// The ways of learning of changes.
+/// The ways of noticing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Watched,
@@ -55,13 +55,13 @@ enum Way {
 
 const WAYS: [Way; 4] = [Way::Watched, Way::FewWatches, Way::Unwatched, Way::Deployed];
 
-/// What a client knows of an answer: what it was of, by its tag.
+/// A client's knowledge of a response's content, by its tag.
 #[derive(Clone, Debug)]
 struct Known {
     tag: String,
-    /// Whose bytes it had: of the file, or of one beside it.
+    /// The file whose bytes it had: the requested one, or one beside it.
     place: Place,
-    /// Whose bytes it may have been: few bytes are those of several.
+    /// Possible contents: a few bytes may match several.
     contents: Vec<Content>,
 }
 
@@ -87,12 +87,12 @@ struct World {
     directory: TempDir,
     setup: Setup,
     trees: Vec<Tree>,
-    /// The tree that the root's path leads to.
+    /// The tree to which the root's path leads.
     served: History<usize>,
     compresses: bool,
     over: AtomicBool,
     counts: Counts,
-    /// The hash of what was sent with each strong tag.
+    /// The hash of the body sent with each strong tag.
     tags: Mutex<HashMap<String, u64>>,
 }
 
@@ -120,7 +120,7 @@ impl World {
         };
         let compresses = chance.below(2) == 0;
         let compress = if compresses { "compress = [\"gzip\", \"zstd\"]\n" } else { "" };
-        // Root may read what nobody may.
+        // Root can read files that are unreadable for others.
         let user = if rustix::process::getuid().is_root() { "user = \"nobody\"\n" } else { "" };
         let setup = Setup::forward().flag("cache-size", "48M").flag("memory", "16M");
         let setup = setup.flag("static", &at("www").display().to_string()).config(&format!(
@@ -146,7 +146,7 @@ impl World {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Whatever a path may have led to for an answer to a request of this time.
+    /// Returns all contents that a path may have had for a response to a request of this time.
     fn possible(&self, place: Place, began: Instant, ended: Instant) -> Vec<Content> {
         let bound = match self.way {
             Way::Watched | Way::Deployed => Duration::ZERO,
@@ -157,7 +157,7 @@ impl World {
         trees.into_iter().flat_map(of).collect()
     }
 
-    /// Writers change what they own, sometimes fast, sometimes slowly, sometimes not at all.
+    /// Changes the files that a writer owns, at changing speeds and with pauses.
     fn write(&self, writer: usize, mut chance: Chance) {
         while !self.is_over() {
             let tree = &self.trees[chance.below(self.trees.len() as u64) as usize];
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Sets the root's link anew from time to time.
+    /// Replaces the root's link from time to time.
     fn deploy(&self, mut chance: Chance) {
         let link = self.directory.path().join("www");
         while self.trees.len() > 1 && !self.is_over() {
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Asks for a file as a whole; returns whether the connection is still of use.
+    /// Requests a whole file; returns whether the connection can be reused.
     fn ask(
         &self,
         connection: &mut Connection,
@@ -240,7 +240,8 @@ impl World {
         Ok(whole)
     }
 
-    /// One tag is one content of a file; other files of the same size and time have it, too.
+    /// Checks that one tag stands for one content of a file; other files of the same size and time
+    /// may share it.
     fn note(&self, place: Place, tag: &str, body: &[u8]) {
         if tag.starts_with('"') {
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(body);
@@ -250,7 +251,7 @@ impl World {
         }
     }
 
-    /// Judges an answer. Returns what came: of which file, and whose bytes.
+    /// Checks a response. Returns its content: which file, and which bytes.
     fn judge(
         &self,
         place: Place,
@@ -306,7 +307,7 @@ impl World {
         None
     }
 
-    /// Returns what the bytes of an answer are of.
+    /// Returns the contents that match the bytes of a response.
     fn content(
         &self,
         place: Place,
@@ -346,7 +347,7 @@ impl World {
         among(place, &plain)
     }
 
-    /// Asks for a range.
+    /// Requests a range.
     fn ask_part(
         &self,
         connection: &mut Connection,
@@ -392,9 +393,8 @@ impl World {
         Ok(true)
     }
 
-    /// Runs the program for a time, sometimes suspended while more is changed than the kernel keeps
-    /// reports of, ends it in one way or the other, and starts it again, while others read and
-    /// write.
+    /// Runs the program for a time, while clients read and write: suspends it sometimes during more
+    /// changes than the kernel queues, ends it in either way, and restarts it.
     fn run(&self, time: Duration, mut chance: Chance) -> Larder {
         let end = Instant::now() + time;
         let mut larder = self.setup.start();
@@ -419,7 +419,7 @@ impl World {
         larder
     }
 
-    /// When all is at rest, everything is what it is now: at once, and later.
+    /// Checks at rest that every response matches the current files: at once, and later.
     fn is_right_at_rest(&self, larder: &Larder) {
         thread::sleep(INTERVAL);
         let mut connection = larder.connect();
@@ -473,7 +473,7 @@ impl World {
     }
 }
 
-/// Asks, and reads the answer; slowly, if so: with pauses between pieces.
+/// Sends a request and reads the response; with `slow`, with pauses between pieces.
 fn answer(
     connection: &mut Connection,
     request: &Request,
@@ -513,7 +513,7 @@ fn decoded(coding: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 fn round(seed: u64, way: Way, time: Duration) {
     let world = World::new(seed, way);
     let of = |part: u64| Chance::new(mix(seed ^ (part << 32)));
-    // The one that serves at the end has the address of all.
+    // The program that serves at the end has the same address as all before it.
     let address = world.setup.address();
     let larder = thread::scope(|scope| {
         let world = &world;

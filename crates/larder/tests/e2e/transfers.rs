@@ -1,15 +1,15 @@
-//! A download that has begun comes to its end, from the version that it began with, whatever others
-//! do with the object meanwhile. None of these answers has a strong validator, so that no rest of
-//! them could come from the origin.
+//! A download that has begun completes, in the version with which it began, whatever other clients
+//! do with the object meanwhile. None of these responses has a strong validator, so the rest of one
+//! cannot come from the origin.
 
 use crate::client::{Connection, Reply, get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup};
 
-/// More than the buffers of sockets and the windows in memory take.
+/// More than socket buffers and the windows in memory hold.
 const TARGET: &str = "/film?size=16000000";
 
-/// A client that has read the head of an answer, and reads on when it is told to.
+/// A client that has read the head of a response, and continues when told to.
 struct Slow(Connection, (crate::message::Head, Vec<crate::message::Head>));
 
 impl Slow {
@@ -66,8 +66,8 @@ fn others_do_not_end_a_download_from_slots() {
     others_do_not_end_a_download("unified");
 }
 
-/// A cache in which two versions of the film may be held: the one that is read slowly, and the one
-/// that takes its place meanwhile.
+/// Sets up a cache that can hold two versions of the film: the one that is being read slowly, and
+/// the one that replaces it meanwhile.
 fn setup() -> Setup {
     let setup = Setup::forward().flag("memory", "32M").flag("cache-size", "80M");
     setup.config("[store]\nheld-percent = 50\n")

@@ -1,4 +1,4 @@
-//! What the program says that it would do with a request, held against what it then does.
+//! The program's explanation of what it would do with a request, compared with what it then does.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,15 +8,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::world::World;
 
-/// An answer of `/explain`.
+/// A response of `/explain`.
 pub struct Explanation {
     would: String,
-    /// What is stored is there in parts: some may have to be fetched.
+    /// True if the object is stored in parts, of which some may have to be fetched.
     in_parts: bool,
 }
 
 impl Explanation {
-    /// Asks for it; `None` when the program refuses to explain such a request.
+    /// Requests an explanation; returns `None` if the program refuses to explain such a request.
     pub async fn ask(
         world: &World,
         admin: SocketAddr,
@@ -47,12 +47,12 @@ impl Explanation {
         Ok(Some(Explanation { would, in_parts: told["stored"]["in_parts"] == true }))
     }
 
-    /// Whether that is what `Cache-Status` tells of the answer.
+    /// Compares the explanation with the `Cache-Status` of the response.
     pub fn judge(&self, status: &str) -> Result<(), String> {
         let Some((_, detail)) = status.split_once("detail=\"") else { return Ok(()) };
         let detail = detail.split('"').next().unwrap_or_default();
         let is = |begins: &[&str]| begins.iter().any(|begin| detail.starts_with(begin));
-        // What is refused before it is looked at, or is no matter of the cache, is not explained.
+        // Requests that are rejected early, or that do not concern the cache, are not explained.
         if is(&["INVALID", "DENIED", "TUNNEL", "ERROR(loop)"]) {
             return Ok(());
         }
@@ -66,10 +66,11 @@ impl Explanation {
         } else if would.starts_with("answer from the cache: stale") {
             is(&["STALE"]) || self.in_parts
         } else if would.starts_with("join the running fetch") {
-            // Its answer decides whether it is for this request, and may have ended meanwhile.
+            // The fetch's response decides whether it fits this request, and it may have ended
+            // meanwhile.
             !is(&["ERROR(only-if-cached)"])
         } else {
-            // The origin's answer decides what the cache makes of it.
+            // The origin's response decides how the cache uses it.
             !is(&["HIT_RAM", "HIT_DISK", "HIT_FILL", "ERROR(only-if-cached)"])
         };
         match happened {
@@ -78,8 +79,8 @@ impl Explanation {
         }
     }
 
-    /// Whether the origin was asked so: whether what it saw first had a condition, if it saw
-    /// anything.
+    /// Compares the explanation with the origin's first request, if it got any: whether that had a
+    /// condition.
     pub fn judge_condition(&self, seen: Option<bool>) -> Result<(), String> {
         match seen {
             Some(false) if self.would.starts_with("ask the origin with a condition") => {

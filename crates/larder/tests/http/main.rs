@@ -1,18 +1,19 @@
-//! HTTP caching by the letter: scripts of one page of text each, run against the real program.
+//! Conformance tests of HTTP caching: scripts of one page of text each, run against the real
+//! program.
 //!
-//! A script (`*.http`, see [`script`]) says what a client asks, what the origin answers and what
-//! the client must get; every test in it cites the section of the RFC that it holds us to. One
-//! program serves all of them at the same time, each below a path of its own, so that those that
-//! wait for something to become stale cost no more than the slowest; those that wait for long are
-//! played in virtual time alone, where all are played as well (`src/simulated_scripts.rs`).
+//! A script (`*.http`, see [`script`]) states the requests of a client, the responses of the
+//! origin, and the responses that the client must get. Every test in it cites the section of the
+//! RFC that it checks. One program serves all of them concurrently, each below a path of its own,
+//! so tests that wait for staleness cost no more than the slowest. Tests with long waits are played
+//! only in virtual time, in which all tests are also played (`src/simulated_scripts.rs`).
 //! `docs/reference/http.md` goes through the RFCs clause by clause and names the script of each.
-//! Before each request its explanation is asked for (see [`explanation`]) and compared with what
+//! Before each request its explanation is requested (see [`explanation`]) and compared with what
 //! then happens.
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
-//! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints where it
-//! differs, with our reason. `LARDER_HTTP=words` plays only the tests whose place or name has these
-//! words.
+//! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints the
+//! differences, with our reasons. `LARDER_HTTP=words` plays only the tests whose place or name
+//! contains these words.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +40,7 @@ use script::Test;
 use tokio::task::LocalSet;
 use world::World;
 
-/// Tests that are played at the same time: most of them wait.
+/// Number of tests played concurrently: most of them wait.
 const PLAYERS: usize = 24;
 
 /// The directory of the scripts.
@@ -47,7 +48,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
 }
 
-/// Every test of every script in this directory, in the order of the files' names.
+/// Returns every test of every script in this directory, in the order of the files' names.
 fn tests() -> Vec<Test> {
     let entries = std::fs::read_dir(directory()).expect("the directory of the scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -76,7 +77,7 @@ fn larder_does_what_the_scripts_say() {
     });
 }
 
-/// Runs `test` with an origin in the time and on the network of this machine.
+/// Runs `test` with an origin, in real time and on the network of this machine.
 fn in_real_time(test: impl AsyncFnOnce(World, Origin)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     LocalSet::new().block_on(&runtime.expect("a runtime"), async {

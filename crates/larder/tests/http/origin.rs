@@ -1,5 +1,5 @@
-//! The origin of the scripts: it answers each test, known by the first part of the path, with what
-//! was planned for it, and remembers what it was asked.
+//! The origin of the scripts: it serves each test, identified by the first part of the path, as
+//! planned for it, and records the requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -22,32 +22,32 @@ use super::world::read_message;
 pub struct Seen {
     pub head: Head,
     pub body: Vec<u8>,
-    /// The whole request as it was sent.
+    /// The whole request as received.
     #[allow(dead_code)] // The comparison of two programs uses it.
     pub bytes: Vec<u8>,
 }
 
-/// What is known of one test.
+/// State of one test.
 #[derive(Default)]
 pub struct Stage {
     pub plans: VecDeque<Plan>,
     pub seen: Vec<Seen>,
-    /// Bodies sent, in their order.
+    /// Bodies sent, in order.
     pub sent: Vec<String>,
-    /// Answers as the client got them, with those before the final one.
+    /// Responses as received by the client, including interim ones.
     pub replies: Vec<Vec<u8>>,
 }
 
 type Stages = Arc<Mutex<HashMap<String, Stage>>>;
 
-/// The running server. It ends with the `LocalSet` that it was started in.
+/// The running server. It ends with the `LocalSet` in which it was started.
 pub struct Origin {
     address: SocketAddr,
     stages: Stages,
 }
 
 impl Origin {
-    /// Starts to answer where `listener` is.
+    /// Starts to serve at `listener`.
     pub fn start(listener: ListenSocket, clock: TokioClock) -> Origin {
         listener.set_nonblocking().expect("a socket that can be waited for");
         let listener = listener.into_tokio().expect("a runtime that takes the socket");
@@ -57,12 +57,12 @@ impl Origin {
         Origin { address, stages }
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Looks at, or changes, what is known of a test.
+    /// Reads or changes the state of a test.
     pub fn stage<T>(&self, test: &str, look: impl FnOnce(&mut Stage) -> T) -> T {
         look(lock(&self.stages).entry(test.to_owned()).or_default())
     }
@@ -78,7 +78,7 @@ async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
         connection.send_at_once();
         let stages = stages.clone();
         spawn_local(async move {
-            // A connection that breaks off is the proxy's to explain.
+            // A broken connection is for the proxy to handle.
             let _ = serve(connection, &stages, clock).await;
         });
     }
@@ -104,7 +104,7 @@ async fn serve(mut connection: Socket, stages: &Stages, clock: TokioClock) -> io
     Ok(())
 }
 
-/// Answers; false when the connection is to be closed.
+/// Sends a response; returns false if the connection is to be closed.
 fn answer(
     seen: Seen,
     stages: &Stages,

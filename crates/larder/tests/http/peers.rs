@@ -1,6 +1,6 @@
-//! The scripts played to the proxies that people use: not to judge them, but to know where we
-//! differ from what operators are used to, and why. Every difference is printed with the section of
-//! the RFC and our reason; one in a script without a reason fails.
+//! The scripts played to other widely used proxies: not to rate them, but to know where we differ
+//! from what operators are used to, and why. Every difference is printed with the section of the
+//! RFC and our reason; a difference in a script without a reason fails.
 
 use crate::origin::Origin;
 use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
@@ -26,7 +26,7 @@ async fn compare_with(
     origin: &Origin,
 ) {
     let mut tests = crate::tests();
-    // Scripts of what is Larder's own say nothing of peers.
+    // Scripts of Larder's own features say nothing about peers.
     let is_own =
         |test: &Test| ["purge", "sharing"].iter().any(|own| test.place.file.starts_with(own));
     tests.retain(|test| test.front == Front::Reverse && !is_own(test) && !test.is_long());

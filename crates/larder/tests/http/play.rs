@@ -1,4 +1,4 @@
-//! Plays tests to a proxy and judges what comes of it.
+//! Plays tests to a proxy and checks the results.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,23 +16,23 @@ use super::origin::{Origin, Seen};
 use super::script::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
 use super::world::{World, patiently, read_message};
 
-/// The host that a reverse proxy is asked for.
+/// The host of requests to a reverse proxy.
 const HOST: &str = "site.test";
 
-/// Where the proxies are.
+/// The addresses of the proxies.
 pub struct Proxies {
     pub reverse: SocketAddr,
-    /// Without one the tests of a forward proxy are left out.
+    /// Without one, the tests of a forward proxy are skipped.
     pub forward: Option<SocketAddr>,
-    /// Without one the tests of rules are left out.
+    /// Without one, the tests of rules are skipped.
     pub rules: Option<SocketAddr>,
-    /// Without one the tests of what the RFC permits beyond careful sharing are left out.
+    /// Without one, the tests of what the RFC permits beyond careful sharing are skipped.
     pub rfc: Option<SocketAddr>,
-    /// Of those that explain what they would do: where they do.
+    /// For proxies that explain their decisions: their admin addresses.
     pub explaining: HashMap<SocketAddr, SocketAddr>,
 }
 
-/// A demand that was not met.
+/// An expectation that was not met.
 pub struct Failure {
     pub place: Place,
     pub test: String,
@@ -46,7 +46,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Plays all tests, many at a time; the failures in the order of the scripts.
+/// Plays all tests, many concurrently; returns the failures in the order of the scripts.
 pub async fn play_all(
     world: &World,
     tests: &[Test],
@@ -92,7 +92,7 @@ struct Player<'a> {
 
 type Judged = Result<(), (Place, String)>;
 
-/// An answer as the client got it.
+/// A response as received by the client.
 struct Reply {
     status: u16,
     head: Head,
@@ -102,8 +102,8 @@ struct Reply {
 }
 
 impl Player<'_> {
-    /// Plays all steps, also behind one that failed: two programs are compared by what they do in
-    /// all of them.
+    /// Plays all steps, even after a failed one: two programs are compared by what they do in all
+    /// of them.
     async fn play(&self) -> Judged {
         let mut judged = Ok(());
         for step in &self.test.steps {
@@ -175,13 +175,12 @@ impl Player<'_> {
         if patiently(asked).await.is_err() {
             return Err((exchange.place.clone(), "the origin was not asked behind it".into()));
         }
-        // The answer has left the origin; the cache takes a moment to store it.
+        // The origin has sent its response; the cache takes a moment to store it.
         sleep(Duration::from_millis(200)).await;
         Ok(())
     }
 
-    /// What the proxy says that it would do with a request; `None` when it explains none of its
-    /// kind.
+    /// Returns the proxy's explanation of a request; `None` if it does not explain this kind.
     async fn explanation(&self, exchange: &Exchange) -> io::Result<Option<Explanation>> {
         let Some(admin) = self.admin else { return Ok(None) };
         let url = format!("{}{}", self.filled("{url}"), exchange.suffix);
@@ -218,7 +217,7 @@ impl Player<'_> {
         Ok(reply)
     }
 
-    /// A text with its names in braces filled in.
+    /// Fills in the names in braces in a text.
     fn filled(&self, text: &str) -> String {
         let path = format!("/{}", self.id);
         let host = if self.test.front == Front::Forward {
@@ -299,7 +298,7 @@ fn judge_way(exchange: &Exchange, seen: &[Seen], left: usize) -> Result<(), Stri
     if left > 0 { Err(format!("{left} planned answers were not asked for")) } else { Ok(()) }
 }
 
-/// A whole answer to a GET has a body that the origin sent: now, or before.
+/// Checks that a complete response to a GET has a body that the origin sent: now, or before.
 fn judge_body(
     exchange: &Exchange,
     reply: &Reply,
@@ -307,7 +306,7 @@ fn judge_body(
     sent_before: usize,
 ) -> Result<(), String> {
     let is_told = exchange.answer.iter().any(|expected| matches!(expected.what, What::Body(_)));
-    // What a purge gets is the program's own.
+    // The response to a purge is the program's own.
     let own = ["HEAD", "PURGE", "BAN", "URIBAN", "REFRESH"].contains(&exchange.method.as_str());
     let bodiless = own || [204, 206, 304, 416].contains(&reply.status);
     let came_now = match exchange.way {
@@ -369,7 +368,7 @@ fn date(form: &str, now: u64, shift: i64) -> String {
     format!("{weekday}, {day}-{month}-{} {time} GMT", &year[2..])
 }
 
-/// Reads a reply; one whose end is that of the connection once that has `ended`.
+/// Reads a reply; one that ends with the connection is complete once that has `ended`.
 fn read_reply(from: &mut &[u8], ended: bool, method: &str) -> io::Result<Reply> {
     let mut interim = Vec::new();
     let (status, head) = loop {

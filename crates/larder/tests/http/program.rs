@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testbed::address;
 
-/// A running `larder serve`. Dropped, it is killed.
+/// A running `larder serve`, killed on drop.
 pub struct Larder {
     child: Child,
     address: SocketAddr,
@@ -19,7 +19,7 @@ pub struct Larder {
     _directory: TempDir,
 }
 
-/// Waits until something accepts connections at `address`; false when `child` ends or time is up.
+/// Waits until `address` accepts connections; returns false if `child` ends or the time is up.
 pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
     let deadline = Instant::now() + Duration::from_secs(30);
     while Instant::now() < deadline && child.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -32,7 +32,8 @@ pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
 }
 
 impl Larder {
-    /// Starts a reverse proxy for `origin`, or a forward proxy, with a configuration file or none.
+    /// Starts a reverse proxy for `origin`, or a forward proxy, with or without a configuration
+    /// file.
     pub fn start(origin: Option<SocketAddr>, config: Option<&Path>) -> Larder {
         let directory = TempDir::new().expect("a temporary directory");
         let (address, admin) = (address::free(), address::free());
@@ -55,18 +56,18 @@ impl Larder {
             let _ = child.stderr.take().map(|mut stream| stream.read_to_string(&mut said));
             panic!("larder did not start; it said:\n{said}");
         }
-        // Its output is not read from here on; it must not wait for a reader.
+        // The output must be drained from here on, so that the program does not block on it.
         let mut stderr = child.stderr.take().expect("piped");
         thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         Larder { child, address, admin, _directory: directory }
     }
 
-    /// Where it serves.
+    /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its admin interface is.
+    /// Returns the address of its admin interface.
     #[allow(dead_code)] // Other tests use this file, too.
     pub fn admin(&self) -> SocketAddr {
         self.admin

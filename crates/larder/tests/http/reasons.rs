@@ -1,7 +1,7 @@
-//! Why we do otherwise than the proxies that people use, by script. A difference in a script that
-//! is not listed fails ([`crate::peers`]).
+//! Reasons why Larder differs from widely used proxies, by script. A difference in a script that is
+//! not listed fails ([`crate::peers`]).
 
-/// By the name of a script: why.
+/// Name of a script, and the reason.
 pub type Reasons = &'static [(&'static str, &'static str)];
 
 pub const NGINX: Reasons = &[

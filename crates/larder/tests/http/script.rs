@@ -1,17 +1,17 @@
 //! The language of the scripts.
 //!
 //! ```text
-//! test s-maxage outranks max-age (RFC 9111, 4.2.1)      a test, and what it holds us to
+//! test s-maxage outranks max-age (RFC 9111, 4.2.1)      a test, and the section it checks
 //!   via forward                                         through the forward proxy (else reverse)
 //!   via rules                                           or the reverse one with `rules.toml`
 //!   via rfc                                             or the reverse one with `rfc.toml`
 //!   GET ?x=1                                            a request below the test's own path
 //!     Accept: a                                         with a field
-//!   origin 200                                          what the origin will answer, if asked
+//!   origin 200                                          the origin's response to a request
 //!     Cache-Control: s-maxage=60, max-age=0             (`origin down`: it closes the connection)
-//!   seen                                                what the origin must have been asked
+//!   seen                                                the request the origin must get
 //!     no If-None-Match
-//!   answer 200 fetched                                  what the client must get
+//!   answer 200 fetched                                  the response the client must get
 //!   wait 2                                              seconds (more than 10 in a test: it is
 //!                                                       played in virtual time only)
 //!   GET ?x=1
@@ -19,14 +19,16 @@
 //!     Age: 2..4
 //! ```
 //!
-//! How an answer came about: `cached` (the origin was not asked), `fetched` (asked without a
-//! condition), `validated` (asked with one), `asked` (either); with `behind` the origin is asked
-//! after the client has its answer. `cached` and `validated` demand the body that the origin sent
-//! before, `fetched` the one it sent now, unless a line `body TEXT` says what it must be.
+//! How a response comes about: `cached` (no request reaches the origin), `fetched` (one without a
+//! condition does), `validated` (one with a condition does), `asked` (either of these); with
+//! `behind` the origin gets the request after the client has its response. `cached` and `validated`
+//! demand the body that the origin sent before, `fetched` the one that it sends now, unless a line
+//! `body TEXT` states the body.
 //!
-//! An expected field: `Name: value`, `Name: 2..4` (a number between), `Name: ~ text` (contains),
-//! `Name: !~ text` (does not), `Name: *` (is there), `no Name`. `interim 103 Name: value` is a 1xx
-//! answer that the origin sends, or the client must get; `trailer Name: value` likewise.
+//! An expected field: `Name: value`, `Name: 2..4` (a number in this range), `Name: ~ text`
+//! (contains), `Name: !~ text` (does not contain), `Name: *` (is present), `no Name`. `interim 103
+//! Name: value` is a 1xx response that the origin sends, or the client must get; `trailer Name:
+//! value` likewise.
 //!
 //! In values `{path}` is the test's path, `{url}` its URL, `{host}` its host, and `{date-100}` an
 //! HTTP date 100 seconds ago; `{rfc850+100}` and `{asctime+100}` are the old forms.
@@ -36,9 +38,9 @@ use std::fmt;
 /// A place in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
 }
 
@@ -57,7 +59,7 @@ pub enum Front {
     Forward,
     /// A reverse proxy with the rules of `rules.toml`.
     Rules,
-    /// A reverse proxy that stores and shares all that RFC 9111 permits (`rfc.toml`).
+    /// A reverse proxy that stores and shares everything that RFC 9111 permits (`rfc.toml`).
     Rfc,
 }
 
@@ -65,22 +67,22 @@ pub enum Front {
 #[derive(Clone, Debug)]
 pub struct Test {
     pub place: Place,
-    /// What it says, without the reference.
+    /// The statement that it tests, without the reference.
     pub name: String,
-    /// The section it cites.
+    /// The section that it cites.
     pub cites: String,
-    /// Which proxy it goes through.
+    /// The proxy that it goes through.
     pub front: Front,
     pub steps: Vec<Step>,
 }
 
 impl Test {
-    /// It waits for so long that it is played in virtual time alone.
+    /// Returns whether it waits so long that it is played in virtual time only.
     pub fn is_long(&self) -> bool {
         self.waits() > 10
     }
 
-    /// Seconds that it waits.
+    /// Returns the seconds that it waits.
     pub fn waits(&self) -> u64 {
         let waits = self.steps.iter().map(|step| match step {
             Step::Wait(seconds) => *seconds,
@@ -97,40 +99,40 @@ pub enum Step {
     Wait(u64),
 }
 
-/// A request and all that goes with it.
+/// A request with its plans and expectations.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub place: Place,
     pub method: String,
-    /// What follows the test's path.
+    /// Suffix of the test's path.
     pub suffix: String,
     pub fields: Vec<(String, String)>,
     pub body: Option<String>,
     pub plans: Vec<Plan>,
-    /// What the origin must have seen.
+    /// Expectations on the request that the origin receives.
     pub seen: Vec<Expected>,
     pub status: u16,
     pub way: Way,
-    /// The origin is asked after the answer.
+    /// True if the origin gets a request after the response.
     pub behind: bool,
     pub answer: Vec<Expected>,
 }
 
-/// How an answer must come about.
+/// How a response must come about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Cached,
     Fetched,
     Validated,
     Asked,
-    /// It is not said.
+    /// Unspecified.
     Any,
 }
 
-/// What the origin answers.
+/// A response of the origin.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// `None`: it closes the connection without a byte, however often it is asked.
+    /// `None`: it closes the connection without a byte, at every request.
     pub status: Option<u16>,
     pub fields: Vec<(String, String)>,
     pub no_date: bool,
@@ -139,14 +141,14 @@ pub struct Plan {
     pub trailers: Vec<String>,
 }
 
-/// A demand on a message.
+/// An expectation on a message.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub place: Place,
     pub what: What,
 }
 
-/// See [`Expected`].
+/// Kind of an [`Expected`].
 #[derive(Clone, Debug)]
 pub enum What {
     Field(String, String),
@@ -156,7 +158,7 @@ pub enum What {
     Trailer(String, String),
 }
 
-/// What is wrong with a script.
+/// An error in a script.
 pub struct Problem(Place, String);
 
 impl fmt::Display for Problem {
@@ -165,7 +167,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The block that the next lines belong to.
+/// The block to which the next lines belong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     Request,
@@ -180,7 +182,7 @@ struct Parser {
     place: Place,
 }
 
-/// Reads a script.
+/// Parses a script.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Test>, Problem> {
     let place = Place { file: file.to_owned(), line: 0 };
     let mut parser = Parser { tests: Vec::new(), block: None, place };

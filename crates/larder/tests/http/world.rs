@@ -1,4 +1,4 @@
-//! What the scripts are played in: the machine's network and clock, or simulated ones.
+//! The environment of the scripts: the machine's network and clock, or simulated ones.
 
 use std::future::Future;
 use std::io;
@@ -8,26 +8,26 @@ use net::socket::Socket;
 use proxy::{Network, TokioClock};
 use tokio::io::AsyncReadExt;
 
-/// How long anything may take.
+/// Maximum duration of any step.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// See the module.
+/// Clock, network and concurrency of a run.
 #[derive(Clone)]
 pub struct World {
     pub clock: TokioClock,
     pub network: Network,
-    /// Tests that are played at the same time: most of them wait.
+    /// Number of tests played concurrently: most of them wait.
     pub players: usize,
 }
 
-/// The result of `work`, which may take only so long.
+/// Returns the result of `work`, or an error when the time is up.
 pub async fn patiently<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::time::timeout(PATIENCE, work).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Reads until `parse` finds a whole message in what has come so far (and whether that is all that
-/// comes), which it says by the bytes that it took. `None`: the connection ended before its first
-/// byte.
+/// Reads until `parse` finds a whole message in the bytes so far; its flag tells whether the
+/// connection has ended. `parse` consumes the bytes of the message. Returns `None` if the
+/// connection ended before its first byte.
 pub async fn read_message<T>(
     from: &mut Socket,
     early: &mut Vec<u8>,
@@ -44,7 +44,7 @@ pub async fn read_message<T>(
             }
             Err(_) if ended && early.is_empty() => return Ok(None),
             Err(error) if ended => return Err(error),
-            // There is more to come.
+            // The message is incomplete.
             Err(_) => ended = from.read_buf(early).await? == 0,
         }
     }

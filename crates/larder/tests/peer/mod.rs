@@ -1,7 +1,7 @@
-//! The proxies that people use, to play the same tests to: how each is started with as little
-//! configuration as lets it cache in front of an origin, in a directory of its own, and stopped.
+//! Other widely used proxies, to which the same tests can be played: how each is started, with the
+//! minimal configuration to cache in front of an origin and a directory of its own, and stopped.
 //!
-//! They are started only when `LARDER_DIFFERENTIAL` names them, or is `all`.
+//! They are started only if `LARDER_DIFFERENTIAL` names them, or is `all`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,11 +20,11 @@ mod varnish;
 
 /// Another proxy.
 pub struct Peer {
-    /// What it is called here.
+    /// Name used by the tests.
     pub name: &'static str,
-    /// A command that succeeds where it is installed, and says which version.
+    /// A command that succeeds if the proxy is installed, and prints its version.
     probe: &'static [&'static str],
-    /// The command that serves on an address for an origin, its files in a directory.
+    /// Returns the command that serves on an address for an origin, with its files in a directory.
     command: fn(&Path, SocketAddr, SocketAddr) -> Command,
 }
 
@@ -34,7 +34,8 @@ pub const TRAFFIC_SERVER: Peer = traffic_server::PEER;
 pub const VARNISH: Peer = varnish::PEER;
 
 impl Peer {
-    /// Its version where it is asked for and installed; else `None`, and says so.
+    /// Returns its version if it is selected and installed; otherwise prints the reason and returns
+    /// `None`.
     pub fn wanted(&self) -> Option<String> {
         let (name, chosen) = (self.name, std::env::var("LARDER_DIFFERENTIAL").unwrap_or_default());
         if chosen != "all" && chosen != name {
@@ -71,7 +72,7 @@ impl Peer {
     }
 }
 
-/// A running one. Dropped, it is stopped.
+/// A running peer, stopped on drop.
 pub struct Running {
     child: Child,
     address: SocketAddr,
@@ -79,7 +80,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it serves.
+    /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,4 +1,4 @@
-//! nginx, with `proxy_cache` and what it can do about stale answers.
+//! nginx with `proxy_cache` and its options for stale responses.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -11,7 +11,7 @@ use super::Peer;
 pub(super) const PEER: Peer = Peer { name: "squid", probe: &["squid", "-v"], command };
 
 fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
-    // It gives up root for a user of its own.
+    // It drops root for a user of its own.
     std::fs::set_permissions(directory, Permissions::from_mode(0o777)).unwrap();
     let (here, host, port) = (directory.display(), origin.ip(), origin.port());
     let text = format!(

@@ -15,7 +15,7 @@ const CLIENTS: &str =
     "ip_allow:\n  - apply: in\n    ip_addrs: 0/0\n    action: allow\n    methods: ALL\n";
 
 fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
-    // It gives up root for a user of its own.
+    // It drops root for a user of its own.
     let folder = |name: &str| {
         let path = directory.join(name);
         fs::create_dir(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Varnish with the rules that it has built in.
+//! Varnish with its built-in rules.
 
 use std::net::SocketAddr;
 use std::path::Path;

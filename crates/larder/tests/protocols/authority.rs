@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-/// It issues certificates, and its own makes clients believe them.
+/// An authority that issues certificates; its own certificate makes clients trust them.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     roots: Arc<RootCertStore>,
@@ -27,14 +27,14 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), roots: Arc::new(roots), pem }
     }
 
-    /// Writes its own certificate, and says where.
+    /// Writes its own certificate and returns the path.
     pub fn file(&self, directory: &Path) -> PathBuf {
         let path = directory.join("authority.pem");
         fs::write(&path, &self.pem).unwrap();
         path
     }
 
-    /// Writes `NAME.pem`, certificate and key in one, and says where.
+    /// Writes `NAME.pem`, certificate and key in one file, and returns the path.
     pub fn issue(&self, directory: &Path, name: &str, hosts: &[&str]) -> PathBuf {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let key = KeyPair::generate().unwrap();
@@ -45,12 +45,12 @@ impl Authority {
         path
     }
 
-    /// A client that believes it and offers these protocols.
+    /// Returns a client that trusts this authority and offers these protocols.
     pub fn client(&self, alpn: &[&str]) -> ClientConfig {
         self.client_of(rustls::DEFAULT_VERSIONS, alpn)
     }
 
-    /// A client that speaks these versions of TLS only.
+    /// Returns a client that only speaks these versions of TLS.
     pub fn client_of(
         &self,
         versions: &[&'static SupportedProtocolVersion],

@@ -19,14 +19,14 @@ use tokio_rustls::client::TlsStream;
 use crate::body::{self, Name};
 use crate::origin::{PATIENCE, size_of};
 
-/// Runs a test's asynchronous part, within patience.
+/// Runs a test's asynchronous part, with a time limit.
 pub fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(PATIENCE * 2, work).await };
     runtime.block_on(limited).expect("it takes too long")
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -45,7 +45,7 @@ impl Answer {
         detail.unwrap_or_else(|| panic!("no outcome: {self:?}")).to_owned()
     }
 
-    /// Panics unless this is the whole right body of `target`.
+    /// Panics unless this is the whole correct body of `target`.
     #[track_caller]
     pub fn verify(&self, target: &str) {
         assert_eq!(self.status, 200, "{self:?}");
@@ -57,21 +57,21 @@ impl Answer {
     }
 }
 
-/// A connection that speaks either HTTP.
+/// A connection that speaks HTTP/1.1 or HTTP/2.
 pub enum Caller {
     One(http1::SendRequest<Full<Bytes>>),
     Two(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Caller {
-    /// Speaks HTTP/1.1 on `stream`.
+    /// Starts HTTP/1.1 on `stream`.
     pub async fn one(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Caller {
         let (send, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Caller::One(send)
     }
 
-    /// Speaks HTTP/2 on `stream`.
+    /// Starts HTTP/2 on `stream`.
     pub async fn two(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Caller {
         let io = TokioIo::new(stream);
         let (send, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
@@ -79,7 +79,7 @@ impl Caller {
         Caller::Two(send)
     }
 
-    /// Speaks what TLS agreed on.
+    /// Starts the protocol that TLS negotiated.
     pub async fn secured(to: SocketAddr, host: &str, config: ClientConfig) -> io::Result<Caller> {
         let stream = handshake(to, host, config).await?;
         let two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -96,7 +96,7 @@ impl Caller {
         }
     }
 
-    /// Asks for `target` of `host`.
+    /// Requests `target` of `host`.
     pub async fn get(&mut self, scheme: &str, host: &str, target: &str) -> hyper::Result<Answer> {
         let request = match self {
             Caller::One(_) => Request::get(target).header("host", host),
@@ -105,7 +105,7 @@ impl Caller {
         self.ask(request.body(Full::default()).unwrap()).await
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn ask(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Answer> {
         let (head, body) = self.send(request).await?.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -113,7 +113,7 @@ impl Caller {
     }
 }
 
-/// A TLS handshake with `to` for `host`.
+/// Performs a TLS handshake with `to` for `host`.
 pub async fn handshake(
     to: SocketAddr,
     host: &str,

@@ -1,6 +1,6 @@
-//! What operators and clients learn when a server gives no answer: a line of the log for each
-//! attempt, with the phase and the cause; clients a sentence, and nothing of what lies behind a
-//! reverse proxy.
+//! Reports of servers that give no response. For operators the log has a line for each attempt,
+//! with the phase and the cause. Clients get one sentence, which reveals nothing behind a reverse
+//! proxy.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use crate::client::{Reply, get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup};
 
-/// A server that does this with each connection.
+/// Starts a server that runs `does` with each connection.
 fn server(does: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -34,7 +34,7 @@ fn server(does: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-/// Reads a head and nothing behind it.
+/// Reads a head and no byte after it.
 fn read_head(stream: &mut impl Read) {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
@@ -42,7 +42,7 @@ fn read_head(stream: &mut impl Read) {
     }
 }
 
-/// A server that answers every head with these bytes, and then waits or closes.
+/// Starts a server that responds to every head with these bytes, and then waits or closes.
 fn answers(bytes: &'static [u8], stays: bool) -> SocketAddr {
     server(move |mut stream| {
         read_head(&mut stream);
@@ -53,7 +53,7 @@ fn answers(bytes: &'static [u8], stays: bool) -> SocketAddr {
     })
 }
 
-/// Nothing of how things are inside is in an answer.
+/// Checks that a response reveals no internals.
 #[track_caller]
 fn is_discreet(reply: &Reply, inside: &[&str]) {
     let all = format!("{:?} {}", reply.head, reply.text()).to_lowercase();
@@ -76,7 +76,7 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
     let nobody = testbed::address::free();
     let deaf = server(|mut stream| {
         read_head(&mut stream);
-        // Closed with the body unread, it is reset.
+        // Closed with the body unread, the connection is reset.
     });
     let hung_up = answers(b"", false);
     let hangs = answers(b"", true);
@@ -110,7 +110,7 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
                 assert_eq!(reply.status, status, "{phase}: {reply:?}");
                 is_discreet(&reply, &[host, "127.0.0.1", "nowhere"]);
             }
-            // The connection may break under the body before the answer is read.
+            // The connection may break during the body, before the response is read.
             (Err(error), _) => assert!(method == "POST" || status == 0, "{phase}: {error}"),
         }
         says(&larder, &format!("upstream {host} failed: {phase}: {causes}"));
@@ -118,7 +118,7 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
     }
 }
 
-/// A server within TLS that shows this certificate, and may want one.
+/// Starts a TLS server that shows this certificate, and may require one.
 fn secured(chain: &Path, wants: Option<&Authority>) -> SocketAddr {
     let certificates = CertificateDer::pem_file_iter(chain).unwrap().map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_file(chain).unwrap();
@@ -149,7 +149,7 @@ fn secured(chain: &Path, wants: Option<&Authority>) -> SocketAddr {
     })
 }
 
-/// A certificate and its key, as `change` makes them, which signed itself.
+/// Writes a self-signed certificate and its key, as `change` sets them.
 fn self_signed(path: &Path, change: impl FnOnce(&mut CertificateParams)) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
@@ -180,7 +180,7 @@ fn tls_says_in_plain_words_what_is_wrong() {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad\r\n\r\n");
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    // Each that signed itself is its own authority.
+    // Each self-signed certificate is its own authority.
     let cases = [
         (secured(&named, None), &file, "for another name", "tls_certificate_error"),
         (secured(&strange, None), &file, "of an unknown issuer", "tls_certificate_error"),
@@ -202,7 +202,7 @@ fn tls_says_in_plain_words_what_is_wrong() {
         says(&reverse, &format!("upstream localhost:{} failed: ", address.port()));
         says(&reverse, cause);
         assert!(!reverse.said().contains("Other("), "{}", reverse.said());
-        // A client that named the server itself may know why.
+        // A client that named the server itself may learn the cause.
         let forward = Setup::forward().config(&config).start();
         let host = base.strip_prefix("https://").unwrap();
         let reply = get(&format!("{base}/x")).header("Host", host).send(forward.address());

@@ -1,4 +1,4 @@
-//! HTTP/2 towards clients (RFC 9113).
+//! HTTP/2 with clients (RFC 9113).
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use crate::runner::{Larder, Setup};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A reverse proxy that speaks HTTP/2 without TLS.
+/// Starts a reverse proxy that speaks HTTP/2 without TLS.
 fn plain(more: &str) -> (Origin, SocketAddr, Setup, Larder) {
     let (origin, address) = (Origin::start(), testbed::address::free());
     let config = format!("[[listener]]\naddress = \"{address}\"\nh2c = true\n{more}");
@@ -30,7 +30,7 @@ async fn two(address: SocketAddr) -> Caller {
     Caller::two(TcpStream::connect(address).await.unwrap()).await
 }
 
-/// A frame: type, flags, stream, payload.
+/// Encodes a frame: type, flags, stream, payload.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -47,7 +47,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// A field as a literal without indexing.
+/// Encodes a field as a literal without indexing.
 fn field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0, name.len() as u8];
     bytes.extend(name.as_bytes());
@@ -61,7 +61,7 @@ fn head(fields: &[(&str, &str)]) -> Vec<u8> {
     usual.iter().chain(fields).flat_map(|(name, value)| field(name, value)).collect()
 }
 
-/// Sends bytes after the preface and returns all that comes back until the server ends it.
+/// Sends bytes after the preface and returns all received bytes until the server closes.
 async fn converse(address: SocketAddr, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
@@ -76,7 +76,7 @@ async fn converse(address: SocketAddr, frames: &[Vec<u8>]) -> Vec<u8> {
     said
 }
 
-/// The frames in what a server said: type, stream, payload.
+/// Decodes the frames that a server sent: type, stream, payload.
 fn frames(mut said: &[u8]) -> Vec<(u8, u32, Vec<u8>)> {
     let mut all = Vec::new();
     while said.len() >= 9 {
@@ -89,18 +89,18 @@ fn frames(mut said: &[u8]) -> Vec<(u8, u32, Vec<u8>)> {
     all
 }
 
-/// The error code of the last GOAWAY.
+/// Returns the error code of the last GOAWAY.
 fn goaway(said: &[u8]) -> Option<u32> {
     let last = frames(said).into_iter().rev().find(|(kind, ..)| *kind == 7)?;
     Some(u32::from_be_bytes(last.2[4..8].try_into().unwrap()))
 }
 
-/// The first frame that is about stream 1, or ends the connection.
+/// Returns the first frame that concerns stream 1 or ends the connection.
 fn about_the_request(said: &[u8]) -> Option<(u8, u32, Vec<u8>)> {
     frames(said).into_iter().find(|(kind, stream, _)| *stream == 1 && *kind != 8 || *kind == 7)
 }
 
-/// The proxy still serves.
+/// Checks that the proxy still serves.
 fn serves(address: SocketAddr) {
     run(async {
         let answer = two(address).await.get("http", "a.example", "/after").await.unwrap();
@@ -158,7 +158,7 @@ fn prior_knowledge_and_http_1_share_a_listener() {
         let request = request.header("cookie", "a=1").header("cookie", "b=2");
         let answer = two.ask(request.body(Full::from("the body")).unwrap()).await.unwrap();
         assert_eq!(answer.status, 200);
-        // The URL says https, and the connection is none.
+        // The URL says https, but the connection is not TLS.
         assert_eq!(two.get("https", "a.example", "/page").await.unwrap().status, 421);
     });
     let seen = &origin.requests("/form")[0];
@@ -198,13 +198,13 @@ fn malformed_heads_are_refused() {
         });
         let answer = about_the_request(&said);
         let (kind, _, payload) = answer.unwrap_or_else(|| panic!("{fields:?}: {said:?}"));
-        // A reset or the end of the connection, or a head that says 400.
+        // A reset, the end of the connection, or a head with status 400.
         let refused = kind == RST_STREAM
             || kind == 7
             || kind == HEADERS && (payload[0] == 0x8c || payload.windows(3).any(|w| w == b"400"));
         assert!(refused, "{fields:?}: {kind} {payload:?}");
     }
-    // Those that HTTP/2 lets through and HTTP does not: hosts that disagree, none at all.
+    // Heads that HTTP/2 permits and HTTP does not: hosts that disagree, or no host.
     run(async {
         let mut caller = two(address).await;
         let request = Request::get("http://a.example/page").header("host", "b.example");
@@ -220,7 +220,7 @@ fn floods_end_their_connection_and_nothing_else() {
     let (_origin, address, _setup, larder) = plain("");
     let headers =
         |stream: u32, flags| frame(HEADERS, flags, stream, &head(&[(":authority", "a.example")]));
-    // Rapid reset: streams that are opened and broken off at once.
+    // Rapid reset: streams that are opened and reset at once.
     let rapid: Vec<Vec<u8>> = (0..20_000u32)
         .map(|i| {
             let stream = 2 * i + 1;
@@ -233,7 +233,7 @@ fn floods_end_their_connection_and_nothing_else() {
         .into_iter()
         .chain((0..200_000).map(|_| frame(CONTINUATION, 0, 1, &field("x", &"y".repeat(100)))))
         .collect();
-    // Errors that make us reset streams.
+    // Errors that make the proxy reset streams.
     let faulty: Vec<Vec<u8>> = (0..20_000u32)
         .map(|i| {
             let fields = head(&[(":authority", "a.example"), ("connection", "x")]);
@@ -243,11 +243,12 @@ fn floods_end_their_connection_and_nothing_else() {
     for (what, flood) in [("resets", rapid), ("continuation", endless), ("faults", faulty)] {
         let said = run(converse(address, &flood));
         let code = goaway(&said);
-        // ENHANCE_YOUR_CALM, PROTOCOL_ERROR or COMPRESSION_ERROR; the reset may overtake it.
+        // ENHANCE_YOUR_CALM, PROTOCOL_ERROR or COMPRESSION_ERROR; the connection reset may overtake
+        // it.
         assert!(matches!(code, None | Some(11 | 1 | 9)), "{what}: {code:?}");
         serves(address);
     }
-    // Frames that ask for nothing: settings, pings, windows, priorities, empty data.
+    // Frames without a request: settings, pings, windows, priorities, empty data.
     let kept = larder.resident();
     let window = frame(8, 0, 0, &1_u32.to_be_bytes());
     let priority = frame(2, 0, 1, &[0, 0, 0, 0, 9]);
@@ -267,7 +268,7 @@ fn a_client_that_takes_nothing_is_cut() {
     let (_origin, address, _setup, _larder) = plain("[client]\nstall-timeout = \"300ms\"\n");
     let said = run(async {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        // A window of nothing: the answer can never be sent.
+        // A window of 0, so the response can never be sent.
         let no_window = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
         let fields = head(&[(":authority", "a.example")]);
         let request = frame(HEADERS, END_STREAM | END_HEADERS, 1, &fields);
@@ -290,7 +291,7 @@ fn a_client_that_is_gone_is_found_by_a_ping_and_one_that_is_there_stays() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
         let (mut said, mut answered) = (Vec::new(), 0);
-        // Beyond the time in which the other one was given up.
+        // Beyond the time after which the other connection was closed.
         while answered < 8 {
             assert!(stream.read_buf(&mut said).await.unwrap() > 0, "{said:?}");
             let pings = frames(&said).into_iter().filter(|(kind, ..)| *kind == PING);
@@ -329,7 +330,7 @@ fn at_the_end_running_answers_are_finished_and_no_new_ones_begin() {
         larder.signal(Signal::TERM);
         let mut answered = 0;
         while stream.read_buf(&mut said).await.unwrap() > 0 {
-            // A ping comes with the first word of the end; its answer makes it final.
+            // A ping comes with the first GOAWAY; its acknowledgement makes it final.
             let pings = frames(&said).into_iter().filter(|(kind, ..)| *kind == PING).skip(answered);
             for (_, _, payload) in pings.collect::<Vec<_>>() {
                 answered += 1;

@@ -1,5 +1,5 @@
-//! What goes to and fro in HTTP/2 before the answer: interim answers (RFC 9110, 15.2; RFC 8297),
-//! and the body of a request, which is waited for only so long.
+//! Exchanges in HTTP/2 before the response: interim responses (RFC 9110, 15.2; RFC 8297), and the
+//! request body, for which the proxy waits only for a limited time.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -19,8 +19,8 @@ use crate::runner::{Larder, Setup};
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\
     Connection: x-hop\r\nX-Hop: 1\r\n\r\n";
 
-/// An origin server that sends interim answers before the last one, and asks for a body with a 100
-/// when it is expected to.
+/// Starts an origin server that sends interim responses before the final one, and requests an
+/// expected body with a 100.
 fn talkative() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ fn talkative() -> SocketAddr {
     address
 }
 
-/// A client of HTTP/2.
+/// An HTTP/2 client.
 struct Client(SendRequest<Bytes>);
 
 impl Client {
@@ -69,7 +69,7 @@ impl Client {
 
 type Sink = h2::SendStream<Bytes>;
 
-/// The next interim answer; `None` when the last one has come.
+/// Returns the next interim response; `None` when the final one has arrived.
 async fn interim(answer: &mut ResponseFuture) -> Option<(StatusCode, HeaderMap)> {
     let head = std::future::poll_fn(|cx| answer.poll_informational(cx)).await?.unwrap();
     Some((head.status(), head.headers().clone()))
@@ -98,7 +98,7 @@ fn hints_come_before_the_answer_however_it_comes_about() {
     let (address, _larder, _setup) = plain(&format!("http://{}", talkative()), "");
     run(async {
         let client = Client::plain(address).await;
-        // Passed on, and fetched for the cache.
+        // Forwarded, and fetched for the cache.
         for (method, path) in [("POST", "/form"), ("GET", "/page")] {
             let request = Request::builder().method(method).uri(format!("http://a{path}"));
             let (mut coming, _) = client.request(request.body(()).unwrap(), true).await;
@@ -155,7 +155,8 @@ fn hints_pass_through_http2_on_both_sides() {
 
 #[test]
 fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
-    // By the origin, which is asked first, or by the proxy, which does not tell it of that.
+    // By the origin, which gets the request first, or by the proxy, which does not forward the
+    // expectation.
     for (limits, expected) in [("[client]\nrequest-buffer = 0\n", "world"), ("", "hello")] {
         let (address, _larder, _setup) = plain(&format!("http://{}", talkative()), limits);
         run(async {
@@ -180,11 +181,11 @@ fn a_body_that_is_withheld_is_given_up_and_the_others_are_not() {
     run(async {
         let client = Client::plain(address).await;
         let get = |path: &str| Request::get(format!("http://a{path}")).body(()).unwrap();
-        // Under way all the time.
+        // In progress all the time.
         let gated = "/gated?size=1000&gate=end&cc=no-store";
         let (gated, _) = client.request(get(gated), true).await;
         let post = || Request::post("http://a/form").body(()).unwrap();
-        // One that says nothing, and one that stops in the middle.
+        // One that sends nothing, and one that stops in the middle.
         let (silent, _kept) = client.request(post(), false).await;
         let (stopped, mut sink) = client.request(post(), false).await;
         sink.send_data(Bytes::from_static(b"half"), false).unwrap();

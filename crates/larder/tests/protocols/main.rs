@@ -1,8 +1,8 @@
-//! What clients speak below HTTP's meaning: TLS, HTTP/2, the PROXY protocol, Unix sockets, IPv6.
-//! And what is spoken to origin servers.
+//! Protocols of clients below HTTP semantics: TLS, HTTP/2, the PROXY protocol, Unix sockets, IPv6.
+//! Also the protocols with origin servers.
 //!
 //! The real program and real clients: rustls and hyper on the other end of real sockets. Bodies
-//! follow from their URLs as in the end-to-end tests, whose origin and runner are used here too.
+//! follow from their URLs as in the end-to-end tests, whose origin and runner are also used here.
 
 #![allow(clippy::unwrap_used)]
 

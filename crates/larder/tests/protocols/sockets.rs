@@ -17,7 +17,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
 
-/// A reverse proxy with one more listener.
+/// Starts a reverse proxy with an additional listener.
 fn with_listener(address: &str, more: &str) -> (Origin, Setup, Larder) {
     let origin = Origin::start();
     let config = format!("[[listener]]\naddress = \"{address}\"\n{more}");
@@ -26,7 +26,7 @@ fn with_listener(address: &str, more: &str) -> (Origin, Setup, Larder) {
     (origin, setup, larder)
 }
 
-/// What comes back for these bytes, sent in two parts.
+/// Sends these bytes in two parts; returns the response.
 fn exchange(mut stream: impl Read + Write, bytes: &[u8]) -> String {
     let (first, rest) = bytes.split_at(bytes.len() / 3);
     let mut answer = Vec::new();
@@ -68,7 +68,7 @@ fn a_balancer_says_who_the_client_is() {
     }
     let said = larder.metrics();
     assert!(said.contains("larder_proxy_protocol_refused_total 2\n"), "{said}");
-    // Where no header is expected, one is no request.
+    // If no header is expected, one is not a valid request.
     let other = exchange(connect(larder.address()), &v1);
     assert!(other.starts_with("HTTP/1.1 400"), "{other}");
 }
@@ -107,8 +107,8 @@ fn a_unix_socket_serves_and_goes_with_the_process() {
     assert!(!path.exists());
 }
 
-/// Who may connect to a socket in the file system is for its mode to say: whatever networks are
-/// named, a header is asked for, and believed.
+/// The mode of a socket in the file system decides who may connect: whatever networks are
+/// configured, a header is required and trusted.
 #[test]
 fn a_balancer_on_a_unix_socket_says_who_the_client_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn a_balancer_on_a_unix_socket_says_who_the_client_is() {
     assert!(larder.metrics().contains("larder_proxy_protocol_refused_total 1\n"));
 }
 
-/// A program started as a service manager does, with sockets of its own from descriptor 3 on.
+/// A program started as by a service manager, with sockets of its own from descriptor 3 on.
 #[test]
 fn sockets_of_a_service_manager_are_served_with_what_their_tables_say() {
     let directory = tempfile::tempdir().unwrap();
@@ -142,14 +142,14 @@ fn sockets_of_a_service_manager_are_served_with_what_their_tables_say() {
         path.display()
     );
     fs::write(&config, text).unwrap();
-    // They come in as its standard input and output, for those are inherited by this child alone.
+    // They are passed as standard input and output, because only this child inherits those.
     let script = "exec 3<&0 4<&1 </dev/null >/dev/null; \
                   LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" serve --config \"$1\"";
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script, PROGRAM]).arg(&config).current_dir(directory.path());
     command.stdin(OwnedFd::from(tcp)).stdout(OwnedFd::from(unix)).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    // Both sockets listen since before it was started: no client is refused.
+    // Both sockets have been listening since before the start, so no client is refused.
     let plain = exchange(connect(address), REQUEST);
     let told = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
     let told = String::from_utf8(told).unwrap().replace("/page", "/page?cc=no-store");

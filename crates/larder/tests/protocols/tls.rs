@@ -1,4 +1,4 @@
-//! TLS towards clients (RFC 8446, RFC 6066, RFC 7301; RFC 9110 section 7.4).
+//! TLS with clients (RFC 8446, RFC 6066, RFC 7301; RFC 9110 section 7.4).
 
 use std::fs;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ struct Secured {
     origin: Origin,
 }
 
-/// Certificates by name and hosts; `more` is put behind them.
+/// Sets up certificates by name and hosts; `more` is appended to the configuration.
 fn secured(certificates: &[(&str, &[&str])], more: &str) -> Secured {
     let (authority, origin, address) =
         (Authority::new(), Origin::start(), testbed::address::free());
@@ -38,7 +38,7 @@ fn secured(certificates: &[(&str, &[&str])], more: &str) -> Secured {
     Secured { authority, setup, address, origin }
 }
 
-/// The hosts of the certificate that the server shows to a client that asks for `host`.
+/// Returns the certificate that the server shows to a client that requests `host`.
 async fn shown(to: SocketAddr, host: &str, config: ClientConfig) -> std::io::Result<Vec<u8>> {
     let stream = handshake(to, host, config).await?;
     Ok(stream.get_ref().1.peer_certificates().unwrap()[0].to_vec())
@@ -95,7 +95,7 @@ fn the_certificate_follows_from_the_host_asked_for() {
         let wild = of("x.a.example").await.unwrap();
         assert_eq!(of("y.a.example").await.unwrap(), wild);
         assert_ne!(of("b.a.example").await.unwrap(), wild);
-        // It gets the first certificate, which is not for it, and says so.
+        // It gets the first certificate, which is for another name, and rejects it.
         let why = of("unknown.example").await.unwrap_err();
         assert!(why.to_string().contains("certificate"), "{why}");
     });
@@ -144,7 +144,7 @@ fn the_oldest_version_is_a_setting() {
     assert!(of(at_least_3, &rustls::version::TLS13));
 }
 
-/// Asks over new connections until told to stop; returns how many answers came.
+/// Sends requests over new connections until stopped; returns the number of responses.
 fn ask_all_the_time(
     authority: &Authority,
     address: SocketAddr,
@@ -193,7 +193,7 @@ fn certificates_are_replaced_without_a_restart_and_bad_ones_are_not_taken() {
     larder.signal(Signal::HUP);
     assert!(larder.says("the configuration stays as it was"), "{}", larder.said());
     assert!(larder.says("a.pem:1: expected"), "{}", larder.said());
-    // The admin interface does the same, and says what came of it.
+    // The admin interface does the same, and reports the result.
     let reload = || crate::client::request("POST", "/reload").body(b"");
     let reply = larder.admin_send(reload());
     assert!(reply.status == 422 && reply.text().contains("a.pem:1: expected"), "{}", reply.text());

@@ -19,11 +19,11 @@ use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, view};
 use crate::origin::Origin;
 use crate::runner::{Larder, PROGRAM, Setup, eventually, percent};
 
-/// A process that is no child of ours. Dropped, it is killed.
+/// A process that is not a child of this one, killed on drop.
 struct Stranger(Pid);
 
 impl Stranger {
-    /// The process that took over, of which `larder` says so the `number`th time.
+    /// Returns the process that took over, as reported by `larder` for the `number`th time.
     fn of(larder: &Larder, number: usize) -> Stranger {
         let find = |said: &str| {
             let mut lines = said.lines().filter(|line| line.contains("takes over"));
@@ -41,7 +41,7 @@ impl Stranger {
 
     fn is_running(&self) -> bool {
         let path = format!("/proc/{}/stat", self.0.as_raw_nonzero());
-        // It may have no parent left to wait for it: a zombie has ended.
+        // Its parent may be gone, so a zombie counts as ended.
         fs::read_to_string(path).is_ok_and(|stat| !stat.contains(") Z "))
     }
 
@@ -59,8 +59,8 @@ impl Drop for Stranger {
     }
 }
 
-/// Asks for pages over and over, each on a connection of its own, until told to stop; panics at the
-/// first refusal, error or wrong byte. Returns how many answers came.
+/// Requests pages repeatedly, each on a new connection, until stopped; panics at the first
+/// rejection, error or wrong byte. Returns the number of responses.
 fn ask_all_the_time(
     address: SocketAddr,
     origin: &Arc<Origin>,
@@ -78,7 +78,7 @@ fn ask_all_the_time(
     })
 }
 
-/// The program under a name of its own, so that it can be replaced.
+/// Links or copies the program to a path of its own, so that it can be replaced.
 fn copy_of_program(directory: &TempDir) -> PathBuf {
     let path = directory.path().join("larder");
     if fs::hard_link(PROGRAM, &path).is_err() {
@@ -123,7 +123,7 @@ fn under_load_nobody_is_refused_and_the_cache_goes_along() {
     for target in &kept {
         let reply = larder.get(&origin.url(target));
         reply.verify(target);
-        // From memory what the read of a neighbour has brought along.
+        // From memory if the read of a neighbour has brought it along.
         assert!(["HIT_DISK", "HIT_RAM"].contains(&reply.outcome().as_str()), "{:?}", reply.head);
         assert_eq!(origin.fetches(target), 1);
     }
@@ -171,13 +171,13 @@ fn what_cannot_take_over_leaves_the_old_process_serving() {
     let asking = ask_all_the_time(larder.address(), &origin, &stop);
     let config = setup.path("larder.toml");
     let good = fs::read_to_string(&config).unwrap();
-    // A configuration that is wrong.
+    // An invalid configuration.
     fs::write(&config, "nonsense = 1\n").unwrap();
     larder.signal(Signal::USR2);
     assert!(larder.says("the new process cannot take over"), "{}", larder.said());
     assert!(larder.says("nonsense: there is no such key"), "{}", larder.said());
     fs::write(&config, good).unwrap();
-    // A program that ends at once, one that is none, one that gives up when all waits for it.
+    // A program that ends at once, an invalid one, and one that gives up at the last step.
     for (script, said) in [
         ("#!/bin/sh\nexit 3\n", "the new process ended before it was ready"),
         ("no program", "cannot be started"),
@@ -195,7 +195,7 @@ fn what_cannot_take_over_leaves_the_old_process_serving() {
     stop.store(true, Ordering::Relaxed);
     assert!(asking.join().unwrap() >= 20);
     assert_eq!(origin.fetches("/kept"), 1);
-    // Its parts are there once, however often it began to serve.
+    // Each series exists once, however often the process began to serve.
     let metrics = larder.metrics();
     let mut series: Vec<_> = metrics.lines().filter_map(|line| line.rsplit_once(' ')).collect();
     series.retain(|(name, _)| !name.starts_with('#'));
@@ -214,7 +214,7 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     for target in ["/kept", "/changed"] {
         larder.get(&origin.url(target)).verify(target);
     }
-    // What its answer makes invalid must be forgotten where it is stored.
+    // The objects that its response invalidates must be removed where they are stored.
     let slow = "/slow?headgate=slow&cc=no-store";
     let mut connection = Connection::open(larder.address()).unwrap();
     connection.send(&request("POST", &origin.url(slow)).body(b"new").bytes()).unwrap();
@@ -229,7 +229,7 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     let url = percent(&origin.url("/kept"));
     let purge = request("POST", &format!("/purge?url={url}")).body(b"");
     assert_eq!(larder.admin_send(purge).status, 503);
-    // What is stored of this is wrong from now on.
+    // The stored copy is outdated from now on.
     origin.change("/changed");
     let post = request("POST", &origin.url("/changed")).body(b"new");
     assert_eq!(larder.send(&post).status, 200);
@@ -248,7 +248,7 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     second.stop();
 }
 
-/// A server that answers what it is sent in capitals, once.
+/// Starts a server that sends received bytes back in capitals, for one connection.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -282,7 +282,7 @@ fn what_does_not_need_the_cache_does_not_keep_it() {
     let mut tunnel = larder.connect();
     tunnel.send(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\n").as_bytes()).unwrap();
     assert_eq!(tunnel.read("CONNECT").unwrap().status, 200);
-    // Passed on, and on its way into the cache: both stop half-way.
+    // Forwarded, and on its way into the cache: both stop half-way.
     let gated = ["/passed?size=200000&gate=end&cc=no-store", "/filling?size=700000&gate=end"];
     let mut running = gated.map(|target| {
         let mut connection = larder.connect();
@@ -290,7 +290,7 @@ fn what_does_not_need_the_cache_does_not_keep_it() {
         let head = connection.read_head().unwrap();
         (connection, head)
     });
-    // From the cache, to a client that takes nothing yet.
+    // From the cache, to a client that does not read yet.
     let mut slow = larder.connect();
     let large = "/large?size=8000000&etag=1";
     slow.send(&get(&origin.url(large)).bytes()).unwrap();
@@ -303,13 +303,13 @@ fn what_does_not_need_the_cache_does_not_keep_it() {
     reply.verify("/kept");
     assert!(reply.outcome().starts_with("HIT"), "{:?}", reply.head);
     assert!(larder.says("the caches are released"), "{}", larder.said());
-    // What a client changes there is changed.
+    // An invalidation by a client takes effect in the new process.
     origin.change("/kept");
     assert_eq!(larder.send(&request("POST", &origin.url("/kept")).body(b"new")).status, 200);
     let reply = larder.get(&origin.url("/kept"));
     reply.verify("/kept");
     assert_eq!(reply.outcome(), "MISS", "{:?}", reply.head);
-    // And the old process has lost nothing of what it still does.
+    // The old process has lost nothing of its work in progress.
     assert!(larder.is_running(), "{}", larder.said());
     shout(&tunnel, "still here");
     slow.read_body("GET", slow_head).unwrap().verify(large);

@@ -1,5 +1,5 @@
-//! What the program speaks to origin servers: TLS and HTTP/2, with another Larder as the server;
-//! several servers for a site, and what operators see of them.
+//! Protocols with origin servers: TLS and HTTP/2, with another Larder as the server. Also several
+//! servers for a site, and what operators see of them.
 
 use std::fs;
 
@@ -10,10 +10,11 @@ use crate::client::{Reply, get, request};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually, larder};
 
-/// The server answers for the name that it has in TLS, and for no other.
+/// The server only accepts requests for its own name in TLS.
 const OWN_NAME: &str = "reverse-host = 'upstream'\n";
 
-/// A Larder that serves an origin over TLS as `localhost`, and says in its log who asked how.
+/// A Larder that serves an origin over TLS as `localhost`, and logs the client and protocol of each
+/// request.
 struct Server {
     running: Larder,
     setup: Setup,
@@ -55,7 +56,7 @@ fn larder_fetches_from_larder_over_tls_and_http2() {
                 format!("{target}{}by={http2}", if target.contains('?') { "&" } else { "?" });
             let reply = running.get(&target);
             reply.verify(&target);
-            // The server's own word is in a line before ours.
+            // The server's own member is on a line before this proxy's.
             let mut words = reply.head.headers.iter().filter(|(name, _)| name == "cache-status");
             let ours = words.next_back().map_or("", |(_, word)| word.as_str());
             let said = ours.starts_with("larder;") && ours.ends_with(outcome);
@@ -65,14 +66,14 @@ fn larder_fetches_from_larder_over_tls_and_http2() {
         let said = |line: &str| line.contains(&format!("by={http2}")) && line.contains(version);
         let logged = || fs::read_to_string(&log).is_ok_and(|text| text.lines().any(said));
         assert!(eventually(logged), "{}", fs::read_to_string(&log).unwrap());
-        // What is cut off on the way is cut off here.
+        // A response that is cut on the way is cut here.
         let cut =
             get(&format!("/cut?size=100000&how=short&by={http2}")).try_send(running.address());
         assert!(cut.is_ok_and(|cut| !cut.whole), "half an answer passed for a whole one");
     }
 }
 
-/// What the last cache on the way said of an answer.
+/// Returns the outcome reported by the last cache on the path.
 fn outcome(reply: &Reply) -> String {
     let mut words = reply.head.headers.iter().filter(|(name, _)| name == "cache-status");
     let word = words.next_back().map_or("", |(_, word)| word.as_str());
@@ -102,7 +103,7 @@ fn neighbours_are_validated_on_the_connection_in_http2() {
         reply.verify(target);
         assert_eq!(outcome(&reply), "HIT_RAM");
     }
-    // All that over one connection, twice for each: fetched and validated.
+    // All of that over one connection, twice for each: fetched and validated.
     let said = server.running.metrics();
     let connections = "larder_client_http_connections_total{version=\"2\"} 1\n";
     assert!(said.contains(connections), "{said}");
@@ -200,13 +201,13 @@ fn operators_see_how_the_servers_of_a_site_are() {
     assert_eq!(states[1]["weight"], 2);
     let up = format!("larder_upstream_server_up{{site=\"www\",server=\"{gone}\"}} 0");
     assert!(running.metrics().contains(&up), "{}", running.metrics());
-    // The log names the server that answered, and all that were asked.
+    // The log names the server that responded, and all that were tried.
     let server = good.strip_prefix("http://").unwrap();
     let asked = format!("\"upstream\":\"{server}\",\"upstream_addr\":\"{gone}, {server}\"");
     let logged = || fs::read_to_string(&log).is_ok_and(|text| text.contains(&asked));
     assert!(eventually(logged), "{asked}: {}", fs::read_to_string(&log).unwrap());
     assert_eq!(site["queue"]["waiting"], 0);
-    // What is known stays known.
+    // Known states are kept.
     running.signal(Signal::HUP);
     assert!(running.says("no change takes effect"), "{}", running.said());
     assert_eq!(view()["servers"][0]["state"], "failed");

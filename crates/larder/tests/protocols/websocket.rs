@@ -1,4 +1,4 @@
-//! Changes of the protocol: WebSocket and others, from HTTP/1.1 and HTTP/2 to either.
+//! Protocol upgrades: WebSocket and others, from HTTP/1.1 and HTTP/2 to either.
 
 use std::fs;
 use std::io;
@@ -25,7 +25,7 @@ use crate::websocket_origin::{
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const MASK: Option<[u8; 4]> = Some([1, 2, 3, 4]);
 
-/// What is asked of HTTP/1.1 by a client of WebSocket.
+/// Fields that a WebSocket client sends in HTTP/1.1.
 const HANDSHAKE: &str = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
     Sec-WebSocket-Protocol: caps, other\r\nSec-WebSocket-Extensions: x-none; a=1\r\n\
@@ -40,7 +40,7 @@ struct Scene {
     larder: Larder,
     setup: Setup,
     address: SocketAddr,
-    /// Before paths, from a forward proxy.
+    /// Prefix of paths, for a forward proxy.
     base: String,
 }
 
@@ -49,7 +49,7 @@ impl Scene {
         Scene::new(true, speaks, more)
     }
 
-    /// `more`: configuration, tables last.
+    /// Sets up the scene; `more` is additional configuration, tables last.
     fn new(reverse: bool, speaks: Speaks, more: &str) -> Scene {
         let (authority, address) = (Authority::new(), testbed::address::free());
         let setup = Setup::forward();
@@ -83,7 +83,7 @@ impl Scene {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// The head of a request in HTTP/1.1.
+    /// Returns the head of a request in HTTP/1.1.
     fn head(&self, path: &str, fields: &str) -> String {
         let host = self.base.split("//").nth(1).unwrap();
         let target =
@@ -91,17 +91,17 @@ impl Scene {
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")
     }
 
-    /// Asks in HTTP/1.1: the head that came back, and the connection behind it.
+    /// Sends a request in HTTP/1.1; returns the response head, and the connection after it.
     async fn ask(&self, path: &str, fields: &str) -> io::Result<(String, TcpStream)> {
         let mut stream = self.connect().await;
         stream.write_all(self.head(path, fields).as_bytes()).await?;
         Ok((read_head(&mut stream).await?, stream))
     }
 
-    /// Asks in HTTP/2.
+    /// Sends an extended CONNECT in HTTP/2.
     async fn call(&self, path: &str, protocol: &'static str) -> Response<Incoming> {
         let mut caller = Caller::two(self.connect().await).await;
-        // By then it knows what the server takes.
+        // After this request the client knows the server's settings.
         let base = &self.base;
         let _ =
             caller.ask(Request::get(format!("{base}/404")).body(Full::default()).unwrap()).await;
@@ -115,7 +115,7 @@ impl Scene {
         caller.send(request.unwrap()).await.unwrap()
     }
 
-    /// Changes the protocol, in either HTTP.
+    /// Changes the protocol, in either version of HTTP.
     async fn open(&self, path: &str, two: bool) -> Box<dyn Pipe> {
         if two {
             let answer = self.call(path, "websocket").await;
@@ -139,7 +139,7 @@ impl Scene {
         Box::new(stream)
     }
 
-    /// The last head that the origin got.
+    /// Returns the last head that the origin received.
     fn asked(&self) -> String {
         self.origin.heads().last().cloned().unwrap_or_default()
     }
@@ -154,14 +154,14 @@ impl Scene {
     }
 }
 
-/// Says something, and hears it in capitals.
+/// Sends a message, and expects it back in capitals.
 async fn chat(stream: &mut Box<dyn Pipe>, text: &str) {
     stream.write_all(&frame(TEXT, text.as_bytes(), MASK)).await.unwrap();
     let (kind, heard) = read_frame(stream).await.unwrap();
     assert_eq!((kind, heard), (TEXT, text.to_uppercase().into_bytes()));
 }
 
-/// All that still comes; an error counts as the end.
+/// Returns all remaining bytes; an error counts as the end.
 async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut all = Vec::new();
     let _ = stream.read_to_end(&mut all).await;
@@ -232,7 +232,7 @@ fn each_side_may_end_first_and_what_comes_early_is_kept() {
                 assert_eq!(&heard, b"early");
                 stream.shutdown().await.unwrap();
                 assert_eq!(rest(&mut stream).await, "end");
-                // One side breaks: the other learns of it.
+                // If one side breaks, the other notices.
                 let mut stream = scene.open("/reset", two).await;
                 stream.write_all(b"x").await.unwrap();
                 assert_eq!(rest(&mut stream).await, "");
@@ -240,7 +240,7 @@ fn each_side_may_end_first_and_what_comes_early_is_kept() {
             });
             assert!(scene.counts("larder_tunnels 0\n"), "{}", scene.larder.metrics());
         }
-        // What a client sends before it has the answer is kept as well.
+        // Bytes that a client sends before it has the response are kept as well.
         run(async {
             let mut stream = scene.connect().await;
             let head = scene.head("/raw", HANDSHAKE) + "before";
@@ -263,7 +263,7 @@ fn other_protocols_pass_and_http_itself_does_not() {
         stream.write_all(b"x").await.unwrap();
         stream.shutdown().await.unwrap();
         assert_eq!(rest(&mut stream).await, "Xend");
-        // Whatever the method is, as long as there is no body.
+        // With any method, as long as there is no body.
         let head =
             scene.head("/raw", "Connection: upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n");
         let mut stream = scene.connect().await;
@@ -272,7 +272,7 @@ fn other_protocols_pass_and_http_itself_does_not() {
         assert!(read_head(&mut stream).await.unwrap().starts_with("HTTP/1.1 101 "));
         assert_eq!(rest(&mut stream).await, "Xend");
         assert!(scene.asked().starts_with("POST /raw HTTP/1.1\r\n"), "{}", scene.asked());
-        // The field is ignored, and the connection goes on.
+        // The field is ignored, and the connection continues.
         for fields in [
             "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
             "Connection: upgrade\r\nUpgrade: TLS/1.2\r\n",
@@ -284,14 +284,14 @@ fn other_protocols_pass_and_http_itself_does_not() {
             let asked = scene.asked().to_lowercase();
             assert!(!asked.contains("upgrade") && !asked.contains("http2-"), "{fields}: {asked}");
         }
-        // A body and another protocol do not go together: it is a request like any other.
+        // A body excludes a change of protocol: it is handled like any other request.
         let fields = format!("{HANDSHAKE}Content-Length: 5\r\n");
         let mut stream = scene.connect().await;
         let head = scene.head("/200", &fields) + "hello";
         stream.write_all(head.as_bytes()).await.unwrap();
         assert!(read_head(&mut stream).await.unwrap().starts_with("HTTP/1.1 200 "));
         assert!(field(&scene.asked(), "upgrade").is_none(), "{}", scene.asked());
-        // Nor does HTTP/1.0.
+        // So does HTTP/1.0.
         let head = scene.head("/200", HANDSHAKE).replace("HTTP/1.1", "HTTP/1.0");
         let mut stream = scene.connect().await;
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -326,12 +326,12 @@ fn another_answer_is_one_like_any_other_and_what_was_sent_behind_the_head_goes_n
         });
         let heads = scene.origin.heads();
         assert!(!heads.iter().any(|head| head.contains("/hidden")), "{heads:?}");
-        // Nothing of it was stored: each was asked.
+        // None of it was stored: each request reached the origin.
         let asked = heads.iter().filter(|head| head.contains(" /426 ")).count();
         assert_eq!(asked, 3, "{heads:?}");
         assert!(scene.logged("\"reason\":\"upgrade\""));
     }
-    // A 200 changes nothing in HTTP/1.1; in HTTP/2 it would, so it must not go there.
+    // A 200 changes nothing in HTTP/1.1. In HTTP/2 it would, so it must not be sent there.
     let scene = Scene::reverse(Speaks::Plain, "");
     run(async {
         let mut stream = scene.connect().await;
@@ -356,9 +356,9 @@ fn an_origin_that_changes_to_something_else_is_not_believed() {
             assert!(scene.larder.says(why), "{}", scene.larder.said());
             assert_eq!(scene.call(path, "websocket").await.status(), 502);
         }
-        // In HTTP/2 only this proxy can tell that it did not understand.
+        // In HTTP/2 only this proxy can detect that the origin did not understand.
         assert_eq!(scene.call("/wrong", "websocket").await.status(), 502);
-        // A client of HTTP/1.1 sees for itself.
+        // An HTTP/1.1 client can detect it itself.
         let (head, _stream) = scene.ask("/wrong", HANDSHAKE).await.unwrap();
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     });
@@ -394,10 +394,10 @@ fn tunnels_are_limited_in_number_and_time() {
         let mut four = scene.open("/raw", true).await;
         assert!(!rest(&mut one).await.contains("503") && !rest(&mut two).await.contains("503"));
         assert!(scene.counts("larder_tunnels_made_way_total 2\n"), "{}", scene.larder.metrics());
-        // Nothing moves, so they end.
+        // No bytes are transferred, so they end.
         assert_eq!((rest(&mut three).await, rest(&mut four).await), Default::default());
         assert!(scene.counts("larder_tunnels 0\n"), "{}", scene.larder.metrics());
-        // An answer without a tunnel leaves its place.
+        // A response without a tunnel frees its slot.
         for _ in 0..3 {
             assert!(scene.ask("/404", HANDSHAKE).await.unwrap().0.contains(" 404 "));
         }
@@ -406,7 +406,7 @@ fn tunnels_are_limited_in_number_and_time() {
     let scene = Scene::reverse(Speaks::Plain, "[client]\ntunnel-time = '500ms'\n");
     run(async {
         let mut stream = scene.open("/raw", false).await;
-        // Something moves all the time.
+        // Bytes are transferred all the time.
         let mut buffer = [0; 10];
         while stream.write_all(b"x").await.is_ok() {
             match stream.read(&mut buffer).await {
@@ -430,7 +430,7 @@ fn a_rule_and_the_access_rules_refuse_them() {
             assert!(rest(&mut stream).await.contains("refuse-upgrades of still"));
         }
         assert_eq!(scene.call("/chat", "websocket").await.status(), 403);
-        // What asks for nothing is passed on.
+        // A request without an upgrade is forwarded.
         assert!(scene.ask("/chat", "").await.unwrap().0.starts_with("HTTP/1.1 400 "));
         drop(scene.open("/raw", false).await);
         let head = scene.head("/raw", HANDSHAKE).replace("a.example", "b.example");
@@ -473,7 +473,7 @@ fn the_end_of_a_drain_ends_them() {
             let mut one = scene.open("/chat", false).await;
             let mut two = scene.open("/chat", true).await;
             scene.larder.signal(Signal::TERM);
-            // It goes on until then.
+            // Tunnels continue until then.
             chat(&mut one, "still").await;
             chat(&mut two, "here").await;
             assert_eq!((rest(&mut one).await, rest(&mut two).await), Default::default());

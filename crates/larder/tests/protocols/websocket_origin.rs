@@ -1,15 +1,15 @@
 //! An origin that changes protocols: WebSocket in HTTP/1.1, and in HTTP/2 as an extended CONNECT.
-//! What it does is in the path.
+//! The path selects its behaviour.
 //!
-//! | path | answer |
+//! | path | response |
 //! |---|---|
 //! | `/chat` | changes to WebSocket: messages come back in capitals |
-//! | `/raw` | changes to whatever is asked for: bytes come back in capitals, then `end` |
-//! | `/early` | changes, and says `early` at once |
+//! | `/raw` | changes to the requested protocol: bytes come back in capitals, then `end` |
+//! | `/early` | changes, and sends `early` at once |
 //! | `/reset` | changes, and resets the connection at the first byte |
 //! | `/426`, `/200`, `/404` | that status and a body |
 //! | `/other` | changes to something else |
-//! | `/unsaid` | changes, and does not say to what |
+//! | `/unsaid` | changes, without naming the protocol |
 //! | `/wrong` | changes, and does not understand WebSocket |
 
 use std::io;
@@ -32,27 +32,28 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-/// What it speaks.
+/// The protocols that it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP/1.1 without TLS.
     Plain,
-    /// Within TLS HTTP/1.1 alone.
+    /// Only HTTP/1.1, over TLS.
     One,
-    /// HTTP/2 or HTTP/1.1, whatever the other side chooses; no extended CONNECT.
+    /// HTTP/2 or HTTP/1.1, as the other side chooses; no extended CONNECT.
     Both,
-    /// The same, with extended CONNECT.
+    /// HTTP/2 or HTTP/1.1, with extended CONNECT.
     Two,
 }
 
-/// See the module.
+/// The running origin.
 pub struct Origin {
     pub address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Origin {
-    /// Starts one; it lives as long as the test process. `chain`: certificate and key, for TLS.
+    /// Starts an origin, which lives as long as the test process. `chain`: certificate and key, for
+    /// TLS.
     pub fn start(speaks: Speaks, chain: Option<&Path>) -> Origin {
         let heads = Arc::<Mutex<Vec<String>>>::default();
         let tls = (speaks != Speaks::Plain).then(|| TlsAcceptor::from(config(speaks, chain)));
@@ -73,7 +74,7 @@ impl Origin {
         Origin { address, heads }
     }
 
-    /// The heads of the requests so far.
+    /// Returns the heads of the requests so far.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
@@ -128,7 +129,7 @@ async fn serve(
     }
 }
 
-/// Speaks HTTP/1.1.
+/// Serves HTTP/1.1.
 async fn one<T: AsyncRead + AsyncWrite + Unpin>(
     mut stream: T,
     log: Arc<Mutex<Vec<String>>>,
@@ -172,7 +173,7 @@ async fn one<T: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Speaks HTTP/2 on one stream.
+/// Serves one HTTP/2 stream.
 async fn two(request: Request<RecvStream>, mut reply: SendResponse<Bytes>) {
     let path = request.uri().path().to_owned();
     let is_connect = request.method() == "CONNECT";
@@ -226,7 +227,7 @@ async fn carry(pipe: DuplexStream, mut source: RecvStream, mut sink: SendStream<
     tokio::join!(up, down);
 }
 
-/// Answers each message in capitals, and a close with a close.
+/// Sends each message back in capitals, and responds to a close with a close.
 async fn chat(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     loop {
         let (kind, text) = read_frame(&mut stream).await?;
@@ -237,7 +238,7 @@ async fn chat(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()>
     }
 }
 
-/// Sends everything back in capitals, and `end` behind it.
+/// Sends everything back in capitals, followed by `end`.
 async fn raw(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
@@ -253,7 +254,7 @@ async fn raw(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> 
 pub const TEXT: u8 = 1;
 pub const CLOSE: u8 = 8;
 
-/// A frame with a short payload (RFC 6455, 5.2), masked as a client's must be.
+/// Encodes a frame with a short payload (RFC 6455, 5.2), masked if `mask` is given.
 pub fn frame(kind: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     assert!(payload.len() < 126);
     let mut bytes = vec![0x80 | kind, payload.len() as u8 | if mask.is_some() { 0x80 } else { 0 }];
@@ -279,7 +280,7 @@ pub async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8
     Ok((head[0] & 0xf, payload))
 }
 
-/// Reads a head, and nothing behind it.
+/// Reads a head, and no byte after it.
 pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -288,7 +289,7 @@ pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Stri
     Ok(String::from_utf8(head).unwrap())
 }
 
-/// The value of a field in a head.
+/// Returns the value of a field in a head.
 pub fn field(head: &str, name: &str) -> Option<String> {
     head.lines().skip(1).find_map(|line| {
         let (field, value) = line.split_once(':')?;
@@ -296,7 +297,7 @@ pub fn field(head: &str, name: &str) -> Option<String> {
     })
 }
 
-/// What a server makes of a key (RFC 6455, 4.2.2).
+/// Returns the server's accept value for a key (RFC 6455, 4.2.2).
 pub fn accept(key: &str) -> String {
     let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))

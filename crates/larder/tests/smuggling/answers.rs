@@ -1,25 +1,25 @@
-//! Answers of an origin server that two parsers may read differently, byte for byte, and what
-//! becomes of each.
+//! Responses of an origin server that two parsers may read differently, byte for byte, and the
+//! expected result of each.
 //!
-//! Behind many lies a second answer (`{E}`), which says `evil`. Each is asked for, then something
-//! else over what connections there are, then the same again: `evil` must never be the answer to
-//! anything, now or later. Characters stand for bytes of the same number.
+//! Many are followed by a second response (`{E}`) with the body `evil`. Each is requested, then
+//! other pages over the available connections, then the same again: `evil` must never be the
+//! response to any request, now or later. Characters stand for bytes of the same number.
 
-/// What a client gets, and what is kept.
+/// The client's result, and whether the response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// This body; it is kept.
+    /// This body; it is stored.
     Kept(&'static str),
-    /// This body; it is not kept.
+    /// This body; it is not stored.
     Passed(&'static str),
     /// A 502.
     Bad,
-    /// An answer whose end is missing, which the client sees; it is not kept.
+    /// A response whose end is missing, which the client can detect; it is not stored.
     Cut,
 }
 
 impl Fate {
-    /// In a few words, as on the page.
+    /// Returns a short description, as on the page.
     pub fn words(self) -> &'static str {
         match self {
             Fate::Kept(_) => "passed on, kept",
@@ -32,17 +32,17 @@ impl Fate {
 
 use Fate::{Bad, Cut, Kept, Passed};
 
-/// Answers of one kind.
+/// Responses of one kind.
 pub struct Group {
     pub title: &'static str,
     pub cites: &'static str,
-    /// Why we do so, where others do otherwise.
+    /// Reason for this behaviour, where others differ.
     pub why: &'static str,
     pub cases: &'static [Case],
 }
 
-/// One answer: what is odd about it, the method, its bytes in pieces that come one after another,
-/// whether the connection ends behind it, what becomes of it.
+/// One response: its peculiarity, the method, its bytes in pieces that are sent one after another,
+/// whether the connection ends after it, and the expected result.
 pub struct Case(
     pub &'static str,
     pub &'static str,
@@ -51,7 +51,7 @@ pub struct Case(
     pub Fate,
 );
 
-/// What lies behind.
+/// The second response.
 pub const EVIL: &str =
     "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 4\r\n\r\nevil";
 

@@ -1,4 +1,4 @@
-//! A client that sends bytes as they are, and reads what comes back.
+//! A client that sends bytes unchanged, and reads the responses.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use crate::message::{self, Head};
 
-/// After so much silence nothing more is sent: who waits for more learns that nothing comes.
+/// Silence after which the client ends its side, so that a proxy that waits for more learns that
+/// nothing comes.
 const SILENCE: Duration = Duration::from_millis(400);
 
-/// Between two parts of a request.
+/// Pause between two parts of a request.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Sends bytes on a connection of their own, part after part, and gives back all that comes until
-/// it ends.
+/// Sends bytes on a new connection, part after part, and returns all received bytes until it ends.
 pub fn exchange(proxy: SocketAddr, parts: &[&[u8]], patience: Duration) -> Vec<u8> {
     let mut stream = TcpStream::connect(proxy).expect("the proxy accepts");
     for (number, part) in parts.iter().enumerate() {
         if number > 0 {
             thread::sleep(PAUSE);
         }
-        // A proxy that refuses need not read all.
+        // A proxy that rejects the request need not read all of it.
         let _ = stream.write_all(part);
     }
     let mut read = Vec::new();
@@ -36,7 +36,8 @@ pub fn exchange(proxy: SocketAddr, parts: &[&[u8]], patience: Duration) -> Vec<u
     read
 }
 
-/// The statuses of the final answers in these bytes, in their order. No body has such a line.
+/// Returns the statuses of the final responses in these bytes, in order. No body contains such a
+/// line.
 pub fn statuses(bytes: &[u8]) -> Vec<u16> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.match_indices("HTTP/1.").filter_map(|(at, _)| {
@@ -49,24 +50,24 @@ pub fn statuses(bytes: &[u8]) -> Vec<u16> {
     lines.collect()
 }
 
-/// An answer, as far as it came.
+/// A response, as far as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
     pub head: String,
     pub body: String,
-    /// Its end is where its head says.
+    /// True if its end is where its head states.
     pub whole: bool,
 }
 
 impl Answer {
-    /// The bytes could not be read as an answer, or none came.
+    /// Returns the value for bytes that are not a response, or for no bytes.
     fn none() -> Answer {
         Answer { status: 0, head: String::new(), body: String::new(), whole: false }
     }
 }
 
-/// A connection on which requests are asked one after another.
+/// A connection for a sequence of requests.
 pub struct Client {
     proxy: SocketAddr,
     stream: Option<BufReader<TcpStream>>,
@@ -78,7 +79,7 @@ impl Client {
         Client { proxy, stream: None, patience }
     }
 
-    /// Asks on the connection of before, if it is still there; 1xx answers are passed over.
+    /// Sends a request on the previous connection if it still exists; 1xx responses are skipped.
     pub fn ask(&mut self, method: &str, path: &str) -> Answer {
         let request = format!("{method} {path} HTTP/1.1\r\nHost: site.test\r\n\r\n");
         let mut stream = self.stream.take().unwrap_or_else(|| {
@@ -94,7 +95,7 @@ impl Client {
     }
 }
 
-/// Reads one answer, and whether the connection can be used for the next.
+/// Reads one response; also returns whether the connection can be reused.
 fn read_answer(stream: &mut BufReader<TcpStream>, method: &str) -> (Answer, bool) {
     let head = loop {
         match read_head(stream) {
@@ -134,7 +135,7 @@ fn read_answer(stream: &mut BufReader<TcpStream>, method: &str) -> (Answer, bool
     (answer, stays && read.is_ok())
 }
 
-/// Reads a head, whatever bytes are in its values; `None` where there is none.
+/// Reads a head with any bytes in its values; returns `None` if there is none.
 fn read_head(stream: &mut impl BufRead) -> Option<Head> {
     let mut line = || {
         let mut bytes = Vec::new();
@@ -153,7 +154,7 @@ fn read_head(stream: &mut impl BufRead) -> Option<Head> {
     }
 }
 
-/// Whether the other side has closed the connection.
+/// Returns whether the other side has closed the connection.
 fn ended(stream: &mut BufReader<TcpStream>, patience: Duration) -> bool {
     let _ = stream.get_ref().set_read_timeout(Some(Duration::from_millis(5)));
     let ended = matches!(stream.fill_buf(), Ok([]));

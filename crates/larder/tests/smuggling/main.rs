@@ -1,14 +1,14 @@
 //! Smuggling and splitting: messages that two parsers may read differently, byte for byte through
 //! the real program, from clients ([`requests`]) and from origin servers ([`answers`]).
 //!
-//! The origin server reads strictly ([`strict`]) what no two parsers disagree on: of each request
-//! it must see exactly that one, or nothing. `docs/reference/smuggling.md` is written from the same
-//! tables, with what other proxies make of the same bytes:
+//! The origin server reads strictly ([`strict`]), accepting only what all parsers agree on: of each
+//! request it must receive exactly that one, or nothing. `docs/reference/smuggling.md` is generated
+//! from the same tables, with the behaviour of other proxies on the same bytes:
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test smuggling peers -- --nocapture` (or
-//! `varnish`, `squid`, `trafficserver`) prints where another proxy does otherwise; with `all` and
-//! `LARDER_BLESS=1` the page is written anew. `LARDER_CASE=words` plays only the cases whose group
-//! and name have these words.
+//! `varnish`, `squid`, `trafficserver`) prints where another proxy differs; with `all` and
+//! `LARDER_BLESS=1` the page is rewritten. `LARDER_CASE=words` plays only the cases whose group and
+//! name contain these words.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,10 +35,10 @@ use origin::Origin;
 use play::{Player, Verdict};
 use tempfile::TempDir;
 
-/// How long our own answer may take.
+/// Timeout for a response of our own program.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One worker: what one request leaves behind, the next one meets.
+/// One worker, so that each request meets the state that the previous one left.
 const CONFIGURATION: &str = "workers = 1\n";
 
 fn larder(origin: &Origin) -> (program::Larder, TempDir) {
@@ -48,13 +48,14 @@ fn larder(origin: &Origin) -> (program::Larder, TempDir) {
     (program::Larder::start(Some(origin.address()), Some(&path)), directory)
 }
 
-/// Whether a case is to be played.
+/// Returns whether a case is to be played.
 fn wanted(group: &str, name: &str) -> bool {
     let words = std::env::var("LARDER_CASE").unwrap_or_default();
     format!("{group}: {name}").contains(&words)
 }
 
-/// What is amiss somewhere else is believed when it happens twice: a busy machine makes haste, too.
+/// Repeats a failing case until it fails twice in a row: on a busy machine a single failure may be
+/// due to timing.
 fn settled(tries: u32, mut play: impl FnMut() -> Verdict) -> Verdict {
     let mut verdict = play();
     for _ in 1..tries {
@@ -71,7 +72,7 @@ fn settled(tries: u32, mut play: impl FnMut() -> Verdict) -> Verdict {
     verdict
 }
 
-/// Plays all cases. `tries`: how often one at most, until what is amiss comes twice in a row.
+/// Plays all cases, each at most `tries` times, until a failure occurs twice in a row.
 fn play_all(player: &mut Player<'_>, tries: u32) -> Vec<Verdict> {
     let mut verdicts = play_requests(player, tries);
     verdicts.extend(play_answers(player, tries));
@@ -93,7 +94,7 @@ fn wanted_requests() -> impl Iterator<Item = (&'static requests::Group, &'static
     cases.filter(|(group, case)| wanted(group.title, case.0))
 }
 
-/// Starts the program in front of an origin server, and has cases played to it.
+/// Starts the program in front of an origin server, and passes a player for it to `play`.
 fn with_player<T>(play: impl FnOnce(&mut Player<'_>) -> T) -> T {
     let origin = Origin::start();
     let (larder, _directory) = larder(&origin);
@@ -110,7 +111,7 @@ fn none_is_wrong(complaints: impl Iterator<Item = Option<String>>) {
     assert!(wrong.is_empty(), "{} of {cases} cases:\n\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-// Of us each case once is enough.
+// For our own program each case once is enough.
 
 #[test]
 fn every_request_means_one_thing() {

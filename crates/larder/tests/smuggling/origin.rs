@@ -1,5 +1,5 @@
-//! An origin server that records what reaches it, byte for byte, and reads it strictly. What it
-//! answers can be given, byte for byte, too.
+//! An origin server that records the received bytes, and parses them strictly. Its responses can be
+//! given byte for byte, too.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write};
@@ -11,22 +11,22 @@ use std::time::Duration;
 use crate::answers::EVIL;
 use crate::strict::{self, Read, Request};
 
-/// What reached it.
+/// A result of parsing the received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Request(Request),
-    /// Bytes that are no request, and what was wrong with them.
+    /// Bytes that are not a request, and the error.
     Malformed(String),
     /// The beginning of a request that never ended: its first line.
     Unfinished(String),
 }
 
-/// How it answers a path.
+/// The response for a path.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Pieces that are sent one after another, with a pause between them.
     pub pieces: Vec<Vec<u8>>,
-    /// It closes the connection behind them.
+    /// True if it closes the connection after them.
     pub close: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Plan {
 struct Record {
     seen: Vec<Seen>,
     plans: HashMap<String, Plan>,
-    /// Answers that were given, whole.
+    /// Number of responses sent completely.
     answered: usize,
 }
 
@@ -44,18 +44,18 @@ pub struct Origin {
     record: Arc<Mutex<Record>>,
 }
 
-/// Between the pieces of an answer.
+/// Pause between the pieces of a response.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// The time to notice bytes that were not asked for.
+/// Time for the other side to notice unexpected bytes.
 const NOTICE: Duration = Duration::from_secs(3);
 
-/// The answer to what is not planned.
+/// The response for paths without a plan.
 const USUAL: &[u8] =
     b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\nusual";
 
 impl Origin {
-    /// Starts on a free port of the loopback interface.
+    /// Starts the server on a free port of the loopback interface.
     pub fn start() -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound address");
@@ -70,22 +70,22 @@ impl Origin {
         Origin { address, record }
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers a path so from now on.
+    /// Sets the response for a path from now on.
     pub fn plan(&self, path: &str, plan: Plan) {
         self.record.lock().expect("whole").plans.insert(path.to_owned(), plan);
     }
 
-    /// How many answers were given, all their pieces.
+    /// Returns the number of responses sent, with all their pieces.
     pub fn answered(&self) -> usize {
         self.record.lock().expect("whole").answered
     }
 
-    /// What has come since this was last asked.
+    /// Returns everything received since the last call.
     pub fn take_seen(&self) -> Vec<Seen> {
         std::mem::take(&mut self.record.lock().expect("whole").seen)
     }
@@ -127,8 +127,8 @@ fn serve(mut connection: TcpStream, record: &Mutex<Record>) {
     }
 }
 
-/// Whether the other side closes the connection now that something came that it did not ask for.
-/// Nothing is asked meanwhile.
+/// Returns whether the other side closes the connection after it received unexpected bytes. It
+/// sends no request meanwhile.
 fn is_given_up(connection: &mut TcpStream) -> bool {
     let _ = connection.set_read_timeout(Some(NOTICE));
     let given_up = match connection.read(&mut [0]) {
@@ -139,7 +139,7 @@ fn is_given_up(connection: &mut TcpStream) -> bool {
     given_up
 }
 
-/// Answers; false when the connection is over.
+/// Sends a response; returns false when the connection is over.
 fn answer(connection: &mut TcpStream, plan: &Plan) -> bool {
     for (number, piece) in plan.pieces.iter().enumerate() {
         if number > 0 {

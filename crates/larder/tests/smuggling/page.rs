@@ -1,5 +1,5 @@
-//! `docs/reference/smuggling.md`: every case, what we make of it and what others do, written from
-//! the tables.
+//! `docs/reference/smuggling.md`: every case with the behaviour of Larder and of other proxies,
+//! generated from the tables.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::play::Verdict;
 use crate::{answers, requests};
 
-/// What another proxy makes of all cases.
+/// The results of another proxy for all cases.
 pub struct Column {
     pub name: &'static str,
     pub version: String,
@@ -38,15 +38,15 @@ sees that the end is missing, **split** that what lay behind an answer, or in a 
 an answer or a field of its own.
 ";
 
-/// Where it lies.
+/// Returns the path of the page.
 pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/smuggling.md")
 }
 
-/// A group of cases: title, sections, reason, and of each case its name and what we make of it.
+/// A group of cases: title, sections, reason, and for each case its name and our result.
 type Section = (&'static str, &'static str, &'static str, Vec<(&'static str, String)>);
 
-/// All groups in their order.
+/// Returns all groups in order.
 fn sections() -> impl Iterator<Item = Section> {
     let requests = requests::GROUPS.iter().map(|group| {
         let cases = group.cases.iter().map(|case| (case.0, case.2.words())).collect();
@@ -59,7 +59,7 @@ fn sections() -> impl Iterator<Item = Section> {
     requests.chain(answers)
 }
 
-/// Text in lines of 100 columns at most.
+/// Wraps text at 100 columns.
 fn wrapped(text: &str) -> String {
     let lines = textwrap::Options::new(100)
         .break_words(false)
@@ -67,7 +67,7 @@ fn wrapped(text: &str) -> String {
     textwrap::fill(text, lines)
 }
 
-/// The page.
+/// Renders the page.
 pub fn write(columns: &[Column]) -> String {
     let mut text = BEGINNING.to_owned();
     let versions: Vec<_> = columns.iter().map(|c| format!("{} {}", c.name, c.version)).collect();
@@ -99,7 +99,7 @@ pub fn write(columns: &[Column]) -> String {
 }
 
 impl Column {
-    /// Prints where it does otherwise, and why we do not.
+    /// Prints where it differs from Larder, with our reason.
     pub fn print_differences(&self) {
         let ours = sections().flat_map(|(title, _, why, cases)| {
             cases.into_iter().map(move |(name, ours)| (title, why, name, ours))
@@ -114,7 +114,7 @@ impl Column {
     }
 }
 
-/// The lines of the page that are ours, without the columns of others.
+/// Compares our own columns of the page, without those of others.
 #[test]
 fn the_page_says_what_the_tables_say() {
     let page = std::fs::read_to_string(path()).unwrap();

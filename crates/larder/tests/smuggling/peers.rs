@@ -1,5 +1,5 @@
-//! The same bytes to the proxies that people use: to know where we differ from what operators and
-//! attackers are used to, and why.
+//! The same bytes sent to other widely used proxies: to know where we differ from what operators
+//! and attackers are used to, and why.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
 use crate::play::{Player, Verdict};
 use crate::play_all;
 
-/// Who has not answered by then does not.
+/// Timeout after which a peer counts as not responding.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// All of them, in the order of the page's columns.
+/// All peers, in the order of the page's columns.
 const PEERS: &[Peer] = &[NGINX, VARNISH, TRAFFIC_SERVER, SQUID];
 
-/// What becomes of all cases there.
+/// Returns the results of all cases with a peer.
 fn play(peer: &Peer) -> Vec<Verdict> {
     let origin = Origin::start();
     let running = peer.start(origin.address());
     play_all(&mut Player::new(running.address(), &origin, PATIENCE), 4)
 }
 
-/// Plays the cases to those that are asked for, prints what differs, and writes the page.
+/// Plays the cases to the selected peers, prints the differences, and writes the page.
 #[test]
 fn peers_differ_where_we_have_a_reason() {
     let mut columns = Vec::new();

@@ -1,5 +1,5 @@
-//! Plays a case to a proxy, says in a few words what became of it, and judges whether that is what
-//! the table demands of us.
+//! Plays a case to a proxy, describes the result in a few words, and checks it against the table's
+//! expectation for Larder.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -12,12 +12,12 @@ use crate::requests;
 use crate::strict::Request;
 use crate::wire::{bytes, fill_in};
 
-/// What became of a case.
+/// The result of a case.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// In a few words, as on the page.
+    /// A short description, as on the page.
     pub words: String,
-    /// Where it is not what the table demands: what is, in full.
+    /// The full result, if it does not match the table.
     pub complaint: Option<String>,
 }
 
@@ -30,18 +30,18 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// `patience`: how long an answer may take.
+    /// Returns a player; `patience` is the timeout for a response.
     pub fn new(proxy: SocketAddr, origin: &'a Origin, patience: Duration) -> Player<'a> {
         Player { proxy, origin, patience, number: 0 }
     }
 
-    /// A name for the paths of the next case.
+    /// Returns a name for the paths of the next case.
     fn id(&mut self) -> String {
         self.number += 1;
         format!("c{}", self.number)
     }
 
-    /// Sends a request, and another one behind it.
+    /// Sends a request, followed by another one.
     pub fn request(&mut self, group: &requests::Group, case: &requests::Case) -> Verdict {
         let &requests::Case(name, wire, fate) = case;
         let id = self.id();
@@ -63,7 +63,7 @@ impl<'a> Player<'a> {
         Verdict { words: became.words(), complaint }
     }
 
-    /// The same in two parts: what belongs to the head, and a moment later what lies behind it.
+    /// Sends the same in two parts: the head, and a moment later the bytes after it.
     pub fn late_body(&mut self, group: &requests::Group, case: &requests::Case) -> Option<String> {
         let &requests::Case(name, wire, fate) = case;
         let id = self.id();
@@ -83,7 +83,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Asks for an answer, for another one, and for the first again.
+    /// Requests a response, then others, then the first again.
     pub fn answer(&mut self, group: &answers::Group, case: &answers::Case) -> Verdict {
         let &answers::Case(name, method, pieces, close, fate) = case;
         let id = self.id();
@@ -92,7 +92,7 @@ impl<'a> Player<'a> {
         self.origin.plan(&first, Plan { pieces, close });
         let (mut client, before) = (Client::new(self.proxy, self.patience), self.origin.answered());
         let answer = client.ask(method, &first);
-        // What comes late comes while nothing is asked, and there is time to notice it.
+        // Late bytes arrive while no request is sent, and there is time to notice them.
         let end = Instant::now() + Duration::from_secs(5);
         while self.origin.answered() == before && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
@@ -113,25 +113,25 @@ impl<'a> Player<'a> {
     }
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 struct Became {
-    /// The request as the origin server saw it.
+    /// The request as the origin server received it.
     first: Option<Request>,
-    /// The one behind it reached the origin server.
+    /// True if the following request reached the origin server.
     next: bool,
-    /// What is none of the two.
+    /// Any other requests.
     others: Vec<String>,
-    /// What belongs to an earlier case.
+    /// Requests of an earlier case.
     late: Vec<String>,
-    /// What the origin server could not read.
+    /// Errors of the origin server's parser.
     malformed: Vec<String>,
     statuses: Vec<u16>,
-    /// Something came that is no answer.
+    /// True if bytes arrived that are not a response.
     without_head: bool,
 }
 
-/// Whether a target has the name of another case.
+/// Returns whether a target has the name of another case.
 fn is_of_another(target: &str, id: &str) -> bool {
     let is_name = |part: &str| {
         let digits = part.strip_prefix('c').unwrap_or_default();
@@ -140,7 +140,7 @@ fn is_of_another(target: &str, id: &str) -> bool {
     target.split(['/', '\\']).any(|part| is_name(part) && part != id)
 }
 
-/// What the origin server says of a request whose end never came.
+/// The origin server's error for a request whose end never came.
 const WITHOUT_END: &str = "a request that does not end";
 
 impl Became {
@@ -174,7 +174,7 @@ impl Became {
         use requests::Fate::{Answered, Broken, Kept, Last, Refused};
         let first = |body: &str| {
             let body = bytes(&fill_in(body, id));
-            // What belongs to one connection goes no further; WebSocket is asked for anew.
+            // Connection-specific fields must not be forwarded; WebSocket is requested anew.
             let hops = ["http2-settings", "te", "keep-alive"];
             self.first.as_ref().is_some_and(|first| {
                 first.body == body
@@ -196,8 +196,8 @@ impl Became {
         shape && alone && (incomplete || self.malformed.is_empty())
     }
 
-    /// What is refused when all of it is there may have gone on before: then it is the last one of
-    /// its connection, and nothing else comes of it.
+    /// A request that is rejected only once it is complete may have been forwarded before. Then it
+    /// is the last one of its connection, and has no other effect.
     fn is_nothing_but_itself(&self, fate: requests::Fate) -> bool {
         let without_end = self.malformed.iter().all(|why| why == WITHOUT_END);
         let refused = !matches!(fate, requests::Fate::Kept(_) | requests::Fate::Last(_));
@@ -223,13 +223,13 @@ impl Became {
     }
 }
 
-/// What came of an answer.
+/// The result of a response.
 #[derive(Debug)]
 struct Came {
     answer: Answer,
-    /// The answers to something else.
+    /// The responses to other requests.
     others: [Answer; 2],
-    /// The same again, when the origin server says otherwise.
+    /// The same request again, after the origin server has changed its response.
     later: Answer,
 }
 

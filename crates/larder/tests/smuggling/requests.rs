@@ -1,27 +1,28 @@
-//! Requests that two parsers may read differently, byte for byte, and what becomes of each.
+//! Requests that two parsers may read differently, byte for byte, and the expected result of each.
 //!
-//! Behind each comes, on the same connection, an ordinary request for `/…/next`. Within the bodies
-//! of many lies a request for `/…/smuggled` (`{S}`, of `{L}` bytes, `{X}` in hexadecimal) that
-//! shows up where a parser ends the body too early. Characters stand for bytes of the same number.
+//! Each is followed, on the same connection, by an ordinary request for `/…/next`. The bodies of
+//! many contain a request for `/…/smuggled` (`{S}`, of `{L}` bytes, `{X}` in hexadecimal) that
+//! shows up if a parser ends the body too early. Characters stand for bytes of the same number.
 
-/// What becomes of a request.
+/// The expected result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is refused with this status and goes nowhere; the connection ends.
+    /// It is rejected with this status and not forwarded; the connection ends.
     Refused(u16),
-    /// The same, but where it ends is clear: the next one is answered.
+    /// It is rejected in the same way, but its end is clear: the next request gets a response.
     Answered(u16),
-    /// It goes on with this body, and the next one after it.
+    /// It is forwarded with this body, and the next request after it.
     Kept(&'static str),
-    /// It goes on with this body, and the connection ends behind its answer.
+    /// It is forwarded with this body, and the connection ends after its response.
     Last(&'static str),
-    /// Its body turns out wrong, or broken off, when its head may have gone on already: this
-    /// status, the origin server sees no end of it, if it sees anything, and the connection ends.
+    /// Its body turns out to be malformed or truncated when its head may already have been
+    /// forwarded. The client gets this status, the origin server sees no end of the request, if it
+    /// sees any of it, and the connection ends.
     Broken(u16),
 }
 
 impl Fate {
-    /// In a few words, as on the page.
+    /// Returns a short description, as on the page.
     pub fn words(self) -> String {
         let passed = |body: &str| if body.is_empty() { "passed on" } else { "passed on, body" };
         match self {
@@ -39,12 +40,12 @@ use Fate::{Answered, Broken, Kept, Last, Refused};
 pub struct Group {
     pub title: &'static str,
     pub cites: &'static str,
-    /// Why we do so, where others do otherwise.
+    /// Reason for this behaviour, where others differ.
     pub why: &'static str,
     pub cases: &'static [Case],
 }
 
-/// One request: what is odd about it, its bytes, what becomes of it.
+/// One request: its peculiarity, its bytes, and the expected result.
 pub struct Case(pub &'static str, pub &'static str, pub Fate);
 
 macro_rules! post {

@@ -1,19 +1,19 @@
-//! HTTP/1.1 requests as an origin server reads that makes no allowances: what is not exactly the
-//! grammar of RFC 9110 and RFC 9112, in the one way in which a careful sender writes it, is
-//! malformed. What this reads, every parser reads alike.
+//! A strict parser of HTTP/1.1 requests, as of an origin server that makes no allowances. Anything
+//! but the grammar of RFC 9110 and RFC 9112, in the single form that a careful sender writes, is
+//! malformed. All parsers agree on what it accepts.
 
-/// A request that is well-formed.
+/// A well-formed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
     pub target: String,
-    /// Names in lower case.
+    /// Names in lower case, and values.
     pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The value of a field that is there once.
+    /// Returns the value of a field that occurs exactly once.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -24,18 +24,18 @@ impl Request {
     }
 }
 
-/// What the first bytes of a connection are.
+/// The interpretation of the first bytes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// The beginning of a request.
     More,
-    /// A request, and how many bytes it has.
+    /// A request, and its length in bytes.
     Whole(Request, usize),
-    /// No request, and why not.
+    /// Not a request, with the reason.
     Malformed(String),
 }
 
-/// Reads the first request.
+/// Parses the first request.
 pub fn read(bytes: &[u8]) -> Read {
     match request(bytes) {
         Ok(Some((request, length))) => Read::Whole(request, length),
@@ -72,7 +72,7 @@ fn request(bytes: &[u8]) -> Result<Option<(Request, usize)>, String> {
     Ok(Some((request, bytes.len() - rest.len())))
 }
 
-/// A line without its end, which is CR LF.
+/// Reads a line without its terminator, which is CR LF.
 fn line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, String> {
     let Some(end) = rest.iter().position(|&b| b == b'\n') else {
         return if rest.len() > 1 << 20 { Err("a line without end".to_owned()) } else { Ok(None) };

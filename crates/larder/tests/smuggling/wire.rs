@@ -1,4 +1,4 @@
-//! The texts of the tables as the bytes that are sent.
+//! The texts of the tables as the bytes to be sent.
 
 use crate::answers::EVIL;
 
@@ -14,7 +14,7 @@ pub fn fill_in(text: &str, id: &str) -> String {
         .replace("{ID}", id)
 }
 
-/// Returns characters as the bytes of the same numbers.
+/// Returns the bytes with the numbers of the characters.
 pub fn bytes(text: &str) -> Vec<u8> {
     text.chars().map(|c| u8::try_from(c).expect("a byte")).collect()
 }

@@ -1,24 +1,24 @@
-//! What gossip has done, in numbers.
+//! Counters of gossip.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The numbers since the start.
+        /// Values of the counters since the start.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Figures {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// The numbers, while they are counted.
+        /// The counters.
         #[derive(Default)]
         pub struct Counters {
             $(pub $name: Counter,)*
         }
 
         impl Counters {
-            /// Reads the numbers.
+            /// Reads the counters.
             pub fn read(&self) -> Figures {
                 Figures { $($name: self.$name.0.load(Relaxed),)* }
             }
@@ -27,34 +27,34 @@ macro_rules! figures {
 }
 
 figures! {
-    /// Datagrams that came, whatever became of them.
+    /// Datagrams received, valid or not.
     received,
-    /// Bytes of them.
+    /// Bytes of the datagrams received.
     received_bytes,
-    /// Datagrams that were sent.
+    /// Datagrams sent.
     sent,
-    /// Bytes of them.
+    /// Bytes of the datagrams sent.
     sent_bytes,
-    /// Datagrams that did not open: sealed with another key or for another fleet, or not at all.
+    /// Datagrams that did not open: sealed with another key, for another fleet, or not at all.
     unopened,
-    /// Datagrams that opened, and are none that a member sends.
+    /// Datagrams that opened, but that no member sends.
     malformed,
-    /// Datagrams of which there is more to learn than there is room for: too many members.
+    /// Datagrams that name more nodes than there is room for: too many members.
     crowded,
     /// Datagrams that were too large to send: too many members.
     oversized,
     /// Datagrams that the system did not send.
     unsent,
-    /// Times that gossip ended without being told to, and was begun again.
+    /// Times that gossip ended unexpectedly and was restarted.
     restarts,
 }
 
-/// One number.
+/// A counter.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts one more.
+    /// Adds one.
     pub fn count(&self) {
         self.add(1);
     }

@@ -1,9 +1,9 @@
-//! The life of a gossiping node: `chitchat` and what is done around it, on a thread of its own.
+//! The tasks of a gossiping node, on a thread of their own: `chitchat` and the tasks around it.
 //!
-//! `chitchat` finds out who is alive by how regularly it hears of them, so it may not wait behind
-//! requests: on a worker it would call its peers dead whenever the worker is busy, and be called
-//! dead by them. It would run there, its tasks need neither several threads nor their own; the
-//! thread costs little and keeps both apart.
+//! `chitchat` detects live nodes by how regularly it hears of them, so it must not wait behind
+//! requests. On a worker it would declare its peers dead whenever the worker is busy, and they
+//! would declare it dead. Its tasks would run on a worker otherwise; the thread costs little and
+//! keeps both apart.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -24,14 +24,14 @@ use crate::gossip::socket::{SealedTransport, Wire};
 use crate::gossip::view::{Complaint, Live, View};
 use crate::published::{Published, lock};
 
-/// The time between two rounds, in each of which a node gossips with up to three others.
+/// Interval between two rounds, in each of which a node gossips with up to three others.
 pub const ROUND: Duration = Duration::from_millis(500);
 
-/// When a node counts as dead: when it was not heard of for so many times the mean of the intervals
-/// before (phi accrual). In a small fleet a node is heard of several times in a round, in a large
-/// one about once: the mean is mixed from the last ones and a prior one, so that it is between some
-/// 0.3 and 0.5 s. Measured on one machine, three nodes find a death after 3.5 to 4.5 s, thirty
-/// after 3 to 6 s; where the network is slow it takes longer.
+/// Silence after which a node counts as dead, as a multiple of the mean of its previous intervals
+/// (phi accrual). In a small fleet a node is heard of several times per round, in a large one about
+/// once. The mean combines the last intervals and a prior one, so it is about 0.3 to 0.5 s.
+/// Measured on one machine, three nodes detect a death after 3.5 to 4.5 s, thirty after 3 to 6 s;
+/// on a slow network it takes longer.
 const DEAD_AFTER_MEANS: f64 = 9.0;
 const INTERVALS: usize = 5;
 const PRIOR_INTERVAL: Duration = ROUND;
@@ -39,34 +39,34 @@ const PRIOR_INTERVAL: Duration = ROUND;
 /// Longer intervals are pauses, which say nothing about the next interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(3);
 
-/// How long a dead node is remembered, to be tried now and then; the others are told of it for
+/// How long a dead node is remembered, to be tried now and then. It is reported to other nodes for
 /// half as long.
 const DEAD_KEPT: Duration = Duration::from_secs(30 * 60);
 
-/// The least time between two changes of the load that are told.
+/// Minimum time between two announced changes of the load.
 const LOAD_PAUSE: Duration = Duration::from_secs(1);
 
-/// The least time between two changes of anything else.
+/// Minimum time between two announced changes of any other fact.
 const TELL_PAUSE: Duration = Duration::from_millis(100);
 
-/// The time between two looks at the seeds, alone and in company.
+/// Interval between two lookups of the seeds: without and with other live nodes.
 const SEEK_ALONE: Duration = Duration::from_secs(1);
 const SEEK: Duration = Duration::from_secs(10);
 
-/// Most addresses of seeds that are tried at a time.
+/// Maximum number of seed addresses that are tried at a time.
 const TRIED_MAX: usize = 32;
 
-/// The pause before gossip is begun again after it ended by itself.
+/// Pause before gossip is restarted after it ended unexpectedly.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What the thread has in common with those who ask.
+/// State shared between the thread and its callers.
 pub struct Shared {
     pub wire: Arc<Wire>,
     pub view: Mutex<View>,
     pub published: Published,
 }
 
-/// What the thread needs besides.
+/// Further state of the thread.
 pub struct Node {
     pub shared: Arc<Shared>,
     /// The name of the fleet.
@@ -75,11 +75,11 @@ pub struct Node {
     pub first: ChitchatId,
     pub seeds: Vec<Seed>,
     pub name_servers: Vec<SocketAddr>,
-    /// What this node says of itself.
+    /// The facts of this node.
     pub own: watch::Receiver<Member>,
 }
 
-/// The kinds of warnings.
+/// Rate limits by kind of warning.
 #[derive(Default)]
 struct Warnings {
     malformed: Seldom,
@@ -87,8 +87,8 @@ struct Warnings {
 }
 
 impl Node {
-    /// Gossips until told to stop. That it ends by itself is an error, after which it is begun
-    /// again, as another generation.
+    /// Gossips until stopped. If gossip ends by itself, that is logged as an error, and it is
+    /// restarted as another generation.
     pub async fn run(self, mut stop: oneshot::Receiver<()>) {
         let mut id = self.first.clone();
         loop {
@@ -136,7 +136,7 @@ impl Node {
         log::error!("gossip ended and is begun again: {why}");
     }
 
-    /// Tells the others what this node says of itself, when it changes.
+    /// Announces this node's facts when they change.
     async fn tell(&self, handle: &ChitchatHandle, first: Member) {
         let mut own = self.own.clone();
         let mut told = rounded(first);
@@ -155,7 +155,7 @@ impl Node {
             sleep(TELL_PAUSE).await;
             tokio::select! {
                 changed = own.changed() => if changed.is_err() {
-                    // Whoever announces is gone, and the node stops.
+                    // The announcing side is gone, so the node is stopping.
                     return std::future::pending().await;
                 },
                 () = sleep(load_due.saturating_sub(now())), if wanted.load != told.load => {}
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Publishes who is alive, when it changes; looks at the time once a second.
+    /// Publishes the live members when they change; checks the time once a second.
     async fn watch(&self, handle: &ChitchatHandle, warnings: &Warnings) {
         let mut live = handle.with_chitchat(|chitchat| chitchat.live_nodes_watcher()).await;
         let mut second = interval(Duration::from_secs(1));
@@ -188,8 +188,8 @@ impl Node {
         }
     }
 
-    /// Gossips with the seeds again and again: with all while alone, otherwise with those that are
-    /// no known members.
+    /// Gossips with the seeds repeatedly: with all of them while there is no other live node,
+    /// otherwise with those that are not known members.
     async fn seek(&self, handle: &ChitchatHandle, warnings: &Warnings) {
         loop {
             let found = seeds::find(&self.seeds, &self.name_servers).await;
@@ -207,7 +207,7 @@ impl Node {
             });
             let live = live.await;
             for address in some(found.addresses.difference(&live).copied().collect()) {
-                // An error: it has ended, which is noticed elsewhere.
+                // An error means that gossip has ended, which is noticed elsewhere.
                 let _ = handle.gossip(address);
             }
             let pause = if live.len() > 1 { SEEK } else { SEEK_ALONE };
@@ -236,7 +236,7 @@ impl Warnings {
     }
 }
 
-/// A handle whose gossip ends with it.
+/// A handle that stops its gossip on drop.
 struct Aborting(ChitchatHandle);
 
 impl Drop for Aborting {
@@ -252,12 +252,12 @@ pub fn generation(wire: &Wire) -> u64 {
 
 fn config(fleet: String, id: ChitchatId) -> ChitchatConfig {
     ChitchatConfig {
-        // The socket is there already.
+        // The socket already exists.
         listen_addr: id.gossip_advertise_addr,
         chitchat_id: id,
         cluster_id: fleet,
         gossip_interval: ROUND,
-        // They are looked up here, more often and in more ways.
+        // Seeds are looked up here, more often and in more ways.
         seed_nodes: Vec::new(),
         failure_detector_config: FailureDetectorConfig {
             phi_threshold: DEAD_AFTER_MEANS,
@@ -272,7 +272,7 @@ fn config(fleet: String, id: ChitchatId) -> ChitchatConfig {
     }
 }
 
-/// Reads what a live node says of itself.
+/// Decodes the facts of a live node.
 fn read(id: &ChitchatId, state: &NodeState) -> Live {
     let said = state.num_key_values() > 0;
     let facts = said.then(|| id.node_id.parse().ok()).flatten();
@@ -281,7 +281,7 @@ fn read(id: &ChitchatId, state: &NodeState) -> Live {
 }
 
 async fn set(handle: &ChitchatHandle, own: &Member) {
-    // What cannot be written is refused when it is announced.
+    // A member that cannot be encoded is rejected when it is announced.
     let facts = facts::encode(own).unwrap_or_default();
     handle
         .with_chitchat(|chitchat| {
@@ -291,19 +291,19 @@ async fn set(handle: &ChitchatHandle, own: &Member) {
         .await;
 }
 
-/// Returns what is told next: what is wanted, but the load only when it is due.
+/// Returns the facts to announce next: the wanted ones, but a new load only when it is due.
 fn next(told: &Member, wanted: Member, load_due: bool) -> Member {
     let load = if load_due { wanted.load } else { told.load };
     Member { load, ..wanted }
 }
 
-/// Rounds the load to its first four bits: a load that hardly changes is not told again.
+/// Rounds the load down to its first four bits, so that small changes are not announced.
 fn rounded(own: Member) -> Member {
     let low = (u64::BITS - own.load.leading_zeros()).saturating_sub(4);
     Member { load: own.load >> low << low, ..own }
 }
 
-/// Chooses as many addresses as are tried at a time.
+/// Draws the addresses to be tried this time.
 fn some(mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     for left in 0..addresses.len().min(TRIED_MAX) {
         let others = (addresses.len() - left) as u64;
@@ -313,7 +313,8 @@ fn some(mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     addresses
 }
 
-/// Varies a pause by up to a fifth, so that nodes that started together ask at different times.
+/// Varies a pause by up to a fifth, so that nodes that started together do not ask at the same
+/// time.
 fn varied(pause: Duration, random: u64) -> Duration {
     pause.mul_f64(0.8 + 0.4 * (random % 1_000) as f64 / 1_000.0)
 }

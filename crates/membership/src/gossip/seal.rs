@@ -1,19 +1,19 @@
 //! The seal of datagrams between nodes that share a key.
 //!
-//! A sealed datagram is a random nonce of 96 bits, the message in ChaCha20-Poly1305
-//! (RFC 8439, 2.8), and its tag. The key is derived from the shared one by HKDF with SHA-256
-//! (RFC 5869), for this purpose and this fleet: what is sealed for another fleet does not open,
-//! even with the same shared key. Two equal nonces would give away two messages and let others seal
-//! some of their own. Of 2³² datagrams, which three nodes send in four years and 300 in nine days,
-//! two have one with a chance of 2⁻³³; in ten years of 300 nodes it is 2⁻¹⁶.
+//! A sealed datagram is a random nonce of 96 bits, the message in ChaCha20-Poly1305 (RFC 8439,
+//! 2.8), and its tag. The key is derived from the shared one by HKDF with SHA-256 (RFC 5869), for
+//! this purpose and this fleet: a datagram sealed for another fleet does not open, even with the
+//! same shared key. Two equal nonces would reveal two messages and let an attacker forge datagrams.
+//! Among 2³² datagrams, which three nodes send in four years and 300 nodes in nine days, two nonces
+//! are equal with a probability of 2⁻³³; in ten years of 300 nodes it is 2⁻¹⁶.
 //!
-//! Nothing here tells a datagram from its copy: one that was recorded opens again later. That is
-//! harmless where a message only says how far a node had come: heartbeats and versions of a node
-//! that are not higher than those known are ignored, so a copy changes nothing that is known, and a
-//! node that was restarted counts as another one (its generation is higher). What a copy can do is
-//! to name a node again that all have forgotten; whoever replays a whole recording, in order and at
-//! its pace, makes such a node seem alive to a member. Then requests to it fail, as those to a
-//! member that has just died: answers are late, never wrong.
+//! The seal does not detect replays: a recorded datagram opens again later. This is harmless where
+//! a message only states how far a node had come. Heartbeats and versions of a node that are not
+//! higher than the known ones are ignored, so a replay changes nothing that is known, and a
+//! restarted node counts as a different one (its generation is higher). A replay can name a node
+//! again that all members have forgotten. An attacker who replays a whole recording, in order and
+//! at its pace, makes such a node seem alive to a member. Requests to it then fail, like those to a
+//! member that has just died: responses are late, never wrong.
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
@@ -22,31 +22,31 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Bytes that a seal adds.
 pub const OVERHEAD: usize = NONCE_LEN + 16;
 
-/// What the derived key is for.
+/// Purpose of the derived key.
 const LABEL: &[u8] = b"larder fleet gossip datagrams 1";
 
-/// A seal.
+/// The seal of a fleet.
 pub struct Seal {
     key: LessSafeKey,
     random: SystemRandom,
 }
 
 impl Seal {
-    /// Makes the seal of a fleet.
+    /// Derives the seal of a fleet.
     pub fn new(shared: &[u8; 32], fleet: &str) -> Seal {
         let secret = Salt::new(HKDF_SHA256, &[]).extract(shared);
         let info = [LABEL, fleet.as_bytes()];
-        // HKDF has 255 outputs of the hash's length; one is wanted.
+        // HKDF yields up to 255 times the hash's length; one is needed.
         #[allow(clippy::expect_used)]
         let key = secret.expand(&info, &CHACHA20_POLY1305).expect("32 bytes are few for HKDF");
         Seal { key: LessSafeKey::new(UnboundKey::from(key)), random: SystemRandom::new() }
     }
 
-    /// Begins a datagram, to which the message is appended.
+    /// Starts a datagram; append the message to it.
     ///
     /// # Errors
     ///
-    /// When the system has no random numbers.
+    /// The system has no random numbers.
     pub fn begin(&self, datagram: &mut Vec<u8>) -> Result<(), ring::error::Unspecified> {
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce)?;
@@ -54,11 +54,11 @@ impl Seal {
         Ok(())
     }
 
-    /// Seals a datagram of a nonce and a message.
+    /// Seals a datagram that consists of a nonce and a message.
     ///
     /// # Errors
     ///
-    /// When it is longer than the cipher allows, or has no nonce.
+    /// It is longer than the cipher allows, or has no nonce.
     pub fn finish(&self, datagram: &mut Vec<u8>) -> Result<(), ring::error::Unspecified> {
         let (nonce, message) =
             datagram.split_first_chunk_mut::<NONCE_LEN>().ok_or(ring::error::Unspecified)?;
@@ -68,7 +68,7 @@ impl Seal {
         Ok(())
     }
 
-    /// Returns the message of a datagram; `None` when it does not open.
+    /// Returns the message of a datagram, or `None` if it does not open.
     pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         let (nonce, sealed) = datagram.split_first_chunk_mut::<NONCE_LEN>()?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -115,8 +115,8 @@ mod tests {
         }
     }
 
-    /// The derivation is part of the protocol: nodes of different versions have to open each
-    /// other's datagrams.
+    /// The derivation is part of the protocol: nodes of different versions must open each other's
+    /// datagrams.
     #[test]
     fn the_key_is_derived_as_it_always_was() {
         let seal = Seal::new(&[7; 32], "fleet");

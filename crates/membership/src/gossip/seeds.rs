@@ -1,10 +1,10 @@
-//! Where a node looks for the fleet: addresses, names with all addresses that DNS has for them, and
-//! services (SRV, RFC 2782), as Consul and Kubernetes publish them.
+//! Where a node looks for the fleet: addresses, names with all their addresses in DNS, and services
+//! (SRV, RFC 2782), as Consul and Kubernetes publish them.
 //!
-//! Seeds are looked up again and again: members come and go, and two halves of a fleet that forgot
-//! each other find together again through them. One that does not resolve is a warning. Names are
-//! looked up as the system does; the hosts of a service by DNS, from the servers that named them,
-//! for those of Consul are known to no one else.
+//! Seeds are looked up repeatedly: members come and go, and two halves of a fleet that forgot each
+//! other find each other again through the seeds. A seed that does not resolve causes a warning.
+//! Names are looked up as the system does. The hosts of a service are looked up by DNS at the
+//! servers that named them, since only these know the hosts of Consul.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,13 +23,14 @@ use tokio::time::timeout;
 
 use crate::gossip::wire::is_of_one;
 
-/// The longest that a seed is looked up.
+/// Maximum time for looking up a seed.
 const LOOKUP_MAX: Duration = Duration::from_secs(5);
 
-/// Most hosts of a service that are looked up: those of the lowest priority first.
+/// Maximum number of hosts of a service that are looked up: those of the lowest priority value
+/// first.
 const HOSTS_MAX: usize = 64;
 
-/// Something at which members of the fleet may be found.
+/// A place where members of the fleet may be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seed {
     /// An address.
@@ -40,7 +41,7 @@ pub enum Seed {
     Service(Box<str>),
 }
 
-/// A text that is no seed.
+/// Error of a text that is not a valid seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidSeed(Box<str>);
 
@@ -92,17 +93,17 @@ fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.bytes().all(plain) && labels.into_iter().all(fit)
 }
 
-/// What was found at the seeds.
+/// Result of looking up the seeds.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Addresses.
+    /// The addresses found.
     pub addresses: BTreeSet<SocketAddr>,
     /// The seeds that did not resolve, with the reason.
     pub failed: Vec<(Seed, String)>,
 }
 
-/// Looks all seeds up, at the same time. `name_servers` are asked for services; without any, those
-/// of the system's `resolv.conf`.
+/// Looks up all seeds in parallel. Services are looked up at `name_servers`, or at those of the
+/// system's `resolv.conf` if there are none.
 pub async fn find(seeds: &[Seed], name_servers: &[SocketAddr]) -> Found {
     let mut lookups = JoinSet::new();
     for seed in seeds.iter().cloned() {
@@ -123,7 +124,7 @@ pub async fn find(seeds: &[Seed], name_servers: &[SocketAddr]) -> Found {
     found
 }
 
-/// Leaves out addresses that are not of one node.
+/// Drops addresses that do not belong to a single node.
 fn usable(mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
     addresses.retain(|address| is_of_one(*address));
     match addresses.is_empty() {
@@ -143,7 +144,7 @@ async fn addresses(seed: &Seed, servers: &[SocketAddr]) -> Result<Vec<SocketAddr
     }
 }
 
-/// Looks the hosts of a service up. One of them that does not resolve is left out while another
+/// Looks up the hosts of a service. A host that does not resolve is left out as long as another
 /// does.
 async fn service(name: &str, servers: &[SocketAddr]) -> Result<Vec<SocketAddr>, String> {
     let resolver = resolver(servers)?;
@@ -172,7 +173,7 @@ async fn service(name: &str, servers: &[SocketAddr]) -> Result<Vec<SocketAddr>, 
     Ok(results.into_iter().flatten().flatten().collect())
 }
 
-/// Makes a resolver, anew each time: the system's settings may have changed.
+/// Returns a new resolver for each lookup, since the system's settings may have changed.
 fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, String> {
     let (config, mut options) = match servers {
         [] => system_conf::read_system_conf()
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(found.failed[0].0, seeds[2]);
     }
 
-    /// Answers as the name server of a service with two hosts and an unknown third.
+    /// Responds like the name server of a service with two hosts and an unknown third.
     fn serve(socket: UdpSocket) {
         let mut buffer = [0; 4096];
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {

@@ -1,7 +1,7 @@
-//! The socket of gossip: datagrams are sealed and opened here, examined, and admitted while there
-//! is room for what they name.
+//! The socket of gossip. It seals and opens datagrams, validates them, and admits them while there
+//! is room for the nodes that they name.
 //!
-//! `chitchat` ends when a socket fails, so this one never does: what cannot be sent or received is
+//! `chitchat` ends when a socket fails, so this one never does: failures to send or receive are
 //! counted, and the next datagram is tried.
 
 use std::collections::BTreeSet;
@@ -21,28 +21,28 @@ use crate::gossip::figures::Counters;
 use crate::gossip::seal::{OVERHEAD, Seal};
 use crate::gossip::wire;
 
-/// Most bytes of a UDP datagram over IPv4.
+/// Maximum bytes of a UDP datagram over IPv4.
 const DATAGRAM_MAX: usize = 65_507;
 
-/// Most bytes of the list of all known nodes, live and lately dead: each message has such a list,
-/// and `chitchat` panics when it leaves less than one block (16,384 bytes) of a datagram for the
-/// rest. Some 900 nodes with short names, 400 with the longest.
+/// Maximum bytes of the list of all known nodes, live and recently dead. Each message has such a
+/// list, and `chitchat` panics if less than one block (16,384 bytes) of a datagram remains for the
+/// rest. About 900 nodes with short names fit, or 400 with the longest.
 const DIGEST_MAX: usize = 48_000;
 
-/// The pause after a socket failed to receive: whatever it is, it does not take a processor.
+/// Pause after a failed receive, so that a persistent failure does not occupy a processor.
 const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the sockets of a node have in common; a restart of gossip makes another socket.
+/// State shared by the sockets of a node: a restart of gossip opens another socket.
 pub struct Wire {
     pub socket: std::net::UdpSocket,
-    /// `None`: datagrams are sent as they are.
+    /// `None`: datagrams are sent unsealed.
     pub seal: Option<Seal>,
     pub counters: Counters,
     pub clock: TokioClock,
     pub warnings: Warnings,
 }
 
-/// The kinds of warnings.
+/// Rate limits by kind of warning.
 #[derive(Default)]
 pub struct Warnings {
     unopened: Seldom,
@@ -56,9 +56,9 @@ pub struct Warnings {
 /// A transport over the node's socket.
 pub struct SealedTransport {
     pub wire: Arc<Wire>,
-    /// The node that gossips by it.
+    /// The node that gossips over it.
     pub own: ChitchatId,
-    /// What that node knows; set when it has begun.
+    /// State of that node; set once gossip has started.
     pub known: Arc<OnceLock<Arc<Mutex<Chitchat>>>>,
 }
 
@@ -80,7 +80,7 @@ impl Transport for SealedTransport {
             known: self.known.clone(),
             socket: UdpSocket::from_std(self.wire.socket.try_clone()?)?,
             sending: Vec::new(),
-            // One byte more than any datagram has, so that none is cut off unseen.
+            // One byte more than the largest datagram, so that none is truncated unnoticed.
             receiving: vec![0; DATAGRAM_MAX + 1].into(),
         }))
     }
@@ -108,7 +108,7 @@ impl Socket for SealedSocket {
         Ok(())
     }
 
-    /// Receives a message. May be given up at any time: then at most a datagram is lost.
+    /// Receives a message. Cancel safe: at most one datagram is lost.
     async fn recv(&mut self) -> anyhow::Result<(SocketAddr, ChitchatMessage)> {
         loop {
             let (length, from) = match self.socket.recv_from(&mut self.receiving).await {
@@ -138,7 +138,7 @@ impl Socket for SealedSocket {
 }
 
 impl SealedSocket {
-    /// Returns whether this node can know what a message names besides what it knows.
+    /// Returns whether this node has room for the nodes that a message names.
     async fn has_room_for(&self, content: &wire::Content) -> bool {
         let new: BTreeSet<&ChitchatId> = content.nodes.iter().collect();
         match self.known.get() {
@@ -151,7 +151,7 @@ impl SealedSocket {
     }
 }
 
-/// Returns whether there may be these nodes besides the known ones.
+/// Returns whether there is room for these nodes besides the known ones.
 fn have_room(new: &BTreeSet<&ChitchatId>, known: &BTreeSet<&ChitchatId>) -> bool {
     let all = || known.union(new);
     let bytes: usize = all().map(|node| wire::digest_bytes(node)).sum();
@@ -159,7 +159,7 @@ fn have_room(new: &BTreeSet<&ChitchatId>, known: &BTreeSet<&ChitchatId>) -> bool
 }
 
 impl Wire {
-    /// Writes a datagram. Returns whether there is one.
+    /// Writes a datagram; returns whether it may be sent.
     fn write(&self, message: &ChitchatMessage, datagram: &mut Vec<u8>) -> bool {
         datagram.clear();
         let sealed = match &self.seal {
@@ -187,7 +187,7 @@ impl Wire {
         fits
     }
 
-    /// Reads a datagram; `None` when it is none of a member.
+    /// Reads a datagram; returns `None` if it is not one of a member.
     fn read(
         &self,
         datagram: &mut [u8],
@@ -226,5 +226,5 @@ impl Wire {
     }
 }
 
-/// Bytes that a seal adds leave room for what `chitchat` puts into a datagram.
+/// The bytes that a seal adds leave room for the content that `chitchat` puts into a datagram.
 const _: () = assert!(DIGEST_MAX + 16_384 + 300 + OVERHEAD < DATAGRAM_MAX);

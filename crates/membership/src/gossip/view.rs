@@ -1,10 +1,10 @@
-//! Which members follow from the nodes that gossip says are alive. Pure: times are arguments.
+//! Derives the members from the nodes that gossip reports as live. Pure: times are arguments.
 //!
-//! A node is a name, a generation (when it started) and an address. Of two live nodes with one name
-//! the one that started later is the member: a node that was restarted is there before its former
-//! life is found dead. When both go on living, two machines have been given the same name; both
-//! stay in the dark about half of the fleet's requests, so it is reported, and a node that finds
-//! itself to be the older one acts as one that leaves.
+//! A node is a name, a generation (its start time) and an address. Of two live nodes with one name,
+//! the one that started later is the member: a restarted node appears before its previous
+//! generation is found dead. If both stay alive, two machines have been given the same name. Each
+//! of them then misses about half of the fleet's requests, so this is reported, and a node that
+//! finds itself to be the older one behaves like one that leaves.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,46 +17,46 @@ use fleet::{Member, MemberId};
 use crate::Lost;
 use crate::facts::InvalidFact;
 
-/// Most lost members that are remembered; the first to be lost are forgotten first.
+/// Maximum number of lost members that are remembered; the first to be lost are forgotten first.
 const LOST_MAX: usize = fleet::members::MEMBERS_MAX;
 
-/// The time for which two nodes of one name live before that is an error: a node that was killed is
+/// Time for which two nodes of one name must be live to be reported; a node that was killed is
 /// found dead earlier.
 const SAME_NAME_AFTER: Duration = Duration::from_secs(10);
 
-/// The time after which that error is repeated.
+/// Interval at which that error is repeated.
 const SAME_NAME_AGAIN: Duration = Duration::from_secs(60);
 
 /// A live node.
 pub struct Live {
     /// The node.
     pub node: ChitchatId,
-    /// What it says of itself; `None`: nothing has come yet.
+    /// The facts that it announces; `None`: not received yet.
     pub facts: Option<Result<Member, InvalidFact>>,
 }
 
-/// Something for the operator.
+/// A problem to be reported to the operator.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Complaint {
-    /// What this node says of itself cannot be used: it is not a member.
+    /// The facts that the node announces cannot be used, so it is not a member.
     Malformed(ChitchatId, InvalidFact),
-    /// Two nodes have one name.
+    /// Two nodes have the same name.
     SameName {
         /// The name.
         name: MemberId,
-        /// Where the one is that started first, and is ignored.
+        /// Address of the node that started first and is ignored.
         older: SocketAddr,
-        /// Where the other is.
+        /// Address of the node that started later.
         newer: SocketAddr,
     },
 }
 
-/// The members as a node knows them.
+/// The members as known to one node.
 pub struct View {
     /// This node, by name and generation.
     node: ChitchatId,
     own: Member,
-    /// Whether a live node of the same name has started later.
+    /// True if a live node of the same name started later.
     superseded: bool,
     others: BTreeMap<MemberId, Member>,
     lost: BTreeMap<MemberId, Lost>,
@@ -70,7 +70,7 @@ struct SameName {
 }
 
 impl View {
-    /// Makes the view of a node that knows of nobody.
+    /// Returns the view of a node that knows no others.
     pub fn new(node: ChitchatId, own: Member) -> View {
         View {
             node,
@@ -82,17 +82,17 @@ impl View {
         }
     }
 
-    /// Returns what this node says of itself.
+    /// Returns this node's own facts.
     pub fn own(&self) -> &Member {
         &self.own
     }
 
-    /// Changes what this node says of itself.
+    /// Replaces this node's own facts.
     pub fn announce(&mut self, own: Member) {
         self.own = own;
     }
 
-    /// Makes this node another generation: gossip was begun again.
+    /// Changes the generation of this node, because gossip was restarted.
     pub fn begin_again(&mut self, node: ChitchatId) {
         self.node = node;
     }
@@ -104,18 +104,18 @@ impl View {
         self.others.values().cloned().chain([own]).collect()
     }
 
-    /// Returns the members that were lost, by name.
+    /// Returns the lost members, by name.
     pub fn lost(&self) -> Vec<Lost> {
         self.lost.values().cloned().collect()
     }
 
-    /// Takes over which nodes are alive now.
+    /// Updates the view with the nodes that are live now.
     pub fn update(&mut self, live: Vec<Live>, now: Duration) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         let mut names: BTreeMap<MemberId, Vec<Live>> = BTreeMap::new();
         let own = Live { node: self.node.clone(), facts: None };
         for live in live.into_iter().filter(|live| live.node != self.node).chain([own]) {
-            // Other names do not get here: the wire is examined.
+            // Invalid names do not get here, since the wire rejects them.
             if let Ok(name) = live.node.node_id.parse() {
                 names.entry(name).or_default().push(live);
             }
@@ -131,7 +131,7 @@ impl View {
         complaints
     }
 
-    /// Finds the names that several nodes go on having, at different addresses.
+    /// Finds the names that are in use by several nodes at different addresses.
     fn find_same_names(
         &mut self,
         names: &BTreeMap<MemberId, Vec<Live>>,
@@ -155,7 +155,7 @@ impl View {
         self.same_names = found;
     }
 
-    /// Makes these the other members; who is not among them any more is lost.
+    /// Replaces the other members. Members that are no longer present become lost.
     fn replace(&mut self, present: BTreeMap<MemberId, Member>, now: Duration) {
         let before = std::mem::replace(&mut self.others, present);
         for (id, member) in before {
@@ -172,8 +172,8 @@ impl View {
     }
 }
 
-/// Returns the member that nodes of one name are, the oldest first: the newest that has said what
-/// it is.
+/// Returns the member that the nodes of one name represent: the newest one with facts. `nodes` are
+/// ordered oldest first.
 fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<Member> {
     let newest = nodes.into_iter().rev().find(|live| live.facts.is_some())?;
     match newest.facts? {
@@ -185,8 +185,8 @@ fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<Member> {
     }
 }
 
-/// Returns where two nodes are that cannot both have a name, the older first. A node that was
-/// restarted is where it was.
+/// Returns the addresses of two nodes that cannot both have a name, the older first. A restarted
+/// node keeps its address.
 fn apart(nodes: &[Live]) -> Option<(SocketAddr, SocketAddr)> {
     let addresses = || nodes.iter().map(|live| live.node.gossip_advertise_addr);
     let newest = addresses().next_back()?;
@@ -217,7 +217,7 @@ mod tests {
         View::new(node("own", 5, 1), says("own", 0))
     }
 
-    /// Returns the members' names, with the generation that was taken.
+    /// Returns the members' names, each with the load, in which these tests keep the generation.
     fn members(view: &View) -> Vec<(String, u64)> {
         view.members().iter().map(|member| (member.id.to_string(), member.load)).collect()
     }

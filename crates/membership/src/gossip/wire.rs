@@ -1,13 +1,13 @@
-//! The datagrams of gossip, examined before `chitchat` reads them.
+//! Validation of gossip datagrams before `chitchat` reads them.
 //!
-//! `chitchat` trusts those that it gossips with: a message can make it panic (a version that goes
-//! back), overwrite what this node says of itself, or unpack to gigabytes. Here a message is read
-//! as strictly as members write it: names of members, addresses that can be sent to, keys of one
-//! letter, short values, versions that rise, nothing deleted, nothing that follows. What passes
-//! cannot hurt; whether it is true is another question, which the seal answers.
+//! `chitchat` trusts its peers: a message can make it panic (a version that decreases), overwrite a
+//! node's own facts, or unpack to gigabytes. Here a message is read as strictly as members write
+//! it: member names, addresses that can be sent to, keys of one letter, short values, increasing
+//! versions, no deletions, no trailing bytes. A message that passes can do no harm; whether it is
+//! authentic is for the seal to check.
 //!
-//! The format is that of `chitchat` 0.11, in which all numbers are little-endian and texts have a
-//! length of 16 bits in front:
+//! The format is that of `chitchat` 0.11, in which all numbers are little-endian and texts are
+//! preceded by their length in 16 bits:
 //!
 //! ```text
 //! message  magic (u16) version 0 (u8), then one of
@@ -29,34 +29,34 @@ use crate::facts::VALUE_MAX;
 
 const MAGIC: u16 = 45_139;
 
-/// Most bytes that a block unpacks to: the writer begins another one.
+/// Maximum bytes that a block unpacks to; writers then start another one.
 const BLOCK_MAX: usize = 16_384;
 
-/// Most bytes that a delta unpacks to. All facts of a node have less than 1 KiB, and seldom 300
-/// bytes.
+/// Maximum bytes that a delta unpacks to. The facts of a node take less than 1 KiB, rarely more
+/// than 300 bytes.
 const DELTA_MAX: usize = 1 << 20;
 
-/// Most blocks of a delta: all but the last are full.
+/// Maximum number of blocks in a delta: all but the last are full.
 const BLOCKS_MAX: usize = DELTA_MAX / BLOCK_MAX + 1;
 
-/// How a frame of zstd begins (RFC 8878, 3.1.1).
+/// First bytes of a zstd frame (RFC 8878, 3.1.1).
 const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 
-/// Generations, heartbeats and versions stay below: nothing that counts up from there overflows.
+/// Bound on generations, heartbeats and versions, so that counting up from there does not overflow.
 const NUMBER_MAX: u64 = 1 << 62;
 
-/// What a message is about.
+/// The content of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// The nodes that it names.
     pub nodes: Vec<ChitchatId>,
 }
 
-/// Examines a message to the node `own`.
+/// Validates a message to the node `own`.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of what is wrong with the message.
 pub fn examine(message: &[u8], own: &ChitchatId) -> Result<Content, &'static str> {
     let mut reader = Reader(message);
     let mut content = Content::default();
@@ -96,11 +96,12 @@ fn digest(reader: &mut Reader<'_>, content: &mut Content) -> Result<(), &'static
     Ok(())
 }
 
-/// Examines a delta. It is about other nodes: nobody knows more of this node than itself.
+/// Validates a delta. It must be about other nodes: no other node knows more of this one than
+/// itself.
 fn delta(reader: &mut Reader<'_>, own: &ChitchatId) -> Result<(), &'static str> {
     let unpacked = unpack(reader)?;
     let mut operations = Reader(&unpacked);
-    // The last version of the node that the operations are about.
+    // The last version of the node to which the operations apply.
     let mut version = None;
     while !operations.0.is_empty() {
         version = Some(match (operations.u8()?, version) {
@@ -120,7 +121,7 @@ fn delta(reader: &mut Reader<'_>, own: &ChitchatId) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Examines a fact, which is newer than the one before it. Returns its version.
+/// Validates a fact, which must be newer than the previous one; returns its version.
 fn fact(operations: &mut Reader<'_>, before: u64) -> Result<u64, &'static str> {
     let (key, value) = (operations.text()?, operations.text()?);
     if key.len() != 1 || !key.as_bytes()[0].is_ascii_lowercase() || value.len() > VALUE_MAX {
@@ -159,7 +160,7 @@ fn unpack(reader: &mut Reader<'_>) -> Result<Vec<u8>, &'static str> {
     Err("it has too many blocks")
 }
 
-/// Decompresses a block: one frame, in no former format of zstd.
+/// Decompresses a block, which must be a single frame and not in a legacy format of zstd.
 fn decompress<'a>(block: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], &'static str> {
     let whole = |length| zstd::zstd_safe::find_frame_compressed_size(block) == Ok(length);
     if !block.starts_with(&ZSTD) || !whole(block.len()) {
@@ -170,7 +171,7 @@ fn decompress<'a>(block: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], &'stat
     Ok(&buffer[..length])
 }
 
-/// The bytes that are still to be read.
+/// The bytes still to be read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -212,7 +213,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the highest version of what was deleted and forgotten: no member deletes facts.
+    /// Reads the highest version of facts that were deleted and forgotten; it must be 0, as no
+    /// member deletes facts.
     fn nothing_collected(&mut self) -> Result<(), &'static str> {
         match self.u64()? {
             0 => Ok(()),
@@ -246,7 +248,7 @@ impl<'a> Reader<'a> {
 
 const CUT: &str = "it is cut off";
 
-/// Returns whether an address is one of a single node, which can be sent to.
+/// Returns whether an address belongs to a single node and can be sent to.
 pub fn is_of_one(address: SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
@@ -290,7 +292,7 @@ mod tests {
         [&MAGIC.to_le_bytes()[..], &[0, kind], &body.concat()].concat()
     }
 
-    /// Writes the third message of an exchange, with the operations in one block.
+    /// Encodes the third message of an exchange, with the operations in one block.
     fn ack(operations: &[Vec<u8>]) -> Vec<u8> {
         let operations = operations.concat();
         let length = (operations.len() as u16).to_le_bytes();

@@ -1,8 +1,8 @@
-//! Counts what one request allocates in the proxy, on all of its threads, by the way it goes. It
-//! prints the counts, and holds them to a bound, so that none grows unnoticed.
+//! Counts the allocations of one request in the proxy, on all of its threads, by route. Prints the
+//! counts and checks them against bounds, so that increases are noticed.
 //!
-//! With `LARDER_STACKS=words` it also prints where one request of each way allocates: of each call
-//! stack the functions whose names have one of the words, divided by commas.
+//! With `LARDER_STACKS=words` it also prints where one request of each route allocates: for each
+//! call stack, the functions whose names contain one of the words, which are separated by commas.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -40,16 +40,17 @@ use origin::{Origin, Then, ok};
 /// Requests that are counted together, after as many that are not.
 const REQUESTS: u64 = 100;
 
-/// Counts of each way. The least is taken: what runs by the clock beside the requests (the date of
-/// each second, writes to the device) adds to some of them, and more on a slow machine.
+/// Number of counts of each route, of which the minimum is taken. Work that depends on the clock
+/// (the date of each second, writes to the device) adds to some of them, and more on a slow
+/// machine.
 const ROUNDS: u64 = 8;
 
-/// Further fields of each request.
+/// Additional fields of each request.
 const FIELDS: &str = "Accept-Encoding: gzip, deflate, br\r\nAccept: text/html, */*;q=0.8\r\n";
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the call stack of each allocation is kept.
+/// True if the call stack of each allocation is recorded.
 static KEEPS_STACKS: AtomicBool = AtomicBool::new(false);
 
 static STACKS: Mutex<Vec<(usize, Backtrace)>> = Mutex::new(Vec::new());
@@ -76,7 +77,7 @@ fn count(bytes: usize) {
     }
 }
 
-/// Prints where `request` allocates, if that is wanted.
+/// Prints where `request` allocates, if the environment asks for it.
 fn print_stacks(outcome: &str, request: impl FnOnce()) {
     let Ok(words) = std::env::var("LARDER_STACKS") else { return };
     KEEPS_STACKS.store(true, Ordering::Relaxed);
@@ -90,27 +91,27 @@ fn print_stacks(outcome: &str, request: impl FnOnce()) {
     }
 }
 
-// SAFETY: the system's allocator does all of it.
+// SAFETY: every call is forwarded to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: as of the caller.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as of the caller.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: as of the caller.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// A forward proxy of one worker that nobody watches; it ends with the process.
+/// Starts a forward proxy with one worker and no observer; it ends with the process.
 fn start_proxy() -> SocketAddr {
     let device = MemoryDevice::new(256 << 20, 4096);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -143,7 +144,7 @@ fn start_proxy() -> SocketAddr {
     address
 }
 
-/// Allocations of one request to `url`: the mean of the round that has the fewest.
+/// Returns the allocations of one request to `url`: the mean of the round with the fewest.
 fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f64 {
     for number in 0..REQUESTS {
         client.get_with(&url(number), FIELDS);
@@ -188,7 +189,7 @@ fn a_request_allocates_no_more_than_it_did() {
     let stored = of_each(&mut client, "MISS", |number| origin.url(&format!("/new/{number}")));
     println!("allocations of a hit: {hit:.1}, on a variant {varied:.1}");
     println!("passed on: {passed:.1}, a miss: {stored:.1}");
-    // With room for what grows now and then.
+    // With a margin for occasional growth.
     assert!(hit < 1.0 && varied < 1.0, "a hit from memory allocates nothing");
     assert!(passed < 17.0 && stored < 41.0, "more than there were");
 }

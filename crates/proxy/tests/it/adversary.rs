@@ -1,5 +1,5 @@
-//! What tries to make the proxy lie: messages that two parsers could read differently, answers
-//! that must not reach a second client, and origins that do not keep to the protocol.
+//! Attacks on the correctness of the proxy: messages that two parsers could read differently,
+//! responses that must not reach a second client, and origins that violate the protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,8 @@ use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
-/// An origin whose first `held` answers, counted from `from`, wait for a word from the test.
+/// Starts an origin that holds the responses numbered `held` until the test sends a message for
+/// each.
 fn held_origin(
     held: std::ops::Range<usize>,
     answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
@@ -30,7 +31,7 @@ fn held_origin(
     (origin, sender)
 }
 
-/// Sends a GET whose answer is read on another thread.
+/// Sends a GET and reads the response on another thread.
 fn ask(rig: &Rig, url: &str, fields: &str) -> thread::JoinHandle<Answer> {
     let mut client = rig.client();
     client.send(request("GET", url, fields));
@@ -272,7 +273,7 @@ fn a_client_without_framing_sees_that_its_answer_was_cut() {
     let host = origin.address;
     write!(stream, "GET http://{host}/ HTTP/1.0\r\n\r\n").unwrap();
     let mut read = Vec::new();
-    // The end of the connection is the end of the body: only a reset tells that it is no end.
+    // A connection's end would complete the body, so only a reset shows that it is truncated.
     let error = stream.read_to_end(&mut read).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }
@@ -289,7 +290,7 @@ fn one_clients_credentials_do_not_keep_others_from_the_cache() {
     assert_eq!(own.text(), "answer 0");
     assert_eq!(rig.client().get(&url).detail(), "MISS");
     assert_eq!(rig.client().get(&url).text(), "answer 1");
-    // A reload of one client leaves alone what all have.
+    // A reload with credentials does not replace the shared response.
     let own = rig.client().get_with(&url, "Authorization: x\r\nCache-Control: no-cache\r\n");
     assert_eq!(own.text(), "answer 2");
     assert_eq!(rig.client().get(&url).text(), "answer 1");
@@ -306,7 +307,8 @@ fn a_connect_has_no_body() {
     }
 }
 
-/// What the origin was asked after these bytes of a client, and the statuses that came back.
+/// Sends the bytes as a client; returns the requests that the origin received and the statuses of
+/// the responses.
 fn smuggle(bytes: &str) -> (Vec<String>, Vec<u16>) {
     let origin = Origin::always(ok("Cache-Control: no-store\r\n", ""));
     let rig = Rig::forward();
@@ -384,8 +386,8 @@ fn chunks_that_two_parsers_read_differently_carry_no_second_request() {
     }
 }
 
-/// The body is read by its chunks, and what follows on the connection is not a request any more
-/// (RFC 9112, 6.1).
+/// The body is framed by its chunks, and bytes that follow it are not read as a request (RFC 9112,
+/// 6.1).
 #[test]
 fn a_request_with_two_lengths_is_the_last_of_its_connection() {
     let next = "GET http://ORIGIN/next HTTP/1.1\r\nHost: ORIGIN\r\n\r\n";
@@ -412,7 +414,7 @@ fn requests_behind_an_error_are_answered_in_order_or_not_at_all() {
         (asked.as_slice(), statuses.as_slice()),
         (&["GET /a".to_owned()][..], &[200, 400][..])
     );
-    // The body of a refused request is no request.
+    // The body of a rejected request is not read as a request.
     let post = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 600\r\n\r\n";
     let (asked, statuses) = smuggle(&format!("{post}{}", get("/body")));
     assert_eq!((asked.len(), statuses.as_slice()), (0, &[400][..]));
@@ -485,7 +487,7 @@ fn a_post_on_a_dying_connection_is_not_sent_twice() {
     let rig = Rig::forward();
     let url = origin.url("/");
     for body in ["", "abc"] {
-        // The same client: one worker, one pool.
+        // The same client keeps to one worker, and so to one pool.
         let mut client: Client = rig.client();
         client.get(&url);
         let before = origin.count();
@@ -498,7 +500,7 @@ fn a_post_on_a_dying_connection_is_not_sent_twice() {
 
 #[test]
 fn a_slow_client_gets_the_whole_of_what_the_store_gives_up_half_way() {
-    // Larger than a quarter of the cache, which nobody knows before it is there.
+    // Larger than a quarter of the cache, which is known only after the whole body.
     let body: Vec<u8> = (0..40_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let mut answer =
         format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n").into_bytes();
@@ -513,7 +515,7 @@ fn a_slow_client_gets_the_whole_of_what_the_store_gives_up_half_way() {
     slow.head();
     fast.send(request("GET", &origin.url("/"), ""));
     fast.head();
-    // Nearly as much as the store takes.
+    // Nearly as much as the store accepts.
     let mut read = Vec::new();
     assert!(fast.exactly(16_300_000, &mut read));
     drop(fast);

@@ -12,7 +12,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use upstream::settings::tls::Identity;
 
-/// An authority that vouches for whatever a test asks.
+/// A certificate authority that signs any certificate.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -39,7 +39,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), certificate, dir }
     }
 
-    /// A file with its own certificate.
+    /// Returns a file with the authority's own certificate.
     pub fn file(&self) -> PathBuf {
         self.dir.path().join("ca.pem")
     }
@@ -61,7 +61,8 @@ impl Authority {
         }
     }
 
-    /// A server's settings; it asks clients for a certificate of this authority when `mutual`.
+    /// Returns a server's settings; with `mutual`, it requires client certificates of this
+    /// authority.
     pub fn server(&self, issued: Issued, protocols: &[&str], mutual: bool) -> Arc<ServerConfig> {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -83,7 +84,7 @@ impl Authority {
 }
 
 impl Issued {
-    /// Writes both into `dir`.
+    /// Writes certificate and key into `dir`.
     pub fn files(&self, dir: &Path) -> Identity {
         let identity = Identity { certificate: dir.join("cert.pem"), key: dir.join("key.pem") };
         fs::write(&identity.certificate, &self.pem).unwrap();
@@ -92,7 +93,7 @@ impl Issued {
     }
 }
 
-/// TLS in front of a server that speaks none.
+/// TLS in front of a plain server.
 pub struct Front {
     pub address: SocketAddr,
     names: Arc<Mutex<Vec<Option<String>>>>,
@@ -108,7 +109,7 @@ impl Front {
             for stream in listener.incoming().flatten() {
                 let (config, seen) = (config.clone(), seen.clone());
                 thread::spawn(move || {
-                    // A client that refuses us is what some tests are about.
+                    // Some tests are about clients that reject this server.
                     let _ = relay(stream, behind, config, &seen);
                 });
             }
@@ -116,7 +117,7 @@ impl Front {
         Front { address, names }
     }
 
-    /// The names that were asked for (SNI), one for each handshake that was completed.
+    /// Returns the server names (SNI), one for each completed handshake.
     pub fn names(&self) -> Vec<Option<String>> {
         self.names.lock().unwrap().clone()
     }
@@ -137,7 +138,7 @@ fn relay(
     let mut secured = StreamOwned::new(tls, stream);
     let mut plain = TcpStream::connect(behind)?;
     plain.set_nonblocking(true)?;
-    // Turn by turn: a test moves little.
+    // Polling both directions in turn is enough for the little data of a test.
     loop {
         let ended = pump(&mut secured, &mut plain)? | pump(&mut plain, &mut secured)?;
         if ended {
@@ -149,7 +150,7 @@ fn relay(
     }
 }
 
-/// Moves what is there; true at the end.
+/// Moves available bytes; returns whether the end was reached.
 fn pump(from: &mut impl io::Read, to: &mut impl io::Write) -> io::Result<bool> {
     let mut buffer = [0; 16 << 10];
     match from.read(&mut buffer) {

@@ -1,4 +1,5 @@
-//! What is stored, what is served from it, what is asked of the origin.
+//! Caching: which responses are stored, which are served from the cache, and which requests reach
+//! the origin.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
-/// An origin that answers with the number of the request, with these fields.
+/// Starts an origin that responds with the number of the request and with these fields.
 fn counting(fields: &'static str) -> Origin {
     Origin::start(move |asked, stream| {
         let _ = stream.write_all(ok(fields, &format!("answer {}", asked.number)).as_bytes());
@@ -20,7 +21,7 @@ fn counting(fields: &'static str) -> Origin {
     })
 }
 
-/// An origin with a validator: 304 to whoever has it.
+/// Starts an origin with a validator, which responds 304 to clients that have it.
 fn validating(fields: &'static str) -> Origin {
     Origin::start(move |asked, stream| {
         let answer = match asked.field("if-none-match").as_deref() {
@@ -292,7 +293,7 @@ fn stale_while_revalidate_answers_at_once_and_refreshes_behind() {
     let answer = client.get(&origin.url("/"));
     assert_eq!(answer.text(), "answer 0");
     assert_eq!(answer.detail(), "STALE(while-revalidate)");
-    // Sooner or later the refreshed one is served.
+    // Eventually the refreshed response is served.
     while client.get(&origin.url("/")).text() == "answer 0" {}
 }
 
@@ -324,7 +325,7 @@ fn what_must_not_be_stored_is_not() {
         assert_eq!(answer.text(), format!("answer {number}"));
         assert_eq!(answer.detail(), "BYPASS(no-store)");
     }
-    // What is stored may answer it.
+    // A stored response may still be served.
     client.get(&origin.url("/"));
     let answer = client.get_with(&origin.url("/"), "Cache-Control: no-store\r\n");
     assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("answer 2", "HIT_RAM"));
@@ -357,13 +358,13 @@ fn variants_are_kept_apart() {
         assert_eq!(ask(&mut client, language), "HIT_RAM");
     }
     assert_eq!(origin.count(), 2);
-    // An unsafe method removes all of them.
+    // An unsafe method removes all variants.
     client.send(request("DELETE", &origin.url("/"), "")).answer();
     assert_eq!(ask(&mut client, "de"), "MISS");
     assert_eq!(ask(&mut client, "en"), "MISS");
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
-    // From memory when the read of what names the variants has brought it along.
+    // From memory if reading the `Vary` marker has also brought the variant.
     let outcome = ask(&mut rig.client(), "de");
     assert!(["HIT_DISK", "HIT_RAM"].contains(&outcome.as_str()), "{outcome}");
 }
@@ -384,7 +385,7 @@ fn unsafe_methods_invalidate_before_they_are_answered() {
     for path in ["/a", "/other", "/third"] {
         client.get(&origin.url(path));
     }
-    // An error changes nothing.
+    // An error invalidates nothing.
     client.send(request("PUT", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
     assert_eq!(client.get(&origin.url("/a")).detail(), "HIT_RAM");
     client.send(request("POST", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
@@ -450,7 +451,7 @@ fn upstream_caches_keep_their_word_in_cache_status() {
 
 #[test]
 fn every_outcome_of_the_cache_is_counted_once() {
-    // What is stored is stale at once, and the origin says that it is good still.
+    // The stored response is stale at once, and the origin confirms it.
     let stale = validating("Cache-Control: max-age=0\r\n");
     let fresh = validating(FRESH);
     let (stale, fresh) = (stale.url("/stale"), fresh.url("/fresh"));
@@ -470,7 +471,7 @@ fn every_outcome_of_the_cache_is_counted_once() {
     rig.client().get(&fresh);
     rig.client().get(&fresh);
     assert_eq!(counts(&rig), [2, 1, 1, 0, 0]);
-    // Conditional requests: one that is answered with 304, one that is not.
+    // Conditional requests: one gets a 304, one does not.
     let mut client = rig.client();
     client.get_with(&fresh, "If-None-Match: \"v1\"\r\n");
     client.get_with(&fresh, "If-None-Match: \"v2\"\r\n");
@@ -482,7 +483,7 @@ fn every_outcome_of_the_cache_is_counted_once() {
     rig.client().get(&fresh);
     rig.client().get(&fresh);
     assert_eq!(counts(&rig), [0, 1, 0, 1, 0]);
-    // Another start, as reading one may have brought the other along.
+    // Another start, as reading one object may also have brought the other.
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
     rig.client().get(&stale);

@@ -1,4 +1,4 @@
-//! Chance by a seed, and messages that it damages.
+//! Seeded randomness, and messages damaged by it.
 
 /// Words that are inserted into a damaged message.
 const WORDS: [&str; 26] = [
@@ -36,7 +36,7 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// Begins the course of a seed.
+    /// Returns the generator of a seed.
     pub fn of(seed: u64) -> Chance {
         Chance { state: seed }
     }
@@ -50,13 +50,13 @@ impl Chance {
         ((word ^ (word >> 31)) % bound as u64) as usize
     }
 
-    /// Returns one of these.
+    /// Returns one of the values.
     pub fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 
-    /// Returns a message cut, or with bytes lost, doubled, swapped, changed or put in, or with two
-    /// of its lines made one.
+    /// Damages a message: truncates it, drops, duplicates, swaps, changes or inserts bytes, or
+    /// joins two of its lines.
     pub fn damage(&mut self, message: &[u8]) -> Vec<u8> {
         let mut bytes = message.to_vec();
         for _ in 0..=self.below(3) {
@@ -87,7 +87,7 @@ impl Chance {
         bytes
     }
 
-    /// Returns a message in a few pieces.
+    /// Splits a message into a few pieces.
     pub fn split(&mut self, message: &[u8]) -> Vec<Vec<u8>> {
         let mut rest = message;
         let mut pieces = Vec::new();
@@ -103,7 +103,7 @@ impl Chance {
     }
 }
 
-/// Returns where lines end.
+/// Returns the positions of line ends.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     bytes.windows(2).enumerate().filter(|(_, two)| *two == b"\r\n").map(|(at, _)| at).collect()
 }

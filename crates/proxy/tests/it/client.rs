@@ -1,10 +1,10 @@
-//! A client that sends what it is told and reads answers as a strict parser would.
+//! A client that sends exactly the given bytes and parses responses strictly.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Long enough for any machine; reached only when the proxy hangs.
+/// Long enough for any machine; only reached if the proxy hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Client {
@@ -12,18 +12,18 @@ pub struct Client {
     read: Vec<u8>,
 }
 
-/// One answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// False when the connection ended before the body did.
+    /// False if the connection ended before the body did.
     pub complete: bool,
 }
 
 impl Answer {
-    /// The values of a field, joined.
+    /// Returns the values of a field, joined.
     pub fn field(&self, name: &str) -> Option<String> {
         let mut values = self.head.lines().skip(1).filter_map(|line| {
             let (field, value) = line.split_once(':')?;
@@ -37,7 +37,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The outcome named in `Cache-Status`.
+    /// Returns the outcome named in `Cache-Status`.
     pub fn detail(&self) -> String {
         let status = self.field("cache-status").unwrap_or_default();
         let detail = status.rsplit_once("detail=").map_or("", |(_, detail)| detail);
@@ -58,28 +58,28 @@ impl Client {
         self
     }
 
-    /// Ends our side; the proxy may still answer.
+    /// Shuts down the sending side; the proxy may still respond.
     pub fn half_close(&mut self) -> &mut Client {
         self.stream.shutdown(Shutdown::Write).unwrap();
         self
     }
 
-    /// Breaks the connection off (RST), which the proxy cannot take for the end of our side alone.
+    /// Resets the connection, which the proxy cannot mistake for a half-close.
     pub fn reset(self) {
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// Sends a GET for an absolute URL and reads the answer.
+    /// Sends a GET for an absolute URL and reads the response.
     pub fn get(&mut self, url: &str) -> Answer {
         self.get_with(url, "")
     }
 
-    /// The same with further fields, each ended by CRLF.
+    /// Works like [`Client::get`] with further fields, each ended by CRLF.
     pub fn get_with(&mut self, url: &str, fields: &str) -> Answer {
         self.send(request("GET", url, fields)).answer()
     }
 
-    /// The head of the next answer, 1xx included, with a char for each byte.
+    /// Returns the head of the next response, including 1xx, with one char per byte.
     pub fn head(&mut self) -> String {
         loop {
             if let Some(end) = find(&self.read, b"\r\n\r\n") {
@@ -93,13 +93,13 @@ impl Client {
         self.answer_to("GET")
     }
 
-    /// The next final answer to a request with `method`.
+    /// Returns the next final response to a request with `method`.
     pub fn answer_to(&mut self, method: &str) -> Answer {
         let head = self.head();
         self.rest(head, method)
     }
 
-    /// The rest of an answer whose head has been read.
+    /// Returns the rest of a response whose head has been read.
     pub fn rest(&mut self, head: String, method: &str) -> Answer {
         let status: u16 = head[9..12].parse().unwrap();
         let mut answer = Answer { status, head, body: Vec::new(), complete: true };
@@ -117,7 +117,7 @@ impl Client {
         answer
     }
 
-    /// Exactly `n` further bytes; false when the connection ends before.
+    /// Reads exactly `n` further bytes; returns false if the connection ends before.
     pub fn exactly(&mut self, n: usize, into: &mut Vec<u8>) -> bool {
         while self.read.len() < n {
             if !self.fill() {
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its terminator.
     pub fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = find(&self.read, b"\r\n") {
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// True when the proxy closes now without another byte.
+    /// Returns whether the proxy closes the connection now without another byte.
     pub fn closed(&mut self) -> bool {
         self.read.is_empty() && !self.fill()
     }
@@ -176,7 +176,7 @@ impl Client {
     }
 }
 
-/// A request with `Host` from its URL.
+/// Returns a request with `Host` from its URL.
 pub fn request(method: &str, url: &str, fields: &str) -> String {
     let host = url.split('/').nth(2).unwrap_or("");
     format!("{method} {url} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n")

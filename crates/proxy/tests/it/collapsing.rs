@@ -1,8 +1,8 @@
-//! Requests that wait for one fetch: who may have its answer, who asks next, and who asks for
-//! himself.
+//! Requests that wait for one fetch: which of them may share its response, which sends the next
+//! request, and which fetch for themselves.
 //!
-//! An answer that says `max-age=1` and `Age: 1` is used up when it arrives, as one that takes a
-//! second to come, and no test has to wait for it.
+//! A response with `max-age=1` and `Age: 1` expires on arrival, like one that takes a second to
+//! arrive. So no test has to wait for it.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,16 +20,17 @@ use crate::origin::{Asked, Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const USED_UP: &str = "Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"v\"\r\n";
-/// What an answer takes at least: in no time it would have been used up when it was asked for.
+/// Minimum duration of a response: without it, the response would have expired when it was
+/// requested.
 const MOMENT: Duration = Duration::from_millis(2);
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
-/// Where an origin holds answers back until the test lets them go.
+/// Holds responses of an origin back until the test releases them.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<usize>, Condvar)>);
 
 impl Gate {
-    /// Lets so many more through.
+    /// Lets `count` more responses through.
     fn open(&self, count: usize) {
         *self.0.0.lock().unwrap() += count;
         self.0.1.notify_all();
@@ -41,7 +42,8 @@ impl Gate {
     }
 }
 
-/// An origin that says what it answers, and answers when the gate is open.
+/// Starts an origin that computes its response on arrival of the request, and sends it when the
+/// gate is open.
 fn gated(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Origin, Gate) {
     let gate = Gate::default();
     let held = gate.clone();
@@ -61,7 +63,7 @@ fn send(stream: &mut TcpStream, answer: &str) -> Then {
     }
 }
 
-/// 304 where the condition is about what there is.
+/// Returns a 304 if the condition matches the current validator, else the body.
 fn validating(asked: &Asked, fields: &str, body: &str) -> String {
     match asked.field("if-none-match").is_some_and(|tags| tags.contains("\"v\"")) {
         true => format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"),
@@ -83,7 +85,7 @@ fn ask(rig: &Rig, method: &'static str, url: &str, fields: &str) -> JoinHandle<A
     thread::spawn(move || client.answer_to(method))
 }
 
-/// So many clients that ask the same and wait for the fetch that is under way.
+/// Starts `count` clients that send the same request and wait for the running fetch.
 fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
     let joined = || rig.seen.metrics.total(Event::FollowerJoined);
     let before = joined();
@@ -92,7 +94,7 @@ fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
     Waiters(waiters)
 }
 
-/// One client whose fetch is under way, and so many that wait for it.
+/// Starts one client with a running fetch, and `count` that wait for it.
 fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Answer>, Waiters) {
     let before = origin.count();
     let leader = ask(rig, "GET", url, "");
@@ -100,7 +102,7 @@ fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<
     (leader, followers(rig, count, url, ""))
 }
 
-/// What the proxy says that it would do with a request.
+/// Returns what the proxy would do with a request, as its admin interface explains it.
 fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
     let fields: String = fields.iter().map(|field| format!("&header={field}")).collect();
     let request = format!("GET /explain?url={url}&method={method}{fields} HTTP/1.1\r\n");
@@ -130,7 +132,7 @@ fn it_is_explained_who_would_join_a_running_fetch() {
     for method in ["GET", "HEAD"] {
         assert_eq!(would(method, &[]), "join the running fetch: its answer has not come yet");
     }
-    // What a reload gets was asked for after it.
+    // A reload must get a response that was requested after it.
     assert_eq!(would("GET", &["Cache-Control:+no-cache"]), "ask the origin");
     assert_eq!(would("GET", &["Cache-Control:+no-store"]), "pass it on (no-store)");
     gate.open(1);
@@ -170,7 +172,7 @@ fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
     let held = gate.clone();
     let origin = Origin::start(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{USED_UP}Content-Length: 4\r\n\r\n");
-        // The first body comes at last, the second head when all wait for it.
+        // The first body is delayed to the end, the second head until all requests wait for it.
         let halves = [head.as_str(), "body"];
         thread::sleep(MOMENT);
         let (now, later) = halves.split_at(usize::from(asked.number == 0));
@@ -214,7 +216,7 @@ fn what_cannot_be_shared_sends_all_who_wait_at_once() {
         gate.open(1);
         assert_eq!(leader.join().unwrap().text(), "body");
         wait_until("all ask for themselves", || origin.count() == 1 + CLIENTS);
-        // Nor do those wait who come now.
+        // Requests that arrive now do not wait either.
         let late = ask(&rig, "GET", &url, "");
         wait_until("another one asks", || origin.count() == 2 + CLIENTS);
         gate.open(1 + CLIENTS);
@@ -233,10 +235,10 @@ fn clients_with_credentials_never_wait_for_one_another() {
         let url = origin.url("/");
         let mut clients: Vec<_> = (0..CLIENTS).map(|_| ask(&rig, "GET", &url, field)).collect();
         wait_until("each is asked for", || origin.count() == CLIENTS);
-        // Nor does a client without credentials wait for what may be theirs alone.
+        // A client without credentials does not wait for a response that may be private either.
         clients.push(ask(&rig, "GET", &url, ""));
         wait_until("its own is asked for", || origin.count() == CLIENTS + 1);
-        // Nor do they wait for that one.
+        // And requests with credentials do not wait for its fetch.
         clients.push(ask(&rig, "GET", &url, field));
         wait_until("one more is asked for", || origin.count() == CLIENTS + 2);
         gate.open(CLIENTS + 2);
@@ -276,7 +278,7 @@ fn requests_that_another_rule_decides_wait_for_their_own_fetch() {
 fn each_waits_for_its_own_variant() {
     let languages = ["a", "b"].map(|language| format!("Accept-Language: {language}\r\n"));
     let own = |asked: &Asked| asked.field("accept-language").unwrap();
-    // That there are variants shows when the first answer is there.
+    // Only the first response shows that there are variants.
     let (origin, gate) =
         gated(move |asked| ok(&format!("{FRESH}Vary: Accept-Language\r\n"), &own(asked)));
     let rig = Rig::forward();
@@ -290,7 +292,7 @@ fn each_waits_for_its_own_variant() {
         waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), own));
     }
     assert_eq!(origin.count(), 2);
-    // Then each has its own fetch.
+    // From then on each variant has its own fetch.
     let fields = "Cache-Control: max-age=1\r\nAge: 1\r\nVary: Accept-Language\r\n";
     let (origin, gate) = gated(move |asked| ok(fields, &own(asked)));
     let url = origin.url("/");
@@ -310,14 +312,14 @@ fn each_waits_for_its_own_variant() {
 #[test]
 fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
     for first in [0, 1] {
-        // On a busy machine not all have come when the first time is over: try a longer one.
+        // On a busy machine the clients may not all have arrived in time: try longer times.
         let mut waits = [1_500, 6_000, 24_000].map(Duration::from_millis).into_iter();
         assert!(waits.any(|wait| asked_once_more(first, wait)), "the machine is too slow for this");
     }
 }
 
-/// True when it could be tried: all waited before `wait` was over. `first` of the two fetches is
-/// answered first, and its answer is that of all who wait.
+/// Returns whether the case was tried: all clients waited before `wait` had passed. Of the two
+/// fetches, `first` gets its response first, and all waiting clients share that response.
 fn asked_once_more(first: usize, wait: Duration) -> bool {
     let begun = Arc::new(AtomicUsize::new(0));
     let gates = [Gate::default(), Gate::default()];
@@ -399,7 +401,7 @@ fn a_leader_that_leaves_takes_nothing_from_those_who_wait() {
 #[test]
 fn one_request_that_breaks_its_connection_does_not_fail_the_others() {
     for (broken, fetches, status) in [(2, 3, 200), (9, 4, 502)] {
-        // A fresh connection that is closed at once is not tried again by the leader itself.
+        // The leader itself does not retry after a malformed response on a fresh connection.
         let (origin, gate) = gated(move |asked| match asked.number {
             number if number < broken => "HTTP/1.1 nonsense\r\n\r\n".to_owned(),
             _ => ok(FRESH, "body"),
@@ -535,8 +537,8 @@ fn what_the_first_client_has_already_is_asked_for_once_more() {
     assert_eq!(origin.count(), 2);
 }
 
-/// Real time, as clients and origins spend it: whatever an answer's lifetime and the time that it
-/// takes, the origin has one request for it at a time.
+/// In real time, as clients and origins experience it: whatever the lifetime and the duration of a
+/// response, the origin has at most one request for it at a time.
 #[test]
 fn an_origin_has_one_request_for_a_resource_at_a_time() {
     let now = Arc::new(Mutex::new(std::collections::HashMap::<String, (usize, usize)>::new()));
@@ -551,7 +553,7 @@ fn an_origin_has_one_request_for_a_resource_at_a_time() {
         };
         count(1);
         thread::sleep(Duration::from_millis(word(1).parse().unwrap()));
-        // Before the answer: the next request may come as soon as it is sent.
+        // Before the response: the next request may arrive as soon as it is sent.
         count(-1);
         let tag = if word(3) == "tag" { "ETag: \"v\"\r\n" } else { "" };
         let fields = format!("Cache-Control: {}\r\n{tag}", word(2));
@@ -580,7 +582,7 @@ fn an_origin_has_one_request_for_a_resource_at_a_time() {
     }
 }
 
-/// A proxy whose reloads share fetches.
+/// Starts a proxy whose reloads share fetches.
 fn sharing_reloads() -> Rig {
     Rig::forward_with(|options| options.semantics.client_reload = ClientReload::Share)
 }
@@ -622,7 +624,7 @@ fn nothing_is_kept_of_an_exchange_that_requests_with_no_store_share() {
     let leader = ask(&rig, "GET", &url, fields);
     wait_until("the fetch is under way", || origin.count() == 1);
     let others = followers(&rig, 20, &url, fields);
-    // Requests that let their answer be stored have a fetch of their own, which stores it.
+    // A request whose response may be stored has a fetch of its own, which stores it.
     let plain = ask(&rig, "GET", &url, "");
     wait_until("it has its own fetch", || origin.count() == 2);
     gate.open(2);

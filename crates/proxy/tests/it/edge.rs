@@ -1,4 +1,4 @@
-//! Access rules and tunnels as clients meet them.
+//! Access rules and tunnels as seen by clients.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn access() -> Access {
         .connect_ports(vec!["1-65535".parse::<PortRange>().unwrap()])
 }
 
-/// A proxy that knows its own listeners: the one for clients and `admin`.
+/// Starts a proxy that knows its own listeners: the one for clients and `admin`.
 fn rig(admin: SocketAddr, rules: Vec<Rule>) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = vec![listener.local_addr().unwrap(), admin];
@@ -90,7 +90,7 @@ fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = origin.local_addr().unwrap().to_string();
     let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
-    // Each goes to the worker with the fewest connections: one to each.
+    // Each connection goes to the worker with the fewest: one to each.
     let mut clients = [rig.client(), rig.client()];
     for client in &mut clients {
         let head = connect(client, &target);
@@ -121,7 +121,7 @@ fn what_happens_is_counted() {
     assert_eq!((total(Event::TunnelOpened), total(Event::TunnelClosed)), (1, 1));
     let upstream = (total(Event::UpstreamConnected), total(Event::UpstreamReused));
     assert_eq!(upstream, (2, 1), "one for two fills, one for the tunnel");
-    // Each answer of the origin went out four times, in heads of ours or in the tunnel.
+    // Each response of the origin was sent four times, with heads of the proxy or in the tunnel.
     assert!(total(Event::BytesSent) > 4 * 3 + answer.len() as u64);
     assert!(total(Event::BytesReceived) > 100);
 }

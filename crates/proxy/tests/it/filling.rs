@@ -11,7 +11,7 @@ use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
-/// An origin that sends the pieces that a test hands it, then closes or waits.
+/// Starts an origin that sends the pieces that a test hands it, then closes or waits.
 fn stepwise() -> (Origin, Sender<Vec<u8>>) {
     let (sender, receiver): (Sender<Vec<u8>>, Receiver<Vec<u8>>) = mpsc::channel();
     let receiver = Mutex::new(receiver);
@@ -114,7 +114,7 @@ fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
     texts.sort();
     texts.dedup();
     assert_eq!(texts.len(), 10, "everybody has an answer of his own: {texts:?}");
-    // Remembered: nobody waits for anybody now.
+    // The proxy remembers it, so no request waits for another now.
     assert_eq!(rig.client().get(&url).detail(), "MISS");
 }
 
@@ -208,7 +208,7 @@ fn an_origin_that_dies_half_way_cuts_all_and_leaves_nothing() {
             let answer = client.rest(client_head, "GET");
             assert!(!answer.complete, "{head:?}: {answer:?}");
         }
-        // Nothing was stored: this is a fetch of its own, which fails alike.
+        // Nothing was stored: this is a separate fetch, which fails in the same way.
         pieces.send(Vec::new()).unwrap();
         assert_eq!(rig.client().get(&url).status, 502);
         rig.stop();
@@ -259,7 +259,7 @@ fn a_client_that_leaves_stops_neither_the_fill_nor_the_others() {
     assert!(second.head().contains("HIT_FILL"));
     drop(first);
     drop(second);
-    // Five bytes are missing: worth finishing.
+    // Only five bytes are missing, so the fill is worth finishing.
     pieces.send(b"67890".to_vec()).unwrap();
     wait_until("the object is stored", || rig.client().get(&url).detail() == "HIT_RAM");
     assert_eq!(rig.client().get(&url).text(), "1234567890");
@@ -309,7 +309,7 @@ fn a_slow_follower_reads_on_from_the_store_while_the_fill_runs() {
     let mut slow = rig.client();
     slow.send(request("GET", &url, ""));
     slow.head();
-    // The slow client does not read; another gets everything meanwhile.
+    // The slow client does not read; another client gets the whole body meanwhile.
     let fast = rig.client().get(&url);
     assert!(fast.complete && fast.body == body, "{}", fast.detail());
     let mut read = Vec::new();
@@ -341,7 +341,7 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
     client.send(request("GET", &origin.url("/"), ""));
     client.head();
     thread::sleep(std::time::Duration::from_millis(300));
-    // What sockets and buffers hold, but never the whole.
+    // Sockets and buffers hold some of it, but never the whole.
     assert!(*sent.lock().unwrap() < 40_000_000);
     let mut body = Vec::new();
     assert!(client.exactly(50_000_000, &mut body));
@@ -350,7 +350,7 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
 
 #[test]
 fn a_client_that_reads_nothing_does_not_stop_those_that_follow_the_same_fetch() {
-    // The body is larger than what sockets hold, and too large to be stored.
+    // The body is larger than the socket buffers, and too large to be stored.
     let (origin, pieces) = stepwise();
     let rig = Rig::forward();
     let url = origin.url("/");
@@ -390,7 +390,7 @@ fn a_range_of_a_running_fill_is_served_when_it_is_there() {
         (206, "234", "HIT_FILL")
     );
     assert_eq!(part.field("content-range").unwrap(), "bytes 2-4/10");
-    // Beyond what is there: to the origin as it came.
+    // Beyond the bytes received so far: the request goes to the origin unchanged.
     let mut beyond = rig.client();
     beyond.send(request("GET", &url, "Range: bytes=7-8\r\n"));
     wait_until("the range is asked for", || origin.count() == 2);
@@ -448,7 +448,7 @@ fn validations_are_shared_too() {
         let _ = stream.write_all(answer.as_bytes());
         Then::Stay
     });
-    // Nobody remembers that the first answer could not be shared.
+    // The proxy does not remember that the first response could not be shared.
     let rig = Rig::forward_with(|options| options.fill.unshareable_for = Default::default());
     let url = origin.url("/");
     rig.client().get(&url);
@@ -480,8 +480,8 @@ fn a_removal_overtakes_a_running_fill() {
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 6\r\n\r\nold");
     pieces.send(head.into_bytes()).unwrap();
     client.head();
-    // The origin is busy with the GET; the DELETE gets a connection of its own, but this scripted
-    // origin answers one after another: hand it the answer before the end of the first.
+    // The origin is busy with the GET. The DELETE gets a connection of its own, but the scripted
+    // origin takes pieces in order: hand it that response before the end of the first.
     let delete = {
         let mut client = rig.client();
         client.send(request("DELETE", &url, ""));

@@ -1,4 +1,4 @@
-//! What passes through: methods, bodies, fields, connections.
+//! Forwarding: methods, bodies, fields, connections.
 
 use std::io::Write;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn lengths_without_bodies_confuse_nobody() {
 fn upstream_connections_are_used_again_and_a_dead_one_is_noticed() {
     let origin = Origin::start(|asked, stream| {
         let _ = stream.write_all(ok("", "x").as_bytes());
-        // Closes without a word after the second request of a connection.
+        // Closes without notice after the second request of a connection.
         if asked.on_connection == 1 { Then::Close } else { Then::Stay }
     });
     let rig = Rig::forward();
@@ -122,7 +122,7 @@ fn upstream_connections_are_used_again_and_a_dead_one_is_noticed() {
 
 #[test]
 fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
-    // The first connection answers one request, reads a second and closes without an answer.
+    // The first connection answers one request, reads a second and closes without a response.
     let origin = Origin::start(|asked, stream| {
         if asked.number == 1 {
             return Then::Close;
@@ -136,7 +136,7 @@ fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
     assert_eq!(client.get(&origin.url("/b")).status, 200);
     let paths: Vec<_> = origin.asked().into_iter().map(|asked| asked.path).collect();
     assert_eq!(paths, ["/a", "/b", "/b"]);
-    // A POST is not repeated: whether it had an effect is unknown.
+    // A POST is not retried: whether it had an effect is unknown.
     let origin = Origin::start(|asked, stream| {
         if asked.number == 1 {
             return Then::Close;
@@ -153,7 +153,7 @@ fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
 #[test]
 fn a_request_is_sent_again_as_it_was_after_an_answer_that_was_none() {
     const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
-    // The second request of each connection gets no more than hints.
+    // The second request of each connection gets only an interim response.
     let origin = Origin::start(|asked, stream| {
         if asked.on_connection == 1 {
             let _ = stream.write_all(HINTS.as_bytes());
@@ -245,7 +245,7 @@ fn interim_answers_come_before_the_final_one() {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
         assert_eq!(client.answer().text(), "final");
     }
-    // An HTTP/1.0 client knows no 1xx.
+    // An HTTP/1.0 client does not know 1xx.
     let mut old = rig.client();
     assert_eq!(old.send(format!("GET {url} HTTP/1.0\r\n\r\n")).answer().status, 200);
 }
@@ -306,9 +306,9 @@ fn names_of_fields_keep_their_case_both_ways() {
 fn an_expectation_waits_for_the_upstream() {
     let origin = Origin::start(|_, _| Then::Close);
     drop(origin);
-    // An origin that refuses without the body: the client is not asked for it.
+    // The origin rejects without the body, so the client is not asked to send it.
     let refusing = raw_origin(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
-    // A body that is not read ahead of the origin.
+    // The body is not read before the origin responds.
     let rig = Rig::forward_with(|options| options.client.request_buffer = 0);
     let mut client = rig.client();
     let fields = "Expect: 100-continue\r\nContent-Length: 3\r\n";
@@ -323,7 +323,7 @@ fn an_expectation_waits_for_the_upstream() {
     assert_eq!(client.answer().status, 200);
 }
 
-/// An origin that answers once it has read the head of a request, whatever follows.
+/// Starts an origin that responds once it has read the head of a request, whatever follows.
 fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -338,7 +338,7 @@ fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
                 client_side.push(byte[0]);
             }
             let _ = stream.write_all(answer);
-            // Reads on until the proxy closes, so that no reset overtakes the answer.
+            // Reads on until the proxy closes, so that no reset overtakes the response.
             while std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) > 0 {}
         }
     });
@@ -369,7 +369,7 @@ fn a_reverse_proxy_fixes_the_upstream_and_passes_the_host() {
     client.send("GET /x HTTP/1.1\r\nHost: www.example:8000\r\n\r\n");
     assert_eq!(client.answer().text(), "site");
     assert_eq!(origin.asked()[0].field("host").unwrap(), "www.example:8000");
-    // An absolute form picks at most the site.
+    // An absolute form selects at most the site.
     client.send("GET http://elsewhere.example/y HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n");
     assert_eq!(client.answer().text(), "site");
     assert_eq!(origin.asked()[1].path, "/y");
@@ -382,7 +382,7 @@ fn a_reverse_proxy_fixes_the_upstream_and_passes_the_host() {
 fn a_tunnel_carries_bytes_both_ways() {
     let origin = Origin::always(ok("", "through"));
     let rig = Rig::forward_with(|options| {
-        // Neither limit is about tunnels.
+        // Neither limit applies to tunnels.
         options.client.idle_timeout = Duration::from_millis(20);
         options.client.stall_timeout = Duration::from_millis(20);
         options.tunnels.max = 1;

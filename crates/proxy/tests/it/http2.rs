@@ -1,4 +1,4 @@
-//! HTTP/2 towards origins: what is sent, what comes back, and what is sent again.
+//! HTTP/2 to origins: requests, responses, and retries.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::client::{Answer, Client};
 use crate::http2_origin::Http2Origin;
 use crate::rig::Rig;
 
-/// A reverse proxy that speaks HTTP/2 without asking first.
+/// Starts a reverse proxy that speaks HTTP/2 with prior knowledge.
 fn rig(origin: &Http2Origin) -> Rig {
     let http2 = Http2::PriorKnowledge;
     Rig::reverse_to(Group::one(Endpoint { http2, ..plain(origin.address) }), |_| ())
@@ -98,12 +98,12 @@ fn an_upload_goes_on_while_its_answer_comes() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
-    // Such a body is not collected before it is passed on.
+    // Such a body is not collected before it is forwarded.
     client.send("POST /echo HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n");
     client.send("Content-Type: application/grpc\r\n\r\n1\r\na\r\n");
     let head = client.head();
     for piece in ["b", "c"] {
-        // The answer waits for what the client is to send.
+        // The response waits for data that the client has yet to send.
         thread::sleep(std::time::Duration::from_millis(100));
         client.send(format!("1\r\n{piece}\r\n"));
     }
@@ -136,7 +136,7 @@ fn what_is_not_whole_is_never_passed_for_whole() {
             assert_eq!((answer.text().as_str(), answer.complete), ("half!", false), "{path}");
         }
     }
-    // The connection is as good as before.
+    // The connection can still be used.
     assert_eq!(ask(&mut rig.client(), "GET", "/x", "").text(), "GET 0");
 }
 
@@ -151,7 +151,7 @@ fn requests_share_a_connection() {
     });
     let asking: Vec<_> = asking.collect();
     assert!(asking.into_iter().all(|asking| asking.join().unwrap() == 200));
-    // One for each worker at most.
+    // At most one for each worker.
     assert!(origin.connections() <= 2, "{}", origin.connections());
 }
 
@@ -160,10 +160,10 @@ fn what_an_origin_did_not_look_at_is_sent_again_whatever_it_is() {
     let origin = Http2Origin::start_with(None, 1);
     let rig = rig(&origin);
     let mut client = rig.client();
-    // Turned away by a GOAWAY, on the first connection.
+    // Refused by a GOAWAY, on the first connection.
     assert_eq!(ask(&mut client, "POST", "/x", "").text(), "POST 0");
     assert_eq!(origin.connections(), 2);
-    // Refused by itself.
+    // A single refused stream.
     assert_eq!(ask(&mut client, "POST", "/refuse", "").text(), "POST 0");
     let refused = origin.asked().iter().filter(|asked| asked.uri().path() == "/refuse").count();
     assert_eq!((refused, origin.connections()), (2, 2));
@@ -199,7 +199,7 @@ fn within_tls_both_sides_choose() {
     let secured = Some("https://a.example/x".to_owned());
     assert_eq!(with(&["h2", "http/1.1"], Http2::Negotiated), (200, secured.clone()));
     assert_eq!(with(&["h2"], Http2::PriorKnowledge), (200, secured));
-    // It speaks nothing but HTTP/2, and we were told not to: the two find no protocol.
+    // The origin speaks only HTTP/2, which is switched off here, so the two share no protocol.
     assert_eq!(with(&["h2"], Http2::Off), (502, None));
 }
 

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/2: where its answers end, their trailers, and requests taken back.
+//! Clients that speak HTTP/2: the ends of responses, trailers, and cancelled requests.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
-/// Runs what speaks on one connection.
+/// Runs `talk` on one connection.
 fn on_connection<T>(to: SocketAddr, talk: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -33,7 +33,7 @@ fn request(method: Method, path: &str, fields: &[(&str, &str)]) -> Request<()> {
     request.body(()).unwrap()
 }
 
-/// The whole answer to a request, or what is wrong with it.
+/// Returns the whole response to a request, or the error.
 async fn answer(
     sender: &mut SendRequest<Bytes>,
     request: Request<()>,
@@ -81,7 +81,7 @@ fn trailers_that_may_be_none_do_not_break_the_answer() {
     }
 }
 
-/// Starts an origin that answers a POST when it is told to.
+/// Starts an origin that responds to a POST when it is told to.
 fn slow_to_write() -> (Origin, Sender<()>) {
     let (tell, told): (_, Receiver<()>) = channel();
     let told = Arc::new(Mutex::new(told));
@@ -103,7 +103,7 @@ fn a_write_whose_client_has_left_makes_invalid_what_it_changed() {
     let has_come = |count| wait_until("the request has come", || origin.count() == count);
     let is_fetched_again = || wait_until("it is fetched again", || ask() == "MISS");
     assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
-    // One that takes its request back in HTTP/2.
+    // A client that cancels its request in HTTP/2.
     on_connection(rig.address, async |mut sender| {
         let (response, _) = sender.send_request(request(Method::POST, "/x", &[]), true).unwrap();
         let sent = tokio::time::timeout(Duration::from_millis(100), response).await;
@@ -114,7 +114,7 @@ fn a_write_whose_client_has_left_makes_invalid_what_it_changed() {
     assert_eq!(ask(), "HIT_RAM");
     tell.send(()).unwrap();
     is_fetched_again();
-    // One that breaks off its connection in HTTP/1.
+    // A client that resets its connection in HTTP/1.
     let mut client = rig.client();
     client.send("POST /x HTTP/1.1\r\nHost: a.example\r\nContent-Length: 2\r\n\r\nab");
     wait_until("the request has come", || origin.asked().last().unwrap().method == "POST");

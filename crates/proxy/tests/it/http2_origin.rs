@@ -1,14 +1,14 @@
-//! An origin that speaks HTTP/2, with or without TLS. What it does is in the path.
+//! An origin that speaks HTTP/2, with or without TLS. The path selects its behaviour.
 //!
-//! | path | answer |
+//! | path | response |
 //! |---|---|
 //! | `/early` | 103, then 200 |
-//! | `/echo` | a head at once, then the pieces of the body as they come |
+//! | `/echo` | a head at once, then the pieces of the body as they arrive |
 //! | `/trailers` | a body and a trailer |
-//! | `/cut` | half of the body that its length promises, then a reset |
+//! | `/cut` | half of the body that its length states, then a reset |
 //! | `/quiet` | a part of a body without length, then a reset without error |
 //! | `/refuse` | refused the first time (REFUSED_STREAM) |
-//! | `/wait/N` | comes when N requests wait for it |
+//! | `/wait/N` | sent when N requests wait for it |
 //! | others | `METHOD bytes-of-body` |
 
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ impl Http2Origin {
         Http2Origin::start_with(tls, 0)
     }
 
-    /// The same; its first connections end with a GOAWAY for streams that it has not looked at.
+    /// Starts an origin whose first connections end with a GOAWAY for unprocessed streams.
     pub fn start_with(tls: Option<Arc<ServerConfig>>, goaways: usize) -> Http2Origin {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -73,7 +73,7 @@ impl Http2Origin {
         self.state.asked.lock().unwrap().clone()
     }
 
-    /// The trailers of requests that had any.
+    /// Returns the trailers of requests that had any.
     pub fn trailers(&self) -> Vec<HeaderMap> {
         self.state.trailers.lock().unwrap().clone()
     }
@@ -149,7 +149,7 @@ async fn answer(
             let length = (path == "/cut").then_some(10);
             let mut stream = respond.send_response(ok(length), false).unwrap();
             stream.send_data("half!".into(), false).unwrap();
-            // A reset overtakes what has not left yet.
+            // A reset overtakes data that has not been sent yet.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             let code =
                 if path == "/cut" { h2::Reason::INTERNAL_ERROR } else { h2::Reason::NO_ERROR };
@@ -180,11 +180,11 @@ async fn answer(
     }
 }
 
-/// Reads up to the first request and says that it has looked at none (RFC 9113, 6.8).
+/// Reads up to the first request and reports that no stream was processed (RFC 9113, 6.8).
 fn turn_away(mut stream: TcpStream) {
     let mut preface = [0; 24];
     stream.read_exact(&mut preface).unwrap();
-    // SETTINGS, empty.
+    // An empty SETTINGS frame.
     stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
     loop {
         let mut head = [0; 9];

@@ -1,5 +1,5 @@
-//! Logins of connections (NTLM, Negotiate): the requests that an origin gets on a connection after
-//! a user has logged in on it.
+//! Connection logins (NTLM, Negotiate): which requests an origin gets on a connection on which a
+//! user has logged in.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
 
-/// An origin that names the user who is logged in on a connection in each answer on it. Paths below
+/// Starts an origin that names the logged-in user of a connection in each response. Responses below
 /// `/public` may be shared, all others are fresh for a minute.
 fn origin() -> Origin {
     let users: Mutex<HashMap<SocketAddr, String>> = Mutex::default();
@@ -63,7 +63,7 @@ fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
     let (mut alice, mut bob) = (rig.client(), rig.client());
     assert_eq!(text(&mut alice, "/0", ALICE), "alice 0");
     assert_eq!(text(&mut bob, "/1", "Authorization: Negotiate bob\r\n"), "bob 0");
-    // Without credentials they are still themselves, and share nothing with others.
+    // Without credentials they are still logged in, and share nothing with others.
     for n in 1..4 {
         let page = format!("/page{n}");
         assert_eq!(text(&mut alice, &page, ""), format!("alice {n}"));
@@ -71,13 +71,13 @@ fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
         assert!(text(&mut rig.client(), &page, "").starts_with("nobody"));
     }
     alice.send(head).answer_to("HEAD");
-    // What may be shared is, and asks the origin nothing.
+    // Shareable responses are shared, without another request to the origin.
     let before = origin.count();
     assert_eq!(text(&mut alice, "/public", ""), "alice 5");
     assert_eq!(text(&mut bob, "/public", ""), "alice 5");
     assert_eq!(text(&mut rig.client(), "/public", ""), "alice 5");
     assert_eq!(origin.count(), before + 1);
-    // The connection ends with the client's.
+    // The origin's connection ends with the client's.
     drop(alice);
     for n in 0..5 {
         assert!(text(&mut rig.client(), &format!("/{n}"), "X: y\r\n").starts_with("nobody"));
@@ -102,7 +102,7 @@ fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
         let mut front = rig.client();
         assert!(text(&mut front, "/0", &format!("{ALICE}{field}")).starts_with("alice"));
         assert!(text(&mut front, "/1", &format!("{field}X: y\r\n")).starts_with("nobody"));
-        // Also when the front shows itself only later.
+        // Also if the front reveals itself only later.
         let mut front = rig.client();
         assert!(text(&mut front, "/2", ALICE).starts_with("alice"));
         assert!(text(&mut front, "/3", field).starts_with("nobody"), "{field}");

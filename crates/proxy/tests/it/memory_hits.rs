@@ -1,5 +1,5 @@
-//! Hits from memory as clients meet them: many in a row on one connection, split anywhere, unread,
-//! behind misses, beside others that ask at once, and while the proxy drains.
+//! Hits from memory as seen by clients: many in a row on one connection, split anywhere, unread,
+//! behind misses, beside concurrent clients, and while the proxy drains.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ use proxy::observe::event::Event;
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
-/// Heads of responses, by the path that they are for.
+/// Heads of responses by path.
 const RESPONSES: [(&str, &str); 7] = [
     ("/plain", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\n"),
     (
@@ -35,7 +35,7 @@ const RESPONSES: [(&str, &str); 7] = [
     ("/private", "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n"),
 ];
 
-/// Starts an origin of these responses, with a body of the path.
+/// Starts an origin with these responses; the body repeats the path.
 fn origin() -> Origin {
     Origin::start(|asked, stream| {
         let head = RESPONSES.iter().find(|(known, _)| *known == asked.path);
@@ -43,14 +43,14 @@ fn origin() -> Origin {
         let body = asked.path.repeat(30);
         let sent = if asked.method == "HEAD" { "" } else { &*body };
         let text = format!("{head}Content-Length: {}\r\n\r\n{sent}", body.len());
-        // Bytes beyond ASCII are single ones.
+        // Characters beyond ASCII are single bytes.
         let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
         let _ = stream.write_all(&bytes);
         Then::Stay
     })
 }
 
-/// Asks for everything, so that it is stored.
+/// Requests all paths, so that their responses are stored.
 fn fill(rig: &Rig) {
     for (path, _) in RESPONSES {
         rig.client().send(get(path, "")).answer();
@@ -78,7 +78,7 @@ fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
     read
 }
 
-/// Returns responses with their times and ages, and the name of the instance, made the same.
+/// Masks times, ages and the name of the instance in responses.
 fn masked(bytes: &[u8]) -> String {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     let mut out = String::new();
@@ -95,7 +95,7 @@ fn masked(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns `line` without what stands between two texts.
+/// Returns `line` without the text between `begin` and `end`.
 fn without(line: &str, begin: &str, end: &str) -> String {
     let Some((before, rest)) = line.split_once(begin) else { return line.to_owned() };
     let Some((_, behind)) = rest.split_once(end) else { return line.to_owned() };
@@ -109,7 +109,7 @@ fn what_is_purged_is_gone_under_every_variant() {
     let text = get("/coded", "Accept-Encoding: gzip\r\n");
     let ask = || rig.client().send(&text).answer().detail();
     assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
-    // An unsafe request makes the target invalid, with all its variants.
+    // An unsafe request invalidates the target with all its variants.
     let delete = "DELETE /coded HTTP/1.1\r\nHost: a.example\r\n\r\n";
     rig.client().send(delete).answer();
     assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
@@ -139,7 +139,7 @@ fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
         get("/many", ""),
     ]
     .concat();
-    // The POST makes what is stored under its URL invalid: what follows is fetched again.
+    // The POST invalidates the stored response of its URL: the next request is a miss again.
     let whole = answers(&[requests.as_bytes()]);
     assert_eq!(whole.matches("HTTP/1.1 ").count(), 11, "{whole}");
     for at in 1..requests.len() {
@@ -161,7 +161,7 @@ fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
     let before = rig.seen.metrics.total(Event::MemoryHit);
     let mut stream = TcpStream::connect(rig.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // More than the sockets between take.
+    // More than the socket buffers hold.
     let count = 400;
     let mut writing = stream.try_clone().unwrap();
     let requests = text.repeat(count);
@@ -202,7 +202,7 @@ fn what_is_being_read_when_the_drain_begins_is_answered() {
     fill(&rig);
     rig.stop();
     let rig = Rig::reverse_on(origin.address, rig.device.clone());
-    // What the start reads is read when an answer has come.
+    // The reads of the start are done once a response has arrived.
     assert_eq!(rig.client().send(get("/private", "")).answer().status, 200);
     rig.device.hold();
     let mut client = rig.client();
@@ -218,7 +218,7 @@ fn what_is_being_read_when_the_drain_begins_is_answered() {
     assert_eq!(answer.field("connection"), close);
 }
 
-/// Asks for `path` so many times at once, and waits for the answers.
+/// Sends `count` requests for `path` at once, and reads the responses.
 fn flood(rig: &Rig, path: &str, count: usize, begin: &Barrier) {
     let mut stream = TcpStream::connect(rig.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -230,8 +230,8 @@ fn flood(rig: &Rig, path: &str, count: usize, begin: &Barrier) {
     assert_eq!(String::from_utf8(read).unwrap().matches("HTTP/1.1 200 OK").count(), count);
 }
 
-/// Returns the longest runs of one URL in what was told while two connections asked at once;
-/// `None` when they did not.
+/// Returns the longest run of one URL in the observed requests while two connections send
+/// concurrently; `None` if they did not overlap.
 fn longest_run(rig: &Rig, paths: [&str; 2], count: usize) -> Option<usize> {
     let before = rig.seen.urls.lock().unwrap().len();
     let begin = Barrier::new(2);
@@ -261,7 +261,7 @@ fn a_client_that_does_not_wait_takes_turns_with_others() {
     for path in paths {
         assert!(!talk(&rig, &[get(path, "").as_bytes()]).is_empty());
     }
-    // They do not meet each time: one may begin late.
+    // They do not overlap each time: one may begin late.
     let runs: Vec<_> = (0..100).filter_map(|_| longest_run(&rig, paths, 300)).take(5).collect();
     assert!(runs.len() == 5 && runs.iter().all(|run| *run <= 16), "{runs:?}");
 }

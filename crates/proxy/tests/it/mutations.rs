@@ -1,7 +1,7 @@
-//! Messages that were damaged by chance, from both sides: whatever comes, the proxy lives on, and
-//! what it says is HTTP.
+//! Randomly damaged messages from both sides: whatever arrives, the proxy keeps running, and its
+//! output is valid HTTP.
 //!
-//! `LARDER_SEED=<seed> cargo test -p proxy --test it mutations` runs a course again.
+//! `LARDER_SEED=<seed> cargo test -p proxy --test it mutations` repeats a run.
 
 use std::hash::BuildHasher as _;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::rig::Rig;
 
 const ROUNDS: usize = 250;
 
-/// Chance that prints its seed when a test fails.
+/// Randomness that prints its seed when a test fails.
 struct Chance {
     seed: u64,
     chance: chance::Chance,
@@ -49,11 +49,11 @@ impl Drop for Chance {
     }
 }
 
-/// Sends bytes, and reads what comes until the end of the connection.
+/// Sends bytes, and reads until the end of the connection.
 fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // The proxy may have closed the connection before all is written.
+    // The proxy may close the connection before everything is written.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut read = Vec::new();
@@ -85,7 +85,8 @@ fn damaged_requests_get_an_answer_or_none() {
         ];
         let kind = chance.below(whole.len());
         let head = whole[kind].find("\r\n\r\n").unwrap() + 2;
-        // Only the first line and the fields are damaged: the rest is the body that they frame.
+        // Only the fields are damaged: the request line stays, and the rest is the body that the
+        // fields frame.
         let (head, body) = whole[kind].split_at(head);
         let line = head.find("\r\n").unwrap() + 2;
         let mut bytes = head.as_bytes()[..line].to_vec();
@@ -99,7 +100,7 @@ fn damaged_requests_get_an_answer_or_none() {
     assert!(said.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&said));
 }
 
-/// An origin whose answers are damaged; each connection gets the next.
+/// Starts an origin with damaged responses; each connection gets the next.
 fn damaged_origin(answers: Vec<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -152,7 +153,8 @@ fn damaged_answers_become_answers_or_errors() {
         let last = so_far.checked_sub(1).map(|at| String::from_utf8_lossy(&answers[at % ROUNDS]));
         let text: String = said.iter().map(|&byte| char::from(byte)).collect();
         assert!(text.starts_with("HTTP/1.1 "), "round {round}: {last:?} became {text:?}");
-        // Whatever the origin said, what we say is one answer: its length, if it has one, is true.
+        // Whatever the origin sent, the proxy sends one response, and its length, if stated, is
+        // true.
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         if head.starts_with("HTTP/1.1 1") {
             continue;
@@ -167,7 +169,7 @@ fn damaged_answers_become_answers_or_errors() {
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A frame of HTTP/2 (RFC 9113, 4.1).
+/// Encodes an HTTP/2 frame (RFC 9113, 4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     frame.extend([kind, flags]);
@@ -176,7 +178,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Frames of any kind, most of them in their place.
+/// Returns random frames, most of them in a valid order.
 fn frames(chance: &mut Chance) -> Vec<u8> {
     const GET: &[u8] = b"\x82\x86\x84\x41\x01a";
     const POST: &[u8] = b"\x83\x86\x84\x41\x01a\x0f\x0d\x013";
@@ -206,7 +208,7 @@ fn frames(chance: &mut Chance) -> Vec<u8> {
     bytes
 }
 
-/// Whether these bytes are whole frames, one behind another.
+/// Returns whether these bytes are a sequence of complete frames.
 fn are_frames(mut bytes: &[u8]) -> bool {
     while let Some(head) = bytes.get(..9) {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -227,7 +229,7 @@ fn damaged_frames_end_a_connection_at_most() {
         assert!(are_frames(&said), "round {round}: {frames:?} became {said:?}");
     }
     let good = [PREFACE, &frame(4, 0, 0, b""), &frame(1, 5, 1, b"\x82\x86\x84\x41\x01a")].concat();
-    // Its sending side stays open: the end of that is the end of an HTTP/2 connection.
+    // The sending side stays open, since its end would end an HTTP/2 connection.
     let mut stream = TcpStream::connect(rig.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(&good).unwrap();

@@ -1,5 +1,5 @@
-//! Names by DNS: a name server on loopback that a test tells what to say, the proxy's own resolver,
-//! and requests that follow what it says.
+//! Names by DNS: a scripted name server on loopback, the proxy's own resolver, and requests that
+//! follow its results.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -21,22 +21,22 @@ use upstream::settings::lookup::{Found, Lookup as _};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
-/// What a name server says.
+/// Behaviour of a name server.
 #[derive(Clone, Debug)]
 enum Say {
-    /// These addresses, each with a lifetime in seconds.
+    /// Responds with these addresses, each with a lifetime in seconds.
     Addresses(Vec<(IpAddr, u32)>),
-    /// There is no such name.
+    /// Responds that the name does not exist.
     Nothing,
-    /// It has failed.
+    /// Reports a failure.
     Failure,
-    /// Nothing at all.
+    /// Does not respond.
     Silence,
-    /// The answer to a question that nobody asked.
+    /// Responds to a different question.
     AnotherName,
 }
 
-/// A name server that says the same of every name.
+/// A name server that gives the same response for every name.
 struct NameServer {
     address: SocketAddr,
     say: Arc<Mutex<Say>>,
@@ -111,7 +111,7 @@ fn v4(last: u8, ttl: u32) -> (IpAddr, u32) {
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), ttl)
 }
 
-/// Looks a name up, once.
+/// Looks a name up once.
 fn look(lookup: &DnsLookup, name: &str) -> std::io::Result<Found> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(lookup.lookup(name))
@@ -140,7 +140,7 @@ fn no_such_name_is_told_from_a_server_that_fails() {
     assert_ne!(kind(Say::Failure), std::io::ErrorKind::NotFound);
 }
 
-/// What somebody says of another name is not believed of this one.
+/// Records for another name are not accepted.
 #[test]
 fn the_answer_to_another_question_is_none() {
     let server = NameServer::start(Say::AnotherName);
@@ -157,7 +157,7 @@ fn this_machine_is_known_without_a_name_server() {
     assert!(found.addresses.iter().all(IpAddr::is_loopback), "{found:?}");
 }
 
-/// Answers on the same port of another address of this machine.
+/// Serves on the same port of another address of this machine.
 fn second(port: u16) -> TcpListener {
     let listener = TcpListener::bind(("127.0.0.3", port)).unwrap();
     let ours = listener.try_clone().unwrap();
@@ -195,13 +195,13 @@ fn requests_follow_a_name_when_its_lifetime_is_over_and_stay_when_nobody_knows()
     assert_eq!(text(), "first");
     server.say(Say::Addresses(vec![v4(3, 0)]));
     wait_until("the name is followed", || text() == "second");
-    // Each worker has looked it up before nobody knows it any more.
+    // Each worker has looked the name up before the server stops knowing it.
     (0..40).for_each(|_| drop(text()));
     for silent in [Say::Failure, Say::Silence] {
         let before = server.asked.load(SeqCst);
         server.say(silent);
         wait_until("it is asked", || {
-            // Each worker has what it learned last.
+            // Each worker keeps its last result.
             let answer = text();
             assert!(["first", "second"].contains(&answer.as_str()), "{answer}");
             server.asked.load(SeqCst) > before

@@ -1,4 +1,4 @@
-//! A site whose answers come from no server, but from a table in memory.
+//! A site whose responses come from a table in memory instead of a server.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,7 +24,8 @@ use upstream::settings::endpoint::Endpoint;
 
 use crate::rig::Rig;
 
-/// Answers `/whole`, `/broken` (half of it), `/grouped/GROUP/ANY` (of that group) and nothing else.
+/// Serves `/whole`, `/broken` (half of it) and `/grouped/GROUP/ANY` (of that group), and no other
+/// path.
 #[derive(Debug, Default)]
 struct Table {
     asked: AtomicU32,
@@ -126,7 +127,7 @@ fn what_breaks_off_is_cut_and_what_fails_is_an_error() {
     for n in 1..=2 {
         let answer = rig.client().send("GET /broken HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
         assert_eq!((answer.status, answer.complete), (200, false));
-        // Nothing passed for whole.
+        // The broken response was not stored as a complete one.
         assert!(table.asked.load(Relaxed) >= n);
     }
     let none = rig.client().send("GET /none HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();

@@ -1,4 +1,4 @@
-//! An origin that does what a test says, byte by byte. It counts and keeps what it was asked.
+//! An origin that a test scripts byte by byte. It counts and records the requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::client::find;
 
-/// One request as it arrived.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub method: String,
@@ -29,11 +29,11 @@ impl Asked {
     }
 }
 
-/// What the origin does after a request.
+/// Action of the origin after a request.
 pub enum Then {
-    /// Wait for the next one.
+    /// Waits for the next one.
     Stay,
-    /// Close the connection.
+    /// Closes the connection.
     Close,
 }
 
@@ -45,7 +45,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Starts an origin; it lives as long as the test process.
+    /// Starts an origin, which lives as long as the test process.
     pub fn start(
         script: impl Fn(&Asked, &mut TcpStream) -> Then + Send + Sync + 'static,
     ) -> Origin {
@@ -63,7 +63,7 @@ impl Origin {
         Origin { address, asked }
     }
 
-    /// An origin that answers every request with the same bytes.
+    /// Starts an origin that responds to every request with the same bytes.
     pub fn always(answer: impl Into<Vec<u8>>) -> Origin {
         let answer = answer.into();
         Origin::start(move |_, stream| {
@@ -76,7 +76,7 @@ impl Origin {
         format!("http://{}{path}", self.address)
     }
 
-    /// What was asked so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -144,7 +144,7 @@ fn more(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// An answer with a body and its length.
+/// Returns a response with a body and its length.
 pub fn ok(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }

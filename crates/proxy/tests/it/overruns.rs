@@ -1,5 +1,5 @@
-//! Bytes that an origin sends behind the end of an answer: they are never the answer to another
-//! request, and end the reuse of its connections after a HEAD.
+//! Bytes that an origin sends after the end of a response: they are never taken for the response to
+//! another request, and they end the reuse of its connections after a HEAD.
 
 use std::io::Write;
 use std::sync::mpsc::Receiver;
@@ -13,8 +13,8 @@ use crate::rig::{Rig, wait_until};
 
 const LIE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies";
 
-/// An origin that sends a whole other answer behind some answers: to `/same` with them, to `/late`
-/// when the test says so.
+/// Starts an origin that sends a whole extra response after some responses: for `/same` together
+/// with them, for `/late` when the test says so.
 fn origin(wait: Receiver<()>, sent: mpsc::Sender<()>) -> Origin {
     let (wait, sent) = (Mutex::new(wait), Mutex::new(sent));
     Origin::start(move |asked, stream| {
@@ -57,11 +57,11 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
         let rig = Rig::reverse_of_one_worker(origin.address);
         let mut client = rig.client();
         let mut text = |path: &str| ask(&mut client, "GET", path).text();
-        // Until then connections are reused after any answer.
+        // Until then connections are reused after any response.
         assert_eq!((text("/a").as_str(), text("/b").as_str()), ("0000", "0001"));
         let is_framed = method == "GET" && !path.ends_with("204");
         if !is_framed {
-            // Else the bytes would be put down to this answer.
+            // Otherwise the bytes would be attributed to this response.
             ask(&mut rig.client(), "HEAD", "/h");
             assert_eq!(text("/c"), "0003");
         }
@@ -75,7 +75,7 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
         ask(&mut rig.client(), "HEAD", "/i");
         let reused = |yes: bool, text: &str| (if yes { text } else { "0000" }).to_owned();
         assert_eq!(text("/e"), "0000", "{method} {path}");
-        // The same after answers of the kind that the bytes came behind.
+        // The same for responses of the kind after which the bytes came.
         assert_eq!(text("/f"), reused(!is_framed, "0001"), "{method} {path}");
         ask(&mut rig.client(), "GET", "/204");
         let is_reused = method == "HEAD" || is_framed;
@@ -87,7 +87,7 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
 #[test]
 fn a_body_behind_a_head_does_not_fail_the_next_request() {
     let origin = Origin::start(|asked, stream| {
-        // The body comes with the next request.
+        // The body arrives with the next request.
         let late = if asked.on_connection > 0 { "a body" } else { "" };
         let answer = match asked.method.as_str() {
             "HEAD" => "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n".to_owned(),
@@ -102,7 +102,7 @@ fn a_body_behind_a_head_does_not_fail_the_next_request() {
         ask(&mut client, "HEAD", &format!("/{n}"));
         assert_eq!(ask(&mut client, "GET", &format!("/{n}")).text(), "good");
     }
-    // It happened once: then the connection of a HEAD was not used again.
+    // It happened once; afterwards the connection of a HEAD was not reused.
     assert_eq!(rig.seen.metrics.total(Event::UpstreamOverrun), 1);
     assert_eq!(origin.count(), 7);
 }
@@ -116,7 +116,7 @@ fn bytes_that_were_read_as_a_later_answer_are_put_down_to_the_bodiless_one() {
         let _ = match asked.path.as_str() {
             "/204" => stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n"),
             "/late" => {
-                // As if the 204 had them behind it.
+                // As if they followed the 204.
                 let _ = stream.write_all(LIE.as_bytes());
                 wait.lock().unwrap().recv().unwrap();
                 stream.write_all(ok("", &text).as_bytes())

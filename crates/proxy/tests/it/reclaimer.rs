@@ -1,4 +1,4 @@
-//! More clients than there is room for.
+//! More clients than the connection limit permits.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ fn crowded(rig: &Rig) -> u64 {
     rig.seen.metrics.total(Event::ConnectionMadeWay)
 }
 
-/// A connection that has sent so much.
+/// Opens a connection and sends these bytes.
 fn begun(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -26,7 +26,7 @@ fn begun(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// What comes before the end of a connection, which must be near.
+/// Reads to the end of a connection, which must be near.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let (mut all, mut some) = (Vec::new(), [0; 1024]);
     loop {
@@ -45,10 +45,11 @@ fn the_longest_idle_makes_way() {
     let rig = Rig::forward_with(|options| options.client.connections = ROOM);
     let url = origin.url("/");
     let mut clients: Vec<Client> = (0..ROOM).map(|_| rig.client()).collect();
-    // The first is used again, so that the second is the one that idles longest.
+    // The first is used again, so the second is the one that idles longest.
     for (before, at) in (0..ROOM).chain([0]).enumerate() {
         assert_eq!(clients[at].get(&url).text(), "yes");
-        // Another worker may end the next request before this one has noted the end of its own.
+        // Another worker may complete the next request before this one has recorded the end of its
+        // own.
         let ended = || rig.seen.outcomes.lock().unwrap().len() == before + 1;
         wait_until("it is idle", ended);
     }
@@ -72,7 +73,7 @@ fn nobody_keeps_others_out_by_saying_little() {
         assert_eq!(client.answer().text(), "yes", "{bytes:?}");
         assert!(crowded(&rig) > (ROOM * 2) as u64, "{bytes:?}");
         let told = rest(held.into_iter().next().unwrap());
-        // Who speaks HTTP/2 is told that nothing was looked at: a GOAWAY frame is the last.
+        // An HTTP/2 client is told that nothing was processed: the last frame is a GOAWAY.
         let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(told.ends_with(&goaway), bytes == PREFACE, "{told:?}");
     }

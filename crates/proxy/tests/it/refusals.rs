@@ -1,4 +1,4 @@
-//! What is refused or fails, and what the client is told.
+//! Requests that are rejected or fail, and the responses that clients get.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -34,7 +34,7 @@ fn a_request_that_comes_back_is_a_loop() {
     let via = origin.asked()[0].field("via").unwrap();
     let answer = rig.client().get_with(&origin.url("/"), &format!("Via: 1.0 x, {via}\r\n"));
     assert_eq!((answer.status, answer.detail().as_str()), (508, "ERROR(loop)"));
-    // Another Larder of the same name is no loop.
+    // Another Larder of the same name is not a loop.
     let answer = rig.client().get_with(&origin.url("/"), "Via: 1.1 larder (00000000)\r\n");
     assert_eq!(answer.status, 200);
 }
@@ -214,7 +214,7 @@ fn max_forwards_ends_a_trace_here() {
     }
 }
 
-/// A head for a reverse proxy with so many bytes and lines.
+/// Returns a head for a reverse proxy of exactly `bytes` bytes and `lines` lines.
 fn padded(bytes: usize, lines: usize) -> String {
     let mut head = "GET / HTTP/1.1\r\nHost: a.example\r\n".to_owned();
     for n in 2..lines {
@@ -234,7 +234,7 @@ fn a_head_may_be_as_large_as_the_limit_and_no_larger() {
         let text = padded(bytes, lines);
         for pieces in [1, 2] {
             let mut client = rig.client();
-            // Not the first request, and with something behind it.
+            // Not the first request, and followed by further bytes.
             client.send(padded(8192, 20));
             assert_eq!(client.answer().status, 200);
             let (first, second) = text.split_at(text.len() / pieces);
@@ -245,7 +245,7 @@ fn a_head_may_be_as_large_as_the_limit_and_no_larger() {
     }
 }
 
-/// The status for a request in HTTP/2 with these fields.
+/// Returns the status of a request in HTTP/2 with these fields.
 fn in_http2(to: std::net::SocketAddr, path: &str, fields: &[(&str, String)]) -> u16 {
     let mut request = http::Request::get(format!("http://a.example{path}"));
     for (name, value) in fields {
@@ -289,7 +289,7 @@ fn bytes_that_a_url_has_encoded_go_as_they_came() {
         let answer = rig.client().send(format!("GET {raw} HTTP/1.1\r\nHost: a\r\n\r\n")).answer();
         assert_eq!((answer.status, answer.detail()), (200, detail.to_owned()));
     }
-    // The next request on the connection to the origin is another one.
+    // The next request on the connection to the origin has a different target.
     assert_eq!(in_http2(rig.address, "/%22", &[]), 200);
     assert_eq!(asked(), [raw, "/%22"]);
 }

@@ -27,7 +27,7 @@ use crate::client::Client;
 
 pub struct Rig {
     pub address: SocketAddr,
-    /// Where its admin interface is.
+    /// Address of its admin interface.
     pub admin: SocketAddr,
     pub control: Control,
     pub seen: Arc<Seen>,
@@ -35,15 +35,15 @@ pub struct Rig {
     thread: Option<JoinHandle<Ended>>,
 }
 
-/// Memory of a cache, where it does not matter.
+/// Memory of a cache in bytes, for tests that do not depend on it.
 const MEMORY: u64 = 32 << 20;
 
-/// An empty cache in memory.
+/// Returns an empty cache in memory.
 pub fn empty_cache() -> MemoryDevice {
     empty_cache_of(64 << 20)
 }
 
-/// The same with its size in bytes.
+/// Returns an empty cache of `len` bytes in memory.
 pub fn empty_cache_of(len: u64) -> MemoryDevice {
     let device = MemoryDevice::new(len, 4096);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -52,7 +52,7 @@ pub fn empty_cache_of(len: u64) -> MemoryDevice {
     device
 }
 
-/// What the proxy told its observer.
+/// Records of the proxy's observer.
 #[derive(Default)]
 pub struct Seen {
     pub outcomes: Mutex<Vec<(Outcome, u64, bool)>>,
@@ -91,7 +91,7 @@ impl Observer for Seen {
     }
 }
 
-/// Waits for something that must happen, however slow the machine is.
+/// Waits until a condition holds, on however slow a machine.
 pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let began = std::time::Instant::now();
     while !condition() {
@@ -100,7 +100,7 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Workers of a proxy, where nothing else is said.
+/// Default number of workers of a proxy.
 const WORKERS: usize = 2;
 
 impl Rig {
@@ -122,7 +122,7 @@ impl Rig {
         Rig::start(options, device, MEMORY)
     }
 
-    /// A forward proxy on a cache that is already there.
+    /// Starts a forward proxy on an existing cache.
     pub fn forward_on(device: MemoryDevice) -> Rig {
         let access = Access::new(
             proxy::observe::front_kind::FrontKind::Forward,
@@ -131,7 +131,7 @@ impl Rig {
         Rig::start(Options::new(Front::forward(), Arc::new(access)), device, MEMORY)
     }
 
-    /// The same with so many bytes of memory for the cache.
+    /// Starts a forward proxy on an existing cache with `memory` bytes of memory.
     pub fn forward_with_memory(device: MemoryDevice, memory: u64) -> Rig {
         let access = Access::new(
             proxy::observe::front_kind::FrontKind::Forward,
@@ -140,12 +140,12 @@ impl Rig {
         Rig::start(Options::new(Front::forward(), Arc::new(access)), device, memory)
     }
 
-    /// A reverse proxy with one site for every host.
+    /// Starts a reverse proxy with one site for every host.
     pub fn reverse(upstream: SocketAddr, pass_host: bool) -> Rig {
         Rig::start(reverse_options(upstream, pass_host), empty_cache(), MEMORY)
     }
 
-    /// The same with one worker.
+    /// Starts a reverse proxy with one site for every host and one worker.
     pub fn reverse_of_one_worker(upstream: SocketAddr) -> Rig {
         let (options, store) = (reverse_options(upstream, true), of_memory(MEMORY));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -153,19 +153,19 @@ impl Rig {
         Rig::start_with((listener, manners), options, empty_cache(), store, 1)
     }
 
-    /// A reverse proxy with one site for every host, fetched from `source`.
+    /// Starts a reverse proxy with one site for every host, fetched from `source`.
     pub fn reverse_to(source: impl Into<Source>, change: impl FnOnce(&mut Options)) -> Rig {
         let mut options = options_to(source, true);
         change(&mut options);
         Rig::start(options, empty_cache(), MEMORY)
     }
 
-    /// The same, which sends the client's `Host` or the server's own.
+    /// Starts a reverse proxy that sends either the client's `Host` or the server's own.
     pub fn reverse_as(group: Group, pass_host: bool) -> Rig {
         Rig::start(options_to(group, pass_host), empty_cache(), MEMORY)
     }
 
-    /// The same on a cache that is already there.
+    /// Starts a reverse proxy on an existing cache.
     pub fn reverse_on(upstream: SocketAddr, device: MemoryDevice) -> Rig {
         Rig::start(reverse_options(upstream, true), device, MEMORY)
     }
@@ -174,12 +174,12 @@ impl Rig {
         Rig::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), options, device, memory)
     }
 
-    /// For options that have to know the address.
+    /// Starts a proxy on a listener whose address the options need.
     pub fn start_at(listener: TcpListener, options: Options) -> Rig {
         Rig::start_on(listener, options, empty_cache(), MEMORY)
     }
 
-    /// A reverse proxy whose clients may speak HTTP/2 at once.
+    /// Starts a reverse proxy whose clients may use HTTP/2 with prior knowledge.
     pub fn h2c(upstream: SocketAddr) -> Rig {
         Rig::h2c_with(upstream, |_| ())
     }
@@ -246,7 +246,7 @@ impl Rig {
         Client::connect(self.address)
     }
 
-    /// Drains, and waits until the proxy has ended.
+    /// Drains the proxy and waits until it has ended.
     pub fn stop(&mut self) {
         self.control.drain();
         if let Some(thread) = self.thread.take() {

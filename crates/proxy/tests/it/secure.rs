@@ -1,5 +1,5 @@
-//! TLS towards origins: whom the proxy believes, what it shows, and what clients are told when an
-//! origin cannot be believed. And origins behind a socket in the file system.
+//! TLS to origins: which origins the proxy trusts, what it presents, and the response that clients
+//! get when an origin is not trusted. Also origins behind a socket in the file system.
 
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -17,7 +17,7 @@ use crate::rig::Rig;
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
-/// A reverse proxy for the server behind `front`, which is called `name`.
+/// Starts a reverse proxy for the server behind `front`, whose name is `name`.
 fn rig(front: &Front, name: &str, options: TlsOptions) -> Rig {
     let options = TlsOptions { name: Some(name.to_owned()), ..options };
     let tls = Some(Tls::new(options, Http2::Off));
@@ -33,7 +33,7 @@ fn believing(authority: &Authority) -> TlsOptions {
     TlsOptions { authorities: Some(authority.file()), ..TlsOptions::default() }
 }
 
-/// Status, outcome and `Proxy-Status`.
+/// Returns status, outcome and `Proxy-Status`.
 fn told(answer: &Answer) -> (u16, String, String) {
     (answer.status, answer.detail(), answer.field("proxy-status").unwrap_or_default())
 }
@@ -50,7 +50,7 @@ fn an_origin_that_proves_who_it_is_is_fetched_from_and_stored() {
             client.send(format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n")).answer();
         assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("secret", outcome));
     }
-    // The second fetch went over the first one's connection.
+    // The second fetch reused the first one's connection.
     assert_eq!(front.names(), [Some("origin.example".to_owned())]);
     assert_eq!(origin.asked()[0].field("host").unwrap(), "a.example");
 }
@@ -75,7 +75,7 @@ fn an_origin_that_does_not_prove_who_it_is_is_not_believed() {
         assert!(error.ends_with("error=tls_certificate_error"), "{what}: {error}");
     }
     assert_eq!(origin.count(), 0);
-    // Unless the configuration says that it does not matter.
+    // Unless the configuration disables verification.
     let issued = stranger.issue("other.example");
     let front = Front::start(origin.address, authority.server(issued, &[], false));
     let rig =
@@ -131,7 +131,7 @@ fn a_forward_proxy_fetches_https_urls_apart_from_http_ones() {
         assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("secured", outcome));
     }
     assert_eq!(front.names(), [Some("localhost".to_owned())]);
-    // The same URL by http is another object, and another server.
+    // The same URL with http is another object on another server.
     let plain = url.replace("https:", "http:");
     assert_ne!(client.send(request("GET", &plain, "")).answer().status, 200);
 }

@@ -1,6 +1,7 @@
 //! Responses whose body the kernel sends from a file.
-//! The file is a fake that writes other bytes of the same length to the socket than it puts in
-//! frames, so that a body tells how it was sent.
+//!
+//! The file is a fake: it writes different bytes of the same length to the socket than it puts into
+//! frames, so that a body shows how it was sent.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,12 +28,12 @@ use crate::rig::{Rig, wait_until};
 /// A part of a fake file.
 enum Part {
     Frame(&'static str),
-    /// The kernel sends it; a frame has it in lower case.
+    /// Sent by the kernel; as a frame it is in lower case.
     Kernel(&'static str),
     Broken,
 }
 
-/// Answers `/file`, `/part` (a range of it) and `/broken`.
+/// Serves `/file`, `/part` (a range of it) and `/broken`.
 #[derive(Debug)]
 struct Files;
 
@@ -163,12 +164,12 @@ fn the_kernel_sends_a_file_whatever_has_come_behind_the_request() {
     assert_eq!(rig.client().send(old).answer().text(), BY_KERNEL);
     let with_body = request("GET", "/file", "Content-Length: 1\r\n") + "x";
     assert_eq!(rig.client().send(with_body).answer().text(), BY_KERNEL);
-    // The second request has come with the first.
+    // The second request arrives with the first.
     let mut client = rig.client();
     client.send(request("GET", "/file", "").repeat(2));
     assert_eq!(client.answer().text(), BY_KERNEL);
     assert_eq!(client.answer().text(), BY_KERNEL);
-    // Part of it has.
+    // A part of it does.
     let next = request("GET", "/file", "");
     let (begin, end) = next.split_at(10);
     client.send(request("GET", "/file", "") + begin);

@@ -1,5 +1,5 @@
-//! Several servers for one site: who gets what, what goes to the next one, who is left out, and
-//! when nobody is left. And several addresses for one server.
+//! Several servers for one site: how requests are distributed, which go to the next server, which
+//! server is left out, and what happens when none is left. Also several addresses for one server.
 
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ fn rig(servers: Vec<Server>, options: GroupOptions) -> Rig {
     Rig::reverse_to(Group::new("main", servers, options), |_| ())
 }
 
-/// Origins that answer with their number.
+/// Starts origins that respond with their number.
 fn numbered(n: usize) -> Vec<Origin> {
     (0..n).map(|n| Origin::always(ok(UNCACHED, &n.to_string()))).collect()
 }
@@ -37,12 +37,12 @@ fn ask(client: &mut Client, method: &str, path: &str) -> Answer {
     client.answer_to(method)
 }
 
-/// An address where nothing listens.
+/// Returns an address without a listener.
 fn nowhere() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// An origin that closes every connection after it has read the request.
+/// Starts an origin that closes every connection after it has read the request.
 fn silent() -> Origin {
     Origin::start(|_, _| Then::Close)
 }
@@ -76,7 +76,7 @@ fn a_url_has_its_server() {
         assert_eq!(ask(&mut rig.client(), "GET", &path).text(), first);
         used[first.parse::<usize>().unwrap()] += 1;
     }
-    // That a server gets none of 40 URLs has a chance of one in 100,000; the hash is fixed.
+    // The probability that a server gets none of 40 URLs is 1 in 100,000; the hash is fixed.
     assert!(used.iter().all(|&n| n > 0), "{used:?}");
 }
 
@@ -86,7 +86,7 @@ fn what_cannot_be_connected_to_is_passed_by_and_left_out() {
     let rig = rig(vec![to(nowhere()), to(origins[0].address)], GroupOptions::default());
     let mut client = rig.client();
     for method in ["GET", "POST", "GET", "POST", "GET", "POST", "GET"] {
-        // Not even a POST has left for a server that cannot be reached.
+        // Not even a POST was sent to a server that cannot be reached.
         assert_eq!(ask(&mut client, method, "/x").text(), "0", "{method}");
     }
     assert_eq!(origins[0].count(), 7);
@@ -106,11 +106,11 @@ fn only_what_may_be_repeated_goes_to_the_next_server() {
     };
     assert_eq!(statuses(&mut client, "GET"), [200, 200]);
     assert_eq!(statuses(&mut client, "DELETE"), [200, 200]);
-    // It may have had its effect where it broke off.
+    // The POST may have had its effect on the server that broke the connection.
     let before = (broken.count(), good.count());
     assert_eq!(statuses(&mut client, "POST"), [200, 502]);
     assert_eq!((broken.count(), good.count()), (before.0 + 1, before.1 + 1));
-    // Nor does it when that is switched off.
+    // With the option switched off, other requests do not go to the next server either.
     let next = Next { error: false, timeout: false, statuses: Vec::new() };
     let servers = vec![to(broken.address), to(good.address)];
     let rig =
@@ -130,7 +130,7 @@ fn an_answer_that_is_a_failure_goes_to_the_next_server() {
         assert_eq!(ask(&mut client, "GET", "/x").text(), "good");
     }
     assert_eq!((failing.count(), good.count()), (2, 4));
-    // The last one's answer is the client's, whatever it is; so is that to a POST.
+    // The client gets the last server's response, whatever it is; the same holds for a POST.
     let mut statuses = [0, 1].map(|_| ask(&mut client, "POST", "/x").status);
     statuses.sort();
     assert_eq!(statuses, [200, 503]);
@@ -167,7 +167,7 @@ fn when_all_servers_fail_they_are_asked_on_and_a_stale_answer_is_given() {
     let answer = ask(&mut client, "GET", "/kept");
     assert_eq!(answer.text(), "kept");
     assert!(answer.detail().starts_with("STALE"), "{}", answer.detail());
-    // A server that answers again is used at once.
+    // A server that responds again is used at once.
     down.store(false, SeqCst);
     assert_eq!([0, 1].map(|_| ask(&mut client, "GET", "/new").status), [200, 200]);
 }
@@ -239,13 +239,13 @@ fn checks_take_a_server_out_and_bring_it_back() {
     assert!(check.field("user-agent").unwrap().contains("health check"));
 }
 
-/// An origin that answers `/held…` when the gate is opened, and all else at once.
+/// Starts an origin that responds to `/held…` when the gate is opened, and to all else at once.
 fn held(text: &'static str) -> (Origin, std::sync::mpsc::Sender<()>) {
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let origin = Origin::start(move |asked, stream| {
         if asked.path.starts_with("/held") {
-            // Dropped, the gate is open too.
+            // The gate is also open once it is dropped.
             let _ = gate.lock().unwrap().recv();
         }
         let _ = stream.write_all(ok(UNCACHED, text).as_bytes());
@@ -263,7 +263,7 @@ fn no_server_gets_more_at_a_time_than_it_may() {
     let rig = rig(servers, GroupOptions { queue: 0, ..GroupOptions::default() });
     let mut waiting = [rig.client(), rig.client()];
     for (n, client) in waiting.iter_mut().enumerate() {
-        // Two requests for one URL would be one.
+        // Two requests for one URL would share a fetch.
         client.send(format!("GET /held/{n} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
         wait_until("it was asked", || first.count() + second.count() == n + 1);
     }
@@ -280,7 +280,7 @@ fn no_server_gets_more_at_a_time_than_it_may() {
     wait_until("there is room again", || ask(&mut rig.client(), "GET", "/x").status == 200);
 }
 
-/// Requests that wait for a server.
+/// Returns the number of requests that wait for a server.
 fn waiting(rig: &Rig) -> u32 {
     let options = rig.control.options();
     options.front.groups().map(|(_, group)| group.waiting()).sum()
@@ -298,7 +298,7 @@ fn while_all_are_busy_requests_wait_for_their_turn() {
         client.send(format!("GET /held/{n} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
         wait_until("it was asked, or waits", || only.count() == 1 && waiting(&rig) == n as u32);
     }
-    // There is no further place.
+    // The queue is full.
     let answer = ask(&mut rig.client(), "GET", "/x");
     assert_eq!((answer.status, answer.detail().as_str()), (503, "ERROR(upstream-busy)"));
     for (n, client) in clients.iter_mut().enumerate() {
@@ -382,7 +382,7 @@ fn the_servers_own_name_is_that_of_whoever_is_asked() {
     }
 }
 
-/// Every name leads to these addresses.
+/// A lookup in which every name has these addresses.
 #[derive(Debug)]
 struct Fixed {
     addresses: Mutex<Vec<IpAddr>>,
@@ -411,7 +411,7 @@ impl Lookup for Fixed {
     }
 }
 
-/// A listener on `host` whose queue is full: connecting there takes for ever.
+/// Opens a listener on `host` whose queue is full: connecting to it takes for ever.
 fn black_hole(host: &str, port: u16) -> (socket2::Socket, Vec<TcpStream>) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let address: SocketAddr = format!("{host}:{port}").parse().unwrap();
@@ -437,7 +437,7 @@ fn an_address_that_does_not_answer_keeps_nobody_from_the_next() {
         options.upstream.stagger = Duration::from_millis(20);
     });
     assert_eq!(ask(&mut rig.client(), "GET", "/x").text(), "there");
-    // With nothing to fall back to, the time runs out.
+    // Without a fallback address, the timeout expires.
     let lookup = Fixed::new(&["127.0.0.2"], Duration::from_secs(60));
     let group = Group::one(To::plain("one.example", port));
     let rig = Rig::reverse_to(group, |options| {
@@ -460,7 +460,7 @@ fn a_name_that_moves_is_followed() {
             let _ = stream.write_all(ok(UNCACHED, "second").as_bytes());
         }
     });
-    // It holds for the shortest time that is believed, a second.
+    // Held for the shortest permitted time, one second.
     let lookup = Fixed::new(&["127.0.0.1"], Duration::ZERO);
     let seen = lookup.clone();
     let group = Group::one(To::plain("moving.example", port));
@@ -470,7 +470,7 @@ fn a_name_that_moves_is_followed() {
     assert_eq!((text(), text()), ("first".to_owned(), "first".to_owned()));
     assert_eq!(lookup.asked.load(SeqCst), 1);
     lookup.set(&["127.0.0.3"]);
-    // The connection to where it was is open, and yet it is left.
+    // The connection to the old address is open, but no longer used.
     wait_until("the name is followed", || text() == "second");
 }
 
@@ -481,7 +481,8 @@ fn every_address_of_a_name_is_checked_for_the_client() {
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address.port();
     let _hole = black_hole("127.0.0.2", port);
-    // The only address that answers is forbidden: that it is behind one that is not must not help.
+    // The only address that responds is forbidden. That it comes after a permitted one must not
+    // help.
     let lookup = Fixed::new(&["127.0.0.2", "127.0.0.1"], Duration::from_secs(60));
     let mut forbidden = Rule::new(Action::Deny);
     forbidden.destinations = vec!["127.0.0.1/32".parse().unwrap()];

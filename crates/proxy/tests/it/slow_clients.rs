@@ -1,5 +1,5 @@
-//! Clients that send or read slowly, or that leave: they hold no connection to an origin, and no
-//! place there.
+//! Clients that send or read slowly, or that leave: they occupy neither a connection to an origin
+//! nor one of its request slots.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +16,7 @@ use crate::rig::{Rig, wait_until};
 
 const UNCACHED: &str = "Cache-Control: no-store\r\n";
 
-/// A proxy for an origin that gets one request at a time.
+/// Starts a proxy for an origin that gets one request at a time.
 fn one_at_a_time(origin: SocketAddr) -> Rig {
     let mut server = Server::new(Endpoint::plain(&origin.ip().to_string(), origin.port()));
     server.max_requests = Some(1);
@@ -136,12 +136,12 @@ fn a_client_that_left_frees_its_place() {
         Then::Stay
     });
     let rig = one_at_a_time(origin.address);
-    // Plain requests go another way than those with a body.
+    // Requests without a body and requests with one take different paths.
     for (number, method) in ["GET", "POST"].iter().cycle().take(4).enumerate() {
         let mut client = rig.client();
         client.send(head(method, "/held", "Content-Length: 0\r\n"));
         wait_until("it was asked", || origin.count() == 2 * number + 1);
-        // A half-closed client may still read, and a POST may have been carried out: such a request
+        // A half-closed client may still read, and a POST may have been carried out. Such a request
         // ends because another one waits.
         let _kept = match number < 2 {
             true => {

@@ -1,5 +1,5 @@
-//! What happens at each stage of a fetch: before its answer, within the head, between head and
-//! body, within the body, before its last byte. Whoever drives it, what clients get is the same.
+//! Events at each stage of a fetch: before its response, within the head, between head and body,
+//! within the body, before its last byte. Clients get the same, whichever task drives the fetch.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -18,7 +18,7 @@ const FRESH: &str = "Cache-Control: max-age=600\r\n";
 const UNSTORED: &str = "Cache-Control: no-store\r\n";
 const BODY: &str = "the body of the answer";
 
-/// The forms that an answer has: with a length and in chunks, each to be stored and not.
+/// Returns the forms of a response: with a length and in chunks, each storable and not.
 fn answers() -> Vec<(bool, String)> {
     let chunked = |fields: &str| {
         format!(
@@ -36,14 +36,14 @@ fn answers() -> Vec<(bool, String)> {
     ]
 }
 
-/// Where something may happen in an answer.
+/// Returns the positions in a response at which events are tested.
 fn stages(answer: &str) -> Vec<usize> {
     let body = answer.find("\r\n\r\n").unwrap() + 4;
     vec![0, 9, body - 1, body, body + 1, body + 12, answer.len() - 1]
 }
 
-/// An origin that stops at this place of its first answer until the test says so, and gives the
-/// same answer without a stop to all others.
+/// Starts an origin that stops at this position of its first response until the test says so. All
+/// other requests get the same response without a stop.
 fn stopping(answer: &str, at: usize) -> (Origin, Sender<()>, Arc<AtomicUsize>) {
     let (sender, receiver): (Sender<()>, Receiver<()>) = mpsc::channel();
     let (receiver, stopped) = (Mutex::new(Some(receiver)), Arc::new(AtomicUsize::new(0)));
@@ -62,7 +62,7 @@ fn stopping(answer: &str, at: usize) -> (Origin, Sender<()>, Arc<AtomicUsize>) {
     (origin, sender, stopped)
 }
 
-/// A client whose request has made the origin stop there.
+/// Returns a client whose request has made the origin stop.
 fn stopped(rig: &Rig, url: &str, stopped: &AtomicUsize) -> Client {
     let mut client = rig.client();
     client.send(request("GET", url, ""));
@@ -70,7 +70,7 @@ fn stopped(rig: &Rig, url: &str, stopped: &AtomicUsize) -> Client {
     client
 }
 
-/// What is asked for is stored by now.
+/// Waits until the response is stored.
 fn wait_until_stored(rig: &Rig, url: &str) {
     wait_until("it is stored", || {
         let answer = rig.client().get_with(url, "Cache-Control: only-if-cached\r\n");
@@ -94,7 +94,7 @@ fn a_second_client_joins_at_any_stage() {
             let mut first = stopped(&rig, &url, &there);
             let mut second = rig.client();
             second.send(request("GET", &url, ""));
-            // Either it waits for the fetch, or it has sent its own request.
+            // It either waits for the fetch, or has sent its own request.
             let joined = || rig.seen.metrics.total(Event::FollowerJoined) > 0;
             wait_until("it is on its way", || joined() || origin.count() > 1);
             let second = thread::spawn(move || second.answer());
@@ -114,10 +114,10 @@ fn the_first_client_leaves_at_any_stage() {
             let (rig, (origin, go_on, there)) = (Rig::forward(), stopping(&text, at));
             let url = origin.url("/x");
             stopped(&rig, &url, &there).reset();
-            // Most of the time it is noticed before the origin goes on.
+            // Usually the reset is noticed before the origin continues.
             thread::sleep(Duration::from_millis(20));
             go_on.send(()).unwrap();
-            // Without a head the fetch ends with its only client, if that is noticed in time.
+            // Without a head the fetch ends with its only client, if the reset is noticed in time.
             let has_head = at >= text.find("\r\n\r\n").unwrap() + 4;
             if is_stored && has_head {
                 wait_until_stored(&rig, &url);
@@ -150,7 +150,7 @@ fn an_answer_that_breaks_off_at_any_byte_is_whole_for_nobody() {
             let expected = if length < head { (502, true) } else { (200, false) };
             assert_eq!((answer.status, answer.complete), expected, "{length} of {text:?}");
             assert!(length < head || BODY.starts_with(&answer.text()), "{answer:?}");
-            // Nothing of it is given to others.
+            // No other client gets any of it.
             let again = rig.client().get_with(&url, "Cache-Control: only-if-cached\r\n");
             assert_eq!(again.status, 504, "{length} of {text:?}");
         }

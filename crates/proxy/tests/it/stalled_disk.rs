@@ -1,4 +1,4 @@
-//! A disk whose writes hang: requests are answered all the same, and so are purges.
+//! A disk whose writes hang: requests still get responses, and so do purges.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn a_cache_that_cannot_be_used_is_told_and_no_purge_is_forgotten() {
     wait_until("it is ready", || readiness(&rig).starts_with("ready"));
     assert!(readiness(&rig).contains("1 of 2 caches cannot be used"), "{}", readiness(&rig));
     rig.stop();
-    // It is none.
+    // The device holds no cache.
     let device = device::MemoryDevice::new(64 << 20, 4096);
     for (caches, status) in [(0, 400), (1, 503)] {
         let mut rig = Rig::forward_with_on(device.clone(), |options| options.caches = caches);

@@ -1,5 +1,5 @@
-//! Mixed traffic through a cache much smaller than what is asked for: whatever is evicted, joined,
-//! validated, cut or abandoned, every byte that arrives is the right one.
+//! Mixed traffic through a cache much smaller than the working set: whatever is evicted, joined,
+//! validated, cut or abandoned, every byte that arrives is correct.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// The seed of this run, or the one to replay.
+/// Returns the seed of this run, or the one to replay.
 fn seed() -> u64 {
     let given = std::env::var("LARDER_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| {
@@ -44,7 +44,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// What an object is follows from its number alone.
+/// Returns the size of an object, which follows from its number alone.
 fn size(object: u64) -> usize {
     let mut random = Random(object);
     match random.below(20) {
@@ -122,7 +122,7 @@ fn serve(asked: &Asked, stream: &mut TcpStream) -> Then {
     if breaks { Then::Close } else { Then::Stay }
 }
 
-/// Checks an answer to a GET with the range that was asked for.
+/// Checks a response to a GET with the requested range.
 fn check(object: u64, answer: &Answer, range: Option<(usize, usize)>) {
     let whole = body(object);
     let context = || format!("object {object}, {} {}", answer.status, answer.detail());
@@ -145,7 +145,7 @@ fn one_client(proxy: std::net::SocketAddr, url: &str, seed: u64, cut: &AtomicU64
     let mut random = Random(seed);
     let mut client = Client::connect(proxy);
     for _ in 0..REQUESTS {
-        // Some objects are asked for much more often than others.
+        // Some objects are requested much more often than others.
         let object = random.below(OBJECTS).min(random.below(OBJECTS));
         let url = format!("{url}{object}");
         let first = random.below(size(object) as u64 + 10) as usize;
@@ -225,6 +225,6 @@ fn every_byte_of_mixed_traffic_is_right() {
     }
     let combined = origin.asked().iter().filter(|asked| asked.field("if-range").is_some()).count();
     assert!(combined > 0, "no part was asked for: {outcomes:?}");
-    // Only what the origin broke, or what was evicted under its reader, is cut.
+    // Only responses that the origin broke, or whose object was evicted under a reader, are cut.
     assert!(cut.load(Ordering::Relaxed) < CLIENTS * REQUESTS / 10, "{outcomes:?}");
 }

@@ -1,4 +1,4 @@
-//! Connections that wait for their next request, whose bytes come in any pieces.
+//! Connections that wait for their next request, whose bytes arrive in any pieces.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,7 +11,7 @@ use crate::client::request;
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
-/// An origin that answers with what it was sent.
+/// Starts an origin that echoes the request.
 fn echo() -> Origin {
     Origin::start(|asked, stream| {
         let body = String::from_utf8_lossy(&asked.body);
@@ -51,7 +51,7 @@ fn a_connection_is_closed_when_it_has_idled_long_enough() {
     assert!(client.closed());
 }
 
-/// The answer comes before the body does: what comes then is no request.
+/// The response comes before the body: bytes that arrive afterwards are not read as a request.
 #[test]
 fn a_body_that_nobody_waited_for_is_no_request() {
     let origin = echo();
@@ -63,7 +63,7 @@ fn a_body_that_nobody_waited_for_is_no_request() {
         let mut stream = TcpStream::connect(rig.address).unwrap();
         stream.write_all((head + &smuggled[..sent]).as_bytes()).unwrap();
         sleep(Duration::from_millis(30));
-        // It may be closed by now.
+        // The connection may be closed by now.
         let _ = stream.write_all(&smuggled.as_bytes()[sent..]);
         let _ = stream.shutdown(Shutdown::Write);
         let mut read = Vec::new();
@@ -73,7 +73,7 @@ fn a_body_that_nobody_waited_for_is_no_request() {
     assert!(origin.asked().iter().all(|asked| asked.path != "/smuggled"), "{:?}", origin.asked());
 }
 
-/// Requests of all kinds, in pieces with pauses between.
+/// Requests of all kinds, in pieces with pauses in between.
 #[test]
 fn requests_in_any_pieces_at_any_time_are_answered_in_order() {
     let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());

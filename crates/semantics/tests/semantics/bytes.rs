@@ -1,8 +1,7 @@
-//! Bytes from nowhere: no parser of headers or of stored metadata panics, hangs or believes
-//! nonsense.
+//! Arbitrary bytes: no parser of headers or of stored metadata panics, hangs or accepts nonsense.
 //!
-//! Inputs are half random bytes, half pieces of real syntax in random order, since only the latter
-//! get past the first character of most parsers.
+//! Half of the inputs are random bytes, half are pieces of real syntax in random order, since only
+//! the latter get past the first character of most parsers.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -122,7 +121,7 @@ fn noisy_headers(rng: &mut Rng) -> HeaderMap {
     headers
 }
 
-/// The normal form and the spelling of a URL come back as they are.
+/// Checks that the normal form and the spelling of a URL parse back to the same.
 fn assert_stable(url: &Url) {
     let normal = Url::parse(url.as_str()).unwrap();
     assert_eq!((normal.as_str(), normal.spelled()), (url.as_str(), None));
@@ -157,7 +156,7 @@ fn single_parsers_take_anything() {
     }
 }
 
-/// The decoder takes only what the encoder writes.
+/// Checks that the decoder accepts only output of the encoder.
 fn assert_readable_again(metadata: &Bytes) {
     match Meta::decode(metadata) {
         Ok(Meta::Head(head)) => assert_eq!(StoredHead::decode(&head.encode()), Ok(head)),
@@ -239,7 +238,7 @@ fn whole_heads_take_anything() {
     }
 }
 
-/// What operators' rules, purges and parts read of heads.
+/// Fields that operators' rules, purges and parts read from heads.
 #[test]
 fn other_fields_take_anything() {
     let guard = SeedGuard(seed());

@@ -1,9 +1,9 @@
-//! Our rules against those of the crate `http-cache-semantics`, on random exchanges.
+//! This crate's rules compared with those of the crate `http-cache-semantics`, on random exchanges.
 //!
-//! Wherever the two disagree, one of [`EXPLANATIONS`] must say why, with the RFC section that
-//! settles it. An explanation names the direction and the feature of the exchange that causes the
-//! difference, so that it cannot excuse anything else; one that explains nothing any more fails the
-//! test too.
+//! Wherever the two disagree, one of [`EXPLANATIONS`] must give the reason, with the RFC section
+//! that settles it. An explanation names the direction and the feature of the exchange that causes
+//! the difference, so that it cannot excuse any other. An explanation that no longer applies to any
+//! case fails the test too.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,7 @@ struct Case {
     elapsed: u64,
 }
 
-/// What both sides say about a case.
+/// The results of both sides for a case.
 #[derive(Debug)]
 struct Verdicts {
     ours_storable: Result<(), NotStorable>,
@@ -59,12 +59,12 @@ impl Case {
             status: StatusCode::from_u16(status).unwrap(),
             response: draw_response(rng),
             second: draw_request(rng),
-            // Often at once: there the rounding of ages shows.
+            // Often at once, where the rounding of ages shows.
             elapsed: if rng.chance(10) { 0 } else { rng.below(140) },
         }
     }
 
-    /// Whether a line of field `name` in `headers` contains `text`, in lower case.
+    /// Returns whether a line of field `name` in `headers`, in lower case, contains `text`.
     fn says(headers: &HeaderMap, name: &str, text: &str) -> bool {
         let lines = headers.get_all(name).iter();
         lines.map(|line| line.to_str().unwrap().to_lowercase()).any(|line| line.contains(text))
@@ -219,14 +219,15 @@ fn append(headers: &mut HeaderMap, name: &'static str, members: &[String]) {
     }
 }
 
-/// Why the two may disagree: what differs, where the RFC settles it, and when it applies.
+/// A reason for which the two may disagree: the difference, the RFC section that settles it, and
+/// when it applies.
 struct Explanation {
     what: &'static str,
     section: &'static str,
     applies: fn(&Case, &Verdicts) -> bool,
 }
 
-/// About storing: applies when exactly one of the two stores.
+/// Reasons about storing: apply if exactly one of the two stores.
 const STORING: [Explanation; 9] = [
     Explanation {
         what: "we do not keep what could never be used: stale on arrival and no validator",
@@ -295,7 +296,8 @@ const STORING: [Explanation; 9] = [
     },
 ];
 
-/// About reuse: applies when both store and exactly one serves the later request without asking.
+/// Reasons about reuse: apply if both store and exactly one serves the later request without
+/// contacting the origin.
 const REUSE: [Explanation; 19] = [
     Explanation {
         what: "the age counts from Date too",
@@ -432,14 +434,14 @@ const REUSE: [Explanation; 19] = [
 ];
 
 impl Case {
-    /// As [`Case::says`], with the case of the letters kept.
+    /// Works like [`Case::says`], but case-sensitively.
     fn raw(headers: &HeaderMap, text: &str) -> bool {
         let lines = headers.get_all("cache-control").iter();
         lines.map(|line| line.to_str().unwrap()).any(|line| line.contains(text))
     }
 }
 
-/// Whether a directive of a response occurs twice.
+/// Returns whether a directive of a response occurs twice.
 fn has_doubles(headers: &HeaderMap) -> bool {
     let Some(line) = headers.get("cache-control") else { return false };
     let members = line.to_str().unwrap().split(", ");
@@ -450,7 +452,7 @@ fn has_doubles(headers: &HeaderMap) -> bool {
     names.len() < all
 }
 
-/// Finds an explanation and counts it; panics when there is none.
+/// Finds an explanation and counts it; panics if there is none.
 fn explain(
     explanations: &[Explanation],
     uses: &mut [u32],

@@ -1,7 +1,7 @@
 //! Randomised tests of the caching rules, all replayable.
 //!
-//! Every test prints the seed it ran with when it fails; `LARDER_SEED=<seed> cargo test -p
-//! semantics` runs it again. Without the variable each run draws a new seed.
+//! A failing test prints its seed; `LARDER_SEED=<seed> cargo test -p semantics` runs it again.
+//! Without the variable each run draws a new seed.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Laws that hold for all inputs.
+//! Properties that hold for all inputs.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -24,7 +24,7 @@ fn a_time() -> impl Strategy<Value = Time> {
     (START..START + 200_000).prop_map(Time::from_unix)
 }
 
-/// A header value that some server might send for one of the fields that matter.
+/// Returns a plausible value for one of the relevant header fields.
 fn a_field() -> impl Strategy<Value = (HeaderName, HeaderValue)> {
     let seconds = prop_oneof![0u64..5000, Just(u64::MAX)];
     let directive = prop_oneof![
@@ -235,7 +235,7 @@ fn normal_urls_are_stable_and_keys_tell_them_apart() {
 
 #[test]
 fn variant_keys_are_equal_exactly_when_the_named_fields_are() {
-    // Without commas, whose white space and empty members mean nothing.
+    // Without commas, around which white space and empty members are insignificant.
     let value = proptest::option::of("[ab;]{0,2}");
     let inputs = (value.clone(), value.clone(), value.clone(), value);
     check(4_000, inputs, |(a1, b1, a2, b2)| {

@@ -1,4 +1,4 @@
-//! Where the randomness of these tests comes from: one seed, printed, settable.
+//! The seed of these tests' randomness, printed and settable.
 
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -6,8 +6,8 @@ use std::hash::BuildHasher as _;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
-/// `LARDER_SEED`, or a new seed. The tests are where randomness enters, so the crate's ban on the
-/// environment and on random state does not hold here.
+/// Returns `LARDER_SEED`, or a new seed. Tests are where randomness enters, so the crate's ban on
+/// the environment and on random state does not apply here.
 #[allow(clippy::disallowed_methods, clippy::disallowed_types)]
 pub fn seed() -> u64 {
     match std::env::var("LARDER_SEED") {
@@ -16,7 +16,7 @@ pub fn seed() -> u64 {
     }
 }
 
-/// Prints its seed when a test panics while it lives.
+/// Prints its seed if a test panics while it is alive.
 pub struct SeedGuard(pub u64);
 
 impl Drop for SeedGuard {
@@ -45,16 +45,16 @@ pub fn check<S: Strategy>(
     }
 }
 
-/// A small generator (splitmix64) for tests that draw by hand.
+/// A small generator (splitmix64) for tests without strategies.
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator for a seed.
+    /// Returns the generator of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -63,17 +63,17 @@ impl Rng {
         word ^ (word >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// True in `percent` of a hundred cases.
+    /// Returns true with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     pub fn pick<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len() as u64) as usize]
     }

@@ -1,5 +1,5 @@
-//! Fields mean the same whatever holds them: a map, lines in any spelling of their names, or the
-//! encoded head of a stored response.
+//! Fields have the same meaning in every representation: a map, lines in any spelling of their
+//! names, or the encoded head of a stored response.
 
 use std::fmt::Debug;
 
@@ -14,7 +14,7 @@ use crate::seed::{Rng, SeedGuard, seed};
 const NOW: Time = Time::from_unix(1_800_000_000);
 const TIMES: ExchangeTimes = ExchangeTimes { requested: NOW, received: NOW };
 
-/// The lines of a message as they came.
+/// The lines of a message as received.
 #[derive(Clone, Debug, Default)]
 struct Lines(Vec<(String, HeaderValue)>);
 
@@ -52,7 +52,7 @@ impl Lines {
     }
 }
 
-/// Fields that some function looks for, with values that it can read.
+/// Fields that some function looks up, with values that it can parse.
 const USUAL: [(&str, &str); 62] = [
     ("accept", "text/html, */*;q=0.8"),
     ("accept-encoding", "GZip;q=1, br"),
@@ -110,7 +110,7 @@ const USUAL: [(&str, &str); 62] = [
     ("x-session", "s"),
     ("x-token", "t"),
     ("x.real_ip", "1"),
-    // Of responses.
+    // Response fields.
     ("etag", "\"a\""),
     ("etag", "a"),
     ("last-modified", "Fri, 15 Jan 2027 07:00:00 GMT"),
@@ -119,7 +119,7 @@ const USUAL: [(&str, &str); 62] = [
     ("vary", "x-a"),
 ];
 
-/// Draws lines, the names in any spelling.
+/// Draws lines, with names in any spelling.
 fn lines(rng: &mut Rng) -> Lines {
     let count = rng.below(14);
     let line = |rng: &mut Rng| {
@@ -135,7 +135,7 @@ fn lines(rng: &mut Rng) -> Lines {
     Lines((0..count).map(|_| line(rng)).collect())
 }
 
-/// Returns the fields by name, the lines of each in their order.
+/// Returns the fields sorted by name; lines of one name keep their order.
 fn sorted(fields: &impl Fields) -> Vec<(String, Vec<u8>)> {
     let all = fields.all().map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()));
     let mut all: Vec<_> = all.collect();
@@ -190,7 +190,7 @@ fn read(request: &impl Fields, stored: &Selected) -> Vec<String> {
     ]
 }
 
-/// Does to a request what one of the functions does that edit one.
+/// Applies one of the editing functions to a request, selected by `number`.
 fn edit<F: EditFields>(number: u64, request: &mut F, stored: &StoredHead) -> String {
     let trusted: Vec<trusted::TrustedField> =
         ["x-forwarded-host", "forwarded", "x-forwarded-port", "x-auth-request-*", "x-original-url"]

@@ -1,44 +1,45 @@
-//! Contents of a simulated device: sparse pages that copies share until one of them changes, so
-//! that a device of a terabyte costs what was written to it, and a crash is a copy. Of a page it
-//! keeps the lines that are not zero: with bodies that are elided, a header or two.
+//! Contents of a simulated device, as sparse pages that are shared copy-on-write. A device of a
+//! terabyte costs only the bytes written to it, and a snapshot after a crash is a cheap clone. A
+//! page keeps only its nonzero lines: where bodies are elided, that is a header or two.
 //!
-//! It promises: bytes that were never written, or written as zeros, are zero and take no memory.
+//! Guarantees: bytes that were never written, or were written as zeros, read as zero and take no
+//! memory.
 
 use std::rc::Rc;
 
-/// Bytes of a page: what the engine writes alone.
+/// Bytes of a page: the smallest unit that the engine writes.
 const PAGE: usize = 4096;
-/// Pages of a leaf: one allocation of the table.
+/// Pages of a leaf, which is one allocation of the page table.
 const LEAF: usize = 256;
 
-/// Bytes of a line: what a page keeps or leaves out.
+/// Bytes of a line, the unit that a page keeps or omits.
 const LINE: usize = PAGE / u64::BITS as usize;
 
-/// A page, sparse.
+/// A sparse page.
 #[derive(Clone)]
 struct Lines {
-    /// A bit for each line that is not zero.
+    /// One bit for each nonzero line.
     mask: u64,
-    /// Those, in order.
+    /// The nonzero lines, in order.
     kept: Vec<[u8; LINE]>,
 }
 
 type Page = Rc<Lines>;
 type Leaf = Rc<[Option<Page>; LEAF]>;
 
-/// Contents of a linear space. A clone costs a pointer for every mebibyte of it.
+/// Contents of a linear space. A clone copies one pointer for each mebibyte.
 #[derive(Clone, Default)]
 pub struct Contents {
     leaves: Vec<Option<Leaf>>,
 }
 
 impl Contents {
-    /// Returns contents of zeros.
+    /// Returns contents that are all zero.
     pub fn new() -> Contents {
         Contents::default()
     }
 
-    /// Fills `into` with the bytes at `offset`; any alignment.
+    /// Reads the bytes at `offset` into `into`, at any alignment.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for part in parts(offset, into.len()) {
             let bytes = &mut into[part.range];
@@ -49,7 +50,7 @@ impl Contents {
         }
     }
 
-    /// Puts `from` at `offset`; any alignment.
+    /// Writes `from` at `offset`, at any alignment.
     pub fn write(&mut self, offset: u64, from: &[u8]) {
         for part in parts(offset, from.len()) {
             let bytes = &from[part.range];
@@ -71,7 +72,7 @@ impl Contents {
         self.leaves.iter().flatten().map(|leaf| leaf.iter().flatten().count()).sum()
     }
 
-    /// Returns the number of bytes of them that are kept.
+    /// Returns the number of bytes that the pages keep.
     pub fn bytes(&self) -> usize {
         let pages = self.leaves.iter().flatten().flat_map(|leaf| leaf.iter().flatten());
         pages.map(|page| page.kept.len() * LINE).sum()
@@ -91,7 +92,7 @@ impl Contents {
             return;
         }
         let slot = self.slot(number);
-        // The page is not shared: it is written in place.
+        // The page is not shared, so it is overwritten in place.
         match slot.as_mut().and_then(Rc::get_mut) {
             Some(page) => page.set(mask, bytes),
             None => {
@@ -113,12 +114,12 @@ impl Contents {
 }
 
 impl Lines {
-    /// Makes it the page `bytes`, whose lines that are not zero are those of `mask`.
+    /// Replaces the page with `bytes`; `mask` is the mask of its nonzero lines.
     fn set(&mut self, mask: u64, bytes: &[u8; PAGE]) {
         let (lines, _) = bytes.as_chunks::<LINE>();
         self.mask = mask;
         self.kept.clear();
-        // Pages are many: none keeps more room than it needs.
+        // There are many pages, so none keeps spare capacity.
         self.kept.shrink_to(mask.count_ones() as usize);
         self.kept.reserve_exact(mask.count_ones() as usize);
         match mask {
@@ -127,7 +128,7 @@ impl Lines {
         }
     }
 
-    /// Fills `into` with the bytes at `within`.
+    /// Reads the bytes at offset `within` of the page into `into`.
     fn read(&self, within: usize, into: &mut [u8]) {
         if self.mask == u64::MAX {
             into.copy_from_slice(&self.kept.as_flattened()[within..][..into.len()]);
@@ -144,7 +145,7 @@ impl Lines {
     }
 }
 
-/// Returns the mask of a page: a bit for each line that is not zero.
+/// Returns the mask of a page: one bit for each nonzero line.
 fn mask_of(page: &[u8; PAGE]) -> u64 {
     let (lines, _) = page.as_chunks::<LINE>();
     (0..).zip(lines).fold(0, |mask, (number, line)| {
@@ -154,7 +155,7 @@ fn mask_of(page: &[u8; PAGE]) -> u64 {
     })
 }
 
-/// Returns the numbers of the bits that are set.
+/// Returns the positions of the set bits, lowest first.
 fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = mask.trailing_zeros() as usize;
@@ -163,12 +164,12 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A part of a run that lies in one page.
+/// The part of a byte run that lies in one page.
 struct Part {
     page: usize,
     /// Offset in the page.
     within: usize,
-    /// The bytes of the run.
+    /// Position of the part in the run.
     range: std::ops::Range<usize>,
 }
 

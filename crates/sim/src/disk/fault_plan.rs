@@ -1,100 +1,101 @@
-//! Faults of a simulated device, and the promises that a store must keep under them.
+//! Faults of a simulated device, and the guarantees that a store must keep under them.
 //!
-//! Faults are counted in operations, not in time, so that a test can let the first, the second, the
-//! third fail, until a run passes without meeting its fault. A plan is drawn from a seed or written
-//! by hand.
+//! Faults are counted in operations, not in time. A test can therefore fail the first operation,
+//! the second, the third, until a run completes before its fault occurs. A plan is drawn from a
+//! seed or written by hand.
 //!
-//! It promises: a plan does the same to the same operations.
+//! Guarantees: a plan has the same effect on the same sequence of operations.
 
 use std::io;
 
 use device::{Extent, Operation};
 use fastrand::Rng;
 
-/// Something that goes wrong. Counts begin with 0 at the first operation under the plan.
+/// A fault. Operation counts begin at 0 with the first operation under the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Of the operations of one kind `after` pass, then `times` fail (`u64::MAX`: all). A failed
-    /// operation changes nothing.
+    /// Operations of one kind fail: the first `after` pass, the next `times` fail (`u64::MAX`:
+    /// all). A failed operation changes nothing.
     Error {
-        /// The operations that are counted, and fail.
+        /// The kind of operation that is counted and fails.
         operation: Operation,
-        /// The number that pass before.
+        /// Operations of this kind that pass first.
         after: u64,
-        /// The number that fail then.
+        /// Operations of this kind that then fail.
         times: u64,
     },
-    /// The write after `after` writes is acknowledged, and lands elsewhere.
+    /// The write that follows the first `after` writes is acknowledged but lands elsewhere.
     Misdirected {
-        /// Writes before it.
+        /// Writes before the misdirected one.
         after: u64,
-        /// Bytes by which it goes astray, around the end of the device; a multiple of the block.
+        /// Bytes by which the write is displaced, wrapping at the end of the device; a multiple of
+        /// the block size.
         by: u64,
     },
-    /// After `after` operations of any kind bytes at rest change.
+    /// Bytes at rest change after `after` operations of any kind.
     Rot {
-        /// Operations before it.
+        /// Operations before the damage.
         after: u64,
         /// The damaged bytes.
         extent: Extent,
-        /// The value that they are combined with by exclusive or; not 0.
+        /// Value XORed into each damaged byte; not 0.
         mask: u8,
     },
-    /// Operations take longer.
+    /// Operations take longer than the drive needs.
     Slow {
         /// Operations before the first slow one.
         after: u64,
         /// The number of slow operations.
         times: u64,
-        /// Nanoseconds that each takes beside the drive's own time.
+        /// Nanoseconds added to the drive's own time for each slow operation.
         by: u64,
     },
-    /// The device is away: every operation fails.
+    /// The device is unavailable: every operation fails.
     Gone {
-        /// Operations before.
+        /// Operations before the first failing one.
         after: u64,
-        /// Operations that fail before it returns (`u64::MAX`: it does not).
+        /// Operations that fail before the device returns (`u64::MAX`: it never does).
         times: u64,
     },
-    /// The simulation is halted as an operation begins: the moment of a crash.
+    /// The simulation halts as an operation begins, which is the moment of a crash.
     Halt {
-        /// Operations before.
+        /// Operations before the halt.
         after: u64,
     },
 }
 
-/// The promise that a store must keep under a plan. Under all of them: no byte that it returns is
-/// wrong, nothing superseded, removed or purged is found again, and nothing panics.
+/// The guarantee that a store must keep under a plan. Under every plan it returns no wrong byte,
+/// never finds superseded, removed or purged objects again, and does not panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SurvivalGuarantee {
-    /// Everything acknowledged as durable is found after a crash.
+    /// Every object acknowledged as durable is found after a crash.
     Durable,
-    /// The same, unless the store says that it gave the device up (a flush that fails, a journal
-    /// that cannot be written): then the cache starts empty.
+    /// Like `Durable`, unless the store reports that it gave the device up (a flush that fails, a
+    /// journal that cannot be written). Then the cache starts empty.
     DurableUnlessGivenUp,
-    /// Bytes at rest were changed, or the device was lost: anything may be missing.
+    /// Bytes at rest changed, or the device was lost: any object may be missing.
     Truthful,
 }
 
-/// The faults of one device between its opening and its end.
+/// The faults of one device, from its opening to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// All that goes wrong.
+    /// The faults, which take effect independently of each other.
     pub faults: Vec<Fault>,
 }
 
 /// The effect of a plan on one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// It fails.
+    /// The error with which the operation fails.
     pub error: Option<io::ErrorKind>,
-    /// It is a write that lands so many bytes further on.
+    /// Bytes by which a write is displaced.
     pub astray: u64,
-    /// Nanoseconds that it takes longer.
+    /// Nanoseconds added to the operation.
     pub slower: u64,
-    /// The simulation halts.
+    /// True if the simulation halts.
     pub halt: bool,
-    /// Bytes at rest change before it, and how.
+    /// Bytes at rest that change before the operation, and the XOR mask.
     pub rot: Option<(Extent, u8)>,
 }
 
@@ -137,8 +138,8 @@ impl FaultPlan {
         FaultPlan { faults: vec![fault] }
     }
 
-    /// Draws a plan for a device of `len` bytes in blocks of `block` bytes, on which some
-    /// `operations` are expected. Half of the plans are empty.
+    /// Draws a plan for a device of `len` bytes in blocks of `block` bytes that is expected to see
+    /// about `operations` operations. Half of the plans are empty.
     pub fn draw(random: &mut Rng, len: u64, block: u32, operations: u64) -> FaultPlan {
         let mut plan = FaultPlan::default();
         if random.bool() {
@@ -174,7 +175,7 @@ impl FaultPlan {
         plan
     }
 
-    /// Returns what a store must keep.
+    /// Returns the guarantee that a store must keep under this plan.
     pub fn guarantee(&self) -> SurvivalGuarantee {
         let of = |fault: &Fault| match fault {
             Fault::Slow { .. } | Fault::Halt { .. } => SurvivalGuarantee::Durable,
@@ -190,7 +191,7 @@ impl FaultPlan {
         self.faults.iter().map(of).max().unwrap_or(SurvivalGuarantee::Durable)
     }
 
-    /// Counts an operation, and says what happens to it.
+    /// Counts an operation and returns the effect of the plan on it.
     pub(crate) fn judge(&self, seen: &mut Seen, operation: Operation) -> Verdict {
         let mut verdict = Verdict::default();
         let (all, same, writes) = (seen.all, seen.of(operation), seen.writes);

@@ -1,32 +1,32 @@
-//! The queue of the host before a drive: it chooses the waiting request that the drive gets next.
+//! The host's request queue: it chooses the waiting request that the drive gets next.
 //!
-//! It promises: every request leaves the queue once; a flush is never passed by a request that came
-//! after it.
+//! Guarantees: every request leaves the queue exactly once; no later request overtakes a flush.
 
 use std::collections::{BTreeSet, VecDeque};
 
 /// The order in which waiting requests are handed to the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As they came.
+    /// Order of arrival.
     #[default]
     Fifo,
-    /// Upwards by position, then again from the lowest (C-LOOK).
+    /// By ascending position, then again from the lowest (C-LOOK).
     Sweep,
-    /// The nearest to the end of the last one (shortest seek first).
+    /// The request nearest to the end of the last one (shortest seek first).
     Nearest,
 }
 
-/// See the module. Requests are named by slots.
+/// Host queue. Requests are identified by their slots.
 pub(crate) enum HostQueue {
     Fifo(VecDeque<u32>),
     ByPosition {
         nearest: bool,
         /// End of the last request, in sectors.
         head: u64,
-        /// Position, arrival, slot.
+        /// Position, arrival number and slot of each request that may be chosen.
         waiting: BTreeSet<(u64, u64, u32)>,
-        /// Flushes, and what came after the first of them, in the order of arrival.
+        /// Waiting flushes, and the requests that arrived after the first of them, in order of
+        /// arrival.
         behind: VecDeque<(Option<u64>, u64, u32)>,
         arrivals: u64,
     },
@@ -47,7 +47,7 @@ impl HostQueue {
         }
     }
 
-    /// Takes a request for `sectors` sectors at `position`; `None`: a flush.
+    /// Adds a request at sector `position`; `None` is a flush.
     pub(crate) fn push(&mut self, position: Option<u64>, slot: u32) {
         match self {
             HostQueue::Fifo(queue) => queue.push_back(slot),
@@ -71,7 +71,7 @@ impl HostQueue {
         }
     }
 
-    /// Removes and returns the request to be served next. `sectors_of` returns a request's length.
+    /// Removes and returns the next request. `sectors_of` returns a request's length.
     pub(crate) fn pop(&mut self, sectors_of: impl Fn(u32) -> u64) -> Option<u32> {
         let (nearest, head, waiting, behind) = match self {
             HostQueue::Fifo(queue) => return queue.pop_front(),

@@ -1,12 +1,13 @@
 //! A disk in virtual time: a [`Device`] whose operations take the time that a [`Drive`] computes.
 //!
-//! It keeps the host's queue, the contents, and of the contents two images: what a reader sees
-//! (*live*) and what survives a power loss (*durable*, which a flush brings up to date). It fails,
-//! misplaces writes, damages bytes at rest, slows down and disappears as its [`FaultPlan`] says.
+//! The disk has the host's queue and two images of its contents: *live*, which reads return, and
+//! *durable*, which survives a power loss and is brought up to date by flushes. Its [`FaultPlan`]
+//! can fail operations, misplace writes, damage bytes at rest, slow the disk down, or make it
+//! disappear.
 //!
-//! It promises: a write changes the contents at the moment of its acknowledgement, a read sees them
-//! as they are at its own; an operation that was begun runs to its end even when its future is
-//! dropped; and all of it follows from the calls and the seeds.
+//! Guarantees: a write changes the contents at the moment of its acknowledgement, and a read
+//! returns the contents at the moment of its own. An operation that has begun completes even if its
+//! future is dropped. All results follow from the calls and the seeds.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,22 +26,22 @@ use crate::drives;
 use crate::drives::{Drive, Request, SECTOR};
 use crate::time::executor::{Handle, Happening};
 
-/// Unflushed bytes after which the oldest writes become durable by themselves, as in a drive
+/// Unflushed bytes above which the oldest writes become durable without a flush, as in a drive
 /// whose write cache is full.
 const WRITE_CACHE: u64 = 64 << 20;
 
 /// Options of a disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes of the block that the host must keep to: 512 or 4096.
+    /// Block size in bytes to which the host must align: 512 or 4096.
     pub block: u32,
-    /// The first byte of the drive that the device has; a multiple of the block.
+    /// Offset on the drive of the device's first byte; a multiple of the block.
     pub start: u64,
-    /// Bytes of the device; `None`: all that the drive has from `start` on.
+    /// Length of the device in bytes; `None`: the rest of the drive from `start` on.
     pub len: Option<u64>,
-    /// The order in which the drive gets waiting requests.
+    /// The order in which the drive receives waiting requests.
     pub order: Order,
-    /// Keep track of what is durable, so that [`SimDisk::crash_power`] can be asked for.
+    /// Tracks durability, which [`SimDisk::crash_power`] needs.
     pub power_loss: bool,
 }
 
@@ -67,26 +68,26 @@ struct State {
     /// First sector on the drive.
     start: u64,
     live: Contents,
-    /// `None`: the durable image is not needed.
+    /// `None` when durability is not tracked.
     durable: Option<Contents>,
-    /// Writes that `live` has and `durable` lacks, oldest first.
+    /// Writes that are in `live` but not yet in `durable`, oldest first.
     unflushed: VecDeque<Write>,
     unflushed_bytes: u64,
-    /// Number of writes ever carried out.
+    /// Number of writes carried out so far; counted only if durability is tracked.
     written: u64,
     queue: HostQueue,
-    /// Requests that the drive works on.
+    /// Number of requests that the drive is working on.
     serving: usize,
     operations: Vec<Option<InFlight>>,
     free: Vec<u32>,
     plan: FaultPlan,
     seen: Seen,
-    /// Writes that landed elsewhere.
+    /// Number of writes that landed elsewhere.
     astray: u64,
-    /// The bytes at rest that a fault changed.
+    /// Bytes at rest changed by faults.
     damage: Vec<Extent>,
     counts: Counts,
-    /// Nanoseconds that requests spent in the drive, in all.
+    /// Total nanoseconds that requests spent in the drive.
     service: u64,
 }
 
@@ -103,19 +104,19 @@ struct InFlight {
     verdict: Verdict,
     done: Option<io::Result<()>>,
     waker: Option<Waker>,
-    /// The future was dropped: its result is not needed.
+    /// True if the future was dropped, so that the result is not needed.
     abandoned: bool,
 }
 
 enum Payload {
     Read(IoBuf),
     Write(FrozenBuf),
-    /// Number of writes carried out when the flush began: those it makes durable.
+    /// Number of writes carried out when the flush began: the writes that it makes durable.
     Flush(u64),
 }
 
 impl SimDisk {
-    /// Returns a disk of zeros on `drive`, in the time of `handle`.
+    /// Returns a disk of zeros on `drive`, in the virtual time of `handle`.
     pub fn new(handle: Handle, drive: Box<dyn Drive>, options: Options) -> SimDisk {
         SimDisk::with_contents(handle, drive, options, Contents::new())
     }
@@ -159,16 +160,16 @@ impl SimDisk {
         SimDisk { inner: Rc::new(Inner { handle, state: RefCell::new(state) }) }
     }
 
-    /// Puts `plan` in force; its counts begin now.
+    /// Puts `plan` in force and resets the operation counts.
     pub fn set_plan(&self, plan: FaultPlan) {
         let mut state = self.inner.state.borrow_mut();
         state.plan = plan;
         state.seen = Seen::default();
     }
 
-    /// Returns the contents as found after a kill of the process at this moment: all completed
-    /// writes; of those in flight an arbitrary part by `seed`, each possibly torn between blocks.
-    /// The disk stays as it is.
+    /// Returns the contents as found after the process is killed at this moment: all completed
+    /// writes, and an arbitrary part, chosen by `seed`, of the writes in flight. Each of the latter
+    /// may be torn between blocks. The disk itself does not change.
     pub fn crash_process(&self, seed: u64) -> Contents {
         let state = self.inner.state.borrow();
         let mut contents = state.live.clone();
@@ -179,9 +180,9 @@ impl SimDisk {
         contents
     }
 
-    /// Returns the contents as found after a power loss at this moment: flushed writes; of the
-    /// others, those in flight included, an arbitrary part by `seed`, each possibly torn between
-    /// blocks. The disk stays as it is.
+    /// Returns the contents as found after a power loss at this moment: all flushed writes, and an
+    /// arbitrary part, chosen by `seed`, of the others and of those in flight. Each of these may be
+    /// torn between blocks. The disk itself does not change.
     ///
     /// # Panics
     /// When the disk was made without [`Options::power_loss`].
@@ -198,7 +199,7 @@ impl SimDisk {
         contents
     }
 
-    /// Makes the device longer, as a file that grew, as far as the drive goes.
+    /// Extends the device, like a file that grew, within the drive's capacity.
     ///
     /// # Panics
     /// When it would become shorter, or longer than the drive.
@@ -209,14 +210,14 @@ impl SimDisk {
         state.geometry.len = len;
     }
 
-    /// Returns the live bytes of `extent` without faults; any alignment.
+    /// Returns the live bytes of `extent`, at any alignment. No faults apply.
     pub fn peek(&self, extent: Extent) -> Vec<u8> {
         let mut bytes = vec![0; extent.len as usize];
         self.inner.state.borrow().live.read(extent.offset, &mut bytes);
         bytes
     }
 
-    /// Changes bytes at rest, in both images; any alignment.
+    /// Overwrites bytes at rest in both images, at any alignment.
     pub fn poke(&self, offset: u64, bytes: &[u8]) {
         self.inner.state.borrow_mut().poke(offset, bytes);
     }
@@ -226,18 +227,17 @@ impl SimDisk {
         self.inner.state.borrow().counts
     }
 
-    /// Returns the nanoseconds that the drive was busy, in all; with depth more than 1, added up.
+    /// Returns the nanoseconds that the drive was busy; concurrent requests are summed.
     pub fn service_time(&self) -> u64 {
         self.inner.state.borrow().service
     }
 
-    /// Writes that landed elsewhere so far.
+    /// Returns the number of writes that landed elsewhere so far.
     pub fn astray(&self) -> u64 {
         self.inner.state.borrow().astray
     }
 
-    /// Returns the bytes at rest that faults changed so far: damage, and writes that landed in the
-    /// wrong place.
+    /// Returns the bytes at rest that faults changed so far: damage and misdirected writes.
     pub fn damage(&self) -> Vec<Extent> {
         self.inner.state.borrow().damage.clone()
     }
@@ -303,7 +303,7 @@ impl Device for SimDisk {
     }
 }
 
-/// A future's claim on its operation. Dropped early, the operation goes on without it.
+/// A future's claim on its operation. If it is dropped early, the operation continues without it.
 struct Ticket<'a> {
     inner: &'a Inner,
     slot: u32,
@@ -312,8 +312,8 @@ struct Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let mut state = self.inner.state.borrow_mut();
-        // A slot that was given back may be another's already: `perform` gives it back only as its
-        // last act, so that only a future dropped early finds its own operation here.
+        // The slot may already belong to another operation. `perform` frees its slot only as its
+        // last act, so only a future that is dropped early finds its own operation here.
         let Some(in_flight) = state.operations[self.slot as usize].as_mut() else { return };
         let dropped = match in_flight.done {
             Some(_) => {
@@ -333,7 +333,7 @@ impl Drop for Ticket<'_> {
 }
 
 impl Inner {
-    /// Lets an operation wait for the drive, and the drive take what it can.
+    /// Queues an operation and lets the drive start as many requests as it can.
     fn enqueue(self: &Rc<Self>, slot: u32) {
         let mut state = self.state.borrow_mut();
         let in_flight = state.operations[slot as usize].as_ref().expect("just begun");
@@ -359,7 +359,7 @@ impl Inner {
 }
 
 impl Happening for Inner {
-    /// Ends the operation in a slot.
+    /// Completes the operation in a slot.
     fn happen(self: Rc<Self>, argument: u64) {
         let mut state = self.state.borrow_mut();
         let slot = argument as u32;
@@ -441,7 +441,7 @@ impl State {
         })
     }
 
-    /// Hands the next request to the drive: its slot, and when it will be done.
+    /// Hands the next request to the drive; returns its slot and completion time.
     fn serve_next(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
         let operations = &self.operations;
         let sectors_of = |slot: u32| {
@@ -517,7 +517,7 @@ impl State {
         }
     }
 
-    /// Changes bytes at rest in what is live and in what will be durable.
+    /// Changes bytes at rest in both images.
     fn rot(&mut self, extent: Extent, mask: u8) {
         self.damage.push(extent);
         for contents in std::iter::once(&mut self.live).chain(self.durable.as_mut()) {
@@ -535,7 +535,7 @@ impl State {
         }
     }
 
-    /// Calls `f` with the place and the bytes of every write that has begun and is not done.
+    /// Calls `f` with the offset and bytes of every write in flight.
     fn writes_in_flight(&self, mut f: impl FnMut(u64, &FrozenBuf)) {
         for in_flight in self.operations.iter().flatten() {
             let failed = in_flight.verdict.error.is_some() || in_flight.verdict.astray > 0;
@@ -548,8 +548,8 @@ impl State {
     }
 }
 
-/// Applies to `contents` as much of a write as survives when nothing made it durable: none, all,
-/// its first or last blocks, or any of its blocks.
+/// Applies to `contents` the part of a non-durable write that survives: none, all, its first or
+/// last blocks, or an arbitrary subset of its blocks.
 fn tear(random: &mut Rng, geometry: Geometry, offset: u64, data: &[u8], contents: &mut Contents) {
     let block = geometry.block as usize;
     let blocks = data.len() / block;

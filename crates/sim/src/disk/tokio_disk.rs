@@ -1,4 +1,4 @@
-//! A simulated disk in the time of a tokio runtime, whose executor follows its clock.
+//! A simulated disk in the time of a tokio runtime: its executor follows the runtime's clock.
 
 use std::io;
 
@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use crate::disk::sim_disk::SimDisk;
 use crate::time::executor::Handle;
 
-/// See the module. A clone is another handle on the same disk.
+/// A [`SimDisk`] as a device for code on a tokio runtime. A clone is another handle on the same
+/// disk.
 #[derive(Clone)]
 pub struct TokioDisk {
     disk: SimDisk,
@@ -17,13 +18,13 @@ pub struct TokioDisk {
 }
 
 impl TokioDisk {
-    /// `disk`, of the executor that `handle` belongs to and that follows the runtime's clock since
+    /// Wraps `disk`, whose executor belongs to `handle` and has followed the runtime's clock since
     /// `began` ([`crate::Executor::follow`]).
     pub fn new(disk: SimDisk, handle: Handle, began: Instant) -> TokioDisk {
         TokioDisk { disk, handle, began }
     }
 
-    /// The disk.
+    /// Returns the simulated disk.
     pub fn disk(&self) -> &SimDisk {
         &self.disk
     }
@@ -77,13 +78,13 @@ mod tests {
                 let (buf, result) = disk.read(0, IoBuf::zeroed(4096)).await;
                 result.unwrap();
                 assert_eq!(buf.len(), 4096);
-                // Two operations of 5 ms.
+                // Two operations of 5 ms each.
                 assert_eq!(before.elapsed().as_millis(), 10);
             })
             .await;
     }
 
-    /// 5 ms for whatever it is.
+    /// Returns a drive on which every operation takes 5 ms.
     fn drive() -> Uniform {
         let request = 5_000_000;
         Uniform { request, sector: 0, flush: request, ..Uniform::fast(1 << 20) }

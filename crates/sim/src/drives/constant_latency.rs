@@ -5,24 +5,24 @@ use device::Nanos;
 
 use crate::drives::{Drive, Operation, Request};
 
-/// See the module.
+/// A drive of constant latency.
 #[derive(Clone, Copy, Debug)]
 pub struct Uniform {
-    /// Sectors that can be addressed.
+    /// Number of addressable sectors.
     pub sectors: u64,
-    /// Requests at the same time.
+    /// Number of concurrent requests.
     pub depth: usize,
-    /// Nanoseconds of every request.
+    /// Nanoseconds per request.
     pub request: Nanos,
-    /// Nanoseconds of every sector moved.
+    /// Nanoseconds per sector transferred.
     pub sector: Nanos,
-    /// Nanoseconds of a flush, in place of both.
+    /// Nanoseconds per flush, instead of both.
     pub flush: Nanos,
 }
 
 impl Uniform {
-    /// Returns a drive of `len` bytes as fast as a good flash drive: 32 at a time, 60 µs and 0.1 µs
-    /// a sector each, a flush 200 µs.
+    /// Returns a drive of `len` bytes as fast as a good flash drive: 32 concurrent requests, each
+    /// of 60 µs and 0.1 µs per sector; a flush takes 200 µs.
     pub fn fast(len: u64) -> Uniform {
         let sectors = len / crate::drives::SECTOR;
         Uniform { sectors, depth: 32, request: 60_000, sector: 100, flush: 200_000 }

@@ -1,12 +1,12 @@
 //! Data files of mechanical drives.
 //!
 //! A file is a JSON object of drives by name, each with its geometry, its mechanics and the
-//! settings of its controller; `docs/research/models.md` goes through the fields. Fields that the
-//! model does not know are passed over; a field that the model needs and the file lacks is an
-//! error, or an assumption that is named in [`DriveFile::notes`].
+//! settings of its controller; `docs/research/models.md` describes the fields. Unknown fields are
+//! ignored. A missing field that the model needs is an error, or an assumption that is listed in
+//! [`DriveFile::notes`].
 //!
-//! It promises: whatever the file contains, the result is a drive that can be simulated or an error
-//! that names the drive, the field and the expected value.
+//! Guarantees: for any file, the result is either a drive that can be simulated, or an error that
+//! names the drive, the field and the expected value.
 
 use std::fmt;
 
@@ -20,19 +20,19 @@ use crate::drives::mechanical::controller::{Controller, FastWrite, Overheads, Re
 pub struct DriveFile {
     /// Maker and model.
     pub label: String,
-    /// Sectors that can be addressed.
+    /// Number of addressable sectors.
     pub blocks: u64,
-    /// Recording surfaces, so many heads.
+    /// Number of recording surfaces, which is the number of heads.
     pub surfaces: u32,
     /// Arm and spindle.
     pub mechanics: Mechanics,
-    /// The numbering of sectors.
+    /// Numbering of sectors.
     pub layout: Layout,
-    /// From the outermost inwards.
+    /// Zones, from the outermost inwards.
     pub zones: Vec<Zone>,
     /// The electronics.
     pub controller: Controller,
-    /// The assumptions made for fields that the file lacks, in words.
+    /// Assumptions made for missing fields, in words.
     pub notes: Vec<String>,
 }
 
@@ -41,19 +41,19 @@ pub struct DriveFile {
 pub struct Mechanics {
     /// Milliseconds of one rotation.
     pub rotation: f64,
-    /// Milliseconds until another head of the same cylinder reads.
+    /// Milliseconds to switch to another head of the same cylinder.
     pub head_switch: f64,
-    /// Milliseconds that a write waits longer than a read after the heads have moved; less than 0
-    /// where extraction found that it waits less.
+    /// Milliseconds that a write waits longer than a read after a head movement; negative where
+    /// extraction found a shorter wait.
     pub write_settling: f64,
-    /// Distances in cylinders and the milliseconds that the arm takes, by rising distance.
+    /// Seek curve: distances in cylinders and seek times in milliseconds, by ascending distance.
     pub seek: Vec<(u32, f64)>,
 }
 
-/// The numbering of sectors over tracks, and the places of the spare ones.
+/// Numbering of sectors over tracks, and the places of the spare sectors.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// In which order the surfaces of a cylinder follow each other.
+    /// The order of the surfaces within a cylinder.
     pub order: SurfaceOrder,
     /// The places of spare sectors.
     pub sparing: Sparing,
@@ -61,70 +61,70 @@ pub struct Layout {
     pub range: u32,
 }
 
-/// In which order the surfaces of a cylinder follow each other.
+/// The order of the surfaces within a cylinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurfaceOrder {
     /// From the first surface to the last on each cylinder.
     Same,
-    /// To and fro: each cylinder begins on the surface on which the one before ended; each zone
-    /// begins with the first surface.
+    /// Back and forth: each cylinder begins on the surface where the previous one ended; each zone
+    /// begins on the first surface.
     AlternatingInZone,
-    /// To and fro over the whole drive: even cylinders upwards, odd ones downwards.
+    /// Back and forth over the whole drive: even cylinders upwards, odd ones downwards.
     Alternating,
 }
 
 /// The places of spare sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sparing {
-    /// There are none.
+    /// No spare sectors.
     None,
     /// Whole tracks at the end of each zone.
     TracksOfZone,
-    /// At the end of each cylinder; `slips_use_spares` when skipped sectors are taken from them.
+    /// At the end of each cylinder.
     EndOfCylinder {
-        /// Whether skipped sectors are taken from the spare ones.
+        /// True if skipped sectors reduce the spare ones.
         slips_use_spares: bool,
     },
     /// At the end of each track.
     EndOfTrack,
     /// At the front of each cylinder.
     FrontOfCylinder {
-        /// Whether skipped sectors are taken from the spare ones.
+        /// True if skipped sectors reduce the spare ones.
         slips_use_spares: bool,
     },
     /// At the end of each range of cylinders.
     EndOfRange,
     /// At the end of each zone.
     EndOfZone {
-        /// Whether skipped sectors are taken from the spare ones.
+        /// True if skipped sectors reduce the spare ones.
         slips_use_spares: bool,
     },
 }
 
-/// Cylinders with the same number of sectors on a track.
+/// Cylinders with the same number of sectors per track.
 #[derive(Clone, Debug)]
 pub struct Zone {
     /// The first cylinder.
     pub first: u32,
     /// The last cylinder.
     pub last: u32,
-    /// Sectors on a track.
+    /// Sectors per track.
     pub sectors: u32,
-    /// Sectors by which the zone's first sector lies behind the index mark.
+    /// Distance of the zone's first sector behind the index mark, in sectors.
     pub offset: f64,
-    /// Sectors at the front that the drive keeps for itself.
+    /// Reserved sectors at the front of the zone.
     pub kept: u64,
-    /// Sectors by which a track begins later than the one before on the same cylinder.
+    /// Sectors by which a track begins later than the previous one on the same cylinder.
     pub track_skew: f64,
-    /// The same where the cylinder changes.
+    /// Sectors by which a track begins later than the previous one on another cylinder.
     pub cylinder_skew: f64,
     /// Spare sectors (tracks under [`Sparing::TracksOfZone`]) per zone, cylinder, range or track.
     pub spares: u64,
-    /// Physical sectors of the zone, counted from its beginning, that are skipped.
+    /// Physical sectors that are skipped, counted from the start of the zone.
     pub slips: Vec<u64>,
 }
 
-/// Why a data file is refused.
+/// Error of a data file that is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(String);
 
@@ -167,7 +167,7 @@ fn object(text: &str) -> Result<Map<String, Value>, Refused> {
     }
 }
 
-/// An object of the file, with its name for messages.
+/// An object of the file, with its name for error messages.
 struct Fields<'a> {
     map: &'a Map<String, Value>,
     place: String,
@@ -216,8 +216,8 @@ impl<'a> Fields<'a> {
         self.number(key, 0.0, 10_000.0)
     }
 
-    /// Returns a flag. Zero is no, anything else is yes: some fields have levels where the model
-    /// distinguishes two.
+    /// Returns a flag: zero is false, any other value is true. Some fields have more levels than
+    /// the two that the model distinguishes.
     fn flag(&self, key: &str) -> Result<bool, String> {
         Ok(self.whole(key, 0, 9)? > 0)
     }
@@ -258,7 +258,7 @@ impl<'a> Fields<'a> {
             for zone in &mut drive.zones {
                 (zone.spares, zone.slips) = (0, Vec::new());
             }
-            // Without room even so it is refused here.
+            // A drive that still has too little room is rejected here.
             Geometry::new(&drive).map_err(|why| why.to_string())?;
         }
         Ok(drive)
@@ -290,9 +290,9 @@ impl<'a> Fields<'a> {
         self.map.get(key).is_some_and(|value| !says_nothing(value))
     }
 
-    /// Returns a curve for a drive whose seek times were not measured: Lee's,
-    /// `a √(d - 1) + b (d - 1) + c`, through the shortest, the longest and the mean seek, which is
-    /// that over a third of the cylinders. Those of them that are not stated are assumed.
+    /// Returns a curve for a drive whose seek times were not measured: Lee's, `a √(d - 1) + b (d -
+    /// 1) + c`, through the shortest, the longest and the mean seek, where the mean is the seek
+    /// over a third of the cylinders. Missing values are assumed.
     fn seek_substitute(
         &self,
         cylinders: u32,
@@ -369,7 +369,7 @@ impl<'a> Fields<'a> {
             _ => SurfaceOrder::Alternating,
         };
         let sparing = match self.whole("Sparing scheme used", 0, 10)? {
-            // Spare sectors at the end of the drive are behind all that is addressed.
+            // Spare sectors at the end of the drive follow all addressable ones.
             0 | 7 => Sparing::None,
             1 => Sparing::TracksOfZone,
             2 => Sparing::EndOfCylinder { slips_use_spares: true },
@@ -496,15 +496,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// No drive has more; it bounds the table of seek times.
+/// Upper bound on cylinders, which no drive exceeds; it limits the size of the seek table.
 const MAX_CYLINDERS: u32 = 1 << 22;
 
-/// Milliseconds for a sector over the bus of the host, where the drive's file leaves it to that:
-/// 3.52 MB/s, what measurements of such drives show.
+/// Milliseconds per sector over the host's bus, where the drive's file leaves it open: 3.52 MB/s,
+/// as measurements of such drives show.
 const HOST_BUS: f64 = 0.1455;
 
-/// Milliseconds of the shortest and the longest seek of a drive that does not say them: those of
-/// the validated drives lie between 0.9 and 1.7, and between 10 and 17.
+/// Milliseconds of the shortest and the longest seek of a drive whose file lacks them: those of the
+/// validated drives lie between 0.9 and 1.7, and between 10 and 17.
 const SHORTEST_SEEK: f64 = 1.5;
 const LONGEST_SEEK: f64 = 15.0;
 
@@ -517,7 +517,7 @@ mod tests {
     use super::*;
     use crate::drives::shipped;
 
-    /// Returns why the barracuda's file with one field changed is refused.
+    /// Returns the error for the barracuda's file with one field changed.
     fn refused(path: &[&str], value: Value) -> String {
         changed(path, value).unwrap_err().to_string()
     }
@@ -540,7 +540,7 @@ mod tests {
     fn contradictions_that_can_be_resolved_are_noted() {
         let file = changed(&["cylinders"], Value::from(5_000)).unwrap();
         assert!(file.notes[0].contains("a zone ends at cylinder 5171"), "{:?}", file.notes);
-        // More than beside the spare sectors, fewer than there are at all.
+        // More sectors than fit beside the spare ones, but fewer than there are in total.
         let file = changed(&["block_count"], Value::from(4_250_000)).unwrap();
         assert!(file.notes[0].contains("room for 4217582 sectors"), "{:?}", file.notes);
         assert!(Geometry::room(&file).unwrap() >= 4_250_000);
@@ -562,7 +562,7 @@ mod tests {
                 assert!((ours.1 / real.1 - 1.0).abs() < 0.01, "{ours:?} {real:?}");
             }
         }
-        // Extraction finds such values.
+        // Extraction yields such values.
         let file = changed(&["mechanics", "Add. write settling delay"], Value::from(-0.3)).unwrap();
         assert_eq!(file.mechanics.write_settling, -0.3);
         assert!(file.notes.is_empty());

@@ -1,17 +1,17 @@
 //! Flash drives: dies behind channels, read in parallel; a write buffer that is programmed in the
 //! background; erasures, and the delays that they cause for reads.
 //!
-//! A read occupies its die for the time of the memory, then the channel, then the bus. A write is
-//! acknowledged when it is in the buffer, which is emptied page by page over the dies in turn;
-//! where the buffer is full, it waits for a page. After every block of pages a die erases. A read
-//! that meets a program or an erasure suspends it, if the drive can, or waits for its end; it does
-//! not wait for what is queued behind.
+//! A read occupies its die for the memory's read time, then the channel, then the bus. A write is
+//! acknowledged when it is in the buffer, which drains page by page to the dies in turn; if the
+//! buffer is full, the write waits for a page. A die erases after every block of pages. A read that
+//! meets a program or an erasure suspends it, if the drive can, or waits for its end; it does not
+//! wait for queued jobs.
 //!
-//! A part of the memory takes pages faster (one bit per cell). Writes use it up; it is regained
+//! A part of the memory programs pages faster (one bit per cell). Writes use it up; it is regained
 //! while the dies are idle.
 //!
-//! Not modelled: the relocation of live pages before an erasure. It is next to nothing for a store
-//! that writes long runs through its space in turn, and depends on the fill of the drive otherwise.
+//! Not modelled: the relocation of live pages before an erasure. It is negligible for a store that
+//! writes long runs through its space in turn, and otherwise depends on the fill of the drive.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::drives::{Drive, Operation, Request, SECTOR};
 use bus::Line;
 
-/// The drives that are shipped: name and data file.
+/// The shipped drives: name and data file.
 const SHIPPED: &[(&str, &str)] = &[
     ("nvme_tlc", include_str!("flash/nvme_tlc.json")),
     ("sata_tlc", include_str!("flash/sata_tlc.json")),
@@ -40,7 +40,7 @@ pub fn named(name: &str) -> Option<Flash> {
     Parameters::read(text).ok().map(Flash::new)
 }
 
-/// A data file that describes no flash drive.
+/// Error of a data file that describes no flash drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFile(String);
 
@@ -52,61 +52,61 @@ impl fmt::Display for BadFile {
 
 impl std::error::Error for BadFile {}
 
-/// The parameters of a flash drive. Times in nanoseconds, rates in bytes per second.
+/// Parameters of a flash drive. Times are in nanoseconds, rates in bytes per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// Maker and model.
     pub label: String,
-    /// Sectors that can be addressed.
+    /// Number of addressable sectors.
     pub sectors: u64,
-    /// Requests that the host may hand over at a time.
+    /// Maximum number of concurrent requests.
     pub depth: usize,
     /// Channels between controller and memory.
     pub channels: usize,
-    /// Dies on each of them.
+    /// Dies per channel.
     pub dies_per_channel: usize,
-    /// Bytes that are read or programmed at a time, on one plane.
+    /// Bytes read or programmed at a time on one plane.
     pub page: u64,
     /// Pages that a die programs at a time.
     pub planes: u64,
-    /// Pages that are erased at a time, on one plane.
+    /// Pages erased at a time on one plane.
     pub pages_per_block: u64,
-    /// From the cells into the die's register.
+    /// Time to read a page from the cells into the die's register.
     pub read: Nanos,
-    /// From the register into the cells, all bits of a cell.
+    /// Time to program a page from the register into the cells, with all bits of a cell.
     pub program: Nanos,
-    /// The same with one bit in a cell.
+    /// Time to program a page with one bit per cell.
     pub fast_program: Nanos,
-    /// Bytes of memory that take one bit in a cell.
+    /// Bytes of memory that can take one bit per cell.
     pub fast: u64,
-    /// Erasing a block.
+    /// Time to erase a block.
     pub erase: Nanos,
-    /// Until a program or an erasure is suspended for a read; 0: it cannot be.
+    /// Time to suspend a program or erasure for a read; 0: impossible.
     pub suspend: Nanos,
     /// Rate of a channel.
     pub channel_rate: u64,
-    /// Between drive and host.
+    /// Rate of the bus between drive and host.
     pub bus_rate: u64,
-    /// Overhead of every read.
+    /// Overhead of each read.
     pub read_overhead: Nanos,
-    /// Overhead of every write.
+    /// Overhead of each write.
     pub write_overhead: Nanos,
-    /// For which a read occupies the controller.
+    /// Time for which a read occupies the controller.
     pub command_read: Nanos,
-    /// For which a write occupies the controller.
+    /// Time for which a write occupies the controller.
     pub command_write: Nanos,
     /// Size of the write buffer in bytes.
     pub buffer: u64,
-    /// The buffer outlives a power loss: a flush has nothing to wait for.
+    /// True if the buffer survives a power loss, so that a flush has nothing to wait for.
     pub protected: bool,
 }
 
 impl Parameters {
-    /// Reads a data file: an object of JSON with one member for each parameter (times in
-    /// microseconds with the suffix `_us`, rates in megabytes per second with `_mb_s`).
+    /// Parses a data file: a JSON object with one member for each parameter. Times are in
+    /// microseconds with the suffix `_us`, rates in megabytes per second with `_mb_s`.
     ///
     /// # Errors
-    /// Which member is missing or impossible.
+    /// The member that is missing or out of range.
     pub fn read(text: &str) -> Result<Parameters, BadFile> {
         let file: Value = serde_json::from_str(text).map_err(|e| BadFile(e.to_string()))?;
         let number = |name: &str| {
@@ -151,10 +151,10 @@ impl Parameters {
     }
 }
 
-/// A program or an erasure that a die has still to do.
+/// A pending program or erasure of a die.
 #[derive(Clone, Copy)]
 struct Job {
-    /// Not before.
+    /// Earliest start.
     ready: Nanos,
     takes: Nanos,
     /// Bytes of the buffer that it frees.
@@ -163,16 +163,16 @@ struct Job {
 
 #[derive(Default)]
 struct Die {
-    /// End of its current operation.
+    /// End of the current operation.
     free_at: Nanos,
-    /// Whether its current operation gives way to a read.
+    /// True if a read may suspend the current operation.
     yields: bool,
     jobs: VecDeque<Job>,
     /// Pages programmed since the last erasure.
     programmed: u64,
 }
 
-/// A flash drive at work.
+/// A flash drive in virtual time.
 pub struct Flash {
     parameters: Parameters,
     dies: Vec<Die>,
@@ -181,9 +181,9 @@ pub struct Flash {
     controller_free: Nanos,
     /// Bytes in the buffer.
     buffered: u64,
-    /// Times at which parts of the buffer are programmed, of the jobs that have begun.
+    /// Completion times of the programs that have begun, with the bytes that they free.
     freed: BinaryHeap<Reverse<(Nanos, u64)>>,
-    /// Bytes in the buffer that are no whole page yet.
+    /// Bytes in the buffer that do not fill a page yet.
     open: u64,
     next_die: usize,
     fast_left: u64,
@@ -192,7 +192,7 @@ pub struct Flash {
 }
 
 impl Flash {
-    /// Returns a drive of these parameters, erased.
+    /// Returns an erased drive with these parameters.
     pub fn new(parameters: Parameters) -> Flash {
         let dies = parameters.channels * parameters.dies_per_channel;
         Flash {
@@ -210,7 +210,7 @@ impl Flash {
         }
     }
 
-    /// Returns its parameters.
+    /// Returns the drive's parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -243,14 +243,14 @@ impl Flash {
         done
     }
 
-    /// Returns the time at which the page is in the register of its die.
+    /// Returns the time at which the page is in its die's register.
     fn read_page(&mut self, die: usize, now: Nanos) -> Nanos {
         self.advance(die, now);
         let Parameters { read, suspend, .. } = self.parameters;
         let die = &mut self.dies[die];
         let busy = die.free_at > now;
         if busy && die.yields && suspend > 0 && die.free_at - now > suspend {
-            // What was suspended goes on afterwards.
+            // The suspended operation continues afterwards.
             let rest = die.free_at - now - suspend;
             die.jobs.push_front(Job { ready: now, takes: rest, frees: 0 });
             die.free_at = now + suspend;
@@ -260,7 +260,7 @@ impl Flash {
         die.free_at
     }
 
-    /// Lets a die begin all jobs that it can have begun by `now`.
+    /// Starts all jobs that a die can have begun by `now`.
     fn advance(&mut self, die: usize, now: Nanos) {
         while let Some(job) = self.dies[die].jobs.front().copied() {
             if self.dies[die].free_at.max(job.ready) > now {
@@ -270,7 +270,7 @@ impl Flash {
         }
     }
 
-    /// Lets a die begin its next job; when that ends.
+    /// Starts a die's next job; returns its end.
     fn begin_job(&mut self, number: usize) -> Option<Nanos> {
         let die = &mut self.dies[number];
         let job = die.jobs.pop_front()?;
@@ -289,7 +289,7 @@ impl Flash {
         let sent = begin + self.parameters.write_overhead;
         let mut acknowledged = self.over_the_bus(now, sent, bytes);
         self.release(begin);
-        // A request larger than the buffer goes through it in parts.
+        // A request larger than the buffer passes through it in parts.
         let most = self.parameters.buffer.saturating_sub(bytes.min(self.parameters.buffer));
         while self.buffered - self.open.min(self.buffered) > 0 && self.buffered > most {
             match self.next_freed() {
@@ -307,7 +307,7 @@ impl Flash {
         acknowledged
     }
 
-    /// Puts a page of the buffer on its way into the next die.
+    /// Queues a page of the buffer for the next die.
     fn program(&mut self, now: Nanos, frees: u64) {
         let unit = self.parameters.page * self.parameters.planes;
         let takes = if self.fast_left >= unit {
@@ -318,7 +318,7 @@ impl Flash {
         };
         let number = self.next_die;
         self.next_die = (number + 1) % self.dies.len();
-        // The bytes cross the channel just before, between reads: counted as the die's time.
+        // The bytes cross the channel just before, between reads. The time is charged to the die.
         let moved = duration(unit, self.parameters.channel_rate);
         let die = &mut self.dies[number];
         die.jobs.push_back(Job { ready: now, takes: takes + moved, frees });
@@ -330,7 +330,7 @@ impl Flash {
         self.advance(number, now);
     }
 
-    /// Takes what was programmed by `now` out of the buffer.
+    /// Removes from the buffer all bytes programmed by `now`.
     fn release(&mut self, now: Nanos) {
         for die in 0..self.dies.len() {
             self.advance(die, now);
@@ -340,7 +340,7 @@ impl Flash {
         }
     }
 
-    /// Waits for the next page of the buffer to be programmed: when that is.
+    /// Waits until the next page of the buffer is programmed; returns that time.
     fn next_freed(&mut self) -> Option<Nanos> {
         while self.freed.is_empty() {
             let first = (0..self.dies.len())
@@ -353,7 +353,7 @@ impl Flash {
         Some(at)
     }
 
-    /// Regains fast pages: while nothing was written, the drive moved their contents to slow ones.
+    /// Regains fast pages: while no write came, the drive moved their contents to slow ones.
     fn win_back(&mut self, now: Nanos) {
         let idle = now.saturating_sub(self.wrote_at);
         self.wrote_at = now;
@@ -380,7 +380,7 @@ impl Flash {
         for die in 0..self.dies.len() {
             while let Some(job) = self.dies[die].jobs.front().copied() {
                 if job.frees == 0 {
-                    // An erasure can wait.
+                    // An erasure that frees no bytes can wait.
                     let behind = self.dies[die].jobs.iter().any(|job| job.frees > 0);
                     if !behind {
                         break;

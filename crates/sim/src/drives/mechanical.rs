@@ -1,12 +1,12 @@
 //! A model of a mechanical drive.
 //!
 //! It follows the mechanism: the controller's overhead, the seek along the measured curve, the wait
-//! for the sector, the transfer over tracks with their skews, and beside it the bus; reading ahead
-//! into the segments of the on-board cache while the drive is idle; writes that are acknowledged
-//! from the buffer and reach the medium afterwards. Nothing is drawn at random: the angle under the
-//! heads follows from the time.
+//! for the sector, the transfer over tracks with their skews, and the concurrent bus transfer.
+//! While idle, the drive reads ahead into the segments of its on-board cache. Writes are
+//! acknowledged from the buffer and reach the medium afterwards. There is no randomness: the angle
+//! under the heads follows from the time.
 //!
-//! It promises: the same requests at the same times are answered at the same times.
+//! Guarantees: the same requests at the same times complete at the same times.
 
 mod buffer;
 pub(crate) mod controller;
@@ -26,16 +26,16 @@ use crate::drives::{Drive, Operation, Request};
 use buffer::Buffer;
 use writes::Unwritten;
 
-/// The parts of a drive that take part.
+/// Which parts of a drive are modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Config {
-    /// All, as the data file says.
+    /// All, with the settings of the data file.
     #[default]
     Shipped,
     /// All, but on a fast bus of 0.0032 ms per sector (160 MB/s).
     FastBus,
-    /// On the fast bus, without caching, reading ahead and early acknowledgement of writes: what
-    /// arm and spindle do.
+    /// Arm and spindle only: the fast bus, without caching, reading ahead and early acknowledgement
+    /// of writes.
     Mech,
 }
 
@@ -65,28 +65,28 @@ impl Config {
     }
 }
 
-/// Milliseconds per sector.
+/// Bus time of [`Config::FastBus`] in milliseconds per sector.
 const FAST_BUS: f64 = 0.0032;
 
 /// A mechanical drive in virtual time.
 #[derive(Clone, Debug)]
 pub struct MechanicalDrive {
-    /// Nominal sectors.
+    /// Number of nominal sectors.
     sectors: u64,
     media: Media,
     controller: Controller,
     arm: Arm,
-    /// The request before: its kind, and the sector behind it.
+    /// Kind of the previous request, and the sector after its last one.
     before: Operation,
     before_end: u64,
     buffer: Buffer,
-    /// Time at which the medium will have everything acknowledged.
+    /// Time at which everything acknowledged will be on the medium.
     written: f64,
     unwritten: Unwritten,
 }
 
 impl MechanicalDrive {
-    /// Returns the drive that `file` describes, at rest over its first cylinder with an empty
+    /// Returns the drive that `file` describes, with its arm on the first cylinder and an empty
     /// buffer.
     pub fn new(file: &DriveFile, config: Config) -> Result<MechanicalDrive, Refused> {
         let mut controller = file.controller.clone();
@@ -104,13 +104,13 @@ impl MechanicalDrive {
         })
     }
 
-    /// Returns the number of sectors that the medium carries: the nominal ones and a few more,
-    /// which requests may address as well.
+    /// Returns the number of sectors of the medium: the nominal ones and a few more, which requests
+    /// may also address.
     pub fn capacity(&self) -> u64 {
         self.media.geometry.sectors()
     }
 
-    /// Returns the one of a pair of overheads that goes with the kind of the request before.
+    /// Returns the overhead, from a pair, for the kind of the previous request.
     fn overhead(&self, pair: [f64; 2]) -> f64 {
         self.controller.overheads.request + pair[usize::from(self.before == Operation::Write)]
     }
@@ -143,7 +143,7 @@ impl Drive for MechanicalDrive {
             self.before = operation;
             self.before_end = sector + sectors;
         }
-        // Rounded; never before it began.
+        // Rounded, but never before its start.
         ((done * 1e6).round() as Nanos).max(now)
     }
 }
@@ -168,11 +168,11 @@ mod tests {
         let mut drive = drive("atlas10k", Config::Shipped);
         let done = drive.serve(0, request(Operation::Read, 4_000_000, 8));
         assert!(done > 2 * MS);
-        // The overhead of a hit and eight sectors over the bus.
+        // The overhead of a hit, and eight sectors over the bus.
         let again = done + 5 * MS;
         let hit = drive.serve(again, request(Operation::Read, 4_000_008, 8)) - again;
         assert_eq!(hit, 184_000 + 8 * 99_000);
-        // Without a buffer it is a rotation or nearly one.
+        // Without a buffer it takes nearly a rotation.
         let mut bare = self::drive("atlas10k", Config::Mech);
         let done = bare.serve(0, request(Operation::Read, 4_000_000, 8));
         let missed = bare.serve(done, request(Operation::Read, 4_000_008, 8)) - done;
@@ -205,12 +205,12 @@ mod tests {
         let flushed = drive.serve(done, request(Operation::Flush, 0, 0));
         assert!((3 * MS..20 * MS).contains(&flushed), "{flushed}");
         assert_eq!(drive.serve(flushed + 1, request(Operation::Flush, 0, 0)), flushed + 1);
-        // Another write that comes while the first is on its way waits for the medium.
+        // A second write that arrives while the first is in progress waits for the medium.
         let mut drive = self::drive("atlas10k", Config::Shipped);
         drive.serve(0, request(Operation::Write, 9_000_000, 8));
         let second = drive.serve(done, request(Operation::Write, 1_000_000, 8));
         assert_eq!(second, flushed + 8 * 99_000);
-        // What was written can be read from the buffer.
+        // Written sectors can be read from the buffer.
         let read = drive.serve(second, request(Operation::Read, 1_000_000, 8)) - second;
         assert_eq!(read, 184_000 + 8 * 99_000);
     }
@@ -233,15 +233,15 @@ mod tests {
             times.push(done - now);
             now = done;
         }
-        // 128 sectors at 0.0032 ms; 374 sectors fit in a segment, so the third has to wait.
+        // 128 sectors at 0.0032 ms. A segment holds 374 sectors, so the third request waits.
         assert_eq!(times[0], 186_000 + 128 * 3_200);
         assert_eq!(times[1], 189_000 + 128 * 3_200);
         assert!(times[2] > 9 * MS, "{times:?}");
         assert_eq!(times[3], 189_000 + 128 * 3_200);
     }
 
-    /// Any requests at any times: an answer is never earlier than its bus time, and later requests
-    /// are never answered before earlier ones.
+    /// Random requests at random times: none completes before its bus time has passed, and none
+    /// before an earlier one.
     #[test]
     fn answers_come_in_order_on_every_drive() {
         for (number, name) in shipped::names().enumerate() {
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Whatever a data file says of the controller, the drive answers.
+    /// The drive serves requests with any controller settings that a data file may contain.
     #[test]
     fn any_controller_answers() {
         for seed in 0..150 {

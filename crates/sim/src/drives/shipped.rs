@@ -1,9 +1,9 @@
-//! The drives that are shipped, each a documented data file beside this one.
+//! The shipped drives, each a documented data file beside this one.
 
 use crate::drives::drive_file;
 use crate::drives::drive_file::{DriveFile, Refused};
 
-/// Name and data file of each, in the order in which they are listed.
+/// Name and data file of each drive, in listing order.
 const SHIPPED: &[(&str, &str)] = &[
     ("atlas10k", include_str!("shipped/atlas10k.json")),
     ("atlas10k_x3", include_str!("shipped/atlas10k_x3.json")),

@@ -1,8 +1,7 @@
-//! Several drives as one: units of sectors are laid over them in turn, and all work at the same
-//! time.
+//! Several drives as one: units of sectors are laid over them in turn, and all work in parallel.
 //!
-//! It promises: a request is done when its last part is; a drive never gets more requests than its
-//! depth at a time, the rest waits in order of arrival.
+//! Guarantees: a request is done when its last part is. A drive never gets more concurrent requests
+//! than its depth; the rest wait in order of arrival.
 
 use std::fmt;
 
@@ -10,11 +9,11 @@ use device::Nanos;
 
 use crate::drives::{Drive, Operation, Request};
 
-/// See the module.
+/// Drives striped into one.
 #[derive(Clone, Debug)]
 pub struct Striped<D> {
     members: Vec<Member<D>>,
-    /// Sectors of a unit.
+    /// Sectors per unit.
     unit: u64,
     sectors: u64,
 }
@@ -22,16 +21,16 @@ pub struct Striped<D> {
 #[derive(Clone, Debug)]
 struct Member<D> {
     drive: D,
-    /// End of each of the requests that it works on.
+    /// End of each request in progress.
     busy: Vec<Nanos>,
-    /// Time when it was given the last one.
+    /// Time of the last request handed over.
     given: Nanos,
 }
 
 /// Why drives cannot be striped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotStriped {
-    /// There are no drives.
+    /// The list of drives is empty.
     NoDrives,
     /// The unit (in sectors) is zero or larger than a drive.
     Unit(u64),
@@ -51,8 +50,8 @@ impl fmt::Display for NotStriped {
 impl std::error::Error for NotStriped {}
 
 impl<D: Drive> Striped<D> {
-    /// Stripes `drives` in units of `unit` sectors. All count as large as the smallest, in whole
-    /// units.
+    /// Stripes `drives` in units of `unit` sectors. Each is used up to the size of the smallest, in
+    /// whole units.
     pub fn new(drives: Vec<D>, unit: u64) -> Result<Striped<D>, NotStriped> {
         let smallest = drives.iter().map(Drive::sectors).min().ok_or(NotStriped::NoDrives)?;
         let units = smallest.checked_div(unit).filter(|units| *units > 0);
@@ -62,7 +61,7 @@ impl<D: Drive> Striped<D> {
         Ok(Striped { members: drives.into_iter().map(member).collect(), unit, sectors })
     }
 
-    /// Returns the first of the sectors on drive `index` that belong to a request from `sector` on.
+    /// Returns the first sector of drive `index` that lies at or after `sector` of the whole.
     fn first_on(&self, index: u64, sector: u64) -> u64 {
         let row = self.unit * self.members.len() as u64;
         let begin = sector % row;
@@ -72,7 +71,7 @@ impl<D: Drive> Striped<D> {
 }
 
 impl<D: Drive> Member<D> {
-    /// Gives the drive a request that came at `now`.
+    /// Hands a request that arrived at `now` to the drive; returns its completion time.
     fn give(&mut self, now: Nanos, request: Request) -> Nanos {
         let Some(place) = (0..self.busy.len()).min_by_key(|place| self.busy[*place]) else {
             return now;
@@ -96,7 +95,7 @@ impl<D: Drive> Drive for Striped<D> {
         let Request { operation, sector, sectors } = request;
         let mut done = now;
         for index in 0..self.members.len() {
-            // What a drive holds of a request is one piece of it.
+            // The part of a request on one drive is contiguous.
             let (begin, end) = match operation {
                 Operation::Flush => (0, 0),
                 _ => {
@@ -117,7 +116,7 @@ impl<D: Drive> Drive for Striped<D> {
 mod tests {
     use super::*;
 
-    /// Remembers what it is given; a sector takes a nanosecond.
+    /// Records its requests; a sector takes 1 ns.
     struct Recorder {
         given: std::rc::Rc<std::cell::RefCell<Vec<(Nanos, Request)>>>,
     }

@@ -1,4 +1,4 @@
-//! A check of the file system in memory, as `fsck` makes it.
+//! A consistency check of the file system in memory, like `fsck`.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use super::{Ffs, ROOT, State};
 
 impl Ffs {
     /// Checks that no fragment belongs to two files, that exactly the fragments of files are in
-    /// use, and that directories and inodes agree; the error says what does not hold.
+    /// use, and that directories and inodes agree.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// A description of the first inconsistency.
     pub fn audit(&self) -> Result<(), String> {
         let state = self.state();
         state.groups.audit()?;

@@ -1,9 +1,9 @@
-//! The buffer cache: the blocks in memory, those of them that wait to be written, and the one to be
-//! dropped when room is needed. It holds no bytes, only sizes.
+//! The buffer cache: which blocks are in memory, which of them are dirty, and which to drop when
+//! room is needed. It holds no bytes, only sizes.
 //!
-//! Pure bookkeeping. The buffer used longest ago goes first; one that is being read or written
-//! stays, one that waits to be written is written first. Metadata share the memory with files and
-//! directories, or have a pool of their own: then each makes room for its own kind alone.
+//! Pure bookkeeping. Eviction is least recently used. A buffer that is being read or written stays;
+//! a dirty one is written first. Metadata shares the memory with files and directories, or has a
+//! pool of its own. Each pool makes room only for its own kind.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use hashlink::LinkedHashMap;
 
 use super::inode::Place;
 
-/// The content of a buffer.
+/// Identifies the content of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// A block of a file or a directory.
+    /// A block of a file or directory.
     File {
-        /// The file.
+        /// Inode of the file.
         inode: u32,
-        /// The number of the block.
+        /// Number of the block in the file.
         block: u64,
     },
-    /// A block of metadata at this place.
+    /// The block of metadata at this place.
     Meta(u64),
 }
 
 impl Key {
-    /// Returns whether one request may carry both.
+    /// Returns whether one request may carry both blocks.
     fn is_of_same_file(self, other: Key) -> bool {
         match (self, other) {
             (Key::File { inode, .. }, Key::File { inode: other, .. }) => inode == other,
@@ -41,13 +41,13 @@ impl Key {
 struct Buffer {
     place: Place,
     state: State,
-    /// Changed since it was last sent to the disk.
+    /// True if it changed since it was last sent to the disk.
     dirty: bool,
     /// Time of its first change since then.
     since: Nanos,
-    /// Requests that carry it to the disk.
+    /// Number of requests that carry it to the disk.
     writing: u32,
-    /// Distinguishes it from a later one under the same key.
+    /// Distinguishes it from a later buffer with the same key.
     birth: u64,
 }
 
@@ -58,7 +58,7 @@ enum State {
     Valid,
 }
 
-/// The state of a block in memory.
+/// Result of a buffer lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Valid,
@@ -66,7 +66,7 @@ pub(super) enum Found {
     Missing,
 }
 
-/// A buffer that is on its way to or from the disk.
+/// A buffer on its way to or from the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     pub(super) key: Key,
@@ -74,21 +74,21 @@ pub(super) struct Moving {
     birth: u64,
 }
 
-/// The next step to make room.
+/// The next step needed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     /// There is room.
     Enough,
-    /// The buffer at this place has to be written first.
+    /// The buffer at this place must be written first.
     Clean(u64),
-    /// All that could go is being read or written.
+    /// All candidates are being read or written.
     Wait,
 }
 
-/// Buffers that go for one another.
+/// Buffers that share one memory bound.
 #[derive(Debug, Default)]
 struct Pool {
-    /// The one used longest ago first.
+    /// Buffers, least recently used first.
     buffers: LinkedHashMap<Key, Buffer>,
     /// Fragments in memory.
     used: u64,
@@ -102,7 +102,7 @@ impl Pool {
         while self.used + fragments > self.capacity {
             let Some((key, buffer)) = self.buffers.front().map(|(key, buffer)| (*key, *buffer))
             else {
-                // More than the memory has: let it pass.
+                // The request exceeds the memory: let it pass.
                 return Room::Enough;
             };
             let busy = buffer.state == State::Loading || buffer.writing > 0;
@@ -124,21 +124,21 @@ impl Pool {
     }
 }
 
-/// All buffers.
+/// The buffer cache.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// The pool of files and directories, and of metadata that have no pool of their own.
+    /// The pool of files and directories, and of metadata without a pool of its own.
     common: Pool,
     metadata: Option<Pool>,
-    /// Blocks that wait to be written, by place.
+    /// Dirty blocks, by place.
     dirty: BTreeMap<u64, Key>,
     dirty_fragments: u64,
     births: u64,
 }
 
 impl Buffers {
-    /// Returns a cache with room for `capacity` fragments, and for so many of metadata beside them;
-    /// `None`: they share the former.
+    /// Returns a cache with room for `capacity` fragments, and a separate pool of `metadata`
+    /// fragments. With `None`, metadata shares the first pool.
     pub(super) fn new(capacity: u64, metadata: Option<u64>) -> Buffers {
         let pool = |capacity| Pool { capacity, ..Pool::default() };
         Buffers {
@@ -168,7 +168,7 @@ impl Buffers {
         self.pool(key).buffers.get(&key)
     }
 
-    /// Returns the number of fragments that wait to be written.
+    /// Returns the number of dirty fragments.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty_fragments
     }
@@ -179,7 +179,7 @@ impl Buffers {
         self.common.used + self.metadata.as_ref().map_or(0, |pool| pool.used)
     }
 
-    /// Looks a block up; it becomes the one used last.
+    /// Looks a block up and marks it most recently used.
     pub(super) fn find(&mut self, key: Key) -> Found {
         match self.pool_mut(key).buffers.to_back(&key) {
             None => Found::Missing,
@@ -188,23 +188,23 @@ impl Buffers {
         }
     }
 
-    /// Returns whether a block is in memory or on its way there.
+    /// Returns whether a block is in memory or being read.
     pub(super) fn has(&self, key: Key) -> bool {
         self.pool(key).buffers.contains_key(&key)
     }
 
-    /// Frees memory until `fragments` more of the kind of `key` would fit, or says what must happen
-    /// first.
+    /// Frees memory until `fragments` more of the kind of `key` fit, or returns the step that must
+    /// come first.
     pub(super) fn make_room(&mut self, key: Key, fragments: u64) -> Room {
         self.pool_mut(key).make_room(fragments)
     }
 
-    /// Returns a block is about to be read; it was missing.
+    /// Adds a missing block that is about to be read.
     pub(super) fn begin_load(&mut self, key: Key, place: Place) -> Moving {
         self.enter(key, place, State::Loading)
     }
 
-    /// Notes that a block has been read.
+    /// Records that a read has ended; a failed one discards the block.
     pub(super) fn end_load(&mut self, moving: &Moving, succeeded: bool) {
         let Some(buffer) = self.same(moving) else { return };
         buffer.state = State::Valid;
@@ -213,7 +213,8 @@ impl Buffers {
         }
     }
 
-    /// Notes that a block was changed in memory, or made there, at `now`; `place` is its place now.
+    /// Records that a block was changed or created in memory at `now`; `place` is its current
+    /// place.
     pub(super) fn change(&mut self, key: Key, place: Place, now: Nanos) {
         let pool = self.pool_mut(key);
         if let Some(buffer) = pool.buffers.to_back(&key) {
@@ -238,8 +239,8 @@ impl Buffers {
         self.dirty.insert(place.at, key);
     }
 
-    /// Takes what waits to be written from the place `at` on, neighbours in one file joined up to
-    /// `most` fragments: it is on its way now. Empty when nothing waits there.
+    /// Starts writing the dirty blocks from place `at` on: neighbours of one file are joined, up to
+    /// `most` fragments. Returns an empty list if no block is dirty there.
     pub(super) fn begin_write(&mut self, at: u64, most: u64) -> Vec<Moving> {
         let mut row: Vec<Moving> = Vec::new();
         let mut next = at;
@@ -262,40 +263,40 @@ impl Buffers {
         row
     }
 
-    /// Notes that a block has reached the disk.
+    /// Records that a write has ended.
     pub(super) fn end_write(&mut self, moving: &Moving) {
         if let Some(buffer) = self.same(moving) {
             buffer.writing -= 1;
         }
     }
 
-    /// Returns whether a block waits to be written, and where.
+    /// Returns the place of a block if it is dirty.
     pub(super) fn dirty_at(&self, key: Key) -> Option<u64> {
         self.get(key).filter(|buffer| buffer.dirty).map(|buffer| buffer.place.at)
     }
 
-    /// Returns whether a block is on its way to the disk.
+    /// Returns whether a block is being written.
     pub(super) fn is_writing(&self, key: Key) -> bool {
         self.get(key).is_some_and(|buffer| buffer.writing > 0)
     }
 
-    /// Returns the place of the first block that waits, from `from` on.
+    /// Returns the place of the first dirty block at or after `from`.
     pub(super) fn next_dirty(&self, from: u64) -> Option<u64> {
         self.dirty.range(from..).next().map(|(at, _)| *at)
     }
 
-    /// Returns the places of the blocks that wait since `until` or longer.
+    /// Returns the places of the blocks that have been dirty since `until` or longer.
     pub(super) fn dirty_since(&self, until: Nanos) -> impl Iterator<Item = u64> {
         let old = move |key: &Key| self.get(*key).is_some_and(|it| it.since <= until);
         self.dirty.iter().filter(move |(_, key)| old(key)).map(|(at, _)| *at)
     }
 
-    /// Returns the places of all blocks that wait, and what they are.
+    /// Returns all dirty blocks with their places.
     pub(super) fn all_dirty(&self) -> impl Iterator<Item = (u64, Key)> {
         self.dirty.iter().map(|(at, key)| (*at, *key))
     }
 
-    /// Removes a block whatever its state: its file or directory is gone.
+    /// Removes a block in any state, because its file or directory is gone.
     pub(super) fn discard(&mut self, key: Key) {
         let pool = self.pool_mut(key);
         let Some(buffer) = pool.buffers.remove(&key) else { return };
@@ -353,7 +354,7 @@ mod tests {
         let row = buffers.begin_write(place(1).at, 16);
         assert_eq!((row.len(), buffers.dirty()), (1, 4));
         assert!(buffers.is_writing(key(1)));
-        // Changed again on its way: it waits again when it has arrived.
+        // Changed again while being written, so it is dirty again afterwards.
         buffers.change(key(1), place(1), 0);
         buffers.end_write(&row[0]);
         assert_eq!(buffers.dirty_at(key(1)), Some(place(1).at));
@@ -391,7 +392,7 @@ mod tests {
         assert_eq!(buffers.next_dirty(0), Some(place(5).at));
         assert_eq!((buffers.used(), buffers.dirty()), (12, 4));
         assert!(buffers.begin_write(place(4).at, 12).is_empty());
-        // One that is moved on the disk.
+        // A block that moved on the disk.
         buffers.change(key(5), Place { at: 7, count: 2 }, 9);
         assert_eq!(buffers.dirty_since(4).count(), 0);
         assert_eq!(buffers.dirty_since(5).collect::<Vec<_>>(), [7]);

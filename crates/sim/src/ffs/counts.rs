@@ -1,44 +1,44 @@
-//! Counts of a file system: its requests to the disk, and the answers of its caches.
+//! Counts of a file system: its requests to the disk, and the hits and misses of its caches.
 
-/// Counted since the file system was made. A request that carries several blocks counts once.
+/// Counts since the file system was created. A request that carries several blocks counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests that read inodes, bitmaps, indirect blocks or directories.
     pub metadata_reads: u64,
-    /// Requests that wrote them while the caller waited.
+    /// Requests that wrote metadata while the caller waited.
     pub metadata_writes: u64,
-    /// Requests that wrote them later.
+    /// Requests that wrote metadata in the background.
     pub metadata_writes_behind: u64,
-    /// Requests that read files' data.
+    /// Requests that read file data.
     pub data_reads: u64,
-    /// Bytes of them.
+    /// Bytes of file data read.
     pub data_read_bytes: u64,
-    /// Requests that wrote files' data while the caller waited.
+    /// Requests that wrote file data while the caller waited.
     pub data_writes: u64,
-    /// Requests that wrote files' data later.
+    /// Requests that wrote file data in the background.
     pub data_writes_behind: u64,
-    /// Bytes of both.
+    /// Bytes of file data written.
     pub data_written_bytes: u64,
-    /// Blocks that had to be read because a part of them was to be written.
+    /// Blocks that were read because only a part of them was to be written.
     pub reads_for_write: u64,
-    /// Lookups that the cache of names answered.
+    /// Hits in the name cache.
     pub name_hits: u64,
-    /// Lookups that it did not.
+    /// Misses in the name cache.
     pub name_misses: u64,
-    /// Reads of files and of what is mapped.
+    /// Reads of files and touches of mapped files.
     pub reads: u64,
-    /// Of those, the ones that found all their data in memory.
+    /// Reads that found all their data in memory.
     pub reads_from_memory: u64,
-    /// Blocks of data that were read and were in memory.
+    /// Data blocks read that were in memory.
     pub data_hits: u64,
-    /// Blocks of data that were read and were not.
+    /// Data blocks read that were not in memory.
     pub data_misses: u64,
-    /// Requests behind that the disk could not carry out.
+    /// Background writes that failed.
     pub lost_writes: u64,
 }
 
 impl Counts {
-    /// Returns the number of all requests to the disk.
+    /// Returns the number of requests to the disk.
     pub fn requests(&self) -> u64 {
         let reads = self.metadata_reads + self.data_reads;
         let metadata = self.metadata_writes + self.metadata_writes_behind;

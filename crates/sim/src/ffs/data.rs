@@ -1,5 +1,5 @@
-//! Files' data: reads through the buffer cache in rows of neighbouring blocks, and writes, which
-//! read a block first when they change a part of it that is not in memory.
+//! File data: reads through the buffer cache in runs of neighbouring blocks, and writes. A write
+//! first reads a block that it changes in part, unless the block is in memory.
 
 use std::io;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use super::transfer::Kind;
 use super::{Ffs, State, full};
 
 impl Ffs {
-    /// Brings `len` bytes at `offset` of a file into memory; they are in the file. With a
-    /// sequential read come the blocks behind it, as far as they are its neighbours on the disk and
-    /// as one request may carry.
+    /// Brings `len` bytes at `offset` into memory; the file must contain them. A sequential read
+    /// also brings the following blocks, as far as they are neighbours on the disk and fit one
+    /// request.
     pub(super) async fn read_data(&self, inode: u32, offset: u64, len: u64) -> io::Result<()> {
         let missed = self.read_blocks(inode, offset, len).await?;
         self.count_read(missed);
@@ -26,7 +26,7 @@ impl Ffs {
         counts.reads_from_memory += u64::from(!missed);
     }
 
-    /// Reads as [`Ffs::read_data`] does; returns whether something was not in memory.
+    /// Reads like [`Ffs::read_data`]; returns whether any block was missing from memory.
     async fn read_blocks(&self, inode: u32, offset: u64, len: u64) -> io::Result<bool> {
         let block = self.inner.units.block();
         let last = (offset + len - 1) / block;
@@ -54,7 +54,8 @@ impl Ffs {
         Ok(())
     }
 
-    /// Brings block `number` into memory, and some behind it; returns the next to be looked at.
+    /// Brings block `number` and perhaps some that follow into memory; returns the next block to
+    /// look at.
     async fn read_some(&self, inode: u32, number: u64, last: u64, ahead: bool) -> io::Result<u64> {
         let key = |block| Key::File { inode, block };
         loop {
@@ -92,7 +93,7 @@ impl Ffs {
         Ok(next)
     }
 
-    /// Writes `len` bytes at `offset` of a file, which grows if need be.
+    /// Writes `len` bytes at `offset` of a file, which grows if necessary.
     pub(super) async fn write_data(&self, inode: u32, offset: u64, len: u64) -> io::Result<()> {
         let end = offset + len;
         let units = &self.inner.units;
@@ -107,7 +108,7 @@ impl Ffs {
         };
         self.note_growth(inode, &growth).await?;
         let block = units.block();
-        // From the old end on, when there is something between it and what is written.
+        // Starts at the old end if the write leaves a gap behind it.
         let blocks = offset.min(old) / block..end.div_ceil(block);
         for number in blocks.clone() {
             let begin = number * block;
@@ -133,7 +134,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Touches bytes of a mapped file, which are in it.
+    /// Touches bytes of a mapped file, which must contain them.
     pub(super) async fn fault(
         &self,
         inode: u32,
@@ -161,7 +162,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Reads a block that is to be changed in part: the whole must be in memory.
+    /// Reads a block that is to be changed in part, since the whole block must be in memory.
     async fn read_for_write(&self, inode: u32, number: u64) -> io::Result<()> {
         let key = Key::File { inode, block: number };
         let place = {
@@ -176,7 +177,7 @@ impl Ffs {
         self.load(key, place).await
     }
 
-    /// Bitmaps and indirect blocks that the growth of a file changed.
+    /// Updates the bitmaps and indirect blocks that the growth of a file changed.
     pub(super) async fn note_growth(&self, inode: u32, growth: &Growth) -> io::Result<()> {
         if self.counts_metadata() {
             return Ok(());
@@ -204,7 +205,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Lets written blocks leave as the file system does; the write ended at byte `end`.
+    /// Starts the writes that the data policy requires after a write that ended at byte `end`.
     async fn let_go(&self, inode: u32, blocks: Range<u64>, end: u64) -> io::Result<()> {
         match self.inner.parameters.data {
             DataWrites::Behind => {}
@@ -222,7 +223,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Adds a block, which was written to its end, to the row of its file.
+    /// Adds a fully written block to the run that is being gathered for its file.
     fn lengthen_row(&self, inode: u32, number: u64) {
         let row = self.state().inode_mut(inode).row.clone();
         let next = if row.end == number && !row.is_empty() {
@@ -240,7 +241,7 @@ impl Ffs {
         }
     }
 
-    /// Lets these blocks of a file leave, as far as they wait.
+    /// Starts writing the dirty ones among these blocks of a file.
     pub(super) fn send_blocks(&self, inode: u32, blocks: Range<u64>) {
         for block in blocks {
             let at = self.state().buffers.dirty_at(Key::File { inode, block });
@@ -250,7 +251,7 @@ impl Ffs {
         }
     }
 
-    /// Writes what waits of a file, its inode too, and returns when it is on the disk.
+    /// Writes the dirty blocks of a file and its inode; returns when they are on the disk.
     pub(super) async fn sync_file(&self, inode: u32) -> io::Result<()> {
         let mine = |key: &Key| matches!(key, Key::File { inode: of, .. } if *of == inode);
         let waiting: Vec<Key> = {
@@ -276,8 +277,8 @@ impl Ffs {
 }
 
 impl State {
-    /// Returns the places of the blocks from `number` on that are not in memory and lie one behind
-    /// the other: up to `last`, or with `ahead` up to the end of the file.
+    /// Returns the places of the missing blocks from `number` on that are contiguous on the disk:
+    /// up to `last`, or with `ahead` up to the end of the file.
     fn missing_row(
         &mut self,
         units: &Units,

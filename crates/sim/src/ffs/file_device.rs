@@ -1,11 +1,11 @@
-//! One large file of the file system as a device, with its bytes: as a program sees it that keeps
-//! its own storage in a preallocated file through the page cache of its host.
+//! One large file of the file system as a device, with its bytes. It models a program that keeps
+//! its own storage in a preallocated file through the host's page cache.
 //!
-//! A write returns when it is in the page cache, where a page that is changed in part is read
-//! first; a read may come from there; a flush brings the file to the disk.
+//! A write returns when it is in the page cache; a page that is changed in part is read first. A
+//! read may be a page cache hit. A flush writes the file to the disk.
 //!
-//! It promises the right bytes while the process runs. They are kept beside the model, not on the
-//! simulated disk, which carries their accesses only: a power failure is not modelled.
+//! Guarantees: reads return the right bytes while the process runs. The bytes are kept beside the
+//! model; the simulated disk carries only the accesses, so power failures are not modelled.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,7 +15,7 @@ use device::{Counts, Device, Extent, FrozenBuf, Geometry, IoBuf};
 use super::{Ffs, File};
 use crate::disk::contents::Contents;
 
-/// See the module.
+/// A device on one large file.
 pub struct FileDevice {
     ffs: Ffs,
     file: File,
@@ -25,19 +25,19 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// Returns a device on a new file of `len` bytes, whole sectors of 512, which is there at once
-    /// and all zero.
+    /// Returns a device on a new file of `len` bytes, a multiple of 512, that is allocated at once
+    /// and reads as zero.
     ///
     /// # Errors
-    /// The file system has no room, or a file of that name.
+    /// The file system has no room, or already has a file of that name.
     pub fn preallocate(ffs: &Ffs, name: &str, len: u64) -> io::Result<FileDevice> {
         FileDevice::on(ffs, ffs.preallocate(name, len)?, len)
     }
 
-    /// Returns the same on a file that grows as it is written ([`Ffs::reserve`]).
+    /// Returns a device on a file that grows as it is written ([`Ffs::reserve`]).
     ///
     /// # Errors
-    /// The file system has no room, or a file of that name.
+    /// The file system has no room, or already has a file of that name.
     pub fn reserve(ffs: &Ffs, name: &str, len: u64) -> io::Result<FileDevice> {
         FileDevice::on(ffs, ffs.reserve(name, len)?, len)
     }

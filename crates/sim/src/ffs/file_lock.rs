@@ -1,10 +1,10 @@
-//! Turns of writes to one file. A kernel holds the file's lock for all of a write, so that writes
-//! to one file are carried out one after another, in the order of the calls: without it a short
-//! write would overtake a long one, and break the rows in which blocks leave.
+//! Ordering of writes to one file. A kernel holds the file's lock for the whole of a write, so
+//! writes to one file are carried out one after another, in the order of the calls. Without the
+//! lock a short write would overtake a long one and break the runs in which blocks are written.
 
 use super::Ffs;
 
-/// A place in the queue of writes to one file; it ends when it is dropped.
+/// A place in the queue of writes to one file, given up on drop.
 pub(super) struct Turn {
     ffs: Ffs,
     inode: u32,
@@ -12,7 +12,7 @@ pub(super) struct Turn {
 }
 
 impl Ffs {
-    /// Waits until all writes to the file that began before have ended.
+    /// Waits until all earlier writes to the file have ended.
     pub(super) async fn turn_to_write(&self, inode: u32) -> Turn {
         let ticket = {
             let mut state = self.state();

@@ -1,33 +1,33 @@
-//! Cylinder groups: the free fragments and inodes, and the rules by which they are taken.
+//! Cylinder groups: the free fragments and inodes, and the rules of allocation.
 //!
-//! A block that a file continues with is the next one if that is free, else the nearest behind it
-//! in its group, else one of another group: those at distance 1, 2, 4 …, then one after another.
-//! Fragments come from the shortest free run of a broken block that is long enough; a whole block
-//! is broken when there is none.
+//! The next block of a file is the one after its last if that is free, else the nearest behind it
+//! in the same group, else one of another group. Other groups are tried in jumps of 1, 2, 4 …, then
+//! one after another. Fragments come from the shortest sufficient free run of a broken block; a
+//! whole block is broken when there is none.
 //!
-//! Pure bookkeeping; it knows neither files nor disks.
+//! Pure bookkeeping, independent of files and disks.
 
 use super::parameters::{INODE, Parameters};
 
-/// Places of everything. They are counted in fragments from the beginning of the disk.
+/// Places of all structures, counted in fragments from the start of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Fragments of a block.
+    /// Fragments per block.
     pub(super) per_block: u64,
-    /// Fragments of a group.
+    /// Fragments per group.
     pub(super) group: u64,
     /// Fragments of a group before its data: the superblock's copy, the bitmaps, the inodes.
     pub(super) header: u64,
-    /// Groups.
+    /// Number of groups.
     pub(super) groups: u32,
-    /// Inodes of a group.
+    /// Inodes per group.
     pub(super) inodes: u32,
-    /// Inodes of a block.
+    /// Inodes per block.
     pub(super) inodes_per_block: u32,
 }
 
 impl Layout {
-    /// Returns the layout of a disk of `bytes`; the parameters were checked.
+    /// Returns the layout of a disk of `bytes` bytes; the parameters must have been checked.
     pub(super) fn new(parameters: &Parameters, bytes: u64) -> Layout {
         let Parameters { block, fragment, group, bytes_per_inode, .. } = *parameters;
         let per_block = u64::from(block / fragment);
@@ -44,12 +44,12 @@ impl Layout {
         }
     }
 
-    /// Returns the block with the bitmaps of a group.
+    /// Returns the place of the block with a group's bitmaps.
     pub(super) fn bitmaps(&self, group: u32) -> u64 {
         u64::from(group) * self.group + self.per_block
     }
 
-    /// Returns the block in which an inode lies.
+    /// Returns the place of the block that contains an inode.
     pub(super) fn inode_block(&self, inode: u32) -> u64 {
         let block = u64::from(inode % self.inodes / self.inodes_per_block);
         u64::from(inode / self.inodes) * self.group + (2 + block) * self.per_block
@@ -65,7 +65,7 @@ impl Layout {
         (at / self.group) as u32
     }
 
-    /// Returns the number of data blocks of a group.
+    /// Returns the number of data blocks per group.
     fn blocks(&self) -> usize {
         ((self.group - self.header) / self.per_block) as usize
     }
@@ -75,7 +75,7 @@ impl Layout {
         u64::from(group) * self.group + self.header + block as u64 * self.per_block
     }
 
-    /// Returns the data block of a place, and the fragment within it.
+    /// Returns the group and data block of a place, and the fragment within the block.
     fn block_of(&self, at: u64) -> (u32, usize, u64) {
         let within = at % self.group - self.header;
         (self.group_of(at), (within / self.per_block) as usize, within % self.per_block)
@@ -87,7 +87,7 @@ impl Layout {
 pub(super) struct Groups {
     pub(super) layout: Layout,
     groups: Vec<Group>,
-    /// Free fragments, those of whole blocks included.
+    /// Free fragments, including those of whole blocks.
     free: u64,
     free_blocks: u64,
     /// Free fragments that are not given out.
@@ -98,10 +98,10 @@ pub(super) struct Groups {
 
 #[derive(Clone, Debug)]
 struct Group {
-    /// The fragments in use of each data block, one bit each.
+    /// For each data block, the fragments in use, one bit each.
     used: Vec<u8>,
     free_blocks: u32,
-    /// Broken blocks that have a free run of this length.
+    /// For each length, the number of broken blocks that have a free run of it.
     broken: [u32; 8],
     /// Inodes in use, one bit each.
     inodes: Vec<u64>,
@@ -151,7 +151,7 @@ impl Groups {
         self.free() >= wanted * self.layout.per_block && self.free_blocks >= wanted
     }
 
-    /// Takes a block: `near` this place, if it can be that one. `None` when there is none.
+    /// Takes a free block, at `near` if possible. Returns `None` if there is none.
     pub(super) fn take_block(&mut self, near: u64) -> Option<u64> {
         let group = self.find_group(near, |group| group.free_blocks > 0)?;
         let from = self.start(group, near);
@@ -166,14 +166,14 @@ impl Groups {
         Some(self.layout.place(group, block))
     }
 
-    /// Takes `count` fragments, fewer than a block has, in one block.
+    /// Takes `count` fragments of one block; `count` is less than a block has.
     pub(super) fn take_fragments(&mut self, near: u64, count: u64) -> Option<u64> {
         debug_assert!(count > 0 && count < self.layout.per_block);
         let fits = |group: &Group| group.broken[count as usize..].iter().any(|count| *count > 0);
         let group = self.find_group(near, |group| group.free_blocks > 0 || fits(group))?;
         let broken = &self.groups[group as usize].broken;
         let Some(length) = (count as usize..8).find(|length| broken[*length] > 0) else {
-            // A whole block is broken.
+            // Break a whole block.
             let at = self.take_block(self.layout.place(group, self.start(group, near)))?;
             self.give_back(at + count, self.layout.per_block - count);
             return Some(at);
@@ -191,7 +191,7 @@ impl Groups {
         Some(self.layout.place(group, block) + first)
     }
 
-    /// Makes `have` fragments at `at` into `want` in their place, if those behind them are free.
+    /// Extends `have` fragments at `at` to `want` in place, if the following ones are free.
     pub(super) fn extend(&mut self, at: u64, have: u64, want: u64) -> bool {
         let (group, block, within) = self.layout.block_of(at);
         if within + want > self.layout.per_block {
@@ -206,7 +206,7 @@ impl Groups {
         true
     }
 
-    /// Frees `count` fragments from `at` on; they may lie in several blocks of one group.
+    /// Frees `count` fragments from `at` on, which may span several blocks of one group.
     ///
     /// # Panics
     /// When one of them is free.
@@ -223,7 +223,7 @@ impl Groups {
         }
     }
 
-    /// Takes an inode in `group`, or near it. `None` when there is none.
+    /// Takes an inode in `group` or near it. Returns `None` if there is none.
     pub(super) fn take_inode(&mut self, group: u32, directory: bool) -> Option<u32> {
         let near = u64::from(group) * self.layout.group + self.layout.header;
         let group = self.find_group(near, |group| group.free_inodes > 0)?;
@@ -247,8 +247,8 @@ impl Groups {
         group.directories -= u32::from(directory);
     }
 
-    /// Returns the group for a new directory: of those that have at least the mean of free inodes,
-    /// the one with the fewest directories.
+    /// Returns the group for a new directory: the one with the fewest directories among those with
+    /// at least the mean number of free inodes.
     pub(super) fn group_for_directory(&self) -> u32 {
         let all: u64 = self.groups.iter().map(|group| u64::from(group.free_inodes)).sum();
         let mean = (all / self.groups.len() as u64) as u32;
@@ -256,8 +256,8 @@ impl Groups {
         able.min_by_key(|(_, group)| group.directories).map_or(0, |(number, _)| number as u32)
     }
 
-    /// Returns the place at which a file that leaves `group` goes on: the first group behind it
-    /// that has at least the mean of free blocks.
+    /// Returns the place where a file that leaves `group` continues: in the next group that has at
+    /// least the mean number of free blocks.
     pub(super) fn next_group(&self, group: u32) -> u64 {
         let mean = (self.free_blocks / self.groups.len() as u64) as u32;
         let count = self.layout.groups;
@@ -272,7 +272,7 @@ impl Groups {
         self.layout.place(group, 0)
     }
 
-    /// Returns whether a fragment of the data is in use.
+    /// Returns whether a data fragment is in use.
     pub(super) fn is_used(&self, at: u64) -> bool {
         let (group, block, within) = self.layout.block_of(at);
         self.groups[group as usize].used[block] & bits(within, 1) != 0
@@ -285,7 +285,7 @@ impl Groups {
         group.inodes[index as usize / 64] & 1 << (index % 64) != 0
     }
 
-    /// Compares the counters with the bitmaps; says which is wrong.
+    /// Compares the counters with the bitmaps and reports the first mismatch.
     pub(super) fn audit(&self) -> Result<(), String> {
         let (mut free, mut free_blocks) = (0, 0);
         for (number, group) in self.groups.iter().enumerate() {
@@ -316,18 +316,18 @@ impl Groups {
         bits(0, self.layout.per_block)
     }
 
-    /// Returns the data block to begin a search in `group` with.
+    /// Returns the data block with which a search in `group` begins.
     fn start(&self, group: u32, near: u64) -> usize {
         let inside = near % self.layout.group >= self.layout.header;
         if self.layout.group_of(near) != group || !inside {
             return 0;
         }
         let (_, block, within) = self.layout.block_of(near);
-        // The place behind the last fragment of a broken block: the next block.
+        // A place inside a broken block: start at the next block.
         (block + usize::from(within > 0)).min(self.layout.blocks() - 1)
     }
 
-    /// Returns the group of `near`, or the first by the rules that will do.
+    /// Returns the group of `near`, or the first one by the rules that `will_do`.
     fn find_group(&self, near: u64, will_do: impl Fn(&Group) -> bool) -> Option<u32> {
         let count = self.layout.groups;
         let first = self.layout.group_of(near).min(count - 1);
@@ -350,7 +350,7 @@ impl Groups {
         }
     }
 
-    /// Sets the mask of a block, and every counter.
+    /// Sets the mask of a block and updates all counters.
     fn change(&mut self, group: u32, block: usize, new: u8) {
         let old = self.groups[group as usize].used[block];
         let mut broken = self.groups[group as usize].broken;
@@ -365,12 +365,12 @@ impl Groups {
     }
 }
 
-/// Returns `count` bits from bit `first` on.
+/// Returns a mask of `count` bits from bit `first` on.
 fn bits(first: u64, count: u64) -> u8 {
     (((1_u16 << count) - 1) << first) as u8
 }
 
-/// Returns the lengths of the runs of zeros in a mask of `per_block` bits, as one bit each.
+/// Returns the lengths of the runs of zeros in a mask of `per_block` bits, as one bit per length.
 fn run_lengths(mask: u8, per_block: u64) -> u16 {
     let mut lengths = 0;
     let mut length = 0;
@@ -385,7 +385,7 @@ fn run_lengths(mask: u8, per_block: u64) -> u16 {
     lengths
 }
 
-/// Returns the beginning of the first run of exactly `length` zeros.
+/// Returns the start of the first run of exactly `length` zeros.
 fn first_run(mask: u8, per_block: u64, length: u64) -> Option<u64> {
     let free = |bit: u64| bit < per_block && mask & 1 << bit == 0;
     (0..per_block).find(|first| {
@@ -411,9 +411,9 @@ mod tests {
         let first = groups.take_block(groups.data_of(2)).unwrap();
         assert_eq!(first, groups.data_of(2));
         assert_eq!(groups.take_block(first + 4), Some(first + 4));
-        // Taken already: the nearest behind it.
+        // Taken already, so the nearest one behind it.
         assert_eq!(groups.take_block(first + 4), Some(first + 8));
-        // A group that is full sends to the next one.
+        // A full group passes the search on to the next one.
         let at = loop {
             let at = groups.take_block(first).unwrap();
             if groups.layout.group_of(at) != 2 {
@@ -436,7 +436,8 @@ mod tests {
         assert_eq!(three, near + 4);
         let two = groups.take_fragments(near, 2).unwrap();
         assert_eq!(two, near + 8);
-        // One of length one and one of length two: each goes where it fits exactly.
+        // One run of length one and one of length two remain: each request goes where it fits
+        // exactly.
         assert_eq!(groups.take_fragments(near, 1), Some(near + 7));
         assert_eq!(groups.take_fragments(near, 2), Some(near + 10));
         assert!(!groups.extend(two, 2, 3));
@@ -467,7 +468,7 @@ mod tests {
         assert_eq!(of, [2; 4]);
         let inode = groups.take_inode(3, false).unwrap();
         assert_eq!(groups.layout.group_of_inode(inode), 3);
-        // No inode is left there: the next group.
+        // No inode is left there, so the next group is used.
         for _ in 0..groups.layout.inodes {
             groups.take_inode(3, false).unwrap();
         }
@@ -476,7 +477,7 @@ mod tests {
         groups.audit().unwrap();
     }
 
-    /// Any takings and givings back: nothing is given out twice, nothing is lost.
+    /// Random allocations and frees: no fragment is given out twice, and none is lost.
     #[test]
     fn nothing_is_given_out_twice() {
         for seed in 0..20 {

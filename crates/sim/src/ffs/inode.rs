@@ -1,8 +1,8 @@
 //! A file: its length and the places of its blocks.
 //!
-//! All blocks but the last are whole; the last of a file without indirect blocks is as many
+//! All blocks but the last are whole. In a file without indirect blocks, the last one has as many
 //! fragments as its bytes need. There are no holes: the space between the old end of a file and a
-//! write behind it is allocated too.
+//! write beyond it is allocated too.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,47 +14,47 @@ use super::parameters::DIRECT_BLOCKS;
 /// An inode in memory.
 #[derive(Debug)]
 pub(super) struct Inode {
-    /// Entries of a directory; `None`: a file.
+    /// The directory's entries; `None` for a file.
     pub(super) directory: Option<Directory>,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) size: u64,
-    /// In the order of the file, each joined with the one before where they are neighbours.
+    /// Pieces in file order; neighbours on the disk are merged.
     pieces: Vec<Piece>,
     /// Indirect blocks in the order in which they became necessary.
     pub(super) indirect: Vec<u64>,
-    /// Whether a name leads to it.
+    /// True if a directory entry refers to it.
     pub(super) named: bool,
-    /// Number of handles on it.
+    /// Number of open handles.
     pub(super) opens: u32,
-    /// Behind the last byte read: a read that begins there is sequential.
+    /// End of the last read: a read that begins there is sequential.
     pub(super) next_read: u64,
-    /// Blocks that were written one after another and have not left for the disk.
+    /// Blocks written in sequence that have not been sent to the disk.
     pub(super) row: Range<u64>,
     /// Bytes on their way to the disk.
     pub(super) leaving: u64,
     /// Tickets of the writes to it: the first one runs, the others wait in order.
     pub(super) writers: VecDeque<u64>,
-    /// By block, whether nothing was ever written to it; blocks beyond the end of this were.
+    /// For each block, whether it was never written; blocks beyond the end of the list were.
     pub(super) unwritten: Vec<bool>,
 }
 
-/// Fragments of a file that are neighbours on the disk.
+/// Contiguous fragments of a file on the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// The first of them, counted from the beginning of the file.
+    /// First fragment, counted from the start of the file.
     pub(super) first: u64,
-    /// Place of its first fragment.
+    /// Place of the first fragment.
     pub(super) at: u64,
     /// Number of fragments.
     pub(super) count: u64,
 }
 
-/// A block of a file.
+/// The place of a block of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its first fragment.
+    /// First fragment.
     pub(super) at: u64,
-    /// Its fragments.
+    /// Number of fragments.
     pub(super) count: u64,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Growth {
     pub(super) groups: Vec<u32>,
     /// New indirect blocks.
     pub(super) indirect: Vec<u64>,
-    /// The block that was the last one, when it lies elsewhere now.
+    /// The formerly last block, if it moved.
     pub(super) moved: Option<u64>,
 }
 
@@ -77,25 +77,25 @@ impl Growth {
     }
 }
 
-/// There is no room on the disk.
+/// The disk is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// The sizes by which a file is cut.
+/// The units in which a file is laid out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Units {
-    /// Bytes of a fragment.
+    /// Bytes per fragment.
     pub(super) fragment: u64,
-    /// Fragments of a block.
+    /// Fragments per block.
     pub(super) per_block: u64,
-    /// Blocks that an indirect block points to.
+    /// Blocks that one indirect block points to.
     pub(super) per_indirect: u64,
     /// Blocks of a file in one group.
     pub(super) group_share: u64,
 }
 
 impl Units {
-    /// Returns the bytes in a block.
+    /// Returns the bytes per block.
     pub(super) fn block(&self) -> u64 {
         self.fragment * self.per_block
     }
@@ -110,8 +110,9 @@ impl Units {
         }
     }
 
-    /// Returns the number of indirect blocks of a file with so many blocks: one for each
-    /// `per_indirect` behind the direct ones, and one more that leads to all but the first.
+    /// Returns the number of indirect blocks of a file of `blocks` blocks: one for each
+    /// `per_indirect` blocks after the direct ones, and one more that leads to all but the first of
+    /// them.
     fn indirect(&self, blocks: u64) -> u64 {
         match blocks.saturating_sub(DIRECT_BLOCKS).div_ceil(self.per_indirect) {
             0 => 0,
@@ -139,13 +140,13 @@ impl Inode {
         }
     }
 
-    /// Notes that block `number` is about to be written; returns whether it was never written
+    /// Records that block `number` is about to be written; returns whether it was never written
     /// before.
     pub(super) fn begin_block(&mut self, number: u64) -> bool {
         self.unwritten.get_mut(number as usize).is_some_and(std::mem::take)
     }
 
-    /// Returns its runs on the disk.
+    /// Returns its contiguous pieces on the disk.
     pub(super) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
@@ -155,7 +156,7 @@ impl Inode {
         self.pieces.last().map_or(0, |piece| piece.first + piece.count)
     }
 
-    /// Returns the number of blocks of the file; the last one counts even if it is a few fragments.
+    /// Returns the number of blocks of the file, including a partial last one.
     pub(super) fn blocks(&self, units: &Units) -> u64 {
         self.fragments().div_ceil(units.per_block)
     }
@@ -170,10 +171,10 @@ impl Inode {
         Some(Place { at: piece.at + within, count })
     }
 
-    /// Returns the indirect blocks through which block `number` is found, the first to read first.
+    /// Returns the indirect blocks on the path to block `number`, in reading order.
     pub(super) fn way_to(&self, units: &Units, number: u64) -> Vec<u64> {
         let Some(behind) = number.checked_sub(DIRECT_BLOCKS) else { return Vec::new() };
-        // In the order of becoming necessary: the first, the one that leads to the others, those.
+        // In the order of allocation: the first, the one that leads to the others, the others.
         let which = match behind / units.per_indirect {
             0 => vec![0],
             more => vec![1, more as usize + 1],
@@ -181,8 +182,8 @@ impl Inode {
         which.into_iter().filter_map(|index| self.indirect.get(index).copied()).collect()
     }
 
-    /// Makes the file `size` bytes long, which is more than it is. `home` is where the data of its
-    /// inode's group begins.
+    /// Extends the file to `size` bytes, which must be more than its length. `home` is the first
+    /// data place of its inode's group.
     pub(super) fn grow(
         &mut self,
         groups: &mut Groups,
@@ -205,7 +206,7 @@ impl Inode {
         Ok(growth)
     }
 
-    /// Takes fragments until there are `want`; there is room.
+    /// Takes fragments until the file has `want`; the caller has checked the room.
     fn take(
         &mut self,
         groups: &mut Groups,
@@ -238,8 +239,8 @@ impl Inode {
         }
     }
 
-    /// Gives the last block, which has a few fragments, `count` of them: in its place if those
-    /// behind it are free, else elsewhere.
+    /// Extends the partial last block to `count` fragments: in place if the following ones are
+    /// free, else elsewhere.
     fn lengthen_last(
         &mut self,
         groups: &mut Groups,
@@ -270,8 +271,8 @@ impl Inode {
         self.push(Piece { first: number * units.per_block, at: new, count });
     }
 
-    /// Returns the best place for block `number`: behind the block before it; at the beginning of
-    /// its inode's group if it is the first; in another group when the file has had its share of
+    /// Returns the preferred place for block `number`: behind the block before it; for the first
+    /// block, the start of its inode's group; in another group once the file has used its share of
     /// one.
     fn near(&self, groups: &Groups, units: &Units, number: u64, home: u64) -> u64 {
         let Some(before) = number.checked_sub(1).and_then(|before| self.place(units, before))
@@ -292,7 +293,7 @@ impl Inode {
         }
     }
 
-    /// Frees everything; returns the groups whose bitmaps changed.
+    /// Frees all fragments; returns the groups whose bitmaps changed.
     pub(super) fn free(&mut self, groups: &mut Groups, units: &Units) -> Vec<u32> {
         let mut growth = Growth::default();
         for piece in std::mem::take(&mut self.pieces) {
@@ -308,7 +309,7 @@ impl Inode {
     }
 }
 
-/// Takes a block or fragments; there is room.
+/// Takes a block or fragments; the caller has checked the room.
 fn take(groups: &mut Groups, near: u64, count: u64, per_block: u64) -> u64 {
     let taken = match count == per_block {
         true => groups.take_block(near),
@@ -340,10 +341,10 @@ mod tests {
         assert_eq!(file.place(&units, 2), Some(Place { at: home + 8, count: 2 }));
         assert_eq!(file.place(&units, 3), None);
         assert_eq!(file.pieces().len(), 1);
-        // In its place, as the fragments behind it are free.
+        // In place, as the following fragments are free.
         file.grow(&mut groups, &units, 11_000, home).unwrap();
         assert_eq!(file.place(&units, 2), Some(Place { at: home + 8, count: 3 }));
-        // Another file takes the next one: the last block moves.
+        // Another file takes the next one, so the last block moves.
         let mut other = Inode::new(None);
         other.grow(&mut groups, &units, 1, home + 8).unwrap();
         assert_eq!(other.place(&units, 0), Some(Place { at: home + 11, count: 1 }));

@@ -1,6 +1,6 @@
-//! The cache of directory lookups: the names that need no search. The inode that a name leads to is
-//! asked of the directory itself; the cache only says whether the file system had the name in
-//! memory.
+//! The cache of directory lookups: the names that need no search. The inode of a name always comes
+//! from the directory itself; the cache only tells whether the file system would have had the name
+//! in memory.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,7 +9,7 @@ use hashlink::LinkedHashMap;
 
 use super::parameters::Names;
 
-/// A name in a directory, or a whole path, by its digest.
+/// Digest of a name in a directory, or of a whole path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     directory: u32,
@@ -24,7 +24,7 @@ impl Name {
     }
 }
 
-/// See the module.
+/// Name cache.
 #[derive(Debug)]
 pub(super) enum NameCache {
     Recent { known: LinkedHashMap<Name, ()>, entries: usize },
@@ -41,8 +41,7 @@ impl NameCache {
         }
     }
 
-    /// Returns whether a lookup is answered from the cache; a name that is in it becomes the one
-    /// used last.
+    /// Returns whether a lookup is a hit; the name becomes the most recently used.
     pub(super) fn knows(&mut self, name: Name) -> bool {
         match self {
             NameCache::Recent { known, .. } => known.to_back(&name).is_some(),
@@ -50,7 +49,7 @@ impl NameCache {
         }
     }
 
-    /// Adds a name that was looked up without the cache, or was made.
+    /// Adds a name that was created or looked up without the cache.
     pub(super) fn learn(&mut self, name: Name) {
         let NameCache::Recent { known, entries } = self else { return };
         known.insert(name, ());

@@ -1,9 +1,8 @@
-//! Parameters of a file system: its sizes, its promises, its memory, and its costs of the
-//! processor.
+//! Parameters of a file system: its sizes, its durability, its memory, and its processor costs.
 //!
-//! Nothing here is fitted to the result of an experiment. Sizes and rules are those of the systems
-//! themselves, as their manuals and makers state them; those that a paper states of its own
-//! simulator are named as such. docs/research/models.md says where each value comes from.
+//! None is fitted to the result of an experiment. Sizes and rules are those that the manuals and
+//! makers of the systems state; those that a paper states of its own simulator are named as such.
+//! docs/research/models.md gives the source of each value.
 
 use std::fmt;
 
@@ -12,7 +11,7 @@ use device::Nanos;
 /// Bytes of an inode on the disk.
 pub const INODE: u32 = 128;
 
-/// Blocks that an inode points to itself; those behind them need an indirect block.
+/// Blocks that an inode points to directly; later ones need an indirect block.
 pub const DIRECT_BLOCKS: u64 = 12;
 
 const SECOND: Nanos = 1_000_000_000;
@@ -22,62 +21,61 @@ const SECOND: Nanos = 1_000_000_000;
 pub struct Parameters {
     /// Bytes of a block: a power of two, 4,096 to 65,536.
     pub block: u32,
-    /// Bytes of a fragment: an eighth of a block at least.
+    /// Bytes of a fragment: at least an eighth of a block.
     pub fragment: u32,
     /// Bytes of a cylinder group.
     pub group: u64,
-    /// There is an inode for so many bytes of a group.
+    /// Bytes of a group per inode.
     pub bytes_per_inode: u32,
-    /// Percent of the space that ordinary users cannot take.
+    /// Percentage of the space that ordinary users cannot take.
     pub reserve_percent: u32,
     /// Blocks that a file takes in one group before it moves on to another.
     pub group_share: u32,
-    /// The most bytes that one request to the disk carries.
+    /// Maximum bytes of one request to the disk.
     pub cluster: u32,
-    /// Bytes of memory for files and directories, and for metadata if they have none of their own.
+    /// Bytes of memory for files and directories, and for metadata without memory of its own.
     pub memory: u64,
     /// Bytes of memory for metadata alone: inodes, bitmaps, indirect blocks.
     pub metadata_memory: Option<u64>,
-    /// Percent of the memory that may wait to be written; more, and the writer waits.
+    /// Percentage of the memory that may be dirty before a writer waits.
     pub dirty_percent: u32,
     /// Nanoseconds after which a changed block is written.
     pub sync_interval: Nanos,
-    /// How often the system looks for such blocks, in nanoseconds, at most the interval: when it is
-    /// the interval, everything is written each time, however recently it changed.
+    /// Interval in nanoseconds at which the system looks for such blocks; at most `sync_interval`.
+    /// If equal, every pass writes everything, however recently it changed.
     pub sync_step: Nanos,
-    /// Bytes of one file on their way to the disk above which its writer waits, and below which it
-    /// goes on.
+    /// Bytes of one file in flight to the disk: above the first its writer waits, below the second
+    /// it continues.
     pub write_throttle: Option<(u64, u64)>,
     /// The cache of directory lookups.
     pub names: Names,
     /// The model of metadata.
     pub metadata: Metadata,
-    /// Whether metadata is on the disk before a call returns.
+    /// True if metadata is on the disk before a call returns.
     pub synchronous: bool,
-    /// Whether the inode of a directory, too, is on the disk before a creation or a removal in it
-    /// returns; else its new times are written with the next sync. Only [`Metadata::Buffered`] uses
-    /// it.
+    /// True if the directory's inode is also on the disk before a creation or removal in it
+    /// returns. Otherwise its new times are written with the next sync. Only [`Metadata::Buffered`]
+    /// uses it.
     pub directory_inodes: bool,
-    /// The time at which data goes to the disk.
+    /// When data goes to the disk.
     pub data: DataWrites,
-    /// Whether a read changes the file's access time.
+    /// True if a read changes the file's access time.
     pub access_time: bool,
-    /// Costs of calls beside the disk.
+    /// Costs of calls apart from the disk.
     pub processor: Processor,
 }
 
 /// The cache of directory lookups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Names {
-    /// The names used last; hits come about as they do.
+    /// The most recently used names; hits follow from the lookups.
     Recent {
-        /// Names.
+        /// Number of names.
         entries: usize,
     },
-    /// So many of a hundred lookups are hits, independent of the names: for a rate that is
-    /// published.
+    /// A fixed hit rate, independent of the names, for a published rate.
     Rate {
-        /// Hits of a hundred.
+        /// Hits per hundred lookups.
         percent: u32,
         /// Seed of the choice.
         seed: u64,
@@ -87,48 +85,48 @@ pub enum Names {
 /// The model of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metadata {
-    /// As kernels do it: a path is looked up name by name, directories are searched from their
+    /// The model of kernels: a path is looked up name by name, directories are searched from their
     /// beginning, and inodes, directories, bitmaps and indirect blocks lie in the buffer cache
     /// beside the data.
     Buffered,
-    /// As the simulator behind UCFS's figures counts it (C15): nothing of it is buffered but what
-    /// the lookup cache knows of whole paths. A lookup that it misses reads the inode of each
-    /// directory of the path and the file's, and a read then writes the file's; a creation writes
-    /// the inode of each directory and the file's. Bitmaps and the search cost nothing.
+    /// The count of the simulator behind UCFS's figures (C15): nothing is buffered except whole
+    /// paths in the name cache. A missed lookup reads the inode of each directory of the path and
+    /// of the file, and a read then writes the file's inode. A creation writes the inode of each
+    /// directory and of the file. Bitmaps and searches cost nothing.
     Counted,
 }
 
-/// The time at which data goes to the disk.
+/// When data goes to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataWrites {
     /// Before the call returns.
     Through,
-    /// A row of blocks that are written one after another leaves as soon as it is broken off or as
-    /// long as a request may be; no call waits for it.
+    /// Blocks written in sequence are gathered. They are written in the background once the
+    /// sequence breaks or fills a request.
     Rows {
-        /// Whether the rest of it leaves when the file is closed, else with the next sync.
+        /// True if the rest is written when the file is closed, false if with the next sync.
         at_close: bool,
     },
-    /// With the next sync, or when the memory is needed.
+    /// With the next sync, or when memory is needed.
     Behind,
 }
 
-/// Costs of calls beside the disk, in nanoseconds.
+/// Costs of calls apart from the disk, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Processor {
-    /// A call.
+    /// Cost of a call.
     pub call: f64,
-    /// A byte that is copied.
+    /// Cost of copying one byte.
     pub byte: f64,
-    /// An entry of a directory that is passed over.
+    /// Cost of passing one entry in a directory search.
     pub entry: f64,
 }
 
 impl Parameters {
-    /// Solaris UFS as it came in 1998, on an UltraSPARC of 167 MHz, with `memory` bytes of pages
-    /// (M11): blocks of 8 KB that are pages too, rows of 7 blocks, `fsflush` after 30 s, 384 KB of
-    /// a file on their way, synchronous metadata. The sizes of the name cache and of the buffers
-    /// for metadata (`bufhwm`: 2% of memory) are the system's formulas for 128 MB.
+    /// Returns Solaris UFS as of 1998, on an UltraSPARC of 167 MHz, with `memory` bytes of pages
+    /// (M11): blocks of 8 KB that are also pages, runs of 7 blocks, `fsflush` after 30 s, 384 KB of
+    /// a file in flight, synchronous metadata. The sizes of the name cache and of the metadata
+    /// buffers (`bufhwm`: 2% of memory) follow the system's formulas for 128 MB.
     pub fn solaris_ufs(memory: u64) -> Parameters {
         Parameters {
             block: 8_192,
@@ -154,7 +152,7 @@ impl Parameters {
         }
     }
 
-    /// Returns the file system of UCFS's and TFS's simulators (C15, T5) with `memory` bytes of
+    /// Returns the file system of the UCFS and TFS simulators (C15, T5) with `memory` bytes of
     /// buffers: blocks of 4 KB in fragments of 1 KB, metadata as they count it, 65 of 100 lookups
     /// found. All writes are synchronous, or none: [`Parameters::asynchronous`].
     pub fn ucfs_ffs(memory: u64) -> Parameters {
@@ -183,7 +181,8 @@ impl Parameters {
     }
 
     /// Returns UFS of FreeBSD 4 with `memory` bytes of buffers (U8), on a Pentium III of 600 MHz:
-    /// blocks of 8 KB, rows of 64 KB that leave at once, the rest after 30 s, synchronous metadata.
+    /// blocks of 8 KB, runs of 64 KB that are written at once, the rest after 30 s, synchronous
+    /// metadata.
     pub fn freebsd_ufs(memory: u64) -> Parameters {
         Parameters {
             block: 8_192,
@@ -209,7 +208,7 @@ impl Parameters {
         }
     }
 
-    /// Returns the same mounted asynchronously: no call waits for a write.
+    /// Returns the same file system mounted asynchronously: no call waits for a write.
     pub fn asynchronous(self) -> Parameters {
         let data = match self.data {
             DataWrites::Through => DataWrites::Behind,
@@ -218,7 +217,7 @@ impl Parameters {
         Parameters { synchronous: false, data, ..self }
     }
 
-    /// Checks that a file system can be made of these on `bytes` bytes.
+    /// Checks that these parameters are consistent and fit a disk of `bytes` bytes.
     pub(super) fn check(&self, bytes: u64) -> Result<(), BadParameters> {
         let Parameters { block, fragment, group, .. } = *self;
         let refuse = |what| Err(BadParameters { what });
@@ -237,7 +236,7 @@ impl Parameters {
         if self.bytes_per_inode < 2 * INODE {
             return refuse("there is an inode for 256 bytes at most");
         }
-        // The superblock's copy, the bitmaps, the inodes, and as much for data.
+        // The superblock's copy, the bitmaps and the inodes, and as much again for data.
         let inodes = group.div_ceil(u64::from(self.bytes_per_inode)) * u64::from(INODE);
         if group < 2 * (inodes + 4 * u64::from(block)) || bytes < group {
             return refuse("a group has room for its inodes, the disk for a group");
@@ -261,7 +260,7 @@ impl Parameters {
     }
 }
 
-/// Why a file system cannot be made.
+/// Error of a file system whose parameters are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadParameters {
     what: &'static str,

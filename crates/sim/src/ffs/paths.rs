@@ -1,6 +1,6 @@
-//! Paths: lookups, creations and removals, in the order in which a file system that has to survive
-//! a crash writes its metadata: the inode before the entry that leads to it; the entry's removal,
-//! then the inode without its blocks, before they are free.
+//! Paths: lookups, creations and removals. Metadata is written in the order that a file system
+//! needs to survive a crash: an inode before the entry that refers to it; for a removal, the entry
+//! first, then the inode without its blocks, before the blocks are free.
 
 use std::io;
 
@@ -16,12 +16,12 @@ use super::{Ffs, ROOT, State, full};
 struct Leaf<'a> {
     directory: u32,
     name: &'a str,
-    /// The directories on the way, without the root.
+    /// The directories on the path, without the root.
     way: Vec<u32>,
 }
 
 impl Ffs {
-    /// Finds the file of a path; whether the name cache lacked it.
+    /// Finds the file of a path; also returns whether the name cache missed it.
     pub(super) async fn find(&self, path: &str) -> io::Result<(u32, bool)> {
         if self.counts_metadata() {
             return self.find_counted(path).await;
@@ -31,8 +31,8 @@ impl Ffs {
         Ok((inode, false))
     }
 
-    /// Finds a path as the UCFS simulator counts it: the whole path is known, or every inode on it
-    /// is read.
+    /// Finds a path as the UCFS simulator counts it: either the whole path is cached, or every
+    /// inode on it is read.
     async fn find_counted(&self, path: &str) -> io::Result<(u32, bool)> {
         let (leaf, inode) = {
             let state = self.state();
@@ -51,7 +51,7 @@ impl Ffs {
         Ok((inode, true))
     }
 
-    /// Writes an inode past the buffer cache, or leaves it there when no call has to wait.
+    /// Writes an inode past the buffer cache, or marks it dirty there if metadata is asynchronous.
     pub(super) async fn write_inode_counted(&self, inode: u32) -> io::Result<()> {
         let at = self.state().groups.layout.inode_block(inode);
         if self.inner.parameters.synchronous {
@@ -82,7 +82,7 @@ impl Ffs {
         }
     }
 
-    /// Looks up one name; the inode that it leads to is in memory then.
+    /// Looks up one name and loads the inode that it refers to.
     async fn step(&self, directory: u32, name: &str) -> io::Result<u32> {
         let known = self.knows(Name::new(directory, name));
         if !known {
@@ -131,8 +131,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Makes a file, which is open then, or a directory. It is an error if there is something of
-    /// that name.
+    /// Creates a directory, or a file, which is then open. Fails if the name exists.
     pub(super) async fn make(&self, path: &str, directory: bool) -> io::Result<u32> {
         let leaf = match self.counts_metadata() {
             true => self.state().resolve(path)?,
@@ -155,7 +154,7 @@ impl Ffs {
         Ok(made.inode)
     }
 
-    /// Writes the metadata of what was made.
+    /// Writes the metadata of a creation.
     async fn write_new(&self, leaf: &Leaf<'_>, made: &Made, directory: bool) -> io::Result<()> {
         let layout = self.state().groups.layout;
         let bitmaps = layout.bitmaps(layout.group_of_inode(made.inode));
@@ -170,7 +169,7 @@ impl Ffs {
         self.change_times(leaf.directory, directory || made.grew).await
     }
 
-    /// Notes that the inode of a directory has changed; `at_once`: by more than its times.
+    /// Records that a directory's inode has changed; `at_once`: by more than its times.
     async fn change_times(&self, directory: u32, at_once: bool) -> io::Result<()> {
         if at_once || self.inner.parameters.directory_inodes {
             let block = self.state().groups.layout.inode_block(directory);
@@ -180,7 +179,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Notes that the block of a directory in which `chunk` lies has changed.
+    /// Records that the directory block that contains `chunk` has changed.
     async fn change_block(&self, directory: u32, chunk: u32) -> io::Result<()> {
         let block = u64::from(chunk) * CHUNK / self.inner.units.block();
         let key = Key::File { inode: directory, block };
@@ -192,7 +191,7 @@ impl Ffs {
         }
     }
 
-    /// Removes a name; its file is freed when no handle has it open.
+    /// Removes a name; its file is freed once no handle has it open.
     pub(super) async fn remove(&self, path: &str) -> io::Result<()> {
         let counted = self.counts_metadata();
         let leaf = match counted {
@@ -221,7 +220,7 @@ impl Ffs {
         }
     }
 
-    /// Closes a handle: frees the file if no name leads to it and no other handle has it open.
+    /// Closes a handle: frees the file if it has neither a name nor another handle.
     pub(super) async fn release(&self, inode: u32) -> io::Result<()> {
         let freed = self.state().free(&self.inner.units, inode);
         match freed {
@@ -230,12 +229,12 @@ impl Ffs {
         }
     }
 
-    /// Writes the metadata of what was freed.
+    /// Writes the metadata of a freed file.
     async fn write_freed(&self, inode: u32, freed: Freed) -> io::Result<()> {
         let layout = self.state().groups.layout;
         let block = layout.inode_block(inode);
-        // The pointers are gone from the disk before the blocks are free; that the inode is free
-        // can wait.
+        // The pointers leave the disk before the blocks become free. Marking the inode free can
+        // wait.
         if freed.had_blocks {
             self.change_metadata(block, false).await?;
         }
@@ -246,7 +245,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Notes that an inode's times changed; the next sync writes it.
+    /// Records that an inode's times changed; the next sync writes it.
     pub(super) fn touch(&self, inode: u32) {
         let now = self.inner.clock.now();
         self.state().stale.entry(inode).or_insert(now);
@@ -254,17 +253,17 @@ impl Ffs {
     }
 }
 
-/// The result of a creation.
+/// Result of a creation.
 struct Made {
     inode: u32,
     chunk: u32,
-    /// Whether the directory got another fragment.
+    /// True if the directory grew by a fragment.
     grew: bool,
     parent: Growth,
     own: Growth,
 }
 
-/// The result of a removal.
+/// Metadata changed by freeing a file.
 struct Freed {
     /// Groups whose bitmaps changed.
     groups: Vec<u32>,
@@ -272,7 +271,7 @@ struct Freed {
 }
 
 impl State {
-    /// Finds the directories of a path without any cost.
+    /// Finds the directories of a path at no cost.
     fn resolve<'a>(&self, path: &'a str) -> io::Result<Leaf<'a>> {
         let (way, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut leaf = Leaf { directory: ROOT, name, way: Vec::new() };
@@ -290,7 +289,7 @@ impl State {
         }
     }
 
-    /// Returns the inode that a name leads to.
+    /// Returns the inode that a name refers to.
     fn entry(&self, directory: u32, name: &str) -> Option<u32> {
         let entries = self.inodes.get(&directory)?.directory.as_ref()?;
         entries.find(name).map(|entry| entry.inode)
@@ -300,7 +299,7 @@ impl State {
         self.inode_mut(inode).directory.as_mut().expect("it is a directory")
     }
 
-    /// Makes it in memory: inode, entry, the first fragment of a directory.
+    /// Creates a file or directory in memory: inode, entry, and a directory's first fragment.
     fn make(&mut self, units: &Units, leaf: &Leaf<'_>, directory: bool) -> io::Result<Made> {
         if self.entry(leaf.directory, leaf.name).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -314,7 +313,7 @@ impl State {
         };
         let inode = self.groups.take_inode(group, directory);
         let inode = inode.ok_or_else(|| full(Full))?;
-        // A new file is open: it cannot be freed while its maker waits for the disk.
+        // A new file is open, so it cannot be freed while its creator waits for the disk.
         let mut new = Inode::new(directory.then(Directory::new));
         new.opens = u32::from(!directory);
         self.inodes.insert(inode, new);
@@ -333,7 +332,7 @@ impl State {
         Ok(Made { inode, chunk, grew, parent, own })
     }
 
-    /// Makes a file, which is open then, and the directories on its path, in memory only.
+    /// Creates an open file, and the directories on its path, in memory only.
     pub(super) fn make_at_once(&mut self, units: &Units, path: &str) -> io::Result<u32> {
         for (end, _) in path.match_indices('/') {
             let leaf = self.resolve(&path[..end])?;
@@ -345,7 +344,7 @@ impl State {
         self.make(units, &leaf, false).map(|made| made.inode)
     }
 
-    /// Takes an entry out; where it led, and its chunk.
+    /// Removes an entry; returns its inode and its chunk.
     fn unname(&mut self, directory: u32, name: &str) -> io::Result<(u32, u32)> {
         let inode = self.entry(directory, name).ok_or(io::ErrorKind::NotFound)?;
         if self.inode_mut(inode).directory.is_some() {
@@ -356,7 +355,7 @@ impl State {
         Ok((inode, entry.chunk))
     }
 
-    /// Frees an inode that is not in use; returns `None` when it is.
+    /// Frees an inode; returns `None` if it is still in use.
     fn free(&mut self, units: &Units, number: u32) -> Option<Freed> {
         let inode = self.inodes.get_mut(&number)?;
         if inode.named || inode.opens > 0 {

@@ -1,4 +1,5 @@
-//! What a file system costs: the facts that fix the model, and its books after any calls.
+//! Tests of file system costs: the published facts that determine the model, and its consistency
+//! after random calls.
 
 use std::future::Future;
 
@@ -14,7 +15,7 @@ use crate::{Executor, Uniform};
 
 const MIB: u64 = 1 << 20;
 
-/// Returns a disk of 64 MiB on which every request takes a millisecond.
+/// Returns a disk of 64 MiB on which every request takes 1 ms.
 fn plain_disk(executor: &Executor) -> SimDisk {
     let drive =
         Uniform { sectors: 64 * MIB / 512, depth: 1, request: 1_000_000, sector: 0, flush: 0 };
@@ -29,7 +30,7 @@ fn on_plain_disk<F: Future>(parameters: Parameters, body: impl FnOnce(Ffs) -> F)
     executor.run(body(ffs))
 }
 
-/// Returns what `body` added to the counts.
+/// Returns the counts that `body` added.
 async fn counted<T>(ffs: &Ffs, body: impl Future<Output = io::Result<T>>) -> Counts {
     let before = ffs.counts();
     body.await.unwrap();
@@ -103,7 +104,7 @@ fn a_file_write_costs_three_writes_of_metadata_and_those_of_data() {
             assert_eq!(clock.now() - before, (3 + cost.data_writes) * 1_000_000);
             assert_eq!(cost.requests(), 3 + cost.data_writes);
         }
-        // Nothing is left to be written later.
+        // Nothing is left for later writes.
         ffs.sync_all().await.unwrap();
         assert_eq!(ffs.counts().metadata_writes_behind, 0);
     });
@@ -129,8 +130,8 @@ fn nothing_waits_for_a_write_on_an_asynchronous_file_system() {
     }
 }
 
-/// The order of a file system that wants to survive: inode and entry before a creation returns, the
-/// entry's removal and the cleared pointers before a removal does.
+/// The order of a crash-safe file system: a creation writes inode and entry before it returns; a
+/// removal writes the removed entry and the cleared pointers.
 #[test]
 fn synchronous_metadata_of_a_kernel() {
     let parameters = Parameters { data: DataWrites::Behind, ..Parameters::freebsd_ufs(8 * MIB) };
@@ -141,7 +142,7 @@ fn synchronous_metadata_of_a_kernel() {
         assert_eq!(writes(counted(&ffs, put(&ffs, "0/00/empty", 0)).await), (2, 2));
         assert_eq!(writes(counted(&ffs, put(&ffs, "0/00/full", 9_000)).await), (2, 2));
         assert_eq!(writes(counted(&ffs, ffs.unlink("0/00/empty")).await), (1, 1));
-        // What was never written is never written.
+        // Data that was removed before its write is never written.
         assert_eq!(writes(counted(&ffs, ffs.unlink("0/00/full")).await), (2, 2));
         ffs.audit().unwrap();
     });
@@ -151,8 +152,8 @@ fn synchronous_metadata_of_a_kernel() {
 fn a_kernel_reads_what_its_buffers_lack() {
     let own = Parameters { names: Names::Recent { entries: 2 }, ..Parameters::solaris_ufs(MIB) };
     let common = Parameters { metadata_memory: None, ..own };
-    // Three directories, and the inodes of two of them: the file's lies with its directory's. Data
-    // do not push inodes out that have memory of their own.
+    // Three directories and two inodes: the file's inode lies with its directory's. Data cannot
+    // push out inodes that have memory of their own.
     for (parameters, metadata_reads) in [(common, 5), (own, 3)] {
         on_plain_disk(parameters, async |ffs| {
             squid_directory(&ffs).await;
@@ -161,7 +162,7 @@ fn a_kernel_reads_what_its_buffers_lack() {
             for number in 0..100 {
                 put(&ffs, &format!("other/{number}"), 30_000).await.unwrap();
             }
-            // Its three blocks are neighbours.
+            // The three blocks are neighbours.
             let cost = counted(&ffs, get(&ffs, "0/00/1")).await;
             assert_eq!((cost.metadata_reads, cost.data_reads), (metadata_reads, 1));
             let cost = counted(&ffs, get(&ffs, "0/00/1")).await;
@@ -193,7 +194,7 @@ fn a_directory_is_searched_from_its_beginning() {
         };
         let (first, last) = (look("00000001").await, look("00001999").await);
         assert!(first < 40_000 && last > 1_900_000, "{first} {last}");
-        // The name cache knows it.
+        // The name cache has it.
         assert_eq!(look("00001999").await, 0);
     });
 }
@@ -205,9 +206,9 @@ fn rows_of_blocks_leave_together() {
         for block in 0..14 {
             ffs.write(&file, block * 8_192, 8_192).await.unwrap();
         }
-        // The row that is being gathered when the group of the file changes is cut there.
+        // The run is cut where the file changes its group.
         assert_eq!(ffs.counts().data_writes_behind, 3);
-        // Another place: what was gathered leaves.
+        // A write elsewhere sends the gathered run.
         ffs.write(&file, 14 * 8_192, 8_192).await.unwrap();
         ffs.write(&file, 0, 8_192).await.unwrap();
         assert_eq!(ffs.counts().data_writes_behind, 4);
@@ -229,7 +230,7 @@ fn what_waits_is_written_after_the_interval() {
         clock.sleep_until(31 * SECOND).await;
         assert_eq!((ffs.counts().data_writes_behind, ffs.counts().metadata_writes_behind), (1, 1));
     });
-    // In steps: each file when its time has come.
+    // With shorter steps, each file is written when its own time has come.
     let parameters =
         Parameters { sync_step: SECOND, ..Parameters::ucfs_ffs(8 * MIB).asynchronous() };
     on_plain_disk(parameters, async |ffs| {
@@ -277,7 +278,7 @@ fn a_partial_write_reads_the_page() {
     });
 }
 
-/// Of a reserved file, only what was written before is read first.
+/// In a reserved file, only pages that were written before are read first.
 #[test]
 fn a_partial_write_reads_no_page_that_was_never_written() {
     on_plain_disk(Parameters::solaris_ufs(MIB), async |ffs| {
@@ -288,7 +289,7 @@ fn a_partial_write_reads_no_page_that_was_never_written() {
         };
         assert_eq!(write(8_192 * 10, 512).await, (0, 0));
         assert_eq!(write(8_192 * 30 + 512, 16_384).await, (0, 0));
-        // All of it leaves the memory.
+        // Everything leaves the memory.
         device.flush().await.unwrap();
         for block in 200..1_000 {
             assert_eq!(write(8_192 * block, 8_192).await, (0, 0));
@@ -298,8 +299,8 @@ fn a_partial_write_reads_no_page_that_was_never_written() {
     });
 }
 
-/// A write that was asked for later does not overtake, however short it is, and the rows in which
-/// blocks leave are not broken.
+/// A later write does not overtake an earlier one, however short it is, and does not break the runs
+/// in which blocks are written.
 #[test]
 fn writes_to_a_file_are_carried_out_in_the_order_of_the_calls() {
     on_plain_disk(Parameters::solaris_ufs(8 * MIB), async |ffs| {
@@ -316,13 +317,13 @@ fn writes_to_a_file_are_carried_out_in_the_order_of_the_calls() {
         for write in writes {
             write.await;
         }
-        // Seven blocks are the longest row.
+        // Seven blocks are the longest run.
         let counts = ffs.counts();
         assert_eq!((counts.data_writes_behind, counts.data_written_bytes), (1, 7 * 8_192));
     });
 }
 
-/// A call whose future is dropped, in whatever state it is, holds up no other call.
+/// A call whose future is dropped, in any state, does not block other calls.
 #[test]
 fn a_call_that_is_given_up_keeps_nobody_waiting() {
     for patience in [1, 60_000, 500_000, 1_500_000] {
@@ -419,14 +420,14 @@ fn errors_are_those_of_the_calls() {
         let (used, free) = (ffs.used(), ffs.free());
         assert_eq!(ffs.write(&file, 5, 100 * MIB).await.unwrap_err().kind(), StorageFull);
         assert_eq!((ffs.used(), ffs.len(&file)), (used, 10));
-        // All that is free but two blocks and the indirect ones.
+        // All free space but two blocks and the indirect ones.
         ffs.write(&file, 0, free - 16 * 8_192).await.unwrap();
         assert_eq!(put(&ffs, "d/3", 500_000).await.unwrap_err().kind(), StorageFull);
         ffs.audit().unwrap();
     });
 }
 
-/// One client: random calls, compared with what it knows.
+/// One client: makes random calls and compares the results with its own record.
 async fn client(ffs: Ffs, number: u64, mut random: Rng, steps: u32) {
     let mut files: Vec<(String, u64)> = Vec::new();
     let home = format!("client-{number}");
@@ -472,8 +473,8 @@ async fn client(ffs: Ffs, number: u64, mut random: Rng, steps: u32) {
     }
 }
 
-/// Runs some clients at a time on a small disk and little memory; returns what a second run of it
-/// must return, too.
+/// Runs several clients on a small disk with little memory. A second run must return the same
+/// result.
 fn life(seed: u64, parameters: Parameters) -> (u64, Nanos, Counts) {
     let executor = Executor::new(Some(seed), 0);
     let parameters = Parameters { group: 4 * MIB, ..parameters };
@@ -542,8 +543,8 @@ fn the_device_has_the_bytes_that_were_written() {
     }
 }
 
-/// M11: creating and deleting files on the paper's drive. The bounds are wide: they hold the model
-/// to its mechanism, which is two or three accesses and their rotations, and not to a fit.
+/// M11: creating and deleting files on the paper's drive. The bounds are wide: they check the
+/// mechanism, which is two or three accesses and their rotations, not a fit.
 #[test]
 fn files_cost_some_accesses_on_the_drive_of_the_paper() {
     let file = shipped::named("st15150").unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Transfers between memory and the disk: blocks that are read, that are written while a caller
-//! waits, and those that are written in the background.
+//! Transfers between memory and the disk: reads, writes for which a caller waits, and background
+//! writes.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -13,10 +13,10 @@ use super::inode::Place;
 use super::parameters::Parameters;
 use super::{Ffs, State};
 
-/// Requests on their way to the disk behind a caller's back before it waits for one of them.
+/// Maximum number of background requests before a caller waits for one of them.
 const MOST_LEAVING: u32 = 64;
 
-/// Tasks that wait for any request to end.
+/// Wakes tasks that wait for any request to end.
 #[derive(Default)]
 pub(super) struct Progress {
     steps: Cell<u64>,
@@ -30,7 +30,7 @@ impl Progress {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until the next step.
+    /// Waits until the next request ends.
     pub(super) async fn next(&self) {
         let seen = self.steps.get();
         poll_fn(|context| {
@@ -51,8 +51,8 @@ pub(super) enum Kind {
     Metadata,
 }
 
-/// Buffers that are being read. They have arrived, or are missing again, when this is dropped: also
-/// when the caller has given up, or others would wait for them for ever.
+/// Buffers being read. On drop they become valid, or missing again if the read failed. This also
+/// holds when the caller gives up; otherwise other callers would wait for them for ever.
 struct Arriving<'a> {
     ffs: &'a Ffs,
     row: &'a [Moving],
@@ -67,7 +67,7 @@ impl Drop for Arriving<'_> {
     }
 }
 
-/// Buffers that are being written, which ends when this is dropped, as for [`Arriving`].
+/// Buffers being written. The write ends on drop, as for [`Arriving`].
 struct Departing<'a> {
     ffs: &'a Ffs,
     row: &'a [Moving],
@@ -92,7 +92,7 @@ impl State {
 }
 
 impl Ffs {
-    /// Lets `nanos` of the processor's time pass.
+    /// Lets `nanos` nanoseconds of processor time pass.
     pub(super) async fn compute(&self, nanos: f64) {
         if nanos >= 1.0 {
             let clock = &self.inner.clock;
@@ -100,7 +100,7 @@ impl Ffs {
         }
     }
 
-    /// Sees to it that a block is in memory.
+    /// Brings a block into memory unless it is there.
     pub(super) async fn load(&self, key: Key, place: Place) -> io::Result<()> {
         loop {
             let found = self.state().buffers.find(key);
@@ -141,7 +141,7 @@ impl Ffs {
         result
     }
 
-    /// Waits until memory has room for so many fragments of the kind of `key`.
+    /// Waits until memory has room for `fragments` more of the kind of `key`.
     pub(super) async fn room(&self, key: Key, fragments: u64) {
         loop {
             let room = self.state().buffers.make_room(key, fragments);
@@ -154,15 +154,15 @@ impl Ffs {
         }
     }
 
-    /// Notes that a block was changed in memory, or made there.
+    /// Records that a block was changed or created in memory.
     pub(super) fn change(&self, key: Key, place: Place) {
         let now = self.inner.clock.now();
         self.state().buffers.change(key, place, now);
         self.wake_sync();
     }
 
-    /// Makes a block of metadata dirty, which is read first if need be. Returns when it is on the
-    /// disk if metadata is synchronous and it is not `lazy`.
+    /// Marks a block of metadata dirty, after reading it if necessary. Returns when it is on the
+    /// disk if metadata is synchronous and `lazy` is false.
     pub(super) async fn change_metadata(&self, at: u64, lazy: bool) -> io::Result<()> {
         let key = Key::Meta(at);
         let place = Place { at, count: self.inner.units.per_block };
@@ -174,8 +174,8 @@ impl Ffs {
         }
     }
 
-    /// Writes a block that waits to be written, and returns when it is on the disk. What waits
-    /// behind it in the same file goes with it.
+    /// Writes a block if it is dirty, and returns when it is on the disk. Dirty blocks behind it in
+    /// the same file go with it.
     pub(super) async fn write_now(&self, key: Key) -> io::Result<()> {
         while self.state().buffers.is_writing(key) {
             self.inner.progress.next().await;
@@ -193,8 +193,8 @@ impl Ffs {
         self.write_row(&row).await
     }
 
-    /// Lets the block at this place leave for the disk, with those that wait behind it in the same
-    /// file. Nothing when none waits there.
+    /// Starts a background write of the dirty block at this place and those behind it in the same
+    /// file. Does nothing if no block is dirty there.
     pub(super) fn send(&self, at: u64) {
         let Some((row, kind)) = self.take_row(|_| Some(at)) else { return };
         let inode = match row[0].key {
@@ -222,7 +222,7 @@ impl Ffs {
                 state.leaving -= 1;
                 state.counts.lost_writes += u64::from(result.is_err());
                 if let Some(inode) = inode.and_then(|inode| state.inodes.get_mut(&inode)) {
-                    // The number may belong to another file by now.
+                    // The inode number may belong to another file by now.
                     inode.leaving = inode.leaving.saturating_sub(bytes);
                 }
             }
@@ -268,7 +268,7 @@ impl Ffs {
         self.inner.disk.write(offset, zeros).await
     }
 
-    /// Waits while more is dirty than may be, and while more of the file is on its way than may be.
+    /// Waits while too much is dirty, or too much of the file is in flight.
     pub(super) async fn throttle(&self, inode: u32) {
         loop {
             let next = {
@@ -298,8 +298,8 @@ impl Ffs {
         }
     }
 
-    /// Writes what waits since `until` or longer, in the order of places; returns when it is on its
-    /// way.
+    /// Starts writing the blocks that have been dirty since `until` or longer, in the order of
+    /// places.
     pub(super) async fn sync_pass(&self, until: Nanos) -> io::Result<()> {
         let stale: Vec<u32> = {
             let mut state = self.state();
@@ -323,7 +323,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Writes everything that waits; returns when it has arrived.
+    /// Writes everything dirty; returns when it is on the disk.
     pub(super) async fn sync_everything(&self) -> io::Result<()> {
         self.sync_pass(Nanos::MAX).await?;
         while self.state().leaving > 0 {
@@ -332,7 +332,7 @@ impl Ffs {
         Ok(())
     }
 
-    /// Schedules the next sync: something waits to be written.
+    /// Schedules the next sync, because something is dirty.
     pub(super) fn wake_sync(&self) {
         if std::mem::replace(&mut self.state().syncing, true) {
             return;

@@ -21,14 +21,14 @@ pub(super) struct Ends {
     pub far: SocketAddr,
 }
 
-/// See the module. Dropped, it is closed, as a process that ends closes it: the other end finds the
-/// end, or a reset when something was left unread here.
+/// One end of a connection. Dropping it closes it, as when a process ends: the other end reads the
+/// end of the stream, or gets a reset if unread bytes were left here.
 pub struct Connection {
     network: Network,
     ends: Ends,
     outgoing: Arc<Mutex<Pipe>>,
     incoming: Arc<Mutex<Pipe>>,
-    /// Goes off when the next bytes arrive.
+    /// Fires when the next bytes arrive.
     timer: Mutex<Option<Pin<Box<Sleep>>>>,
     resets: AtomicBool,
 }
@@ -40,7 +40,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Both ends of a new connection: the near one first.
+    /// Returns both ends of a new connection, the near one first.
     pub(super) fn pair(network: &Network, ends: Ends) -> (Connection, Connection) {
         let Ends { near, far } = ends;
         let mut state = network.state();
@@ -63,7 +63,7 @@ impl Connection {
         (end(ends, &there, &back), end(Ends { near: far, far: near }, &back, &there))
     }
 
-    /// The other end.
+    /// Returns the address of the other end.
     pub fn peer_addr(&self) -> SocketAddr {
         self.ends.far
     }
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// When what is sent now arrives; `None`: not while the way is cut.
+    /// Returns when bytes sent now arrive; `None` while the path is cut.
     fn arrival(&self) -> Option<Instant> {
         let Ends { near, far } = self.ends;
         let mut state = self.network.state();
@@ -103,7 +103,7 @@ impl Connection {
         (!state.is_cut(near, far)).then(|| Instant::now() + delay)
     }
 
-    /// Lets chance have its way with the connection.
+    /// Draws whether the connection is reset or falls silent.
     fn fate(&self) {
         let Ends { near, far } = self.ends;
         let mut state = self.network.state();
@@ -161,7 +161,7 @@ impl AsyncWrite for Connection {
         };
         self.network.note(near, far, What::Sent(sent));
         if unheard && arrives.is_some() {
-            // The other end answers what it does not want with a reset.
+            // A peer that has closed responds to unwanted bytes with a reset.
             self.break_off();
         }
         Poll::Ready(Ok(sent))

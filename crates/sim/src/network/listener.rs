@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::network::{Connection, Network, lock};
 
-/// What waits at a listener.
+/// Connections that wait at a listener.
 #[derive(Default)]
 pub(super) struct Queue(Mutex<Waiting>);
 
@@ -27,8 +27,8 @@ impl Queue {
     }
 }
 
-/// A listener. A clone accepts from the same queue; with the last of them it ends, and what waits
-/// is reset.
+/// A listener. Clones accept from the same queue. Dropping the last one closes it and resets the
+/// connections that wait.
 #[derive(Clone)]
 pub struct Listener(Arc<Inner>);
 
@@ -49,12 +49,12 @@ impl Listener {
         Listener(Arc::new(Inner { network, address, queue }))
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.0.address
     }
 
-    /// Waits for the next connection, and says whose it is.
+    /// Waits for the next connection; returns it and its client's address.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<(Connection, SocketAddr)> {
         let mut waiting = lock(&self.0.queue.0);
         match waiting.connections.pop_front() {
@@ -66,11 +66,11 @@ impl Listener {
         }
     }
 
-    /// The next connection, and whose it is.
+    /// Waits for the next connection; returns it and its client's address.
     ///
     /// # Errors
     ///
-    /// None; it is as with a socket of the system's.
+    /// Never fails; the signature is that of the system's sockets.
     pub async fn accept(&self) -> io::Result<(Connection, SocketAddr)> {
         Ok(std::future::poll_fn(|cx| self.poll_accept(cx)).await)
     }

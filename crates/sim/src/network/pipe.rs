@@ -1,4 +1,4 @@
-//! One direction of a connection: what was sent and not read yet, and when it arrives.
+//! One direction of a connection: the sent bytes that are not yet read, with their arrival times.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,25 +7,25 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes};
 use tokio::time::Instant;
 
-/// What is on its way.
+/// A unit in flight.
 pub(super) enum Parcel {
     Bytes(Bytes),
     End,
 }
 
-/// See the module.
+/// One direction of a connection.
 pub(super) struct Pipe {
-    /// With when it arrives; `None`: the way is cut.
+    /// Parcels with their arrival times; `None` while the path is cut.
     parcels: VecDeque<(Option<Instant>, Parcel)>,
     /// Bytes that the writer may still send.
     room: usize,
-    /// Bytes that were read, and of which the writer does not know.
+    /// Bytes that were read, but not yet acknowledged to the writer.
     unacknowledged: usize,
-    /// Nothing that is sent from now on arrives.
+    /// True if nothing sent from now on arrives.
     silent: bool,
-    /// The end was sent.
+    /// True if the end was sent.
     ended: bool,
-    /// The end was read.
+    /// True if the end was read.
     over: bool,
     reset: bool,
     reader_gone: bool,
@@ -33,11 +33,11 @@ pub(super) struct Pipe {
     writer: Option<Waker>,
 }
 
-/// What a reader finds.
+/// Result of looking for something to read.
 pub(super) enum Found {
     /// Something to read, or the end.
     Something,
-    /// Something that arrives then.
+    /// A parcel that arrives at this time.
     Later(Instant),
     Nothing,
 }
@@ -58,8 +58,8 @@ impl Pipe {
         }
     }
 
-    /// Sends as much of `bytes` as there is room for; none of it: when there is some the writer is
-    /// woken.
+    /// Sends as much of `bytes` as there is room for. If there is none, the writer is woken when
+    /// there is.
     pub fn send(
         &mut self,
         bytes: &[u8],
@@ -82,7 +82,7 @@ impl Pipe {
         Poll::Ready(Ok(taken))
     }
 
-    /// Sends the end, once.
+    /// Sends the end; returns whether this was the first time.
     pub fn end(&mut self, arrives: Option<Instant>) -> bool {
         let news = !self.ended && !self.reset;
         if news {
@@ -96,7 +96,7 @@ impl Pipe {
         if self.silent {
             return;
         }
-        // In order: nothing overtakes what was sent before.
+        // In order: no parcel overtakes an earlier one.
         let before = self.parcels.back().and_then(|(arrives, _)| *arrives);
         let arrives = arrives.map(|arrives| before.map_or(arrives, |before| before.max(arrives)));
         self.parcels.push_back((arrives, parcel));
@@ -107,7 +107,7 @@ impl Pipe {
         self.silent = true;
     }
 
-    /// What waited because the way was cut arrives then.
+    /// Sets the arrival time of parcels that waited for a cut path.
     pub fn release(&mut self, arrives: Instant) {
         for (waiting, _) in &mut self.parcels {
             waiting.get_or_insert(arrives);
@@ -115,7 +115,7 @@ impl Pipe {
         wake(&mut self.reader);
     }
 
-    /// The connection breaks off.
+    /// Resets the connection.
     pub fn reset(&mut self) {
         self.reset = true;
         self.parcels.clear();
@@ -127,7 +127,7 @@ impl Pipe {
         self.reset
     }
 
-    /// What there is to read; where that is to come, the reader is woken by what is sent.
+    /// Looks for something to read. If nothing has arrived, the reader is woken by the next send.
     pub fn look(&mut self, cx: &mut Context<'_>) -> Found {
         if self.reset || self.over {
             return Found::Something;
@@ -141,7 +141,7 @@ impl Pipe {
         found
     }
 
-    /// Takes what has arrived: up to `most` bytes of it, none at the end. `acknowledged`: the
+    /// Takes up to `most` bytes of what has arrived; empty at the end. With `acknowledged`, the
     /// writer learns of it.
     pub fn take(&mut self, most: usize, acknowledged: bool) -> io::Result<Bytes> {
         if self.reset {
@@ -163,7 +163,7 @@ impl Pipe {
         Ok(taken)
     }
 
-    /// The writer learns what was read.
+    /// Tells the writer how much was read.
     pub fn acknowledge(&mut self) {
         if self.unacknowledged > 0 {
             self.room += std::mem::take(&mut self.unacknowledged);
@@ -171,7 +171,7 @@ impl Pipe {
         }
     }
 
-    /// Nobody reads any more. True when something was left unread.
+    /// Records that the reader is gone. Returns whether bytes were left unread.
     pub fn abandon(&mut self) -> bool {
         self.reader_gone = true;
         self.parcels.iter().any(|(_, parcel)| matches!(parcel, Parcel::Bytes(_)))
@@ -181,7 +181,7 @@ impl Pipe {
         self.reader_gone
     }
 
-    /// Both ends are done with it.
+    /// Returns whether both ends are done with the pipe.
     pub fn is_over(&self) -> bool {
         self.reader_gone && (self.ended || self.reset)
     }

@@ -1,4 +1,4 @@
-//! What a program sees of the network.
+//! Tests of the network as programs see it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn link() -> Link {
     Link { delay, buffer: 8, ..Link::default() }
 }
 
-/// A connection between two hosts: the host that made it, its end, and the other one.
+/// Returns both ends of a connection between hosts `a` and `b`, that of `a` first.
 async fn pair(network: &Network) -> (Connection, Connection) {
     let (a, b) = (network.host("a"), network.host("b"));
     let listener = b.listen(80).unwrap();
@@ -84,7 +84,7 @@ async fn a_cut_way_holds_what_is_sent_until_it_is_whole() {
     let network = Network::new(1, link());
     let (mut near, mut far) = pair(&network).await;
     let (a, b) = (network.lookup("a").unwrap(), network.lookup("b").unwrap());
-    // The other way stays whole: what b sends arrives, and is not acknowledged.
+    // The other path stays whole: bytes from `b` arrive, but are not acknowledged.
     network.cut(a, b);
     near.write_all(b"asked").await.unwrap();
     far.write_all(b"12345678").await.unwrap();
@@ -108,7 +108,7 @@ async fn a_cut_way_holds_what_is_sent_until_it_is_whole() {
     assert_eq!(far.read(&mut [0; 8]).await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
 }
 
-/// Exchanges a few hundred messages over ways that fail by chance.
+/// Exchanges a few hundred messages over paths that fail at random.
 async fn noise(seed: u64) -> Vec<Event> {
     let delay = Duration::ZERO..=Duration::from_millis(40);
     let network = Network::new(seed, Link { delay, resets: 20_000, silences: 5_000, buffer: 100 });
@@ -124,7 +124,7 @@ async fn noise(seed: u64) -> Vec<Event> {
             }
             io::Result::Ok(())
         };
-        // It ends, is reset, or nothing comes any more.
+        // It ends, is reset, or nothing more arrives.
         let _ended = timeout(LONG, exchange).await;
     }
     network.events()

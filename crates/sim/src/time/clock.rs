@@ -1,7 +1,7 @@
 //! The clock of a simulation: [`Handle`] as a [`Clock`].
 //!
-//! It promises: a sleeper wakes when the clock shows its deadline, not a nanosecond later; a
-//! dropped sleeper leaves nothing behind.
+//! Guarantees: a sleeper wakes exactly when the clock shows its deadline; a dropped sleeper leaves
+//! nothing behind.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -40,14 +40,14 @@ impl Clock for Handle {
 }
 
 impl Handle {
-    /// Sets wall time alone, as an administrator may, backwards too.
+    /// Sets wall time alone, also backwards, as an administrator may.
     pub fn set_unix_seconds(&self, seconds: u64) {
         let passed = self.now() / 1_000_000_000;
         self.inner.unix_start.set(seconds.wrapping_sub(passed));
     }
 }
 
-/// A sleeper's entry in the timetable, taken back when its future is dropped.
+/// A sleeper's entry in the timetable, removed on drop.
 struct Sleep {
     clock: Handle,
     key: Option<Key>,
@@ -62,7 +62,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Waits for `future`, or until the clock reaches `deadline`: then drops it and returns `None`.
+/// Waits for `future`, or until the clock reaches `deadline`; then drops it and returns `None`.
 pub async fn until<T>(
     clock: &Handle,
     deadline: Nanos,

@@ -1,25 +1,25 @@
 //! The events of a simulation, ordered by time.
 //!
 //! A binary heap over a slab. A cancelled entry stays in the heap as a dead key until it surfaces
-//! or until most keys are dead, so that the thousands of time-outs that never fire cost a push
-//! each.
+//! or until most keys are dead, so each of the thousands of timeouts that never fire costs only a
+//! push.
 //!
-//! It promises: entries of one time come out in the order of their ties, then in the order in which
-//! they were added.
+//! Guarantees: entries of equal time come out in the order of their ties, then in the order of
+//! insertion.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use device::Nanos;
 
-/// The name of an entry, until it came out or was taken back.
+/// Identifies an entry until it comes out or is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     slot: u32,
     number: u64,
 }
 
-/// See the module.
+/// Event queue.
 pub(crate) struct Timetable<T> {
     heap: BinaryHeap<Reverse<(Nanos, u64, u64, u32)>>,
     slots: Vec<Slot<T>>,
@@ -33,7 +33,7 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// Number of dead keys that are kept even if few live ones remain.
+/// Number of dead keys that are tolerated even if few live ones remain.
 const DEAD_BORNE: usize = 256;
 
 impl<T> Timetable<T> {
@@ -47,7 +47,7 @@ impl<T> Timetable<T> {
         }
     }
 
-    /// Puts `value` at `time`, among equals by `tie`.
+    /// Adds `value` at `time`; `tie` orders entries of equal time.
     pub(crate) fn insert(&mut self, time: Nanos, tie: u64, value: T) -> Key {
         let number = self.next_number;
         self.next_number += 1;
@@ -72,7 +72,7 @@ impl<T> Timetable<T> {
         if slot.number == key.number { slot.value.as_mut() } else { None }
     }
 
-    /// Takes an entry back, if it did not come out yet.
+    /// Removes an entry, unless it came out already.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.slots.get_mut(key.slot as usize)?;
         let value = if slot.number == key.number { slot.value.take() } else { None }?;
@@ -111,7 +111,7 @@ impl<T> Timetable<T> {
         Some((time, value))
     }
 
-    /// Forgets everything, and gives it back to be dropped by the caller.
+    /// Removes all entries and returns their values, so that the caller drops them.
     pub(crate) fn take_all(&mut self) -> Vec<T> {
         self.heap.clear();
         self.free.clear();

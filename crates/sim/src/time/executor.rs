@@ -1,12 +1,12 @@
-//! Virtual time on one thread: tasks run until none of them can move, then the clock jumps to the
-//! next event.
+//! Virtual time on one thread: tasks run until none of them can make progress, then the clock jumps
+//! to the next event.
 //!
-//! It exists so that hours of an engine pass in seconds, the same at each repetition. With a seed,
-//! a random choice decides which of several runnable tasks is run, and which of several events of
-//! one moment comes first; without one, both go by arrival.
+//! Hours of an engine pass in seconds, identically at each repetition. With a seed, a random choice
+//! decides which of several runnable tasks runs next, and which of several simultaneous events
+//! comes first. Without one, both go by arrival.
 //!
-//! It promises: everything follows from the seed and from what is spawned. [`Handle::history`] is a
-//! digest of every step taken, so that a test can compare two runs.
+//! Guarantees: everything follows from the seed and from the spawned tasks. [`Handle::history`] is
+//! a digest of every step taken, so that a test can compare two runs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ use crate::time::event_queue::{Key, Timetable};
 /// Number of polls without a step of the clock after which the run counts as spinning.
 const POLLS_WITHOUT_TIME: u64 = 4_000_000;
 
-/// Name of the future that [`Executor::run`] was given, among the tasks.
+/// Task id of the future that [`Executor::run`] was given.
 const MAIN: u32 = u32::MAX;
 
 /// Owns the tasks of a simulation; they end with it.
@@ -34,7 +34,7 @@ pub struct Executor {
     handle: Handle,
 }
 
-/// Access to an executor, for tasks and devices: its time, its events, its spawning. A clone is
+/// Access to an executor for tasks and devices: its time, its events, its spawning. A clone is
 /// another handle.
 #[derive(Clone)]
 pub struct Handle {
@@ -53,19 +53,19 @@ pub(crate) struct Inner {
     halted: Cell<bool>,
     /// The time at which the run is cut short.
     end: Cell<Nanos>,
-    /// Told when something is to happen, while the clock follows another one.
+    /// Woken when an event is added, while the clock follows another one.
     follower: RefCell<Option<Waker>>,
 }
 
 /// An entry of the timetable.
 pub(crate) enum Due {
-    /// A sleeper.
+    /// Wakes a sleeper.
     Wake(Waker),
-    /// A device that has something to do.
+    /// Calls a device.
     Call(Rc<dyn Happening>, u64),
 }
 
-/// Something that takes part in a simulation without being a task.
+/// A participant in a simulation that is not a task.
 pub trait Happening {
     /// Carries out the event that was scheduled with [`Handle::schedule`].
     fn happen(self: Rc<Self>, argument: u64);
@@ -84,13 +84,13 @@ struct Slot {
     waker: Waker,
 }
 
-/// The runnable tasks. Behind a lock because a waker is `Send`; it is never contended.
+/// The runnable tasks. Behind a lock because a waker is `Send`; the lock is never contended.
 #[derive(Default)]
 struct Ready(Mutex<VecDeque<u32>>);
 
 impl Ready {
     fn lock(&self) -> MutexGuard<'_, VecDeque<u32>> {
-        // Nothing under this lock can panic half-way.
+        // No code under this lock can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -119,14 +119,14 @@ impl Wake for Wakeup {
     }
 }
 
-/// Why a run ended before its future did.
+/// Why a run ended before its future completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// All tasks wait, and no event is to come.
+    /// All tasks wait, and no event is scheduled.
     Stuck,
-    /// The clock passed the end of the patience.
+    /// The clock passed the limit of the run.
     Late,
-    /// Tasks went on waking each other without the clock moving.
+    /// Tasks kept waking each other without the clock moving.
     Spinning,
     /// [`Handle::halt`] was called.
     Halted,
@@ -146,8 +146,8 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl Executor {
-    /// Returns an executor whose clock shows 0 ns and `unix_seconds`; its choices by `seed`,
-    /// `None`: by arrival.
+    /// Returns an executor whose clock shows 0 ns and `unix_seconds`. Choices follow `seed`; with
+    /// `None`, they go by arrival.
     pub fn new(seed: Option<u64>, unix_seconds: u64) -> Executor {
         let inner = Inner {
             now: Cell::new(0),
@@ -169,10 +169,10 @@ impl Executor {
         self.handle.clone()
     }
 
-    /// Runs `future` to its end, and the tasks beside it.
+    /// Runs `future` to completion, and the tasks beside it.
     ///
     /// # Panics
-    /// When it cannot come to its end: see [`Executor::try_run`].
+    /// When it cannot complete: see [`Executor::try_run`].
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         match self.try_run(Nanos::MAX, future) {
             Ok(value) => value,
@@ -182,11 +182,11 @@ impl Executor {
         }
     }
 
-    /// Runs `future` to its end, and the tasks beside it, for at most `patience` nanoseconds of
-    /// virtual time. Stopped early, `future` is dropped and the tasks stay.
+    /// Runs `future` to completion, and the tasks beside it, for at most `patience` nanoseconds of
+    /// virtual time. If stopped early, `future` is dropped and the tasks stay.
     ///
     /// # Errors
-    /// What kept it from its end.
+    /// The reason for which it did not complete.
     pub fn try_run<T>(&self, patience: Nanos, future: impl Future<Output = T>) -> Result<T, Stop> {
         let inner = &self.handle.inner;
         let mut future = pin!(future);
@@ -234,8 +234,8 @@ impl Executor {
         Err(stop)
     }
 
-    /// Lets everything happen that is due by `time`, and the tasks go as far as they can. The clock
-    /// shows `time` then, or more. Returns when something happens next.
+    /// Runs all events that are due by `time`, and the tasks as far as they can go. Then the clock
+    /// shows at least `time`. Returns the time of the next event.
     pub fn run_until(&self, time: Nanos) -> Option<Nanos> {
         let inner = &self.handle.inner;
         loop {
@@ -254,18 +254,18 @@ impl Executor {
         }
     }
 
-    /// Lets `time` nanoseconds pass, and everything that is due happen.
+    /// Lets `time` nanoseconds pass, and runs everything that is due.
     pub fn pass(&self, time: Nanos) {
         let clock = self.handle();
         let end = clock.inner.now.get() + time;
         self.run(async move { device::Clock::sleep_until(&clock, end).await });
     }
 
-    /// Drops all tasks and what was to come, as the end of a process does. Handles stay valid.
+    /// Drops all tasks and scheduled events, as the end of a process does. Handles stay valid.
     pub fn kill(&self) {
         let inner = &self.handle.inner;
         let tasks = std::mem::take(&mut *inner.tasks.borrow_mut());
-        drop(tasks); // whose destructors may use the executor
+        drop(tasks); // their destructors may use the executor
         inner.ready.lock().clear();
         let due = inner.timetable.borrow_mut().take_all();
         drop(due);
@@ -274,13 +274,13 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // Tasks hold handles: without this they would keep each other alive.
+        // Tasks hold handles and would otherwise keep the executor alive.
         self.kill();
     }
 }
 
 impl Inner {
-    /// Takes the next task that can run.
+    /// Takes the next runnable task.
     fn next_ready(&self) -> Option<u32> {
         let mut ready = self.ready.lock();
         match &mut *self.random.borrow_mut() {
@@ -295,7 +295,7 @@ impl Inner {
     fn poll(&self, id: u32) {
         let (mut future, waker) = {
             let mut tasks = self.tasks.borrow_mut();
-            // Woken after its end, or a waker outlived a kill.
+            // Woken after its end, or the waker outlived a kill.
             let Some(slot) = tasks.slots.get_mut(id as usize) else { return };
             slot.wakeup.queued.store(false, Ordering::Relaxed);
             let Some(future) = slot.future.take() else { return };
@@ -313,7 +313,7 @@ impl Inner {
         }
     }
 
-    /// Goes to the next event and lets it happen.
+    /// Advances to the next event and runs it.
     fn step(&self) {
         let Some((time, due)) = self.timetable.borrow_mut().pop() else { return };
         let now = self.now.get().max(time);
@@ -348,7 +348,7 @@ impl Inner {
 }
 
 impl Handle {
-    /// Starts a task. It runs whenever the executor does, also when the [`Task`] is dropped.
+    /// Spawns a task. It runs even if the [`Task`] is dropped.
     pub fn spawn<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Task<T> {
         let state = Rc::new(RefCell::new(Outcome { value: None, waker: None }));
         let theirs = Rc::clone(&state);
@@ -380,7 +380,7 @@ impl Handle {
         Task { state }
     }
 
-    /// Calls `what` at `time`, or now when that has passed, between the steps of tasks.
+    /// Schedules a call of `what` at `time`, or now if that has passed, between the steps of tasks.
     pub fn schedule(&self, time: Nanos, what: Rc<dyn Happening>, argument: u64) {
         let time = time.max(self.inner.now.get());
         let tie = self.inner.tie();
@@ -388,13 +388,13 @@ impl Handle {
         self.inner.tell_follower();
     }
 
-    /// Sets the clock forward to `time`; what is due by then has still to happen.
+    /// Sets the clock forward to `time`; events that are due by then have yet to run.
     pub fn advance_to(&self, time: Nanos) {
         let now = self.inner.now.get().max(time);
         self.inner.now.set(now);
     }
 
-    /// Wakes `follower` when something is to happen that was not before.
+    /// Registers `follower` to be woken when an event is added.
     #[cfg(feature = "tokio")]
     pub(crate) fn tell(&self, follower: Waker) {
         *self.inner.follower.borrow_mut() = Some(follower);
@@ -410,8 +410,8 @@ impl Handle {
         self.inner.note(what);
     }
 
-    /// Returns a digest of all steps so far: which task or event came when, and the notes of
-    /// devices.
+    /// Returns a digest of all steps so far: the order and time of tasks and events, and the notes
+    /// of devices.
     pub fn history(&self) -> u64 {
         self.inner.history.get()
     }
@@ -422,7 +422,7 @@ struct Outcome<T> {
     waker: Option<Waker>,
 }
 
-/// A task that was spawned; as a future, its value. Waits for ever when the task was killed.
+/// A spawned task; awaiting it yields its value. It never completes if the task was killed.
 pub struct Task<T> {
     state: Rc<RefCell<Outcome<T>>>,
 }

@@ -1,9 +1,9 @@
-//! An executor on the clock of a tokio runtime: its disks take part in the time of whatever else
-//! runs there.
+//! An executor on the clock of a tokio runtime, so that its disks share the time of everything else
+//! that runs there.
 //!
-//! The runtime's clock is meant to be paused; it then jumps from timer to timer, and the events of
-//! the executor are among them. tokio's timers count milliseconds: an event happens at the first of
-//! them that is not before it.
+//! The runtime's clock should be paused; it then jumps from timer to timer, the events of the
+//! executor among them. tokio's timers count milliseconds: an event happens at the first
+//! millisecond that is not before it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::time::executor::{Executor, Handle};
 
 impl Executor {
-    /// Has everything of this executor happen at its time, for ever. `began` is when its clock
-    /// showed nothing.
+    /// Runs the events of this executor at their times, for ever. `began` is the instant at which
+    /// its clock showed 0.
     pub async fn follow(self, began: Instant) {
         let handle = self.handle();
         let mut timer: Option<Pin<Box<Sleep>>> = None;
@@ -43,7 +43,8 @@ impl Executor {
 }
 
 impl Handle {
-    /// Sets the clock to what has passed since `began`, before something begins that it times.
+    /// Sets the clock to the time passed since `began`. Call it before starting an operation that
+    /// the clock times.
     pub fn catch_up(&self, began: Instant) {
         let passed = Nanos::try_from(began.elapsed().as_nanos()).unwrap_or(Nanos::MAX);
         self.advance_to(passed);

@@ -1,4 +1,4 @@
-//! What a workload turned out to be, in the figures that are published of the one it stands for.
+//! Measures a generated workload by the figures that are published of the original.
 
 use crate::request::Request;
 use crate::trace::co_location::Revisits;
@@ -9,23 +9,23 @@ use crate::two_level::TwoLevel;
 pub enum Figure {
     /// Requests.
     Requests,
-    /// Bytes of all answers, in billions.
+    /// Bytes of all responses, in billions.
     Gigabytes,
     /// Hits of the two caches, percent of the requests.
     HitPercent,
     /// Hits in memory, percent of the hits.
     MemoryOfHitsPercent,
-    /// Requests answered from memory.
+    /// Hits in memory.
     MemoryHits,
-    /// Requests answered from the disk.
+    /// Hits on disk.
     DiskHits,
-    /// Requests answered from neither.
+    /// Requests that hit neither cache.
     Misses,
-    /// Objects deleted from the disk cache, for room or because they changed.
+    /// Objects deleted from the disk cache, to make room or because they changed.
     Deletes,
-    /// Requests for another version of an object than the one asked for before, percent.
+    /// Requests for a newer version of an object than the previous request, percent.
     ChangedPercent,
-    /// Objects asked for once, percent of the objects.
+    /// Objects requested once, percent of the objects.
     OneTimerPercent,
     /// Requests for less than 8 KiB, percent.
     Below8KPercent,
@@ -37,7 +37,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// For tables.
+    /// Returns the label for tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Figure::Requests => "requests",
@@ -57,34 +57,35 @@ impl Figure {
     }
 }
 
-/// The caches that some of the figures are about.
+/// The caches to which some of the figures refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
     /// Bytes of the memory cache.
     pub memory: u64,
     /// Bytes of the disk cache.
     pub disk: u64,
-    /// Larger objects are not cached: a miss.
+    /// Larger objects are not cached and count as misses.
     pub largest: u64,
 }
 
-/// Takes a workload's requests and knows its figures. Memory grows with the objects.
+/// Computes a workload's figures from its requests. Memory grows with the objects.
 pub struct Achieved {
     caches: Caches,
     cache: TwoLevel,
     requests: u64,
     bytes: u64,
     below_8k: u64,
-    /// Requests by object.
+    /// Number of requests by object.
     counts: Vec<u32>,
-    /// By object: the version asked for last.
+    /// By object: the version requested last.
     versions: Vec<u32>,
     changes: u64,
     revisits: Revisits,
 }
 
 impl Achieved {
-    /// Nothing yet, and empty caches; what is within so many milliseconds of a page goes with it.
+    /// Returns empty figures and caches. Files within `window_ms` milliseconds of a page count as
+    /// belonging to it.
     pub fn new(caches: Caches, window_ms: u64) -> Achieved {
         Achieved {
             caches,
@@ -99,7 +100,7 @@ impl Achieved {
         }
     }
 
-    /// Takes a request.
+    /// Counts a request.
     pub fn take(&mut self, request: &Request) {
         self.requests += 1;
         self.revisits.take(request);
@@ -119,7 +120,7 @@ impl Achieved {
         }
     }
 
-    /// A figure as it is by now; 0 where there was no request.
+    /// Returns the current value of a figure; 0 before the first request.
     pub fn figure(&self, figure: Figure) -> f64 {
         let counts = self.cache.counts();
         let (requests, hits) = (self.requests as f64, counts.memory_hits + counts.disk_hits);

@@ -1,10 +1,10 @@
 //! The file sets of web server benchmarks as traces: WebStone, SPECweb96, SPECweb99, and the
 //! classes of Olaru and Tichy.
 //!
-//! Files are in four classes by size, nine in each class of a directory in SPECweb. Which class, is
-//! published; which file within a class of SPECweb is said to be uneven, the middle ones more
-//! often, and is taken as binomial here. A directory is as likely as another in SPECweb96; in
-//! SPECweb99 Zipf's law says.
+//! Files are in four classes by size; in SPECweb, each class of a directory has nine files. The
+//! shares of the classes are published. Within a class, SPECweb is said to favour the middle files;
+//! a binomial distribution is assumed here. Directories are equally likely in SPECweb96 and follow
+//! Zipf's law in SPECweb99.
 
 use super::calibration::Figure;
 use super::distributions::SplitMix;
@@ -14,17 +14,17 @@ use crate::request::{Kind, Request};
 /// A benchmark's files.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileSet {
-    /// As the command line has it.
+    /// Name on the command line.
     pub name: &'static str,
     /// One line for the help.
     pub about: &'static str,
-    /// Requests of a run.
+    /// Number of requests of a run.
     pub requests: u64,
     /// How files are chosen.
     pub rule: Rule,
-    /// Directories (SPECweb), or files of all classes (classes).
+    /// Number of directories (SPECweb), or of files of all classes (classes).
     pub count: u32,
-    /// What comes out.
+    /// The published figures.
     pub published: &'static [Published],
 }
 
@@ -33,9 +33,11 @@ pub struct FileSet {
 pub enum Rule {
     /// Files of these sizes in bytes with these weights.
     Files(&'static [(u64, u32)]),
-    /// Directories of 36 files; the exponent of Zipf's law for directories, 0: each as likely.
+    /// Directories of 36 files, with the exponent of Zipf's law over directories; 0: equally
+    /// likely.
     Directories(f64),
-    /// Classes by size; per thousand of requests for each. Files of a class are as likely.
+    /// Classes by size, with the requests for each per thousand. Files of a class are equally
+    /// likely.
     Classes([u32; 4]),
 }
 
@@ -46,20 +48,21 @@ const WEBSTONE: [(u64, u32); 5] =
 /// SPECweb: requests for each class, per thousand.
 const CLASSES: [u32; 4] = [350, 500, 140, 10];
 
-/// The step of sizes in each class of SPECweb: files are of one to nine steps.
+/// Size step in bytes of each class of SPECweb: files have one to nine steps.
 const STEPS: [f64; 4] = [102.4, 1_024.0, 10_240.0, 102_400.0];
 
 /// Files of one class in a directory.
 const FILES: u32 = 9;
 
-/// Largest size below each class of Olaru and Tichy.
+/// Size limits in bytes between the classes of Olaru and Tichy.
 const BOUNDS: [f64; 5] = [100.0, 1_024.0, 10_240.0, 102_400.0, 1_024_000.0];
 
-/// Requests from the same client one after another: SPECweb99's five on a connection.
+/// Number of clients. SPECweb99 makes five consecutive requests on a connection; here every request
+/// draws its client.
 const CLIENTS: u64 = 300;
 
 impl FileSet {
-    /// All.
+    /// All file sets.
     pub const ALL: [FileSet; 5] = [
         FileSet {
             name: "webstone",
@@ -107,7 +110,8 @@ impl FileSet {
         },
     ];
 
-    /// Fewer directories or files and fewer requests. WebStone's five files stay.
+    /// Returns the file set with fewer directories or files and fewer requests. WebStone's five
+    /// files stay.
     #[must_use]
     pub fn scaled(self, divisor: u32) -> FileSet {
         let divisor = divisor.max(1);
@@ -125,11 +129,11 @@ pub struct FileSetRequests {
     seed: u64,
     dice: SplitMix,
     requests: u64,
-    /// The share of directories up to each.
+    /// Cumulative share of directories.
     directories: Vec<f64>,
 }
 
-/// A file.
+/// A chosen file.
 struct File {
     number: u32,
     group: u32,
@@ -137,7 +141,7 @@ struct File {
 }
 
 impl FileSetRequests {
-    /// Begins.
+    /// Returns the requests from the beginning.
     pub fn new(what: FileSet, seed: u64) -> FileSetRequests {
         let exponent = match what.rule {
             Rule::Directories(exponent) => exponent,
@@ -155,7 +159,7 @@ impl FileSetRequests {
         FileSetRequests { what, seed, dice: SplitMix::new(seed), requests: 0, directories }
     }
 
-    /// One of the places with these weights.
+    /// Draws an index with these weights.
     fn weighted(&mut self, weights: impl Iterator<Item = u32> + Clone) -> u32 {
         let sum: u32 = weights.clone().sum();
         let mut left = self.dice.below(u64::from(sum.max(1))) as u32;
@@ -178,7 +182,7 @@ impl FileSetRequests {
                 let directory = self.directories.partition_point(|share| *share < uniform);
                 let directory = directory.min(self.directories.len() - 1) as u32;
                 let class = self.weighted(CLASSES.into_iter());
-                // The sum of eight coins.
+                // The sum of eight coin flips.
                 let file = (self.dice.number() >> 56).count_ones();
                 let size = (STEPS[class as usize] * f64::from(file + 1)) as u64;
                 let number = (directory * 4 + class) * FILES + file;
@@ -186,7 +190,8 @@ impl FileSetRequests {
             }
             Rule::Classes(shares) => {
                 let class = self.weighted(shares.into_iter());
-                // As many files as requests in each class: 100,000 of them are about 1 GB.
+                // The number of files of a class is proportional to its requests: 100,000 in total
+                // are about 1 GB.
                 let files = |share: u32| (self.what.count * share / 1_000).max(1);
                 let before: u32 = shares[..class as usize].iter().map(|share| files(*share)).sum();
                 let files = files(shares[class as usize]);
@@ -208,7 +213,7 @@ impl Iterator for FileSetRequests {
         let File { number, group, size } = self.file();
         self.requests += 1;
         Some(Request {
-            // Closed loops have no times of their own: a thousand a second.
+            // Closed loops have no times of their own: assume a thousand requests a second.
             time_ms: self.requests,
             size,
             client: self.dice.below(CLIENTS) as u32,

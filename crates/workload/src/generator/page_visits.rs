@@ -1,14 +1,14 @@
-//! People who browse: visits of pages with embedded objects, of new pages and of known ones.
+//! People who browse: visits to pages with embedded objects, both new and known pages.
 //!
-//! A visit is either of a page that nobody visited before, or of one that was visited some visits
-//! ago, drawn by a power of that distance (Simon's process with a fading memory). Popularity then
-//! comes about by itself, with most objects asked for once and a few all the time, and the exponent
-//! of the distance says how soon objects are asked for again. A web server's pages are drawn from a
-//! fixed catalogue by Zipf's law instead. From such a page people may go on to others of the same
-//! site, often where the last who was there went ([`super::sessions`]). Several clients are on a
-//! page at a time, so that the objects of a page are near each other and not next to each other.
+//! A visit is either to a new page, or repeats an earlier visit, drawn by a power of the distance
+//! back to it (Simon's process with a fading memory). Popularity emerges from this, with most
+//! objects requested once and a few all the time; the exponent of the distance determines how soon
+//! objects are requested again. A web server's pages are drawn from a fixed catalogue by Zipf's law
+//! instead. From such a page people may go on to others of the same site, often to the one where
+//! the previous visitor went ([`super::sessions`]). Several clients visit pages at a time, so the
+//! objects of a page are near each other but not adjacent.
 //!
-//! It promises: equal parameters give equal requests, on every machine; memory grows with pages,
+//! Guarantees: equal parameters give equal requests on every machine. Memory grows with pages,
 //! sites and objects (24, 40 and 4 bytes), never with requests.
 
 use super::distributions::SplitMix;
@@ -19,67 +19,67 @@ use crate::request::{Kind, Request};
 /// Attempts to find a page that the caches below do not keep.
 const ATTEMPTS: u32 = 8;
 
-/// What people do.
+/// Parameters of the browsing model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Browsing {
-    /// Everything random follows from it.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Mean requests per second.
     pub rate: f64,
-    /// Clients (people, or caches below this one).
+    /// Number of clients (people, or caches below this one).
     pub clients: u32,
-    /// Visits under way at a time.
+    /// Number of concurrent visits.
     pub active: u32,
-    /// Visits before the first request, which nobody sees: logs begin in the middle of things.
+    /// Visits before the first request, which are not part of the trace: logs begin in the middle.
     pub before: u32,
     /// How the first page of a session is chosen.
     pub choice: Choice,
-    /// How a session goes on.
+    /// How a session continues.
     pub sessions: Sessions,
-    /// Share of visits that are of a page with embedded objects; the others are of one object.
+    /// Share of visits to a page with embedded objects; the others are to a single object.
     pub page_share: f64,
     /// A page embeds zipf(this) objects (Polygraph's zipf).
     pub embedded_max: u32,
-    /// How likely an embedded object is asked for when its page is visited again: clients have
-    /// caches of their own.
+    /// Probability that an embedded object is requested when its page is visited again: clients
+    /// have caches of their own.
     pub asked_again: f64,
-    /// How likely an object has changed when it is asked for again.
+    /// Probability that an object has changed when it is requested again.
     pub changed: f64,
-    /// How likely a new page with which a session begins is on a site that has none yet. Else on
-    /// that of another page, each as likely.
+    /// Probability that a new page that begins a session is on a new site. Otherwise it is on that
+    /// of another page, each equally likely.
     pub new_site: f64,
-    /// How likely a new page on a known site is in a directory that has none yet. Else in that of
-    /// the page where the client comes from, or of the one that gave it its site.
+    /// Probability that a new page on a known site is in a new directory. Otherwise it is in that
+    /// of the page from which the client comes, or of the page that determined its site.
     pub new_directory: f64,
-    /// Sizes of objects.
+    /// Size distribution of objects.
     pub sizes: Sizes,
 }
 
 /// How the page of a visit is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Choice {
-    /// A proxy's: the web is without end.
+    /// A proxy's: the set of pages grows without end.
     Growing {
-        /// How likely it is a page that nobody visited before.
+        /// Probability of a new page.
         new: f64,
-        /// How likely such a page is never visited again, whatever else.
+        /// Probability that a new page is never visited again.
         once: f64,
-        /// The exponent of the distance back to the visit that is repeated.
+        /// Exponent of the distance back to the repeated visit.
         recency: f64,
-        /// The farthest distance, in visits of pages that may be visited again.
+        /// Maximum distance, in visits to pages that may be visited again.
         memory: u32,
-        /// How likely a repeated visit can be repeated in its turn. 1 makes pages popular because
-        /// they are popular; a cache above others, which keep the popular ones, sees less of it.
+        /// Probability that a repeated visit can be repeated in turn. 1 makes pages popular because
+        /// they are popular. A cache above others, which keep the popular pages, sees less of this.
         reinforced: f64,
-        /// Visits after which a page may be visited again: so long the caches below this one keep
-        /// it. Held as far as a few attempts find another page.
+        /// Minimum number of visits between two visits to the same page; models the caches below
+        /// this one. Enforced as far as a few attempts find another page.
         kept_below: u32,
     },
-    /// A server's: so many pages, popular by Zipf's law.
+    /// A server's: a fixed number of pages, popular by Zipf's law.
     Catalogue {
-        /// Pages and lone objects.
+        /// Number of pages and single objects.
         pages: u32,
-        /// The exponent of the popularity by rank.
+        /// Exponent of the popularity by rank.
         exponent: f64,
     },
 }
@@ -94,40 +94,40 @@ pub struct BrowsingRequests {
     versions: Vec<u32>,
     sites: Numbers,
     groups: Numbers,
-    /// Where sessions go on, by site.
+    /// By site: the pages where sessions may continue.
     trails: Sites,
-    /// Clients who read a page before they go on.
+    /// Clients that read a page before they continue.
     thinking: ThinkingClients,
     visits: Vec<Visit>,
-    /// Visits begun.
+    /// Number of visits begun.
     visited: u32,
-    /// Pages of the last visits that may be repeated, a ring.
+    /// Ring of the pages of the last visits that may be repeated.
     history: Vec<u32>,
-    /// Where in the ring the next goes.
+    /// Position in the ring of the next entry.
     next: usize,
     catalogue: Option<Catalogue>,
 }
 
 #[derive(Clone, Copy)]
 struct Page {
-    /// The number of its first object; [`UNSEEN`] until it is asked for.
+    /// Number of its first object; [`UNSEEN`] until it is requested.
     first: u32,
     site: u32,
     group: u32,
-    /// The number of the last visit.
+    /// Number of the last visit.
     visited: u32,
-    /// Where the last who went on from here went, [`UNSEEN`] if nobody did.
+    /// The page where the last visitor went from here; [`UNSEEN`] if none did.
     successor: u32,
-    /// Objects, the page itself included.
+    /// Number of objects, including the page itself.
     objects: u16,
     is_html: bool,
 }
 
-/// The number of what was not asked for so far.
+/// Number of a thing that was not requested yet.
 const UNSEEN: u32 = u32::MAX;
 
-/// Things in the order in which they come about, and their numbers in the order in which they are
-/// asked for: dense, although what came about before the first request may never be seen.
+/// Dense numbering of things in the order of their first request. Things are created earlier, and
+/// those created before the first request may never be requested.
 #[derive(Default)]
 struct Numbers {
     numbers: Vec<u32>,
@@ -135,13 +135,13 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// A new thing.
+    /// Adds a thing.
     fn add(&mut self) -> u32 {
         self.numbers.push(UNSEEN);
         self.numbers.len() as u32 - 1
     }
 
-    /// The number of a thing.
+    /// Returns the number of a thing, assigning one at the first call.
     fn see(&mut self, thing: u32) -> u32 {
         let number = &mut self.numbers[thing as usize];
         if *number == UNSEEN {
@@ -152,7 +152,7 @@ impl Numbers {
     }
 }
 
-/// Objects of a page that a client has still to ask for.
+/// The remaining objects of a page that a client has yet to request.
 #[derive(Clone, Copy, Default)]
 struct Visit {
     page: u32,
@@ -162,7 +162,7 @@ struct Visit {
 }
 
 impl BrowsingRequests {
-    /// Begins.
+    /// Returns the requests from the beginning.
     pub fn new(what: Browsing) -> BrowsingRequests {
         let catalogue = match what.choice {
             Choice::Catalogue { pages, exponent } => Some(Catalogue::new(pages.max(1), exponent)),
@@ -192,12 +192,12 @@ impl BrowsingRequests {
         requests
     }
 
-    /// Objects that were asked for so far, and those on pages that were visited.
+    /// Returns the number of objects that were requested so far, or are on visited pages.
     pub fn objects(&self) -> usize {
         self.versions.len()
     }
 
-    /// Begins the next visit: of whoever has read enough, else of somebody new.
+    /// Begins the next visit: of a client that has finished reading, else of a new one.
     fn visit(&mut self) -> Visit {
         let (client, from) = match self.thinking.ready(self.now_ms) {
             Some((client, page)) => (client, Some(page)),
@@ -213,7 +213,7 @@ impl BrowsingRequests {
         Visit { page, client, next: 0, is_repeated }
     }
 
-    /// Ends a visit: its client may go on from there.
+    /// Ends a visit: its client may continue from there.
     fn leave(&mut self, visit: Visit) {
         let Sessions { more, think_ms, .. } = self.what.sessions;
         if self.dice.chance(more) {
@@ -222,7 +222,7 @@ impl BrowsingRequests {
         }
     }
 
-    /// The page of the next visit, of a client who comes from a page or begins.
+    /// Returns the page of the next visit of a client, which comes from a page or begins a session.
     fn go(&mut self, from: Option<u32>) -> u32 {
         let next = from.and_then(|page| self.onward(page));
         let page = next.unwrap_or_else(|| self.choose());
@@ -231,7 +231,7 @@ impl BrowsingRequests {
         page
     }
 
-    /// The page with which a session begins.
+    /// Returns the page with which a session begins.
     fn choose(&mut self) -> u32 {
         match self.what.choice {
             Choice::Growing { new, recency, .. } => {
@@ -248,10 +248,10 @@ impl BrowsingRequests {
         }
     }
 
-    /// Where a client goes from a page; `None`: to another site.
+    /// Returns where a client goes from a page; `None`: to another site.
     fn onward(&mut self, mut from: u32) -> Option<u32> {
         let Sessions { more, follow, .. } = self.what.sessions;
-        // What the caches below keep is visited without a request here: the client goes on.
+        // Pages kept by the caches below are visited without a request here: the client continues.
         for _ in 0..ATTEMPTS {
             let next = self.pages[from as usize].successor;
             if next == UNSEEN || !self.dice.chance(follow) {
@@ -269,7 +269,7 @@ impl BrowsingRequests {
         None
     }
 
-    /// A page of the same site, not where the last client went.
+    /// Returns a page of the same site, independent of where the last visitor went.
     fn elsewhere(&mut self, from: u32) -> Option<u32> {
         let Choice::Growing { new, .. } = self.what.choice else {
             let page = self.catalogued();
@@ -295,7 +295,7 @@ impl BrowsingRequests {
         None
     }
 
-    /// A new page on a growing web, and whether it may be visited again.
+    /// Adds a new page to a growing web; also returns whether it may be visited again.
     fn add_page(&mut self, from: Option<u32>) -> (u32, bool) {
         let page = self.new_page(from);
         let Choice::Growing { once, memory, .. } = self.what.choice else { return (page, true) };
@@ -306,7 +306,7 @@ impl BrowsingRequests {
         (page, is_lasting)
     }
 
-    /// A known page is visited again.
+    /// Records that a known page is visited again.
     fn repeat(&mut self, page: u32) {
         let Choice::Growing { memory, reinforced, .. } = self.what.choice else { return };
         if self.dice.chance(reinforced) {
@@ -319,7 +319,7 @@ impl BrowsingRequests {
         self.visited.wrapping_sub(self.pages[page as usize].visited) < kept_below
     }
 
-    /// A page that was visited before; there is one.
+    /// Returns a page that was visited before; there must be one.
     fn known_page(&mut self, recency: f64) -> u32 {
         let len = self.history.len();
         let mut page = 0;
@@ -336,7 +336,7 @@ impl BrowsingRequests {
     fn remember(&mut self, page: u32, memory: u32) {
         self.trails.remember(self.pages[page as usize].site, page);
         if self.history.len() < memory.max(1) as usize {
-            // The ring grows only before it goes round for the first time: next is its end.
+            // The ring grows only in its first round, when `next` is its end.
             self.history.push(page);
             self.next = self.history.len() % memory.max(1) as usize;
             return;
@@ -356,7 +356,7 @@ impl BrowsingRequests {
         page
     }
 
-    /// A page that nobody visited, by a link of another or just so.
+    /// Adds a page that was not visited yet, linked from `from` if given.
     fn new_page(&mut self, from: Option<u32>) -> u32 {
         let Browsing { page_share, embedded_max, new_site, new_directory, .. } = self.what;
         let is_html = self.dice.chance(page_share);
@@ -379,7 +379,7 @@ impl BrowsingRequests {
         self.pages.len() as u32 - 1
     }
 
-    /// The next object of a visit, if there is one left.
+    /// Returns the next object of a visit, if any is left.
     fn step(&mut self, place: usize) -> Option<(Visit, u16)> {
         loop {
             let visit = self.visits[place];
@@ -394,8 +394,8 @@ impl BrowsingRequests {
         }
     }
 
-    /// The size of a version follows from the numbers: no two requests disagree. Versions of an
-    /// object differ by up to a tenth.
+    /// Returns the size of a version. It follows from the numbers, so all requests agree on it.
+    /// Versions of an object differ by up to a tenth.
     fn size(&self, object: u32, version: u32) -> u64 {
         let seed = self.what.seed;
         let size = self.what.sizes.draw(&mut SplitMix::of(seed, u64::from(object)));
@@ -450,7 +450,7 @@ impl Iterator for BrowsingRequests {
 
 /// Pages by rank.
 struct Catalogue {
-    /// The share of all ranks up to each.
+    /// Cumulative share by rank.
     cumulative: Vec<f64>,
     known: Vec<Option<u32>>,
 }
@@ -479,7 +479,7 @@ mod tests {
 
     use super::*;
 
-    /// Lone objects, one session at a time without a pause: the requests are its pages.
+    /// Single objects, one session at a time without a pause: each request is a page.
     const ALONE: Browsing = Browsing {
         seed: 7,
         rate: 1.0,
@@ -511,7 +511,7 @@ mod tests {
         },
     };
 
-    /// The pages of each session, by its client.
+    /// Returns the pages of each session, split by client.
     fn sessions(what: Browsing) -> Vec<Vec<Request>> {
         let requests: Vec<Request> = BrowsingRequests::new(what).take(60_000).collect();
         requests.chunk_by(|a, b| a.client == b.client).map(<[Request]>::to_vec).collect()
@@ -522,7 +522,7 @@ mod tests {
         let found = sessions(ALONE);
         let mean = 60_000.0 / found.len() as f64;
         assert!((3.8..4.2).contains(&mean), "seed 7: {mean} pages, not 4");
-        // Where a site has no other page to go to, a session goes to another.
+        // A session moves to another site if its site has no other page.
         let elsewhere = |session: &&Vec<Request>| session.iter().any(|r| r.site != session[0].site);
         let strayed = found.iter().filter(elsewhere).count();
         assert!(strayed * 5 < found.len(), "seed 7: {strayed} of {}", found.len());

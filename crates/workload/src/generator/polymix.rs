@@ -1,10 +1,10 @@
 //! PolyMix-3 and -4, the workloads of Web Polygraph, as traces.
 //!
-//! From their published files: content types with their sizes, cachability, life cycles and
+//! Taken from their published files: content types with their sizes, cachability, life cycles and
 //! embedded images, the working set with its hot part, recurrence, and in PolyMix-4 the choice of
-//! small objects among neighbours and the rare methods. Phases are left out: it is the plateau, at
-//! the peak rate, with the working set frozen at its cap; the first requests fill it. What the
-//! robots do with connections is no part of a trace, nor are their validations and reloads.
+//! small objects among neighbours and the rare methods. Phases are omitted: this is the plateau at
+//! the peak rate, with the working set frozen at its cap; the first requests fill it. The robots'
+//! use of connections, their validations and their reloads are not part of a trace.
 
 use super::calibration::Figure;
 use super::distributions::SplitMix;
@@ -14,29 +14,29 @@ use crate::request::{Kind, Method, Request};
 const KIB: f64 = 1_024.0;
 const DAY_MS: f64 = 86_400_000.0;
 
-/// PolyMix.
+/// Parameters of a PolyMix workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolyMix {
-    /// As the command line has it.
+    /// Name on the command line.
     pub name: &'static str,
     /// One line for the help.
     pub about: &'static str,
     /// Requests per second of all robots.
     pub peak: u32,
-    /// Objects of the working set per request a second.
+    /// Objects of the working set per request per second.
     pub working_set_per_peak: u32,
-    /// How likely an object was asked for before.
+    /// Probability that an object was requested before.
     pub recurrence: f64,
-    /// How likely the smallest of nine neighbours is taken instead of an object.
+    /// Probability that the smallest of nine neighbours replaces an object.
     pub prefer_small: f64,
     /// Shares of POST and of HEAD.
     pub rare: [f64; 2],
-    /// Objects of the working set, whatever the peak; `None`: as many as belong to that.
+    /// Objects of the working set, independent of the peak; `None`: in proportion to the peak.
     pub frozen_at: Option<u32>,
 }
 
 impl PolyMix {
-    /// Both.
+    /// Both workloads.
     pub const ALL: [PolyMix; 2] = [
         PolyMix {
             name: "polymix-3",
@@ -60,28 +60,28 @@ impl PolyMix {
         },
     ];
 
-    /// Whether some requests and answers are aborted: PolyMix-4's are.
+    /// Returns whether some requests and responses are aborted, as in PolyMix-4.
     pub fn has_aborts(&self) -> bool {
         self.prefer_small > 0.0
     }
 
-    /// Objects of the working set.
+    /// Returns the number of objects in the working set.
     pub fn working_set(&self) -> u32 {
         self.frozen_at.unwrap_or(self.working_set_per_peak * self.peak).max(100)
     }
 
-    /// One plateau of four hours.
+    /// Returns the number of requests of one plateau of four hours.
     pub fn requests(&self) -> u64 {
         u64::from(self.peak) * 4 * 3_600
     }
 
-    /// At a lower rate, with the working set that belongs to it.
+    /// Returns the workload at a lower rate, with the working set in proportion.
     #[must_use]
     pub fn scaled(self, divisor: u32) -> PolyMix {
         PolyMix { peak: (self.peak / divisor.max(1)).max(1), ..self }
     }
 
-    /// What the rules say that comes out.
+    /// Returns the published figures.
     pub fn published(&self) -> &'static [Published] {
         const PUBLISHED: [Published; 1] = [Published {
             figure: Figure::HitPercent,
@@ -92,31 +92,31 @@ impl PolyMix {
     }
 }
 
-/// What an object is; follows from its number.
+/// Content type of an object; follows from its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
-    /// A picture, embedded in a page.
+    /// An image, embedded in a page.
     Image,
     /// A page.
     Html,
     /// A large file.
     Download,
-    /// Anything else.
+    /// Any other content.
     #[default]
     Other,
 }
 
-/// What a request does not say of its object.
+/// Properties of an object that a request does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Details {
-    /// What it is.
+    /// Content type of the object.
     pub content: Content,
     /// Milliseconds from one modification to the next.
     pub cycle_ms: f64,
 }
 
-/// What belongs to a content type: cachable share, share of the life cycle that varies, and how
-/// sizes and life cycles are drawn.
+/// Properties of content types: cachable share, variable share of the life cycle, and the
+/// distributions of sizes and life cycles.
 impl Content {
     fn cachable(self) -> f64 {
         match self {
@@ -137,7 +137,7 @@ impl Content {
         (kilobytes * KIB).clamp(1.0, 100.0 * KIB * KIB) as u64
     }
 
-    /// Days from one modification to the next.
+    /// Draws the days from one modification to the next.
     fn cycle_days(self, dice: &mut SplitMix) -> f64 {
         let lognormal = |mean: f64, deviation: f64, normal: f64| {
             let variance = (1.0 + (deviation / mean).powi(2)).ln();
@@ -152,7 +152,7 @@ impl Content {
     }
 }
 
-/// An object that is asked for directly, with the images embedded in it.
+/// An object that is requested directly, with the images embedded in it.
 #[derive(Clone, Copy)]
 struct TopLevelObject {
     first: u32,
@@ -167,12 +167,12 @@ pub struct PolyMixRequests {
     dice: SplitMix,
     now_ms: f64,
     requests: u64,
-    /// Everything that was ever asked for directly; the working set is its end.
+    /// All objects ever requested directly; the working set is the end of this list.
     directs: Vec<TopLevelObject>,
-    /// Where the working set begins.
+    /// Start of the working set.
     oldest: usize,
     next_object: u32,
-    /// Images that robots have still to ask for.
+    /// Images that robots have yet to request.
     pages: Vec<Robot>,
     details: Details,
 }
@@ -183,14 +183,14 @@ struct Robot {
     next: u8,
 }
 
-/// 0.4 requests a second each.
+/// Each robot makes 0.4 requests a second.
 const ROBOTS_PER_PEAK: f64 = 1.0 / 0.4;
 
-/// How many pages are being loaded at a time, of the robots.
+/// Number of pages that the robots load at a time.
 const LOADING: usize = 16;
 
 impl PolyMixRequests {
-    /// Begins with an empty working set.
+    /// Returns the requests from the beginning, with an empty working set.
     pub fn new(what: PolyMix, seed: u64) -> PolyMixRequests {
         PolyMixRequests {
             what,
@@ -206,13 +206,13 @@ impl PolyMixRequests {
         }
     }
 
-    /// From now on objects are asked for again with this probability: while a cache is filled with
-    /// a lower one than at the plateau.
+    /// Sets the recurrence from now on. A cache is filled with a lower one than that of the
+    /// plateau.
     pub fn set_recurrence(&mut self, recurrence: f64) {
         self.what.recurrence = recurrence;
     }
 
-    /// What the last request does not say of its object.
+    /// Returns the details of the last request's object.
     pub fn details(&self) -> Details {
         self.details
     }
@@ -235,7 +235,7 @@ impl PolyMixRequests {
         self.directs.len() - 1
     }
 
-    /// Whether a direct object, by its number, may be cached.
+    /// Returns whether a direct object, by its number, may be cached.
     fn is_cachable(&self, object: u32, content: Content) -> bool {
         SplitMix::of(self.seed ^ 1, u64::from(object)).chance(content.cachable())
     }
@@ -244,8 +244,8 @@ impl PolyMixRequests {
         content.size(&mut SplitMix::of(self.seed ^ 2, u64::from(object)))
     }
 
-    /// A direct object of the working set: 10% of the time one of the hot hundredth, whose place
-    /// goes once through the set while as many objects are asked for.
+    /// Draws a direct object of the working set. 10% of the draws are from the hot hundredth, whose
+    /// place moves once through the set in as many requests as it has objects.
     fn known(&mut self) -> usize {
         let len = (self.directs.len() - self.oldest) as u64;
         let hot = (len / 100).max(1);
@@ -257,7 +257,8 @@ impl PolyMixRequests {
         if !self.dice.chance(self.what.prefer_small) {
             return found;
         }
-        // Among its like, so that shares of content types and of what may be cached stay.
+        // Among objects of the same kind, so that the shares of content types and of cachable
+        // objects stay.
         let like = |at: usize| {
             let TopLevelObject { first, content, .. } = self.directs[at];
             (content, self.is_cachable(first, content))
@@ -268,7 +269,7 @@ impl PolyMixRequests {
         alike.min_by_key(size).unwrap_or(found)
     }
 
-    /// What is asked for directly next.
+    /// Draws the next object to be requested directly.
     fn direct(&mut self) -> usize {
         let is_empty = self.oldest == self.directs.len();
         match is_empty || !self.dice.chance(self.what.recurrence) {
@@ -310,8 +311,8 @@ impl Iterator for PolyMixRequests {
             time_ms: self.now_ms as u64,
             size: self.size(object, content),
             client: self.dice.below(robots) as u32,
-            // Polygraph has one server for every 500 requests a second: the names of objects tell
-            // nothing. Pages and their images are neighbours here, as on a real server.
+            // Polygraph has one server for every 500 requests a second, and object names carry no
+            // information. Pages and their images are neighbours here, as on a real server.
             site: 0,
             group: direct as u32,
             object,
@@ -330,8 +331,8 @@ mod tests {
 
     use super::*;
 
-    /// Of the later half: hit ratio of everything, mean size in KiB, mean size of hits in KiB; and
-    /// the shares of HTML and of what may be cached.
+    /// Returns figures of the later half: hit ratio of all requests, mean size in KiB, mean size of
+    /// hits in KiB, and the shares of HTML and of cachable responses.
     fn run(polymix: PolyMix) -> [f64; 5] {
         let mut seen = HashSet::new();
         let (mut hits, mut requests, mut bytes, mut hit_bytes) = (0.0_f64, 0.0, 0.0, 0.0);
@@ -353,8 +354,8 @@ mod tests {
         [hit, bytes / requests / KIB, hit_bytes / hits / KIB, html, cachable]
     }
 
-    /// A tenth of the known objects that are asked for is drawn from a hundredth of the set, whose
-    /// place drifts; the others from all of it.
+    /// A tenth of the requests for known objects is drawn from a hundredth of the set, whose place
+    /// drifts; the others from all of it.
     #[test]
     fn a_hundredth_is_hot() {
         let mix = PolyMix { frozen_at: Some(20_000), ..PolyMix::ALL[0] };
@@ -382,7 +383,7 @@ mod tests {
             assert!((0.12..0.18).contains(&html), "{shown}");
             assert!((0.78..0.86).contains(&cachable), "{shown}");
             assert!((7.0..12.5).contains(&size), "{shown}");
-            // Small objects are preferred in PolyMix-4.
+            // PolyMix-4 prefers small objects.
             assert!(polymix.prefer_small == 0.0 || hit_size < 0.9 * size, "{shown}");
         }
     }

@@ -1,10 +1,10 @@
-//! The papers' traces, which are no longer to be had, as workloads: one table of parameters, with
-//! where each comes from and what is published of the trace.
+//! The papers' traces, which are no longer available, as workloads: one table of parameters, with
+//! the source of each and the published figures of the trace.
 //!
-//! A parameter is *published*, or *fitted* so that the published figures come out, or *assumed*
-//! where nothing is published; [`PARAMETERS`] says which is which. None depends on what a system
-//! under test achieves. Fitted are: `new` to the document hit rate, `once` to the one-timers,
-//! `recency` (DEC) and `kept_below` (NLANR) to the share of hits in memory, `mean` to the data.
+//! A parameter is *published*, or *fitted* to reproduce published figures, or *assumed* where
+//! nothing is published; [`PARAMETERS`] states which. None depends on the results of a system under
+//! test. Fitted are: `new` to the document hit rate, `once` to the one-timers, `recency` (DEC) and
+//! `kept_below` (NLANR) to the share of hits in memory, `mean` to the data.
 
 use super::calibration::{Caches, Figure};
 use super::page_visits::{Browsing, Choice};
@@ -13,7 +13,7 @@ use super::sizes::Sizes;
 
 const MIB: u64 = 1 << 20;
 
-/// Where the parameters come from, for all presets.
+/// Sources of the parameters, for all presets.
 pub const PARAMETERS: [(&str, &str); 23] = [
     ("requests", "published: USITS 1999, note 3; UCFS, table 2; Internet Traffic Archive"),
     ("rate", "published: requests by the days of the log; DEC, UCBSep01: assumed"),
@@ -65,45 +65,47 @@ pub struct Published {
     pub figure: Figure,
     /// Its value.
     pub value: f64,
-    /// Where it stands.
+    /// Where it was published.
     pub source: &'static str,
 }
 
-/// A trace of a paper, made up; also [`super::streams`], of which nothing is published.
+/// A synthetic version of a paper's trace; also used for [`super::streams`], which have no
+/// published figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
-    /// As the command line has it.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it stands for.
+    /// The trace that it represents.
     pub about: &'static str,
-    /// Requests of the trace.
+    /// Number of requests in the trace.
     pub requests: u64,
-    /// How they are made; the seed is 0 here.
+    /// Parameters of the requests; the seed is 0 here.
     pub browsing: Browsing,
-    /// The caches that the published figures are about.
+    /// The caches to which the published figures refer.
     pub caches: Caches,
-    /// How large it was made, by the original's size; 1 here.
+    /// Size relative to the original; 1 here.
     pub size: f64,
-    /// What is published.
+    /// The published figures.
     pub published: &'static [Published],
 }
 
 impl Preset {
-    /// The preset of this name.
+    /// Returns the preset of this name.
     pub fn named(name: &str) -> Option<Preset> {
         PRESETS.iter().find(|preset| preset.name == name).copied()
     }
 
-    /// The same workload in small: requests, caches and how far people look back are divided, so
-    /// that hit rates stay about as they are. So is all that takes time, at the same rate: what
-    /// comes within a visit or a session is as near each other beside the caches as it was. 1
-    /// leaves it as it is.
+    /// Returns the workload scaled down. Requests, caches and the distances back to repeated visits
+    /// are divided, so that hit rates stay about the same. Durations are divided too, at the same
+    /// rate, so that the requests of a visit or a session keep their distance relative to the
+    /// caches. A divisor of 1 changes nothing.
     #[must_use]
     pub fn scaled(self, divisor: u32) -> Preset {
         self.sized(|number| number / f64::from(divisor.max(1)))
     }
 
-    /// The same for a cache of so many bytes, smaller or larger than the one it was made for.
+    /// Returns the workload scaled to a disk cache of `bytes` bytes, smaller or larger than its
+    /// own.
     #[must_use]
     pub fn for_disk(self, bytes: u64) -> Preset {
         let share = bytes as f64 / self.caches.disk as f64;
@@ -131,7 +133,7 @@ impl Preset {
     }
 }
 
-/// What all proxies have in common.
+/// Sizes common to all proxies.
 const PROXY_SIZES: Sizes = Sizes {
     median: 2_700.0,
     sigma: 1.35,
@@ -141,11 +143,11 @@ const PROXY_SIZES: Sizes = Sizes {
     largest: 1e8,
 };
 
-/// What the NLANR caches have in common: less than 1% of the files have 64 to 256 KB (UCFS, 2.4.6),
-/// as many as the body has, and less than 1% of what was asked for is larger (2.2).
+/// Sizes common to the NLANR caches. Less than 1% of the files have 64 to 256 KB (UCFS, 2.4.6),
+/// which the body already provides, and less than 1% of the requests are for larger ones (2.2).
 const NLANR_SIZES: Sizes = Sizes { tail_min: 262_144.0, tail_alpha: 0.75, ..PROXY_SIZES };
 
-/// What all sessions have in common.
+/// Session parameters common to all proxies.
 const SESSIONS: Sessions = Sessions { more: 0.847, follow: 0.35, think_ms: 30_000.0 };
 
 const PROXY: Browsing = Browsing {
@@ -165,22 +167,22 @@ const PROXY: Browsing = Browsing {
     sizes: PROXY_SIZES,
 };
 
-/// What is fitted for an NLANR cache.
+/// Parameters fitted for an NLANR cache.
 struct Fitted {
     new: f64,
     once: f64,
     kept_below: u32,
-    /// The share of objects in the tail, which makes the mean.
+    /// The share of objects in the tail, which determines the mean.
     tail: f64,
 }
 
-/// A day's seconds.
+/// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
-/// Requests of a visit: 42.9% of visits are of pages with 4.45 objects on the mean.
+/// Requests per visit: 42.9% of visits are to pages, with 4.45 objects on average.
 const VISIT: f64 = 2.91;
 
-/// So many visits go on at a time when each takes ten seconds; at least one.
+/// Returns the number of concurrent visits if each takes ten seconds; at least one.
 const fn active(rate: f64) -> u32 {
     let visits = (rate * 10.0 / VISIT + 0.5) as u32;
     if visits == 0 { 1 } else { visits }
@@ -218,7 +220,7 @@ const fn figure(figure: Figure, value: f64, source: &'static str) -> Published {
 const REVISITED: Published =
     figure(Figure::RevisitedPercent, 50.0, "UCFS, 2.6.1, of proxies: nearly half");
 
-/// What UCFS publishes of one of its traces.
+/// Returns the figures that UCFS publishes of one of its traces.
 const fn ucfs(requests: f64, gigabytes: f64, hits: f64, in_memory: f64) -> [Published; 7] {
     [
         figure(Figure::Requests, requests, "UCFS, table 2"),
@@ -245,7 +247,7 @@ const DEC: [Published; 8] = [
 const TOP_TENTH: Published =
     figure(Figure::TopTenthPercent, 90.0, "Arlitt and Williamson 1996, of servers in general");
 
-/// The caches that a server's figures are not about: memory for 64 MiB, everything on disk.
+/// Caches for servers, whose figures do not refer to any: memory for 64 MiB, everything on disk.
 const SERVER_CACHES: Caches = Caches { memory: 64 * MIB, disk: 64 << 30, largest: u64::MAX };
 
 const fn server(
@@ -270,7 +272,7 @@ const fn server(
     Preset { name, about, requests, browsing, caches: SERVER_CACHES, size: 1.0, published }
 }
 
-/// All of them.
+/// All presets.
 pub const PRESETS: [Preset; 9] = [
     Preset {
         name: "dec-1996",
@@ -381,7 +383,8 @@ mod tests {
         assert_eq!(Preset::named("dec"), None);
     }
 
-    /// A sixteenth of each proxy's trace comes near to what is published, the caches in proportion.
+    /// A sixteenth of each proxy's trace, with the caches in proportion, comes close to the
+    /// published figures.
     #[test]
     fn figures_hold_in_small() {
         for preset in PRESETS.iter().take(6) {

@@ -1,34 +1,33 @@
-//! Sessions: people go from page to page of a site before they go elsewhere.
+//! Sessions: people visit several pages of a site before they go elsewhere.
 //!
-//! Who leaves a page may go on to another of the same site: to the one where the last visitor of
-//! that page went, so that trails come about which others follow, or to any other, known or new.
-//! Between two pages people read. Pages that are visited by one trail are near each other in time
-//! and share sites and directories, which is what systems that group objects count on.
+//! A client that leaves a page may go on to another of the same site: to the one where the page's
+//! last visitor went, so that trails form that others follow, or to any other, known or new.
+//! Between two pages it reads. Pages on one trail are near each other in time and share sites and
+//! directories, which systems that group objects rely on.
 //!
-//! It promises no chance of its own: all of it follows from the dice of the caller.
+//! Guarantees: there is no randomness here apart from the caller's dice.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::distributions::SplitMix;
 
-/// How people go on from a page.
+/// How people continue from a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sessions {
-    /// How likely somebody goes on to another page of the site. 0: every visit is by itself.
+    /// Probability of going on to another page of the site. 0: every visit is a session.
     pub more: f64,
-    /// How likely it is the page where the last who went on from there went.
+    /// Probability that this is the page where the last visitor went from there.
     pub follow: f64,
     /// Mean time between the last object of a page and the next page, in milliseconds;
-    /// exponential.
+    /// exponentially distributed.
     pub think_ms: f64,
 }
 
-/// Visits of a site that are remembered, as a choice of where to go on.
+/// Visits of a site that are remembered as choices of where to continue.
 const REMEMBERED: usize = 8;
 
-/// The last pages of each site that may be visited again, one for each visit: what is popular is
-/// there more often.
+/// By site, the pages of the last visits that may be repeated. Popular pages occur more often.
 #[derive(Default)]
 pub(super) struct Sites(Vec<Recent>);
 
@@ -39,7 +38,7 @@ struct Recent {
 }
 
 impl Sites {
-    /// A page of the site was visited.
+    /// Records a visit to a page of the site.
     pub(super) fn remember(&mut self, site: u32, page: u32) {
         let site = site as usize;
         if site >= self.0.len() {
@@ -50,7 +49,8 @@ impl Sites {
         recent.visits = recent.visits.saturating_add(1);
     }
 
-    /// One of them, each as likely; `None` if there is none.
+    /// Draws one of the site's remembered pages, each visit equally likely; `None` if there is
+    /// none.
     pub(super) fn known(&self, site: u32, dice: &mut SplitMix) -> Option<u32> {
         let recent = self.0.get(site as usize)?;
         let held = (recent.visits as usize).min(REMEMBERED);
@@ -58,22 +58,22 @@ impl Sites {
     }
 }
 
-/// Clients who read a page before they go on, by the time when they do.
+/// Clients that read a page before they continue, by the time of their continuation.
 #[derive(Default)]
 pub(super) struct ThinkingClients {
-    /// Until which millisecond; the number of the entry, so that the order is certain; who; where.
+    /// Time in milliseconds, number of the entry (which makes the order definite), client, page.
     waiting: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
     entries: u64,
 }
 
 impl ThinkingClients {
-    /// A client reads a page until that millisecond.
+    /// Records that a client reads a page until this time.
     pub(super) fn add(&mut self, until_ms: f64, client: u32, page: u32) {
         self.waiting.push(Reverse((until_ms as u64, self.entries, client, page)));
         self.entries += 1;
     }
 
-    /// The client who is ready first and the page, if one is by now.
+    /// Returns the client that continues first and its page, if it is ready by now.
     pub(super) fn ready(&mut self, now_ms: f64) -> Option<(u32, u32)> {
         let Reverse((until_ms, ..)) = self.waiting.peek()?;
         if *until_ms as f64 > now_ms {
@@ -94,7 +94,7 @@ mod tests {
         sites.remember(3, 100);
         assert_eq!(sites.known(3, &mut dice), Some(100));
         assert_eq!(sites.known(2, &mut dice), None);
-        // Seven visits of 7, one of 8: 100 is forgotten.
+        // Seven visits to 7, one to 8: 100 is forgotten.
         for page in [7, 7, 7, 8, 7, 7, 7, 7] {
             sites.remember(3, page);
         }

@@ -1,30 +1,30 @@
-//! Sizes of objects: a lognormal body with a Pareto tail, as studies of web traffic find them.
+//! Sizes of objects: a lognormal body with a Pareto tail, as found by studies of web traffic.
 
 use super::distributions::SplitMix;
 
-/// The body and the tail of a distribution of sizes, in bytes.
+/// Body and tail of a size distribution, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
-    /// Half of the body's objects are smaller.
+    /// Median size of the body.
     pub median: f64,
-    /// Deviation of the logarithm (natural) of the body's sizes.
+    /// Standard deviation of the natural logarithm of the body's sizes.
     pub sigma: f64,
-    /// The share of objects that belong to the tail.
+    /// Share of objects in the tail.
     pub tail: f64,
-    /// The smallest of the tail.
+    /// Smallest size in the tail.
     pub tail_min: f64,
-    /// The tail's exponent: the smaller, the heavier.
+    /// Exponent of the tail: the smaller, the heavier.
     pub tail_alpha: f64,
-    /// No object is larger.
+    /// Largest size of all objects.
     pub largest: f64,
 }
 
 impl Sizes {
-    /// Bytes of an object, whose dice these are.
+    /// Draws the size of an object in bytes.
     pub fn draw(&self, dice: &mut SplitMix) -> u64 {
         let size = match dice.chance(self.tail) {
             true => {
-                // Pareto, cut at the largest by taking the share of what lies below it.
+                // Pareto, truncated at the largest size by scaling to the share below it.
                 let below = 1.0 - (self.tail_min / self.largest).powf(self.tail_alpha);
                 self.tail_min * (1.0 - (1.0 - dice.uniform()) * below).powf(-1.0 / self.tail_alpha)
             }
@@ -33,7 +33,8 @@ impl Sizes {
         size.clamp(1.0, self.largest) as u64
     }
 
-    /// The mean of all objects, but for what the largest size cuts off the body.
+    /// Returns the mean size of all objects, ignoring that the body is truncated at the largest
+    /// size.
     pub fn mean(&self) -> f64 {
         let body = self.median * (self.sigma * self.sigma / 2.0).exp();
         let (alpha, least) = (self.tail_alpha, self.tail_min);
@@ -43,7 +44,7 @@ impl Sizes {
         (1.0 - self.tail) * body + self.tail * tail
     }
 
-    /// The same body and tail, with so many objects in the tail that this is the mean.
+    /// Returns the distribution with the share of the tail adjusted to this mean.
     #[must_use]
     pub fn with_mean(self, mean: f64) -> Sizes {
         let body = Sizes { tail: 0.0, ..self }.mean();
@@ -74,7 +75,7 @@ mod tests {
         drawn.sort_unstable();
         let median = drawn[drawn.len() / 2] as f64;
         assert!((3_000.0..3_400.0).contains(&median), "median {median}");
-        // The largest objects carry much of it: the mean is no better known than this.
+        // The largest objects dominate the sum, so the mean is known no better than this.
         let mean = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;
         assert!((18_000.0..22_000.0).contains(&mean), "mean {mean}");
         assert!(drawn[drawn.len() - 1] <= 100_000_000);

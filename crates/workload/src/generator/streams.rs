@@ -1,15 +1,15 @@
-//! Two streams by which rules of replacement are compared: one whose popularity drifts, one where
-//! it stands still.
+//! Two streams for comparing replacement policies: one whose popularity drifts, one whose
+//! popularity is constant.
 //!
-//! A rule that trusts what it counted does well on the second and keeps yesterday's pages on the
-//! first; a queue does well on the first and knows nothing of the second. Neither stands for a
-//! paper's trace: nothing is published of them. All their parameters are assumed, but for two of
-//! `pages-drift` (`recency`, `reinforced`), which were chosen so that a queue comes near to what
-//! least recent use finds, as was seen of pages through a real proxy.
+//! A policy that trusts its counts does well on the second and keeps yesterday's pages on the
+//! first; a queue does well on the first and badly on the second. Neither represents a paper's
+//! trace, and nothing is published of them. All their parameters are assumed, except two of
+//! `pages-drift` (`recency`, `reinforced`). These were chosen so that a queue comes close to LRU,
+//! as observed for pages through a real proxy.
 //!
-//! Sizes are lognormal with a median of 3 KB and a mean of 11 KB, and so more than half of the
-//! bytes are in objects of more than 32 KiB. The requests that a stream has are enough to store
-//! twice its cache before anything is counted, and then more than that again.
+//! Sizes are lognormal with a median of 3 KB and a mean of 11 KB, so more than half of the bytes
+//! are in objects of more than 32 KiB. A stream has enough requests to store twice its cache before
+//! counting begins, and then more than that again.
 
 use super::calibration::Caches;
 use super::page_visits::{Browsing, Choice};
@@ -19,7 +19,7 @@ use super::sizes::Sizes;
 
 const MIB: u64 = 1 << 20;
 
-/// exp(sigma^2 / 2) is 3.67: a mean of 11 KB over a median of 3 KB. Nothing is above 4 MiB.
+/// exp(sigma^2 / 2) is 3.67: a mean of 11 KB over a median of 3 KB. The maximum is 4 MiB.
 const SIZES: Sizes = Sizes {
     median: 3_000.0,
     sigma: 1.612,
@@ -29,8 +29,8 @@ const SIZES: Sizes = Sizes {
     largest: 4_194_304.0,
 };
 
-/// Pages in directories of their own, each with 1 to 13 embedded objects that are all asked for
-/// with it; 32 clients ask in turn, as chance has it. Some 500 objects a second are new.
+/// Pages in directories of their own, each with 1 to 13 embedded objects that are always requested
+/// with it; the requests of 32 clients alternate at random. About 500 objects a second are new.
 const PAGES: Browsing = Browsing {
     seed: 0,
     rate: 1_300.0,
@@ -55,7 +55,7 @@ const PAGES: Browsing = Browsing {
     sizes: SIZES,
 };
 
-/// Both, with the caches that they were made for.
+/// Both streams, with the caches for which they were made.
 pub const STREAMS: [Preset; 2] = [
     Preset {
         name: "pages-drift",
@@ -83,7 +83,7 @@ pub const STREAMS: [Preset; 2] = [
     },
 ];
 
-/// Returns `pages-drift` for a cache of so many bytes.
+/// Returns `pages-drift` for a cache of `disk` bytes.
 pub fn pages_for(disk: u64) -> Preset {
     let [pages, _] = STREAMS;
     pages.for_disk(disk)
@@ -97,7 +97,7 @@ mod tests {
     use crate::generator::Workload;
     use crate::request::Request;
 
-    /// A sixteenth.
+    /// A sixteenth of full size.
     const SMALL: u32 = 16;
     const SEED: u64 = 1;
 
@@ -106,7 +106,8 @@ mod tests {
         Workload::Preset(small).iter(SEED).take(small.requests as usize).collect()
     }
 
-    /// Shares of hits in the fifths of what comes once twice the cache was stored.
+    /// Splits the requests after twice the cache was stored into fifths; returns the hit ratio of
+    /// each.
     fn fifths(requests: &[Request], policy: impl Policy, capacity: u64) -> Vec<f64> {
         let mut cache = PolicyCache::new(policy, Unit::Bytes, capacity);
         let (mut stored, mut hits) = (0, Vec::new());
@@ -168,8 +169,8 @@ mod tests {
         assert!(zipf.iter().all(|request| request.group == request.object), "unrelated");
     }
 
-    /// What drifts is nearly as well served by a queue, what stands still is not; neither changes
-    /// while it is looked at.
+    /// For drifting popularity a queue does nearly as well as LRU, for constant popularity it does
+    /// not. Neither result changes during the run.
     #[test]
     fn a_queue_does_for_what_drifts_alone() {
         let found = STREAMS.map(|stream| {
@@ -181,7 +182,7 @@ mod tests {
             [[mean(&found[0][0]), mean(&found[0][1])], [mean(&found[1][0]), mean(&found[1][1])]];
         assert!((0.61..0.645).contains(&drift), "seed {SEED}: {drift}");
         assert!(drift - queue < 0.02, "seed {SEED}: {drift}, {queue}");
-        // A sixteenth of the objects is a flatter law: 0.56 at full size.
+        // A sixteenth of the objects is a flatter distribution: 0.56 at full size.
         assert!((0.50..0.55).contains(&zipf), "seed {SEED}: {zipf}");
         assert!(zipf - queue_of_zipf > 0.03, "seed {SEED}: {zipf}, {queue_of_zipf}");
         for fifths in found.iter().flatten() {

@@ -1,5 +1,5 @@
 //! The common log format of servers, and the combined one: `host identity user [time] "request"
-//! status bytes`, in the combined format followed by referrer and agent, which are not looked at.
+//! status bytes`, followed in the combined format by referrer and agent, which are ignored.
 
 use super::event;
 use super::event::{Event, hash, number, shown};
@@ -9,10 +9,10 @@ const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// What a line says.
+/// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of what is wrong with the line.
 pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
     let (host, _) = split(line, b" ").ok_or("no client: there is no space")?;
     if host.is_empty() {
@@ -56,8 +56,8 @@ fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((&bytes[..found], &bytes[found + at.len()..]))
 }
 
-/// Finds the quote that ends the request: the first that a status follows, since there are logs
-/// with quotes within requests. Returns the request, the status, and what follows the status.
+/// Finds the quote that ends the request: the first one followed by a status, since some logs have
+/// quotes within requests. Returns the request, the status, and what follows the status.
 fn request_and_status(rest: &[u8]) -> Option<(&[u8], u16, &[u8])> {
     memchr::memchr_iter(b'"', rest).find_map(|quote| {
         let after = rest[quote + 1..].strip_prefix(b" ")?;
@@ -67,7 +67,7 @@ fn request_and_status(rest: &[u8]) -> Option<(&[u8], u16, &[u8])> {
     })
 }
 
-/// `10/Oct/2000:13:55:36 -0700` in milliseconds since 1970; without a zone it is UTC.
+/// Converts `10/Oct/2000:13:55:36 -0700` to milliseconds since 1970; without a zone it is UTC.
 fn millis(time: &[u8]) -> Option<u64> {
     let digits = |from: usize, len: usize| {
         number(time.get(from..from + len)?).and_then(|number| i64::try_from(number).ok())
@@ -101,8 +101,8 @@ fn millis(time: &[u8]) -> Option<u64> {
     u64::try_from((minutes * 60 + second) * 1_000).ok()
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March here, so that the
-/// leap day is the last of its year.
+/// Returns the days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March here,
+/// so that the leap day is the last of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

@@ -1,32 +1,33 @@
-//! How much of what one client took with a page another takes with it: UCFS's measure of the
-//! locality of references (C14; the paper's section 2.6.1).
+//! The share of the files that one client took with a page which another client takes with it:
+//! UCFS's measure of the locality of references (C14; the paper's section 2.6.1).
 //!
-//! All files of a site that a client asks for within so long a time of a page, the page included,
-//! are a *companionship*. When another client asks for the page, the share of them that it asks for
-//! within as long a time counts, each such pair once. Only files of the page's site count, because
-//! the clients of some logs are caches of many people, who do many things at a time.
+//! All files of a site that a client requests within the window after a page, including the page,
+//! form a *companionship*. When another client requests the page, the share of them that it
+//! requests within the same window is counted, once for each such pair. Only files of the page's
+//! site count, because the clients of some logs are caches of many people, who do many things at a
+//! time.
 //!
-//! Memory: a few bytes for each file of the last companionship of each page. Requests come in order
-//! of time, nearly.
+//! Memory: a few bytes for each file of the last companionship of each page. Requests must come
+//! nearly in order of time.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::request::{Kind, Request};
 
-/// What the paper says: "less than 10 minutes".
+/// The paper's window: "less than 10 minutes".
 pub const WINDOW_MS: u64 = 600_000;
 
-/// Pages of a client and a site that are watched at a time; more come from crawlers only.
+/// Number of pages per client and site that are watched at a time; only crawlers request more.
 const AT_A_TIME: usize = 16;
 
-/// Takes the requests of a trace.
+/// Measures the requests of a trace.
 pub struct Revisits {
     window_ms: u64,
-    /// By client and site: what is being collected.
+    /// Open companionships by client and site.
     open: HashMap<(u32, u32), Vec<Open>>,
-    /// When collections began, where they are.
+    /// Start time and place of each open companionship.
     begun: VecDeque<(u64, (u32, u32))>,
-    /// By page: the last that was collected, and whose it is.
+    /// By page: the last complete companionship and its client.
     last: HashMap<u32, Collected>,
     pairs: u64,
     shares: f64,
@@ -35,7 +36,7 @@ pub struct Revisits {
 struct Open {
     page: u32,
     files: Vec<u32>,
-    /// Of the client before, if there was another.
+    /// Files of the previous client, if it was a different one.
     before: Option<Box<[u32]>>,
 }
 
@@ -51,7 +52,7 @@ impl Default for Revisits {
 }
 
 impl Revisits {
-    /// Counts files within so many milliseconds of the page.
+    /// Returns a measure that counts files within `window_ms` milliseconds of the page.
     pub fn within(window_ms: u64) -> Revisits {
         Revisits {
             window_ms,
@@ -63,7 +64,7 @@ impl Revisits {
         }
     }
 
-    /// The next request.
+    /// Counts the next request.
     pub fn take(&mut self, request: &Request) {
         let Request { time_ms, client, site, object, kind, .. } = *request;
         while let Some((since_ms, place)) = self.begun.front().copied() {
@@ -93,7 +94,7 @@ impl Revisits {
         }
     }
 
-    /// The oldest collection of a client and a site is complete.
+    /// Completes the oldest companionship of a client and a site.
     fn close(&mut self, place: (u32, u32)) {
         let Some(all) = self.open.get_mut(&place) else { return };
         let Open { page, files, before, .. } = all.remove(0);
@@ -108,7 +109,7 @@ impl Revisits {
         self.last.insert(page, Collected { client: place.0, files: files.into() });
     }
 
-    /// The mean share, from 0 to 1, and of how many pairs; what is still being collected does not
+    /// Returns the mean share, from 0 to 1, and the number of pairs; open companionships do not
     /// count. `None` without a pair.
     pub fn share(&self) -> Option<(f64, u64)> {
         (self.pairs > 0).then(|| (self.shares / self.pairs as f64, self.pairs))
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn files_of_the_site_within_ten_minutes_are_compared() {
-        // Page 2 with 12, 14, 16; of another site 13; too late 18.
+        // Page 2 with 12, 14, 16; 13 is of another site, 18 is too late.
         let first = [(0, 1, 2), (1, 1, 12), (2, 1, 14), (3, 1, 13), (9, 1, 16), (11, 1, 18)];
         assert_eq!(share(&first), None);
         let again = |second: &[(u64, u32, u32)]| share(&[&first[..], second].concat());

@@ -1,11 +1,12 @@
-//! Traces as text with columns, separated by commas, tabs or semicolons, named by the first line.
+//! Traces as text with columns, separated by commas, tabs or semicolons and named by the first
+//! line.
 //!
-//! What the columns may be called is in [`ROLES`]; others are passed over. An object is a number,
-//! or any text; in a column called `url` its site, directory and kind are read from it, and what
-//! programs make is told from documents. A line with the status 304 tells no size.
+//! [`ROLES`] lists the known column names; others are ignored. An object is a number or any text.
+//! In a column called `url`, its site, directory and kind are derived from the text, and generated
+//! responses are distinguished from documents. A line with the status 304 has no size.
 //!
-//! Boston University's traces of browsers are known by their column `retrieval_s`: size 0 says
-//! there that the browser's own cache answered, and so tells no size either.
+//! Boston University's browser traces are recognised by their column `retrieval_s`. There, size 0
+//! means a hit in the browser's own cache, so such a line has no size either.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -19,7 +20,7 @@ use super::event::{Event, SkipReason, hash, millis, number, shown};
 use super::lines::{LINE_MAX, Lines};
 use super::url::Url;
 
-/// What a column means.
+/// The meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Seconds,
@@ -39,7 +40,8 @@ enum Role {
     Browser,
 }
 
-/// Names of columns, in small letters. Of several with one meaning, the first here counts.
+/// Names of columns, in lower case. If several columns have the same meaning, the first one here
+/// counts.
 const ROLES: [(&str, Role); 32] = [
     ("time", Role::Seconds),
     ("timestamp", Role::Seconds),
@@ -75,20 +77,20 @@ const ROLES: [(&str, Role); 32] = [
     ("retrieval_s", Role::Browser),
 ];
 
-/// Columns beyond this are passed over.
+/// Columns beyond this number are ignored.
 const COLUMNS_MAX: usize = 32;
 
-/// What each column of a line means, and what stands between them.
+/// The meaning of each column of a line, and their separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
     roles: [Option<Role>; COLUMNS_MAX],
     separator: u8,
-    /// Where object and size are, for messages.
+    /// Positions of object and size, for messages.
     object: usize,
     size: usize,
 }
 
-/// Names of columns that lack what is needed.
+/// Error of column names that lack a required one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadColumns {
     names: String,
@@ -149,7 +151,7 @@ impl FromStr for Columns {
     }
 }
 
-/// Whether one of two columns is enough.
+/// Returns whether one of two columns is enough.
 fn same(a: Role, b: Role) -> bool {
     use Role::{Bytes, Kilobytes, Millis, Object, Seconds, Url};
     matches!(
@@ -185,7 +187,7 @@ impl Reader {
         Ok(Reader { lines, columns })
     }
 
-    /// Whether a line may tell no size.
+    /// Returns whether a line may lack a size.
     pub(super) fn has_sizeless(&self) -> bool {
         let sizeless = [Some(Role::Status), Some(Role::Browser)];
         self.columns.roles.iter().any(|role| sizeless.contains(role))
@@ -202,10 +204,10 @@ impl Reader {
 }
 
 impl Columns {
-    /// What a line says.
+    /// Parses a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of what is wrong with the line.
     pub(super) fn parse(&self, line: &[u8]) -> Result<Event, String> {
         let mut event = Event { status: 200, ..Event::default() };
         let (mut has_object, mut is_dynamic, mut is_browser) = (false, false, false);
@@ -248,7 +250,7 @@ impl Columns {
             return Err(format!("nothing in column {column}"));
         }
         if let Some(url) = url {
-            // What a column of its own says counts more.
+            // Columns of their own take precedence over the URL.
             event.site = if event.site == 0 { url.site } else { event.site };
             event.group = if event.group == 0 { url.group } else { event.group };
             event.kind = if self.roles.contains(&Some(Role::Kind)) { event.kind } else { url.kind };
@@ -268,7 +270,7 @@ fn bad(what: &str, field: &[u8]) -> String {
     format!("the {what} {} is not {unit}", shown(field))
 }
 
-/// A number stands for itself.
+/// Returns a number as itself, and the hash of any other text.
 fn name(field: &[u8]) -> u64 {
     number(field).unwrap_or_else(|| hash(field))
 }
@@ -280,8 +282,8 @@ fn kind(field: &[u8]) -> Kind {
     }
 }
 
-/// The fields of a line, without blanks around them and without quotes. Within quotes a separator
-/// is an ordinary character.
+/// The fields of a line, without surrounding blanks and quotes. Within quotes a separator is an
+/// ordinary character.
 struct Fields<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,

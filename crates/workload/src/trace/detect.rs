@@ -1,4 +1,4 @@
-//! Tells how a trace is written: by the name of its file, or by its first lines.
+//! Detection of a trace's format, by the name of its file or by its first lines.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::event::Event;
 use super::format::Format;
 use super::{clf, squid};
 
-/// Reads a line of a log.
+/// Parses a line of a log.
 type Parse = fn(&[u8]) -> Result<Event, String>;
 
-/// Lines that are looked at.
+/// Number of lines examined.
 const LINES: usize = 20;
 
-/// What the name says. `None`: look at the contents.
+/// Detects the format by the file name. `None`: examine the contents.
 pub(super) fn by_name(path: &Path) -> Option<Format> {
     let name = path.file_name()?.to_str()?;
     let name = [".zst", ".gz", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
@@ -23,11 +23,11 @@ pub(super) fn by_name(path: &Path) -> Option<Format> {
     (name.ends_with(".csv") || name.ends_with(".tsv")).then_some(Format::Csv)
 }
 
-/// What the first bytes say: more than half of the lines are of a log, or the first line names
-/// columns.
+/// Detects the format by the first bytes: more than half of the lines are log lines, or the first
+/// line names columns.
 pub(super) fn by_start(start: &[u8]) -> Option<Format> {
     let lines: Vec<&[u8]> = start.split(|byte| *byte == b'\n').take(LINES).collect();
-    // The last line may go on beyond these bytes.
+    // The last line may be incomplete.
     let whole = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
     for (format, parse) in [(Format::Squid, squid::parse as Parse), (Format::Clf, clf::parse)] {
         let found = whole.iter().filter(|line| parse(line.trim_ascii_end()).is_ok()).count();

@@ -1,4 +1,4 @@
-//! What is wrong with a trace, or with one of its lines.
+//! Errors of traces and of their lines.
 
 use std::fmt;
 use std::io;
@@ -10,11 +10,11 @@ use super::format::Format;
 pub enum TraceError {
     /// The file cannot be opened or read, or its compressed data is damaged.
     Io(io::Error),
-    /// Neither the name nor the first lines say how it is written.
+    /// Neither the name nor the first lines determine the format.
     FormatUnknown,
-    /// The first line does not name the columns that are needed.
+    /// The first line lacks the names of required columns.
     Header(String),
-    /// It has 2^32 objects, or clients, or sites.
+    /// The trace has 2^32 objects, or clients, or sites.
     TooManyNames,
 }
 
@@ -42,11 +42,11 @@ impl From<io::Error> for TraceError {
     }
 }
 
-/// A place that was skipped: its line or record number, from 1, and what is wrong with it.
+/// A damaged place that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Line, or record of a binary trace.
+    /// Number of the line, or of the record in a binary trace, from 1.
     pub number: u64,
-    /// What was found, and what was expected.
+    /// The text that was found, and what was expected.
     pub what: String,
 }

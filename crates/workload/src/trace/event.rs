@@ -1,65 +1,65 @@
-//! One line or record of a trace, as it says it: names are hashes, nothing is numbered yet.
+//! One line or record of a trace as written: names are hashes, not yet numbers.
 
 use store::Kind;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::request::Method;
 
-/// One request of a trace.
+/// The object and size of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Names the object: its number, or the hash of its name.
+    /// The object: its number, or the hash of its name.
     pub object: u64,
     /// Bytes of the object.
     pub size: u64,
 }
 
-/// A request as one line or record tells it.
+/// A request as stated by one line or record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Milliseconds, from 1970 where the format says so; 0 where there is no time.
+    /// Time in milliseconds, since 1970 if the format defines that; 0 if absent.
     pub time_ms: u64,
-    /// Names the object: its number, or the hash of its name.
+    /// The object: its number, or the hash of its name.
     pub object: u64,
-    /// Names the server: the hash of its name; 0 where there is none.
+    /// The server: the hash of its name; 0 if absent.
     pub site: u64,
-    /// Names site and directory; 0 where there is none.
+    /// Site and directory; 0 if absent.
     pub group: u64,
-    /// Names who asked; 0 where there is none.
+    /// The client; 0 if absent.
     pub client: u64,
-    /// Bytes of the object. `None` where the line is about an answer without a body (304).
+    /// Bytes of the object. `None` for a response without a body (304).
     pub size: Option<u64>,
-    /// Names what tells versions apart beside the size (`Last-Modified`); 0 where there is none.
+    /// Distinguishes versions in addition to the size (`Last-Modified`); 0 if absent.
     pub modified: u64,
-    /// The log says that the origin sent a new version.
+    /// True if the log states that the origin sent a new version.
     pub is_new_version: bool,
-    /// A page, or a part of one.
+    /// Kind of the object: a page or a part of one.
     pub kind: Kind,
-    /// What was asked.
+    /// The method.
     pub method: Method,
-    /// The status of the answer; 200 where there is none.
+    /// Status of the response; 200 if absent.
     pub status: u16,
-    /// Why no cache would store the answer, if so.
+    /// Why no cache would store the response, if so.
     pub skip_reason: Option<SkipReason>,
 }
 
-/// Why a request is no business of a cache.
+/// Why a request is irrelevant to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// Not a GET.
+    /// The method is not GET.
     Method,
-    /// An answer that programs make: `?`, `cgi-bin`, `.cgi` in the URL.
+    /// A generated response: `?`, `cgi-bin`, `.cgi` in the URL.
     Dynamic,
-    /// A status that is not stored without being asked to (RFC 9110, 15.1), or a part (206).
+    /// A status that is not cacheable by default (RFC 9110, 15.1), or a partial response (206).
     Status,
-    /// Squid's outcome is none of those that C17 keeps.
+    /// Squid's outcome is not among those that C17 keeps.
     Outcome,
-    /// No line before it tells the size of the object.
+    /// No earlier line states the size of the object.
     NoSize,
 }
 
 impl SkipReason {
-    /// All, in the order of their counts.
+    /// All reasons, in the order of their counts.
     pub const ALL: [SkipReason; 5] = [
         SkipReason::Method,
         SkipReason::Dynamic,
@@ -68,7 +68,7 @@ impl SkipReason {
         SkipReason::NoSize,
     ];
 
-    /// In a word or two.
+    /// Returns a short label.
     pub fn as_str(self) -> &'static str {
         match self {
             SkipReason::Method => "not GET",
@@ -80,12 +80,12 @@ impl SkipReason {
     }
 }
 
-/// A name as a number.
+/// Returns the hash of a name.
 pub(super) fn hash(name: &[u8]) -> u64 {
     xxh3_64(name)
 }
 
-/// What a method's name says.
+/// Parses the name of a method.
 pub(super) fn method(name: &[u8]) -> Method {
     match name {
         b"GET" => Method::Get,
@@ -95,13 +95,13 @@ pub(super) fn method(name: &[u8]) -> Method {
     }
 }
 
-/// Whether an answer is stored without being asked to, in HTTP/1.1 as of 1999 (the papers') and
+/// Returns whether a response is cacheable by default, in HTTP/1.1 as of 1999 (the papers') and
 /// today; 304 stands for the stored one.
 pub(super) fn is_storable(status: u16) -> bool {
     matches!(status, 200 | 203 | 300 | 301 | 304 | 410)
 }
 
-/// Why a cache does not store this, by what every log tells.
+/// Returns why a cache does not store the response, judged by what every log has.
 pub(super) fn skip_reason(method: Method, is_dynamic: bool, status: u16) -> Option<SkipReason> {
     if method != Method::Get {
         return Some(SkipReason::Method);
@@ -112,7 +112,7 @@ pub(super) fn skip_reason(method: Method, is_dynamic: bool, status: u16) -> Opti
     (!is_storable(status)).then_some(SkipReason::Status)
 }
 
-/// Digits only.
+/// Parses a number of digits only.
 pub(super) fn number(field: &[u8]) -> Option<u64> {
     if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
         return None;
@@ -122,7 +122,7 @@ pub(super) fn number(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// Seconds with decimals or without, in milliseconds; what is finer is cut off.
+/// Converts seconds, with or without decimals, to milliseconds, rounding down.
 pub(super) fn millis(field: &[u8]) -> Option<u64> {
     let point = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
     let seconds = number(&field[..point])?.checked_mul(1_000)?;
@@ -135,7 +135,7 @@ pub(super) fn millis(field: &[u8]) -> Option<u64> {
     seconds.checked_add(millis)
 }
 
-/// Bytes for a message, not too many of them.
+/// Formats bytes for a message, with a length limit.
 pub(super) fn shown(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]);

@@ -1,19 +1,19 @@
-//! How traces are written, by name.
+//! Names of trace formats.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// By the name of the file (`.oracleGeneral`, `.csv` or `.tsv`, each compressed or not), else
-    /// by its first lines.
+    /// Detected by the name of the file (`.oracleGeneral`, `.csv` or `.tsv`, each compressed or
+    /// not), else by its first lines.
     #[default]
     Auto,
     /// libCacheSim's oracleGeneral: records of 24 bytes, little-endian: time in seconds (u32),
     /// object (u64), size (u32), index of the object's next request (i64).
     Oracle,
-    /// Text, a request per line, columns separated by commas, tabs or semicolons, named by the
+    /// Text, one request per line, columns separated by commas, tabs or semicolons, named by the
     /// first line.
     Csv,
     /// Squid's native access log.
@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All, by the names that the command line knows.
+    /// All formats, by their names on the command line.
     pub const ALL: [(&str, Format); 6] = [
         ("auto", Format::Auto),
         ("squid", Format::Squid),
@@ -38,7 +38,7 @@ impl Format {
     }
 }
 
-/// A format that does not exist.
+/// Error of an unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFormat(String);
 

@@ -1,7 +1,8 @@
-//! Readers of text against arbitrary and mutated lines: they never panic, and a line that nobody
-//! touched is read as it was.
+//! Text readers against arbitrary and mutated lines: they never panic, and unmodified lines read
+//! the same as before.
 //!
-//! Runs for a second, or for `LARDER_FUZZ_SECONDS`; `LARDER_SEED` sets the seed, which is printed.
+//! Runs for one second, or for `LARDER_FUZZ_SECONDS`; `LARDER_SEED` sets the seed, which is
+//! printed.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ const LINES: [&str; 4] = [
 const COLUMNS: [&str; 2] =
     ["time,client,url,x,size,status", "host\tlogname\ttime\tmethod\turl\tresponse\tbytes"];
 
-/// What all readers say of a line.
+/// Returns the results of all readers on a line.
 fn read(line: &[u8]) -> Vec<Result<Event, String>> {
     let tables = COLUMNS.map(|names| names.parse::<Columns>().unwrap().parse(line));
     [squid::parse(line), clf::parse(line)].into_iter().chain(tables).collect()
@@ -63,7 +64,7 @@ fn mutated_lines_never_end_a_reader() {
             text.extend_from_slice(&line);
             text.push(b'\n');
         }
-        // As a file whose format nobody told; it may be none.
+        // As a file of unspecified format, which may not be recognised.
         let Ok(mut trace) = Trace::read(std::io::Cursor::new(text), Format::Auto, None) else {
             continue;
         };

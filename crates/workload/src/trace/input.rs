@@ -1,6 +1,6 @@
-//! What every reader of traces reads from: bytes of a file, unpacked if they are packed.
+//! The input of all trace readers: the bytes of a file, decompressed if necessary.
 //!
-//! How they are packed is told from the first bytes, never from the name.
+//! The compression is detected from the first bytes, never from the name.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -10,8 +10,8 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
-/// The unpacked bytes of `packed`: of gzip, zstd and xz (several members one after another too), or
-/// as they are.
+/// Returns the decompressed bytes of `packed`: gzip, zstd or xz, also with several concatenated
+/// members. Other input is returned as is.
 ///
 /// # Errors
 /// The first bytes cannot be read.
@@ -31,7 +31,7 @@ pub(super) fn unpack(packed: impl Read + 'static) -> io::Result<Box<dyn BufRead>
     Ok(Box::new(BufReader::with_capacity(CAPACITY, Packed { how, unpacked })))
 }
 
-/// Says of what cannot be unpacked that it is the packing which is damaged.
+/// Decompressed input whose read errors name the compression.
 struct Packed {
     how: &'static str,
     unpacked: Box<dyn Read>,
@@ -46,7 +46,7 @@ impl Read for Packed {
     }
 }
 
-/// Takes up to `len` bytes, fewer only at the end.
+/// Reads `len` bytes, fewer only at the end.
 pub(super) fn peek(input: &mut impl Read, len: usize) -> io::Result<Vec<u8>> {
     let mut start = Vec::with_capacity(len);
     input.take(len as u64).read_to_end(&mut start)?;
@@ -59,7 +59,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// `plain`, packed in every way.
+    /// Returns `plain`, compressed in every format.
     pub fn packed(plain: &[u8]) -> [Vec<u8>; 3] {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(plain).unwrap();

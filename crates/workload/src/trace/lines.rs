@@ -2,17 +2,18 @@
 
 use std::io::{self, BufRead};
 
-/// No line of a log is longer; what is, is damaged and never held in memory.
+/// Maximum length of a log line in bytes. A longer one counts as damaged and is never held in
+/// memory.
 pub(super) const LINE_MAX: usize = 1 << 16;
 
-/// Lines, one after another.
+/// Reader of lines.
 pub(super) struct Lines {
     input: Box<dyn BufRead>,
     number: u64,
     line: Vec<u8>,
 }
 
-/// A line was longer than [`LINE_MAX`]; it was passed over.
+/// Error of a line that was longer than [`LINE_MAX`] and was skipped.
 pub(super) struct TooLong;
 
 impl Lines {
@@ -20,12 +21,13 @@ impl Lines {
         Lines { input, number: 0, line: Vec::new() }
     }
 
-    /// The number of the line that was returned last, from 1; 0 before the first.
+    /// Returns the number of the last line returned, from 1; 0 before the first.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next line without its end (`\n` or `\r\n`); `None` at the end of the text.
+    /// Returns the next line without its terminator (`\n` or `\r\n`); `None` at the end of the
+    /// text.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<&[u8], TooLong>>> {
         self.line.clear();
         let mut whole_len = 0;
@@ -67,7 +69,7 @@ mod tests {
     fn lines_end_somehow_and_have_numbers() {
         let long = "y".repeat(LINE_MAX);
         let text = format!("a\r\n\n{long}\n{long}y\nend");
-        // Whatever the pieces in which the text arrives.
+        // However the text is split into reads.
         for capacity in [1, 7, 1 << 20] {
             let input = io::BufReader::with_capacity(capacity, io::Cursor::new(text.clone()));
             let mut lines = Lines::new(Box::new(input));

@@ -17,12 +17,12 @@ impl Reader {
         Reader { input, record: 0 }
     }
 
-    /// What the next record says, its time left out.
+    /// Reads the next record without its time.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<Access, Damage>>> {
         Ok(self.next_timed()?.map(|found| found.map(|(_, access)| access)))
     }
 
-    /// What the next record says.
+    /// Reads the next record.
     pub(super) fn next_event(&mut self) -> io::Result<Option<Result<Event, Damage>>> {
         let found = self.next_timed()?;
         Ok(found.map(|found| {

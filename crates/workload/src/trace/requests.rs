@@ -1,8 +1,8 @@
-//! Traces as the lab's requests: names become dense numbers, sizes that a line does not tell are
-//! those of the lines before, changes of size or `Last-Modified` become versions.
+//! Traces as the lab's requests: names become dense numbers, missing sizes are taken from earlier
+//! lines, and changes of size or `Last-Modified` become versions.
 //!
-//! Memory grows with the objects, sites, directories and clients of the traces, about 50 bytes for
-//! an object, never with the requests.
+//! Memory grows with the objects, sites, directories and clients of the traces, at about 50 bytes
+//! per object, never with the requests.
 
 use std::path::PathBuf;
 
@@ -14,12 +14,12 @@ use super::{Columns, Filter, Format, Skipped, Trace, TraceError};
 use crate::contents::mix;
 use crate::request::Request;
 
-/// How traces are to be read.
+/// How traces are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
-    /// How they are written.
+    /// The format.
     pub format: Format,
-    /// Columns of CSV without a line that names them.
+    /// Columns of a CSV file without a header line.
     pub columns: Option<Columns>,
     /// Which requests count.
     pub filter: Filter,
@@ -29,7 +29,7 @@ pub struct ReadOptions {
 pub struct Requests {
     paths: std::vec::IntoIter<PathBuf>,
     options: ReadOptions,
-    /// The one that is being read.
+    /// The trace that is being read.
     trace: Option<(PathBuf, Trace)>,
     done: Vec<(PathBuf, Skipped)>,
     numbering: Numbering,
@@ -37,7 +37,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Begins. The files are opened one after another.
+    /// Returns the requests from the beginning. The files are opened one after another.
     pub fn new(paths: Vec<PathBuf>, options: ReadOptions) -> Requests {
         Requests {
             paths: paths.into_iter(),
@@ -49,10 +49,10 @@ impl Requests {
         }
     }
 
-    /// What was passed over, trace by trace. To be called after the last request.
+    /// Returns what was skipped, trace by trace. Call it after the last request.
     ///
     /// # Errors
-    /// The trace that could not be read to its end, and why.
+    /// The trace that could not be read to its end, and the reason.
     pub fn finish(mut self) -> Result<Vec<(PathBuf, Skipped)>, (PathBuf, TraceError)> {
         match self.failed.take() {
             Some(failed) => Err(failed),
@@ -97,7 +97,7 @@ impl Requests {
     }
 }
 
-/// Ends at the first error, which [`Requests::finish`] tells.
+/// Ends at the first error, which [`Requests::finish`] returns.
 impl Iterator for Requests {
     type Item = Request;
 
@@ -112,16 +112,16 @@ impl Iterator for Requests {
     }
 }
 
-/// What became of an event.
+/// Result of numbering an event.
 enum Numbered {
     Request(Request),
-    /// Nothing tells the size of the object.
+    /// The size of the object is unknown.
     NoSize,
-    /// There are 2^32 names of some kind.
+    /// There are 2^32 names of one kind.
     Full,
 }
 
-/// Gives names their numbers and objects their versions.
+/// Assigns numbers to names and versions to objects.
 #[derive(Default)]
 struct Numbering {
     clients: Names,
@@ -131,7 +131,7 @@ struct Numbering {
     rows: Vec<Row>,
 }
 
-/// What is known of an object.
+/// State of an object.
 #[derive(Clone, Copy)]
 struct Row {
     name: u64,
@@ -189,12 +189,12 @@ impl Numbering {
 }
 
 impl Row {
-    /// Takes in what a later line says. An object is another version when its `Last-Modified`
-    /// differs, and, where none is told, when its size does or the log says so.
+    /// Applies a later line. The object has a new version if its `Last-Modified` differs. If that
+    /// is not known, a different size or the log's own statement makes a new version.
     fn update(&mut self, event: &Event) {
         let told = event.modified != 0 && self.modified != 0;
         let size = event.size.unwrap_or(self.size);
-        // An answer that is no document (an error, a part) says nothing of the object.
+        // A response that is no document (an error, a part) tells nothing about the object.
         let is_document = event.skip_reason.is_none();
         let is_changed = match told {
             true => event.modified != self.modified,
@@ -242,7 +242,7 @@ mod tests {
         Event { object, size, site: object / 10, client: 5, status: 200, ..Event::default() }
     }
 
-    /// Object, version, size; `None` where it was passed over.
+    /// Returns object, version and size of each event; `None` if it was skipped.
     fn run(events: &[Event]) -> Vec<Option<(u32, u32, u64)>> {
         let mut numbering = Numbering::default();
         let mut one = |event| match numbering.request(event) {

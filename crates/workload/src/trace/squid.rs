@@ -1,8 +1,8 @@
 //! Squid's native access log: `time elapsed client outcome/status bytes method URL user
 //! hierarchy/peer type`, separated by spaces.
 //!
-//! C17: of the outcomes eight are kept; Squid's later names of the same are known. Bytes are what
-//! the client was sent, the head included.
+//! Eight of the outcomes are kept, as in C17, also under their later names in Squid. Bytes are
+//! those sent to the client, including the head.
 
 use store::Kind;
 
@@ -10,7 +10,7 @@ use super::event;
 use super::event::{Event, SkipReason, hash, millis, number, shown};
 use super::url::Url;
 
-/// What C17 keeps, with the names that Squid gave these outcomes since version 3.2.
+/// The outcomes that C17 keeps, with their names since Squid 3.2.
 const KEPT: [&[u8]; 12] = [
     b"TCP_HIT",
     b"TCP_MEM_HIT",
@@ -26,13 +26,13 @@ const KEPT: [&[u8]; 12] = [
     b"TCP_INM_HIT",
 ];
 
-/// The origin sent a new version of what was stored.
+/// Outcomes for which the origin sent a new version of a stored object.
 const CHANGED: [&[u8]; 2] = [b"TCP_REFRESH_MISS", b"TCP_REFRESH_MODIFIED"];
 
-/// What a line says.
+/// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of what is wrong with the line.
 pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
     let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let mut field = |name: &str| fields.next().ok_or_else(|| format!("no {name}: the line ends"));
@@ -132,7 +132,7 @@ mod tests {
         assert!(event("TCP_MISS", "TCP_REFRESH_MISS").is_new_version);
         assert!(!event("TCP_MISS/200", "TCP_REFRESH_MISS/304").is_new_version);
         assert_eq!(event("TCP_MISS/200", "TCP_IMS_HIT/304").size, None);
-        // Logs without a type, and with another.
+        // Logs without a type, and with a different one.
         assert_eq!(event(" - DIRECT/192.0.2.1 text/html", "").kind, Kind::Html);
         assert_eq!(event("text/html", "image/gif").kind, Kind::Other);
     }

@@ -1,28 +1,28 @@
-//! Stack distances: how many different objects were asked for since an object was asked for last.
-//! An LRU cache of more objects than that answers the request.
+//! Stack distances: the number of different objects requested since the last request for an object.
+//! An LRU cache of more objects than that hits.
 //!
-//! Exact while there are few objects; of more than [`TRACKED_MAX`] a sample by hash is followed and
-//! its distances and counts are scaled (SHARDS), so that memory and time per request are bounded.
+//! Exact while there are few objects. Of more than [`TRACKED_MAX`], a sample by hash is tracked and
+//! its distances and counts are scaled (SHARDS), which bounds memory and time per request.
 
 use std::collections::HashMap;
 
 use crate::contents::mix;
 use crate::lru_stack::{Id, Stack};
 
-/// Objects that are followed at a time, unless another number is given.
+/// Default limit on the number of tracked objects.
 pub const TRACKED_MAX: usize = 1 << 18;
 
-/// Of powers of two.
+/// Number of buckets, one for each power of two.
 const BUCKETS: usize = 34;
 
 /// The distances of all requests so far.
 pub struct StackDistances {
     tracked_max: usize,
-    /// Objects whose hash is at most this are followed.
+    /// Objects with a hash up to this value are tracked.
     threshold: u64,
-    /// By object that is followed: its number in the stack.
+    /// By tracked object: its number in the stack.
     ids: HashMap<u32, Id>,
-    /// Numbers of objects that are followed no longer.
+    /// Numbers of objects that are no longer tracked.
     free: Vec<Id>,
     stack: Stack,
     buckets: [f64; BUCKETS],
@@ -36,7 +36,7 @@ impl Default for StackDistances {
 }
 
 impl StackDistances {
-    /// Follows at most so many objects at a time.
+    /// Returns an empty measure that tracks at most `tracked_max` objects at a time.
     pub fn new(tracked_max: usize) -> StackDistances {
         let tracked_max = tracked_max.max(16);
         StackDistances {
@@ -50,7 +50,7 @@ impl StackDistances {
         }
     }
 
-    /// A request for an object.
+    /// Counts a request for an object.
     pub fn take(&mut self, object: u32) {
         if mix(u64::from(object)) > self.threshold {
             return;
@@ -70,13 +70,13 @@ impl StackDistances {
         }
     }
 
-    /// The share of objects that is followed.
+    /// Returns the share of objects that is tracked.
     pub fn rate(&self) -> f64 {
         self.threshold as f64 / u64::MAX as f64
     }
 
-    /// The share of requests with a smaller distance than each power of two: 1, 2, 4 …, up to the
-    /// largest distance there is. What LRU caches of so many objects hit.
+    /// Returns the share of requests with a smaller distance than each power of two: 1, 2, 4 …, up
+    /// to the largest distance found. This is the hit ratio of LRU caches of that many objects.
     pub fn hit_ratios(&self) -> Vec<(u64, f64)> {
         let all = self.buckets.iter().sum::<f64>() + self.cold;
         let largest = self.buckets.iter().rposition(|count| *count > 0.0);
@@ -89,7 +89,7 @@ impl StackDistances {
         ratios.collect()
     }
 
-    /// Half of the objects are followed no longer.
+    /// Stops tracking half of the objects.
     fn halve(&mut self) {
         self.threshold /= 2;
         let threshold = self.threshold;
@@ -107,7 +107,7 @@ impl StackDistances {
 mod tests {
     use super::*;
 
-    /// By looking back.
+    /// Computes the distances by searching backwards.
     fn naive(requests: &[u32]) -> Vec<u64> {
         let mut buckets = vec![0; BUCKETS];
         for (at, object) in requests.iter().enumerate() {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn few_objects_are_exact() {
-        // More requests than places in the stack: renumbered several times.
+        // More requests than places in the stack, so it is renumbered several times.
         let requests = requests(60, 2_000);
         let mut distances = StackDistances::new(64);
         requests.iter().for_each(|object| distances.take(*object));
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(all.rate(), 1.0);
         assert!((0.02..0.06).contains(&sample.rate()), "{}", sample.rate());
         for ((size, exact), (_, near)) in all.hit_ratios().iter().zip(sample.hit_ratios()) {
-            // A distance below the rate's inverse is not told apart from the next.
+            // Distances below the inverse of the rate cannot be distinguished.
             if *size >= 128 {
                 assert!((exact - near).abs() < 0.04, "{size}: {exact}, {near}");
             }

@@ -7,10 +7,10 @@ use super::co_location::Revisits;
 use super::stack_distance::StackDistances;
 use crate::request::{Kind, Request};
 
-/// Requests of a client or for a site that are looked back at.
+/// Histogram steps per power of two.
 const STEPS: u32 = 32;
 
-/// Takes the requests of a trace.
+/// Computes statistics from the requests of a trace.
 #[derive(Default)]
 pub struct Statistics {
     requests: u64,
@@ -35,7 +35,7 @@ pub struct Statistics {
     revisits: Revisits,
 }
 
-/// What is known of an object.
+/// State of an object.
 #[derive(Clone, Copy, Default)]
 struct ObjectHistory {
     times: u32,
@@ -43,7 +43,7 @@ struct ObjectHistory {
     size: u64,
 }
 
-/// Requests that are near the one before.
+/// Numbers of requests that are close to the previous one.
 #[derive(Clone, Copy, Default)]
 struct Same {
     site: u64,
@@ -52,67 +52,67 @@ struct Same {
     client_group: u64,
 }
 
-/// What came out.
+/// The resulting statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes of them.
+    /// Bytes of all requests.
     pub bytes: u64,
-    /// Different objects.
+    /// Number of different objects.
     pub objects: u64,
-    /// Bytes of them, each as it was asked for last.
+    /// Bytes of all objects, each with its last requested size.
     pub object_bytes: u64,
-    /// Objects that were asked for once.
+    /// Number of objects requested once.
     pub one_timers: u64,
-    /// Clients.
+    /// Number of clients.
     pub clients: u64,
-    /// Origin servers.
+    /// Number of origin servers.
     pub sites: u64,
-    /// Directories of origin servers.
+    /// Number of directories of origin servers.
     pub groups: u64,
     /// Seconds from the earliest to the latest request.
     pub seconds: f64,
-    /// Requests for pages.
+    /// Number of requests for pages.
     pub html: u64,
-    /// Requests whose answers are not to be stored.
+    /// Number of requests whose responses must not be stored.
     pub uncacheable: u64,
-    /// Requests that found another version than the one before.
+    /// Number of requests that found a different version than the previous one.
     pub changes: u64,
-    /// Hits of a cache without bounds.
+    /// Hits of an unbounded cache.
     pub hits: u64,
-    /// Bytes of them.
+    /// Bytes of these hits.
     pub hit_bytes: u64,
-    /// Sizes of objects, in bytes: 5, 25, 50, 75, 90, 99 percent are at most this large.
+    /// Sizes of objects, in bytes, at the percentiles 5, 25, 50, 75, 90 and 99.
     pub object_sizes: [u64; PERCENTS.len()],
-    /// The same of requests, to 3%.
+    /// Sizes of requests at the same percentiles, to 3%.
     pub request_sizes: [u64; PERCENTS.len()],
-    /// The exponent of popularity by rank (Zipf): the slope of least squares through the logarithms
-    /// of rank and requests, at ranks that are powers of 1.2, of objects asked for twice or more.
+    /// The exponent of popularity by rank (Zipf): the least-squares slope through the logarithms of
+    /// rank and requests, at ranks that are powers of 1.2, of objects requested at least twice.
     /// `None` with fewer than three such ranks.
     pub popularity_slope: Option<f64>,
-    /// Requests for the site of the request before.
+    /// Requests for the site of the previous request.
     pub same_site: u64,
-    /// Requests for the directory of the request before.
+    /// Requests for the directory of the previous request.
     pub same_group: u64,
-    /// Requests for the site of the same client's request before.
+    /// Requests for the site of the same client's previous request.
     pub client_same_site: u64,
-    /// Requests for the directory of the same client's request before.
+    /// Requests for the directory of the same client's previous request.
     pub client_same_group: u64,
-    /// Of the files that a client took from a site within ten minutes of a page, the share that the
-    /// next client with that page takes too, and of how many such pairs it is the mean.
+    /// Of the files that a client took from a site within ten minutes of a page, the mean share
+    /// that the next client with that page takes too; and the number of such pairs.
     pub revisited: Option<(f64, u64)>,
-    /// Hit ratios of LRU caches of so many objects, each powers of two.
+    /// Hit ratios of LRU caches by number of objects, a power of two.
     pub lru_hits: Vec<(u64, f64)>,
-    /// The share of objects that the hit ratios were measured with.
+    /// The share of objects with which the hit ratios were measured.
     pub lru_sample: f64,
 }
 
-/// Percents that sizes are told at.
+/// Percentiles at which sizes are reported.
 pub const PERCENTS: [u32; 6] = [5, 25, 50, 75, 90, 99];
 
 impl Statistics {
-    /// The next request.
+    /// Counts the next request.
     pub fn take(&mut self, request: &Request) {
         let Request { object, version, size, client, site, group, .. } = *request;
         self.requests += 1;
@@ -157,7 +157,7 @@ impl Statistics {
         same.client_group += u64::from(by_client.is_some_and(|before| before.1 == group));
     }
 
-    /// What came out of all requests so far.
+    /// Returns the statistics of all requests so far.
     pub fn summary(&self) -> Summary {
         let asked = || self.objects.iter().filter(|asked| asked.times > 0);
         let mut sizes: Vec<u64> = asked().map(|asked| asked.size).collect();
@@ -196,7 +196,7 @@ impl Statistics {
     }
 }
 
-/// The exponent of Zipf's law: see [`Summary::popularity_slope`].
+/// Computes the exponent of Zipf's law: see [`Summary::popularity_slope`].
 fn slope(mut counts: Vec<u32>) -> Option<f64> {
     counts.retain(|count| *count > 1);
     counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -233,22 +233,22 @@ impl Histogram {
         self.all += 1;
     }
 
-    /// Sizes below [`STEPS`] have places of their own; of each further power of two there are as
-    /// many places.
+    /// Returns the place of a size. Sizes below [`STEPS`] have places of their own; each further
+    /// power of two has as many places.
     fn place(size: u64) -> usize {
         let power = size.max(1).ilog2();
         let shift = power.saturating_sub(STEPS.ilog2());
         (u64::from(shift * STEPS) + (size >> shift)) as usize
     }
 
-    /// The largest size of a place.
+    /// Returns the largest size of a place.
     fn largest(place: usize) -> u64 {
         let (place, steps) = (place as u64, u64::from(STEPS));
         if place < 2 * steps {
             return place;
         }
         let shift = place / steps - 1;
-        // The last place ends with the last number.
+        // The last place ends with the largest number.
         ((place - shift * steps + 1) << shift).wrapping_sub(1)
     }
 

@@ -1,24 +1,24 @@
-//! What a URL in a log says beyond its name: site, directory, page or part, program or document.
+//! Properties of a URL in a log: site, directory, page or part, program or document.
 
 use store::Kind;
 
 use super::event::hash;
 
-/// A URL, taken apart.
+/// The parts of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Url {
-    /// The hash of scheme, host and port; 0 for a path alone.
+    /// Hash of scheme, host and port; 0 for a path alone.
     pub site: u64,
-    /// The hash of the site and the path's directory.
+    /// Hash of the site and the path's directory.
     pub group: u64,
-    /// By the end of the path.
+    /// Kind by the end of the path.
     pub kind: Kind,
-    /// A program makes the answer, as far as the URL tells.
+    /// True if a program generates the response, as far as the URL tells.
     pub is_dynamic: bool,
 }
 
 impl Url {
-    /// Takes apart an absolute URL, or a path with its query.
+    /// Splits an absolute URL, or a path with its query.
     pub fn new(url: &[u8]) -> Url {
         let host_at = memchr::memmem::find(url, b"://").map_or(0, |scheme| scheme + 3);
         let has_site = host_at > 0 && !url.starts_with(b"/");
@@ -39,7 +39,7 @@ impl Url {
     }
 }
 
-/// Bytes before the first of `ends`.
+/// Returns the number of bytes before the first of `ends`.
 fn until(bytes: &[u8], ends: &[u8]) -> usize {
     bytes.iter().position(|byte| ends.contains(byte)).unwrap_or(bytes.len())
 }
@@ -49,7 +49,7 @@ fn is_program(path: &[u8]) -> bool {
     has(b"cgi-bin") || has(b"/cgi/") || path.ends_with(b".cgi") || has(b".cgi/")
 }
 
-/// A directory or a file of HTML is a page.
+/// Returns the kind of a file: a directory or an HTML file is a page.
 fn kind(file: &[u8]) -> Kind {
     const PAGES: [&[u8]; 4] = [b"html", b"htm", b"shtml", b"xhtml"];
     let is_page = match file.iter().rposition(|byte| *byte == b'.') {

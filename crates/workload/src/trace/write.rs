@@ -1,9 +1,10 @@
-//! Writes requests as traces: tables, or libCacheSim's oracleGeneral; packed as the name says.
+//! Writes requests as traces: tables, or libCacheSim's oracleGeneral, compressed as the name
+//! states.
 //!
-//! A table keeps everything. oracleGeneral has one size for each object, the one that it was asked
-//! for last, and for each request where the next one of the same object is: known only at the end,
-//! so that the requests wait in a temporary file, 16 bytes for each, beside the result. Memory
-//! grows with the objects alone.
+//! A table keeps everything. oracleGeneral has one size for each object, that of its last request,
+//! and for each request the position of the next one for the same object. That is known only at the
+//! end, so requests wait in a temporary file beside the result, 16 bytes for each. Memory grows
+//! with the objects alone.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -14,16 +15,16 @@ use tempfile::NamedTempFile;
 use crate::request::{Kind, Method, Request};
 use cli::cleanup::TemporaryPath;
 
-/// The first line of a table.
+/// The header line of a table.
 const HEADER: &str = "time_ms,client,site,group,object,version,size,method,status,kind,cacheable";
 
-/// Requests in the middle of a temporary file that are held at a time.
+/// Number of requests of the temporary file that are held in memory at a time.
 const CHUNK: u64 = 1 << 16;
 
-/// Bytes that wait for each request: time and object, and in the second file the next request.
+/// Bytes per waiting request: time and object; in the second file, the next request.
 const WAITING: u64 = 8;
 
-/// Says so where no request of the object follows.
+/// Value for the last request of an object.
 const NEVER: i64 = -1;
 
 /// A trace that is being written.
@@ -39,33 +40,33 @@ enum WriterKind {
     Oracle(Waiting),
 }
 
-/// Requests that wait for the end.
+/// Requests that wait for the end of the trace.
 struct Waiting {
     requests: BufWriter<File>,
     /// The directory of temporary files.
     beside: PathBuf,
     /// By object: its size.
     sizes: Vec<u32>,
-    /// What has none in the format's 32 bits.
+    /// Number of requests whose values exceed the format's 32 bits.
     cut: u64,
 }
 
-/// What was written.
+/// Result of writing a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests for more than oracleGeneral's largest size, 4 GiB - 1, or beyond its last second,
-    /// in 2106: written as that.
+    /// Number of requests beyond oracleGeneral's largest size, 4 GiB - 1, or its last second, in
+    /// 2106; they are written with that maximum.
     pub cut: u64,
 }
 
 impl Writer {
-    /// Begins what [`Writer::finish`] makes the file `path`. Its name says how: `.oracleGeneral` or
-    /// `.csv`, and after that `.gz`, `.zst`, `.xz` or nothing.
+    /// Starts the file `path`, which [`Writer::finish`] completes. Its name selects the format:
+    /// `.oracleGeneral` or `.csv`, followed by `.gz`, `.zst`, `.xz` or nothing.
     ///
     /// # Errors
-    /// The name says nothing, or no file can be made in its directory.
+    /// The name selects no format, or no file can be created in its directory.
     pub fn create(path: &Path) -> io::Result<Writer> {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let packed = [".gz", ".zst", ".xz"].into_iter().find(|end| name.ends_with(end));
@@ -103,10 +104,10 @@ impl Writer {
         }
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and gives it its name.
     ///
     /// # Errors
-    /// It cannot be written, or may not have this name.
+    /// The file cannot be written or renamed.
     pub fn finish(mut self) -> io::Result<Written> {
         let cut = match self.kind {
             WriterKind::Table => 0,
@@ -179,7 +180,7 @@ impl Waiting {
             nexts.read_exact(&mut next)?;
             let (time, object) = split(&waiting);
             output.write_all(&time.to_le_bytes())?;
-            // From 1: some readers take 0 for no object.
+            // From 1: some readers treat 0 as no object.
             output.write_all(&(u64::from(object) + 1).to_le_bytes())?;
             output.write_all(&self.sizes[object as usize].to_le_bytes())?;
             output.write_all(&next)?;
@@ -188,17 +189,17 @@ impl Waiting {
     }
 }
 
-/// Time and object.
+/// Returns time and object.
 fn split(waiting: &[u8]) -> (u32, u32) {
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
     (number(&waiting[..4]), number(&waiting[4..8]))
 }
 
-/// Where bytes go.
+/// The destination of the bytes.
 enum Target {
-    /// A new file, which has no name of its own yet.
+    /// A new file, which does not have its final name yet.
     New(NamedTempFile, TemporaryPath),
-    /// What is there and is no file that could be replaced: a pipe, say.
+    /// An existing file that cannot be replaced, for example a pipe.
     There(File),
 }
 
@@ -206,7 +207,7 @@ impl Target {
     fn at(path: &Path, beside: &Path) -> io::Result<Target> {
         use std::os::unix::fs::PermissionsExt;
 
-        /// What the umask leaves of it, as with any file that is made.
+        /// The umask applies to it, as for any new file.
         const MODE: u32 = 0o666;
         match path.metadata() {
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -222,7 +223,7 @@ impl Target {
 
     fn complete(self, path: &Path) -> io::Result<()> {
         match self {
-            // What a link names is replaced, not the link.
+            // The target of a symbolic link is replaced, not the link.
             Target::New(file, _leftover) => {
                 let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 file.persist(path).map_err(|error| error.error).map(drop)
@@ -248,7 +249,7 @@ impl Write for Target {
     }
 }
 
-/// A file that is packed on the way.
+/// A file that is compressed while it is written.
 enum Output {
     Plain(BufWriter<Target>),
     Gzip(flate2::write::GzEncoder<BufWriter<Target>>),
@@ -331,7 +332,7 @@ mod tests {
             let found: Vec<Request> = Requests::new(vec![path], options).collect();
             assert_eq!(found.len(), requests.len(), "{name}");
             for (found, request) in found.iter().zip(&requests) {
-                // Numbers are given anew, in the order of the requests; so are versions.
+                // Numbers are assigned anew in the order of the requests, and so are versions.
                 let Request { object, group, client, version, .. } = *found;
                 assert_eq!(*found, Request { object, group, client, version, ..*request });
             }

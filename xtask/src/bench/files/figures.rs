@@ -1,4 +1,4 @@
-//! Figures of a web server between two moments, for each request; medians and spreads over rounds.
+//! Figures of a web server between two moments, per request; medians and spreads over rounds.
 
 use std::fmt;
 use std::path::Path;
@@ -14,28 +14,28 @@ use crate::bench::median::median;
 /// All counts at one moment.
 #[derive(Clone, Copy)]
 pub struct Moment {
-    /// The moment.
+    /// Time of the moment.
     pub at: Instant,
-    /// Requests of the clients.
+    /// Number of client requests.
     pub requests: u64,
-    /// User and system time of the system's processes.
+    /// User and system time of the system's processes, in seconds.
     pub cpu_seconds: f64,
     /// Operations of the device with the tree.
     pub tree: Operations,
     /// Operations of the device with larder's cache.
     pub cache: Operations,
-    /// Memory of the server and of the kernel for it.
+    /// Memory of the server, including the kernel memory charged to it.
     pub memory: Memory,
 }
 
-/// The figures of a part of a program, once or as medians.
+/// The figures of one part of a program, of one round or as medians.
 pub struct Figures {
     system: String,
     part: String,
     values: Values,
 }
 
-/// See [`Moment`]; for each request, but for the memory at the end.
+/// The differences of two [`Moment`]s, per request, except for the memory at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Values {
     requests: f64,
@@ -54,7 +54,7 @@ impl Figures {
     /// Returns the figures between two moments.
     pub fn between(system: &str, part: &str, from: &Moment, to: &Moment) -> Figures {
         let count = to.requests - from.requests;
-        // Nothing can be said of each request where there was none.
+        // Per-request figures are undefined without requests.
         let requests = if count == 0 { f64::NAN } else { count as f64 };
         let (tree, cache) = (to.tree.since(&from.tree), to.cache.since(&from.cache));
         let kb = |of: fn(&Operations) -> u64| (of(&tree) + of(&cache)) as f64 / 1e3 / requests;
@@ -100,10 +100,10 @@ impl fmt::Display for Figures {
 /// A part of a system's program over all rounds.
 pub struct Row {
     medians: Figures,
-    /// The least and the most.
+    /// Minimum and maximum.
     requests_per_second: (f64, f64),
     cpu_us: (f64, f64),
-    /// Requests a second beside those of nginx, the better one of several.
+    /// Requests per second relative to nginx, the better one of several.
     to_nginx: Option<f64>,
 }
 
@@ -199,7 +199,7 @@ pub fn print(rows: &[Row]) {
     }
 }
 
-/// Writes the medians, and each round, as JSON.
+/// Writes the medians and each round as JSON.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The sessions: each visits a page by its popularity and asks for all that it embeds, one after
-//! another, then for the next one. Every body is checked.
+//! Sessions: each visits a page by its popularity, requests all objects that it embeds one after
+//! another, then visits the next one. Every body is checked.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use crate::bench::exchange::{Connection, all};
 use crate::bench::interruption::{self, interrupted};
 use crate::bench::scenario::is_body;
 
-/// The exponent of the popularity of pages.
+/// Exponent of the popularity of pages.
 const ALPHA: f64 = 0.8;
 
-/// See the module.
+/// The load generator.
 pub struct Load {
     to: SocketAddr,
     sessions: usize,
@@ -25,9 +25,9 @@ pub struct Load {
     requests: Cell<u64>,
 }
 
-/// Pages by Zipf's law, the ranks dealt out at random.
+/// Pages by Zipf's law, with randomly assigned ranks.
 struct Popularity {
-    /// The share of the visits to the pages of the first ranks.
+    /// Cumulative share of visits by rank.
     sums: Vec<f64>,
     pages: Vec<u32>,
 }
@@ -54,13 +54,13 @@ impl Popularity {
 }
 
 impl Load {
-    /// Starts so many sessions with the server at `to`.
+    /// Creates a load of `sessions` sessions for the server at `to`.
     pub fn new(to: SocketAddr, sessions: usize, pages: u32) -> Load {
         let random = RefCell::new(fastrand::Rng::with_seed(7));
         Load { to, sessions, popularity: Popularity::new(pages), random, requests: Cell::new(0) }
     }
 
-    /// Goes on with another server.
+    /// Continues with another server.
     pub fn reconnect(&mut self, to: SocketAddr) {
         self.to = to;
     }
@@ -70,11 +70,11 @@ impl Load {
         self.requests.get()
     }
 
-    /// Visits every page once, in no order.
+    /// Visits every page once, in random order.
     ///
     /// # Errors
     ///
-    /// As [`Load::run`].
+    /// Those of [`Load::run`].
     pub fn run_all(&self) -> Result<(), String> {
         let mut pages = self.popularity.pages.clone();
         self.random.borrow_mut().shuffle(&mut pages);
@@ -82,23 +82,23 @@ impl Load {
         run(async { self.sessions(&|| pages.borrow_mut().pop(), &|| true).await })
     }
 
-    /// Goes on by popularity for so many requests, but until `end` at the latest.
+    /// Visits pages by popularity for `requests` requests, but until `end` at the latest.
     ///
     /// # Errors
     ///
-    /// When a connection breaks, an answer is not the right one, or the program is interrupted.
+    /// When a connection breaks, a response is wrong, or the program is interrupted.
     pub fn run(&self, requests: u64, end: Option<Instant>) -> Result<(), String> {
         let most = self.requests.get().saturating_add(requests);
         let goes_on = || self.requests.get() < most && end.is_none_or(|end| Instant::now() < end);
         run(async { self.sessions(&|| self.draw(), &goes_on).await })
     }
 
-    /// Goes on until the last of `ends`, and calls `look` at each. What is not answered by then is
-    /// not waited for.
+    /// Continues until the last of `ends`, and calls `look` at each. Requests without a response by
+    /// then are dropped.
     ///
     /// # Errors
     ///
-    /// As [`Load::run`], and those of `look`.
+    /// Those of [`Load::run`] and of `look`.
     pub fn run_past(
         &self,
         ends: &[Instant],
@@ -124,7 +124,7 @@ impl Load {
         Some(self.popularity.draw(&mut self.random.borrow_mut()))
     }
 
-    /// Runs the sessions as long as there is a next page and `goes_on` says so.
+    /// Runs the sessions as long as there is a next page and `goes_on` returns true.
     async fn sessions(
         &self,
         next: &dyn Fn() -> Option<u32>,

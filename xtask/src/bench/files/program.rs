@@ -1,5 +1,5 @@
-//! What one system goes through: the first seconds, every page once, a warm-up, requests that
-//! count, and the first seconds after a start anew.
+//! The program that each system runs through: the first seconds, every page once, a warm-up, the
+//! counted requests, and the first seconds after a restart.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,44 +16,44 @@ use crate::bench::options::Options;
 use crate::bench::system::{Running, Setup, System, WebRoot};
 use testbed::file_system::FileSystem;
 
-/// Parts of the requests that are reported one by one.
+/// Number of parts of the counted requests that are reported separately.
 const PARTS: u64 = 4;
 
-/// The times of a program.
+/// Timing of a program.
 pub struct Pace {
-    /// The seconds after a start that are reported.
+    /// Seconds after a start at which figures are reported.
     pub seconds: &'static [f64],
-    /// Whether nothing of the cache's device is allocated while something is measured.
+    /// Allocation of the cache device's blocks before the measurement.
     pub cache_blocks: Blocks,
 }
 
 impl Pace {
-    /// That of a measurement.
+    /// The timing of a real measurement.
     pub const FULL: Pace = Pace { seconds: &[1.0, 2.0, 5.0], cache_blocks: Blocks::Written };
 }
 
-/// What all systems have in turn.
+/// The devices that all systems use in turn.
 #[derive(Clone, Copy)]
 pub struct Devices<'a> {
-    /// The tree.
+    /// The file system with the tree.
     pub files: &'a FileSystem,
-    /// The device that it lies on.
+    /// The device of that file system.
     pub tree: &'a LoopDevice,
     /// The device of larder's cache.
     pub cache: &'a LoopDevice,
 }
 
-/// See the module.
+/// The program for one system.
 pub struct Program<'a> {
-    /// Connections, and operations of devices.
+    /// Number of connections, and device limits.
     pub options: &'a Options,
     /// Tree and memory.
     pub scenario: &'a Scenario,
-    /// The times.
+    /// Timing.
     pub pace: &'a Pace,
     /// The system.
     pub system: &'a System,
-    /// The directory in which it has one of its own.
+    /// The directory that contains the system's own.
     pub base: &'a Path,
     /// The devices.
     pub devices: Devices<'a>,
@@ -61,18 +61,18 @@ pub struct Program<'a> {
     pub core: usize,
 }
 
-/// The groups that the server is in. The limits of the devices are dropped before it.
+/// The control groups of the server. Device limits are removed before the groups.
 struct Groups {
     operations: Option<Group>,
     memory: MemoryGroup,
 }
 
 impl Program<'_> {
-    /// Runs it and returns the figures of each part.
+    /// Runs the program and returns the figures of each part.
     ///
     /// # Errors
     ///
-    /// When the server does not start or answers wrongly, or the program is interrupted.
+    /// When the server does not start or responds wrongly, or the program is interrupted.
     pub fn run(&self) -> Result<Vec<Figures>, String> {
         let scenario = self.scenario;
         self.system.empty(self.devices.cache.path(), scenario.cache_gib)?;
@@ -97,7 +97,7 @@ impl Program<'_> {
         Ok(all)
     }
 
-    /// Starts the server with nothing in the kernel's cache.
+    /// Starts the server with an empty kernel cache.
     fn start(&self, groups: &Groups) -> Result<Running, String> {
         interruption::check()?;
         self.devices.files.forget(self.devices.tree)?;
@@ -122,7 +122,7 @@ impl Program<'_> {
         Ok(server)
     }
 
-    /// Holds the devices to the operations that the options say, until what is returned is dropped.
+    /// Limits the devices to the configured operations until the returned value is dropped.
     fn hold(&self, groups: &Groups) -> Result<Vec<Limited>, String> {
         let Some((group, most)) = groups.operations.as_ref().zip(self.options.operations) else {
             return Ok(Vec::new());
@@ -131,7 +131,7 @@ impl Program<'_> {
         devices.into_iter().map(|device| group.limit(device, Limit::both(most))).collect()
     }
 
-    /// Reports the first seconds of a server, each time from its start.
+    /// Reports the first seconds of a server, each from its start.
     fn first_seconds(
         &self,
         name: &str,
@@ -153,7 +153,7 @@ impl Program<'_> {
         Ok(parts.map(tell).collect())
     }
 
-    /// Reports the requests that count, by parts and in all.
+    /// Reports the counted requests, by parts and in total.
     fn counted(
         &self,
         server: &Running,

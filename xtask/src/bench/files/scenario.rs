@@ -1,40 +1,40 @@
-//! A tree beside the memory for it: what the options say, or else what the kind of tree stands for.
+//! A tree and the memory for it, as given by the options or by the kind of tree.
 
 use std::fmt;
 
 use super::tree;
 use crate::bench::options::{FileOptions, Tree};
 
-/// See the module.
+/// Size of the tree, of the memory and of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Pages of the tree.
+    /// Number of pages in the tree.
     pub pages: u32,
-    /// Requests by popularity before those that count.
+    /// Requests by popularity before the counted ones.
     pub warm_up: u64,
-    /// Requests that count.
+    /// Number of counted requests.
     pub requests: u64,
-    /// Memory for a server and what the kernel keeps for it, MiB.
+    /// Memory for a server, including the kernel memory charged to it, MiB.
     pub limit_mib: u64,
     /// The setting `memory` of larder, MiB.
     pub memory_mib: u64,
     /// Size of larder's cache, GiB.
     pub cache_gib: u32,
-    /// Files that a server may keep open.
+    /// Number of files that a server may keep open.
     pub open_files: u64,
 }
 
-/// Files that a server keeps open where the tree is larger than memory.
+/// Files that a server keeps open if the tree is larger than memory.
 const OPEN_FILES: u64 = 1_000;
-/// Memory for an open file: its inode, its name, and what the server has of it.
+/// Memory per open file: its inode, its name, and the server's state.
 const OPEN_FILE_BYTES: u64 = 4_096;
 
 impl Scenario {
-    /// Returns what the options say.
+    /// Returns the scenario that the options select.
     ///
     /// # Errors
     ///
-    /// When nothing can be measured so.
+    /// When the values cannot be measured together.
     pub fn of(options: &FileOptions) -> Result<Scenario, String> {
         let stands_for = match options.tree {
             Tree::LargerThanMemory => Scenario::with(12_600, 300_000, 200_000, (256, 160), 4),
@@ -70,7 +70,7 @@ impl Scenario {
         Scenario { pages, warm_up, requests, limit_mib, memory_mib, cache_gib, open_files: 0 }
     }
 
-    /// Lets all files be open where they have room in half of the memory with all that they need.
+    /// Sets the number of open files: all, if they and their data fit in half of the memory.
     fn with_open_files(self) -> Scenario {
         let (files, bytes) = tree::size(self.pages);
         let all = bytes + files * OPEN_FILE_BYTES <= (self.limit_mib << 20) / 2;

@@ -1,5 +1,5 @@
-//! The measurement in little: each server that is installed answers a tree rightly, and the whole
-//! program leaves its figures and nothing else.
+//! The measurement on a small scale: each installed server serves a tree correctly, and the whole
+//! program leaves only its figures behind.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn options(words: &str) -> Options {
     Words::parse_from(words).options
 }
 
-/// The systems whose programs are there: of larder the one that was built beside this test.
+/// Returns the systems whose programs exist; larder is the one built beside this test.
 fn systems() -> Vec<System> {
     let program = std::env::current_exe().unwrap();
     let program = program.ancestors().nth(2).unwrap().join("larder");
@@ -40,7 +40,7 @@ fn systems() -> Vec<System> {
 #[test]
 fn each_server_answers_a_tree() {
     let base = tempfile::tempdir().unwrap();
-    // Some servers run as users of their own.
+    // Some servers run under users of their own.
     std::fs::set_permissions(base.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let root = base.path().join("tree");
     println!("{}", tree::make(&root, 30).unwrap());

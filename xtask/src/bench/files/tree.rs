@@ -1,4 +1,4 @@
-//! The tree of files: a directory for each page, with the page and what it embeds.
+//! The tree of files: a directory for each page, with the page and its embedded objects.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use testbed::pages;
 use crate::bench::scenario::body;
 use crate::bench::{interruption, process};
 
-/// Directories of pages in one directory.
+/// Maximum number of page directories in one directory.
 const FAN: u64 = 1_000;
 
 /// Returns the path of an object in URLs.
@@ -22,7 +22,7 @@ pub fn path(object: u64) -> String {
     )
 }
 
-/// Returns a size of a device on which the tree has room.
+/// Returns a device size in bytes that is large enough for the tree.
 pub fn device_len(pages: u32) -> u64 {
     let (files, bytes) = size(pages);
     ((bytes + files * 8192) * 5 / 4 + (256 << 20)).next_multiple_of(1 << 20)
@@ -34,8 +34,8 @@ pub fn size(pages: u32) -> (u64, u64) {
         .fold((0, 0), |(files, bytes), object| (files + 1, bytes + pages::body_len(object) as u64))
 }
 
-/// Makes the tree, with several threads: the directories of directories are divided among them, so
-/// that they do not wait for each other. Returns what it is.
+/// Creates the tree with several threads. The upper directories are divided among them, so that
+/// they do not contend. Returns a description.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn make(root: &Path, pages: u32) -> Result<String, String> {
     Ok(format!("{files} files of {} MB in {pages} directories", bytes / 1_000_000))
 }
 
-/// Makes the directory of a page and the files in it.
+/// Creates the directory of a page and its files.
 fn make_page(root: &Path, page: u32) -> Result<(), String> {
     interruption::check()?;
     for object in pages::objects(page) {

@@ -1,4 +1,4 @@
-//! What it costs to be a fleet of one node: a node with `--fleet` and no others beside one without.
+//! Cost of being a fleet of one node: a node with `--fleet` and no others, beside one without.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::bench::load::{self, Plan};
 use crate::bench::options::Options;
 use crate::bench::scenario::{self, Scenario};
 
-/// Size of the cache, MiB: nothing that is measured is evicted.
+/// Size of the cache, MiB: large enough that no measurement evicts.
 const CACHE_MIB: u64 = 1 << 10;
-/// Memory for the node and what the kernel keeps for it, MiB.
+/// Memory for the node, including the kernel memory charged to it, MiB.
 const LIMIT_MIB: u64 = 1 << 10;
-/// The scenarios' names begin so.
+/// Prefixes of the names of the scenarios.
 const SCENARIOS: [&str; 2] = ["hit from memory", "miss + store"];
 
-/// Measures both in turn in each scenario, round after round.
+/// Measures both systems in turn in each scenario, round after round.
 ///
 /// # Errors
 ///
-/// When a node does not start or answers wrongly.
+/// When a node does not start or responds wrongly.
 pub fn measure(
     options: &Options,
     (without, with): (&System, &System),
@@ -54,7 +54,7 @@ pub fn measure(
     Ok(all)
 }
 
-/// Returns the time of the node for a request, µs.
+/// Returns the node's processor time per request, µs.
 fn cpu_us(
     options: &Options,
     node: &Nodes,

@@ -1,18 +1,18 @@
-//! The documents that clients ask for: by popularity (Zipf), which drifts.
+//! The documents that clients request: by popularity (Zipf), which drifts.
 //!
-//! So many documents are popular at a time. Now and then one of them, whichever it is, is given up
-//! for one that nobody has asked for before. The same for a seed every time.
+//! A fixed number of documents is popular at a time. At intervals a random one of them is replaced
+//! by one that was never requested. The sequence follows from the seed.
 
 use std::collections::HashSet;
 
 use testbed::pages;
 
-/// See the module.
+/// A sequence of documents.
 pub struct Documents {
     random: fastrand::Rng,
     /// The numbers of the documents, the most popular one first.
     ranked: Vec<u64>,
-    /// The shares of the requests up to each rank.
+    /// Cumulative share of requests by rank.
     shares: Vec<f64>,
     drift: u64,
     asked: u64,
@@ -21,8 +21,8 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Returns the sequence of so many documents at a time by Zipf's law with this exponent, of
-    /// which one is exchanged after `drift` requests.
+    /// Returns a sequence of `documents` documents at a time by Zipf's law with this exponent; one
+    /// is replaced after every `drift` requests.
     pub fn new(documents: u32, exponent: f64, drift: u64, seed: u64) -> Documents {
         let mut shares: Vec<f64> = Vec::new();
         let mut sum = 0.0;
@@ -53,7 +53,7 @@ impl Documents {
         document
     }
 
-    /// Returns the number of different documents that were asked for.
+    /// Returns the number of different documents requested so far.
     pub fn seen(&self) -> u64 {
         self.seen.len() as u64
     }

@@ -8,39 +8,39 @@ use serde_json::{Value, json};
 use super::load::{Came, Counts};
 use crate::bench::median::median;
 
-/// A system's figures while all nodes live.
+/// A system's figures while all nodes are up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
-    /// Requests that the origin was not asked for, as a share.
+    /// Share of requests for which the origin received none.
     pub hits: f64,
-    /// Answers from the memory of the node that was asked, as a share.
+    /// Share of responses from the memory of the node that received the request.
     pub memory: f64,
-    /// From its disk.
+    /// Share of responses from its disk.
     pub disk: f64,
-    /// From one of the two, where the system does not say which.
+    /// Share of responses from one of the two, if the system does not distinguish them.
     pub cache: f64,
-    /// From another node's cache.
+    /// Share of responses from another node's cache.
     pub peer: f64,
-    /// Requests to the origin for each document that was ever asked for, the warm-up included.
+    /// Origin requests per document that was ever requested, including the warm-up.
     pub fetches_per_document: f64,
-    /// Time of all nodes' processes together for a request.
+    /// Processor time of all nodes' processes together per request, µs.
     pub cpu_us: f64,
-    /// Requests a second at all nodes together.
+    /// Requests per second of all nodes together.
     pub requests_per_second: f64,
     /// Median latency, µs.
     pub p50_us: f64,
     /// 99th percentile of the latency, µs.
     pub p99_us: f64,
-    /// Reads of all devices for a request.
+    /// Reads of all devices per request.
     pub reads: f64,
-    /// Kilobytes written to all devices for a request.
+    /// Kilobytes written to all devices per request.
     pub written_kb: f64,
-    /// The largest cache on its device, MiB.
+    /// Size of the largest cache on its device, MiB.
     pub held_mib: f64,
 }
 
 impl Sharing {
-    /// Returns what the answers tell.
+    /// Returns the figures that can be derived from the responses.
     pub fn of(counts: &Counts) -> Sharing {
         Sharing {
             memory: counts.share(Came::Memory),
@@ -72,26 +72,26 @@ impl fmt::Display for Sharing {
     }
 }
 
-/// What follows the death of a node.
+/// Effects of the death of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// The hit ratio before.
+    /// Hit ratio before.
     pub before: f64,
-    /// The lowest one in a second after it.
+    /// Lowest hit ratio of any second afterwards.
     pub lowest: f64,
-    /// That of the last second.
+    /// Hit ratio of the last second.
     pub after: f64,
-    /// Answers of the other nodes.
+    /// Responses of the other nodes.
     pub answers: u64,
-    /// Requests to the other nodes without an answer.
+    /// Requests to the other nodes without a response.
     pub errors: u64,
-    /// What the first of them was.
+    /// The first of these errors.
     pub first_error: Option<String>,
-    /// Requests to the origin more than with the hit ratio before.
+    /// Requests to the origin in excess of those at the previous hit ratio.
     pub extra_fetches: f64,
-    /// Seconds until the hit ratio is back; `None`: it is not.
+    /// Seconds until the hit ratio recovers; `None`: it does not.
     pub seconds: Option<f64>,
-    /// The slowest answer.
+    /// The slowest response, ms.
     pub slowest_ms: f64,
 }
 
@@ -117,33 +117,33 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// A part of [`Remote`].
+/// Figures of one half of [`Remote`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Part {
-    /// Time of all nodes together for a request.
+    /// Processor time of all nodes together per request, µs.
     pub cpu_us: f64,
-    /// Requests a second.
+    /// Requests per second.
     pub requests_per_second: f64,
     /// Median latency, µs.
     pub p50_us: f64,
-    /// Answers from the cache of the node that was asked, as a share.
+    /// Share of responses from the cache of the node that received the request.
     pub own: f64,
-    /// From that of another one.
+    /// Share of responses from the cache of another node.
     pub peer: f64,
 }
 
-/// Answers from the memory of the node that is asked, and from that of another one.
+/// Responses from the memory of the node that received the request, and from that of another one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Remote {
-    /// The owner is asked.
+    /// Requests go to the owner.
     pub local: Part,
-    /// Another node is asked.
+    /// Requests go to another node.
     pub remote: Part,
 }
 
 impl Remote {
-    /// Returns how many times the one costs the other; `None` where the answers did not come from
-    /// where they should.
+    /// Returns the cost of a remote response relative to a local one; `None` if the responses did
+    /// not come from the expected nodes.
     fn ratio(&self) -> Option<f64> {
         let all = self.local.own.min(self.remote.peer) > 0.99;
         all.then(|| self.remote.cpu_us / self.local.cpu_us)
@@ -164,31 +164,31 @@ impl fmt::Display for Remote {
     }
 }
 
-/// A node without a fleet, and one with none but itself in it.
+/// A node without a fleet, and a fleet of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: &'static str,
-    /// Time for a request without a fleet, µs.
+    /// Time per request without a fleet, µs.
     pub without: f64,
-    /// With one.
+    /// Time per request as a fleet of one node, µs.
     pub with: f64,
 }
 
-/// All figures, each round of each system.
+/// All figures, for each round of each system.
 #[derive(Default)]
 pub struct All {
-    /// While all nodes live.
+    /// While all nodes are up.
     pub sharing: Vec<(String, Sharing)>,
     /// After one was killed.
     pub recovery: Vec<(String, Recovery)>,
-    /// What answers of other nodes cost.
+    /// Cost of responses from other nodes.
     pub remote: Vec<(String, Remote)>,
-    /// What it costs to be one node.
+    /// Cost of being a fleet of one node.
     pub alone: Vec<Alone>,
 }
 
-/// Returns the systems with their rounds, in the order in which they came.
+/// Groups the rounds by system, in the order of first appearance.
 fn by_system<T>(all: &[(String, T)]) -> Vec<(&str, Vec<&T>)> {
     let mut rows: Vec<(&str, Vec<&T>)> = Vec::new();
     for (name, figures) in all {
@@ -205,7 +205,7 @@ fn of<T>(rounds: &[&T], figure: impl Fn(&T) -> f64) -> f64 {
     median(rounds.iter().map(|round| figure(round)).collect())
 }
 
-/// Returns the median with the least and the most.
+/// Returns the median with the minimum and maximum.
 fn spread<T>(rounds: &[&T], figure: impl Fn(&T) -> f64) -> String {
     let all = || rounds.iter().map(|round| figure(round));
     let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
@@ -219,7 +219,7 @@ fn shown(figure: Option<f64>, digits: usize) -> String {
     figure.map_or_else(|| "-".into(), |figure| format!("{figure:.digits$}"))
 }
 
-/// Returns the median, where more than half of the rounds have such a figure.
+/// Returns the median if more than half of the rounds have such a figure.
 fn middle<T>(rounds: &[&T], figure: impl Fn(&T) -> Option<f64>) -> Option<f64> {
     let middle = of(rounds, |round| figure(round).unwrap_or(f64::MAX));
     (middle < f64::MAX / 4.0).then_some(middle)
@@ -328,7 +328,7 @@ impl All {
         }
     }
 
-    /// Writes each round as JSON, below the words of the scenario.
+    /// Writes each round as JSON, below the description of the scenario.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! The clients: sessions with a keep-alive connection to each node, every answer checked.
+//! The clients: sessions with a keep-alive connection to each node; every response is checked.
 //!
-//! Which document is asked for at which node, and for how long, is the caller's. What an answer
-//! says of itself tells where it came from.
+//! The caller chooses the documents, the nodes and the duration. The fields of a response tell
+//! where it came from.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -13,39 +13,40 @@ use crate::bench::exchange::{Connection, all};
 use crate::bench::interruption::{self, interrupted};
 use crate::bench::scenario::is_body;
 
-/// Time for an answer, after which there is none.
+/// Timeout for a response.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A request.
 pub struct Asked {
-    /// The node that is asked.
+    /// The node that receives it.
     pub node: usize,
     /// The path of the document.
     pub path: String,
-    /// Its number.
+    /// Number of the document.
     pub document: u64,
-    /// Its bytes.
+    /// Bytes of the document.
     pub size: usize,
 }
 
-/// Where an answer came from.
+/// Where a response came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// The memory of the node that was asked.
+    /// The memory of the node that received the request.
     Memory,
-    /// Its disk.
+    /// The disk of that node.
     Disk,
-    /// One of the two.
+    /// Either of the two.
     Cache,
     /// The cache of another node.
     Peer,
-    /// The origin, or a fetch that was under way.
+    /// The origin, or a fetch in progress.
     Origin,
 }
 
 impl Came {
-    /// Reads the head of the answer of a node: `Cache-Status` of larder, or what the others were
-    /// configured to say, the node whose cache has answered and whether it had the document.
+    /// Reads the head of a node's response: `Cache-Status` of larder, or the fields that the other
+    /// systems were configured to send, with the node whose cache responded and whether it was a
+    /// hit.
     fn read(head: &[u8], node: usize) -> Came {
         let text = String::from_utf8_lossy(head);
         let field = |name: &str| {
@@ -68,41 +69,41 @@ impl Came {
         }
     }
 
-    /// Returns whether it is the node's own.
+    /// Returns whether the response came from the node's own cache.
     pub fn is_own(self) -> bool {
         matches!(self, Came::Memory | Came::Disk | Came::Cache)
     }
 }
 
-/// The field with the number of the node whose cache has answered, of systems without one.
+/// Field with the number of the node whose cache responded, for systems without `Cache-Status`.
 pub const NODE: &str = "x-node";
-/// The field with "HIT" where it had the document.
+/// Field that is "HIT" if that node had the document.
 pub const RESULT: &str = "x-result";
 
-/// What came of requests.
+/// Results of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Answers.
+    /// Number of responses.
     pub answers: u64,
-    /// Of them, by [`Came`].
+    /// Responses by [`Came`].
     pub came: [u64; 5],
     /// Bytes of the bodies.
     pub bytes: u64,
-    /// Requests without an answer, where such are expected.
+    /// Requests without a response, where such are expected.
     pub errors: u64,
-    /// What the first of them was.
+    /// The first of these errors.
     pub first_error: Option<String>,
-    /// Microseconds of each answer.
+    /// Latency of each response in microseconds.
     latencies: Vec<u32>,
 }
 
 impl Counts {
-    /// Returns the share of the answers that came from there.
+    /// Returns the share of the responses that came from there.
     pub fn share(&self, came: Came) -> f64 {
         self.came[came as usize] as f64 / self.answers.max(1) as f64
     }
 
-    /// Returns the latency in µs that `percent` of the answers did not exceed.
+    /// Returns the latency in µs that `percent` of the responses did not exceed.
     pub fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
@@ -111,55 +112,55 @@ impl Counts {
     }
 }
 
-/// What goes wrong with one request.
+/// Failure of one request.
 enum Failure {
-    /// No answer, an error, or one that is cut off.
+    /// No response, an error, or a truncated response.
     Missing(String),
     /// Bytes that are not those of the document.
     Wrong(String),
 }
 
-/// See the module.
+/// The load generator.
 pub struct Load {
     to: Vec<SocketAddr>,
     sessions: usize,
     body_max: usize,
     counts: RefCell<Counts>,
-    /// Whether requests may fail at a node.
+    /// True if requests to a node may fail.
     may_fail: Cell<bool>,
     gone: Cell<Option<usize>>,
 }
 
 impl Load {
-    /// Returns so many sessions with the nodes at `to`, for bodies of so many bytes at most.
+    /// Returns a load of `sessions` sessions for the nodes at `to`, with bodies of at most
+    /// `body_max` bytes.
     pub fn new(to: Vec<SocketAddr>, sessions: usize, body_max: usize) -> Load {
         let (counts, may_fail, gone) = (RefCell::default(), Cell::new(false), Cell::new(None));
         Load { to, sessions, body_max, counts, may_fail, gone }
     }
 
-    /// Lets requests fail from now on, which then are counted; those to the node that is killed
-    /// are not.
+    /// Permits failures from now on. They are counted, except those of requests to the killed node.
     pub fn expect_failures(&self, killed: usize) {
         self.may_fail.set(true);
         self.gone.set(Some(killed));
     }
 
-    /// Returns the number of answers so far, since the counts were taken.
+    /// Returns the number of responses since the counts were last taken.
     pub fn answers(&self) -> u64 {
         self.counts.borrow().answers
     }
 
-    /// Returns the counts, which begin anew.
+    /// Returns the counts and resets them.
     pub fn take(&self) -> Counts {
         self.counts.take()
     }
 
-    /// Asks until `next` returns nothing. Meanwhile does `beside`, which need not end.
+    /// Sends requests until `next` returns `None`. Runs `beside` concurrently, which need not end.
     ///
     /// # Errors
     ///
-    /// When an answer is not the right one or the program is interrupted; when there is none,
-    /// unless that is expected.
+    /// When a response is wrong or the program is interrupted; when a response is missing, unless
+    /// failures are expected.
     pub fn run(
         &self,
         next: &dyn Fn() -> Option<Asked>,
@@ -185,11 +186,12 @@ impl Load {
         interruption::check().and(ended)
     }
 
-    /// Asks for each of these once, one after another, and returns where the answers came from.
+    /// Sends each of these requests once, one after another, and returns where the responses came
+    /// from.
     ///
     /// # Errors
     ///
-    /// As [`Load::run`].
+    /// Those of [`Load::run`].
     pub fn ask_each(&self, requests: Vec<Asked>) -> Result<Vec<Came>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -236,7 +238,7 @@ impl Load {
         counts.latencies.push(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
     }
 
-    /// Asks on the connection to the node, which is closed after a failure.
+    /// Sends a request on the connection to its node; after a failure the connection is closed.
     async fn ask(
         &self,
         connections: &mut [Option<Connection>],

@@ -1,7 +1,7 @@
-//! nginx as nodes that share the documents: each is a cache for its share, and a server before the
-//! caches of all that sends each request to the one whose share it is in.
+//! nginx as nodes that share the documents: each is a cache for its share, behind a server that
+//! forwards each request to the cache whose share it is in.
 //!
-//! One worker; it is asked by itself over loopback where the share is its own.
+//! One worker. If the share is its own, it sends itself a request over loopback.
 
 use std::path::Path;
 
@@ -10,11 +10,12 @@ use super::nodes::Place;
 
 /// Returns the configuration of the node at `place`.
 ///
-/// * `hash … consistent` (ketama) over the whole URL; a cache that does not answer is passed by for
-///   a second, and the next one on the ring is asked.
+/// * `hash … consistent` (ketama) over the whole URL; a cache that does not respond is skipped for
+///   a second, and the next one on the ring gets the request.
 /// * Connections are kept, from clients, between nodes and to the origin.
-/// * `proxy_max_temp_file_size 0` before the caches: no file for what a slow client has not read.
-/// * `proxy_cache_lock`: several requests for what is not there are one fetch.
+/// * `proxy_max_temp_file_size 0` in front of the caches: no file for data that a slow client has
+///   not read.
+/// * `proxy_cache_lock`: concurrent misses of the same URL cause one fetch.
 pub fn configuration(place: &Place, directory: &Path, cache: &Path) -> String {
     let (at, cache) = (directory.display(), cache.display());
     let (origin, front, own, number) =

@@ -1,5 +1,5 @@
-//! The nodes of one system, started together: each with a device and so much memory of its own, all
-//! on one core. Dropped, nothing of them is left.
+//! The nodes of one system, started together: each with a device and limited memory of its own, all
+//! on one core. Dropping them removes everything.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use crate::bench::system::{Running, confined, http_get, simple_request};
 use crate::workspace;
 use testbed::file_system::{FileSystem, Purpose};
 
-/// Longest time until all nodes of a fleet serve.
+/// Maximum time until all nodes of a fleet serve.
 const GATHER: Duration = Duration::from_secs(60);
-/// Longest time in which nginx, which looks every ten seconds, brings a cache to its size.
+/// Maximum time in which nginx, which checks every ten seconds, reduces a cache to its size.
 const SHRINK: Duration = Duration::from_secs(25);
-/// A file system is so many times larger than the cache in it, which may grow beyond its size.
+/// Size of a file system relative to its cache, which may exceed its configured size.
 const ROOM: u64 = 4;
 
 /// The addresses of a node.
@@ -31,51 +31,51 @@ const ROOM: u64 = 4;
 pub struct Addresses {
     /// For clients.
     pub front: SocketAddr,
-    /// For other nodes, where that is another one.
+    /// For other nodes, if different.
     pub between: SocketAddr,
-    /// For operators.
+    /// For the admin interface.
     pub admin: SocketAddr,
 }
 
-/// What a node is told of itself.
+/// A node's position among all nodes.
 pub struct Place<'a> {
-    /// Its number, from 0 on.
+    /// Number of the node, from 0.
     pub number: usize,
-    /// The addresses of all.
+    /// The addresses of all nodes.
     pub all: &'a [Addresses],
-    /// The origin that all have.
+    /// The common origin.
     pub origin: SocketAddr,
     /// Size of its cache, MiB.
     pub cache_mib: u64,
 }
 
 impl Place<'_> {
-    /// Returns its addresses.
+    /// Returns the addresses of this node.
     pub fn own(&self) -> &Addresses {
         &self.all[self.number]
     }
 }
 
-/// What all nodes of a measurement have.
+/// The settings common to all nodes of a measurement.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
-    /// How many there are.
+    /// Number of nodes.
     pub nodes: usize,
     /// The directory for their files.
     pub base: &'a Path,
     /// The origin.
     pub origin: SocketAddr,
-    /// The core.
+    /// The core of all nodes.
     pub core: usize,
-    /// Size of each one's cache, MiB.
+    /// Size of each cache, MiB.
     pub cache_mib: u64,
     /// The setting `memory` of larder, MiB.
     pub memory_mib: u64,
-    /// Memory for each and what the kernel keeps for it, MiB.
+    /// Memory for each node, including the kernel memory charged to it, MiB.
     pub limit_mib: u64,
 }
 
-/// See the module. Fields are dropped in this order.
+/// The running nodes. Fields are dropped in this order.
 pub struct Nodes {
     running: Vec<Running>,
     killed: Option<usize>,
@@ -98,7 +98,7 @@ impl Nodes {
     ///
     /// # Errors
     ///
-    /// When one does not start, or they do not find each other.
+    /// When a node does not start, or the nodes do not find each other.
     pub fn start(system: &System, setup: &Setup) -> Result<Nodes, String> {
         let addresses: Vec<Addresses> = (0..setup.nodes)
             .map(|_| Addresses {
@@ -170,14 +170,14 @@ impl Nodes {
         }
         let admin = system.larder().map(|_| place.own().admin);
         let served = (place.own().front, admin);
-        // Kept before the start, so that they go after what was started in vain.
+        // Kept before the start, so that they are dropped after a failed process.
         self.stores.push(store);
         self.groups.push(group);
         self.running.push(Running::launch(&system.name, command, directory, served)?);
         Ok(())
     }
 
-    /// Waits until all nodes see all others serve.
+    /// Waits until every node sees all nodes serve.
     fn gather(&self) -> Result<(), String> {
         let all_there = |state: &Value| {
             let members = state["members"].as_array().map_or(&[][..], Vec::as_slice);
@@ -188,7 +188,7 @@ impl Nodes {
         self.await_all("the nodes do not find each other", all_there)
     }
 
-    /// Puts a table of classes in force.
+    /// Activates a table of classes.
     fn follow(&self, classes: &str) -> Result<(), String> {
         let told = simple_request(self.addresses[0].admin, "POST", "/fleet/policy", classes)?;
         let told: Value = serde_json::from_str(&told).map_err(|e| format!("{told}: {e}"))?;
@@ -196,7 +196,7 @@ impl Nodes {
         self.await_all("not all nodes follow the table", |state| state["policy"] == version)
     }
 
-    /// Waits until the state of the fleet at each node is such.
+    /// Waits until the fleet state of every node satisfies `is_such`.
     fn await_all(&self, otherwise: &str, is_such: impl Fn(&Value) -> bool) -> Result<(), String> {
         let end = Instant::now() + GATHER;
         let mut last = String::new();
@@ -221,12 +221,12 @@ impl Nodes {
         self.addresses.iter().map(|node| node.front).collect()
     }
 
-    /// Returns the processes of all nodes that live.
+    /// Returns the processes of all running nodes.
     pub fn pids(&self) -> Vec<u32> {
         self.living().flat_map(Running::pids).collect()
     }
 
-    /// Returns the user and system time of the nodes that live, in seconds.
+    /// Returns the user and system time of the running nodes, in seconds.
     pub fn cpu(&self) -> Result<f64, String> {
         self.living().map(Running::cpu).sum()
     }
@@ -236,7 +236,7 @@ impl Nodes {
         self.running.iter().enumerate().filter(lives).map(|(_, running)| running)
     }
 
-    /// Kills a node, without a chance to say goodbye.
+    /// Kills a node, so that it cannot announce its end.
     pub fn kill(&mut self, number: usize) {
         self.running[number].kill();
         self.killed = Some(number);
@@ -255,7 +255,7 @@ impl Nodes {
         Ok(sum)
     }
 
-    /// Returns the bytes of the largest cache on its device; that of larder is its whole device.
+    /// Returns the bytes of the largest cache on its device; larder's is its whole device.
     pub fn held(&self) -> Result<u64, String> {
         let mut most = 0;
         for store in &self.stores {
@@ -265,7 +265,7 @@ impl Nodes {
         Ok(most)
     }
 
-    /// Waits until what was stored is on the devices, and no cache is larger than it may be.
+    /// Waits until stored objects are on the devices and no cache exceeds its size.
     pub fn settle(&self) -> Result<(), String> {
         let end = Instant::now() + SHRINK;
         let most = self.cache_mib << 20;
@@ -307,7 +307,7 @@ impl Store {
     }
 }
 
-/// Makes an empty cache of larder on a device.
+/// Formats an empty cache of larder on a device.
 fn format(larder: &Path, device: &Path, mib: u64) -> Result<(), String> {
     let mut command = Command::new(larder);
     command.args(["format", "--force", "--cache-size", &format!("{mib}M")]).arg(device);
@@ -315,7 +315,7 @@ fn format(larder: &Path, device: &Path, mib: u64) -> Result<(), String> {
     workspace::succeed(command)
 }
 
-/// Makes a key for a fleet, in a directory that goes with it.
+/// Creates a fleet key in a temporary directory.
 fn make_key() -> Result<TempDir, String> {
     use std::os::unix::fs::OpenOptionsExt;
     let fail = |e: std::io::Error| format!("a key: {e}");
@@ -328,7 +328,7 @@ fn make_key() -> Result<TempDir, String> {
     Ok(directory)
 }
 
-/// Completes the command that starts the node of larder at `place`.
+/// Completes the command that starts the larder node at `place`.
 fn arguments(
     place: &Place,
     larder: &Larder,

@@ -1,8 +1,8 @@
-//! What an answer from another node's memory costs beside one from the memory of the node that is
-//! asked: the time of all nodes together.
+//! Cost of a response from another node's memory, relative to one from the memory of the node that
+//! received the request: the processor time of all nodes together.
 //!
-//! All documents are in the memories of their owners and stay there alone. A part of the requests
-//! goes to the owner, another one to a node that is not.
+//! All documents are in the memory of their owners only. Half of the measurement sends requests to
+//! the owner, the other half to a node that is not.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use super::nodes::{Nodes, Setup};
 use super::systems::System;
 use crate::bench::options::Options;
 
-/// Documents, few enough to be in memory and many enough that none is a hot one.
+/// Number of documents: few enough to be in memory, and many enough that none becomes hot.
 pub const DOCUMENTS: u64 = 1_000;
-/// Bytes of each.
+/// Bytes of each document.
 const SIZE: usize = 3_000;
 
-/// Measures a system with so many documents.
+/// Measures a system with `documents` documents.
 ///
 /// # Errors
 ///
-/// When its nodes do not start or answer wrongly, it does not tell who owns what, or the program is
-/// interrupted.
+/// When its nodes do not start or respond wrongly, the owners cannot be determined, or the program
+/// is interrupted.
 pub fn measure(
     options: &Options,
     system: &System,
@@ -41,7 +41,7 @@ pub fn measure(
         let remote = part(options, &nodes, &load, |turn| {
             let at = turn % owners.len();
             let (document, owner) = owners[at];
-            // All other nodes are asked for the documents of one.
+            // The requests for one owner's documents go to all other nodes in turn.
             (document, (owner + 1 + at % (setup.nodes - 1)) % setup.nodes)
         })?;
         let remote = Remote { local, remote };
@@ -55,7 +55,7 @@ fn asked(document: u64, node: usize) -> Asked {
     Asked { node, path: format!("/store/{SIZE}/{document}"), document, size: SIZE }
 }
 
-/// Returns each document with the node that has it, after all were fetched.
+/// Fetches all documents; returns each with the node that keeps it.
 fn owners(load: &Load, nodes: usize, documents: u64) -> Result<Vec<(u64, usize)>, String> {
     let all = || 0..documents;
     for node in 0..nodes {
@@ -79,7 +79,7 @@ fn owners(load: &Load, nodes: usize, documents: u64) -> Result<Vec<(u64, usize)>
     Ok(owners)
 }
 
-/// Measures requests for the documents and at the nodes that `request` gives for their turns.
+/// Measures requests; `request` maps a turn to a document and a node.
 fn part(
     options: &Options,
     nodes: &Nodes,

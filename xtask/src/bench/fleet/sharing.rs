@@ -1,5 +1,5 @@
-//! Nodes with caches that are smaller than what is asked for, and together larger: what of it they
-//! have together, what it costs, and how they get over the death of one.
+//! Nodes whose caches are each smaller than the working set, and together larger: the share of it
+//! that they hold together, its cost, and their recovery from the death of one.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -14,16 +14,16 @@ use super::systems::System;
 use crate::bench::options::Options;
 use crate::bench::origin::Origin;
 
-/// Time between two looks at the origin after a node was killed.
+/// Interval between samples of the origin's counter after a node was killed.
 const LOOK: Duration = Duration::from_millis(250);
-/// Looks whose requests make a hit ratio.
+/// Number of sampling intervals over which a hit ratio is computed.
 const WINDOW: usize = 4;
-/// A hit ratio is back when it is not lower by more than this.
+/// A hit ratio has recovered when it is lower by at most this.
 const LOWER: f64 = 0.02;
-/// The node that is killed: not the one that others were told to join.
+/// The node to be killed: not the one that the others join.
 const VICTIM: usize = 1;
 
-/// The requests of the clients, node by node.
+/// The requests of the clients, to each node in turn.
 struct Requests {
     documents: RefCell<Documents>,
     nodes: usize,
@@ -44,7 +44,7 @@ impl Requests {
         Asked { node, path, document, size }
     }
 
-    /// Asks so many times.
+    /// Sends `requests` requests.
     fn run(&self, load: &Load, requests: u64) -> Result<(), String> {
         let left = Cell::new(requests);
         let next = || {
@@ -55,11 +55,11 @@ impl Requests {
     }
 }
 
-/// Measures a system; the death of a node when `recovers`.
+/// Measures a system; with `recovers`, also the death of a node.
 ///
 /// # Errors
 ///
-/// When its nodes do not start or answer wrongly, or the program is interrupted.
+/// When its nodes do not start or respond wrongly, or the program is interrupted.
 pub fn measure(
     options: &Options,
     system: &System,
@@ -117,7 +117,7 @@ struct Look {
     fetched: u64,
 }
 
-/// Kills a node and goes on asking the others.
+/// Kills a node and continues with requests to the others.
 fn recover(
     nodes: &mut Nodes,
     load: &Load,
@@ -136,7 +136,7 @@ fn recover(
         fetched: origin.served(),
     };
     let beside = async {
-        // Under load, which does not ask it from then on.
+        // Under load, which skips the node from then on.
         tokio::time::sleep(LOOK).await;
         requests.without.set(Some(VICTIM));
         nodes.kill(VICTIM);
@@ -168,7 +168,7 @@ fn recover(
     })
 }
 
-/// Returns the hit ratio between the first and the last look.
+/// Returns the hit ratio between the first and the last sample.
 fn ratio(looks: &[Look]) -> f64 {
     let (Some(first), Some(last)) = (looks.first(), looks.last()) else { return 0.0 };
     match last.answers - first.answers {
@@ -177,7 +177,7 @@ fn ratio(looks: &[Look]) -> f64 {
     }
 }
 
-/// Returns the seconds after which the hit ratio is as before and stays so; `None`: it is not.
+/// Returns the seconds after which the hit ratio has recovered for good; `None`: it has not.
 fn back(looks: &[Look], before: f64) -> Option<f64> {
     let is_low = |window: &[Look]| ratio(window) < before - LOWER;
     let windows: Vec<&[Look]> = looks.windows(WINDOW + 1).collect();
@@ -196,13 +196,13 @@ mod tests {
         let mut looks = Vec::new();
         let mut fetched = 0;
         for at in 0..20 {
-            // Each look is 100 requests after the last one; of six looks all are misses.
+            // Each sample is 100 requests after the previous one; six samples are all misses.
             fetched += if (4..10).contains(&at) { 100 } else { 0 };
             looks.push(Look { seconds: f64::from(at), answers: at as u64 * 100, fetched });
         }
         assert_eq!(ratio(&looks[..2]), 1.0);
         assert_eq!(ratio(&looks[4..6]), 0.0);
-        // From the look at 9 on, whose window ends at 13.
+        // From sample 9 on, whose window ends at 13.
         assert_eq!(back(&looks, 1.0), Some(13.0));
         assert_eq!(back(&looks, 0.0), Some(0.0));
         assert_eq!(back(&looks[..9], 1.0), None);

@@ -1,5 +1,5 @@
-//! The measurement in little: the nodes of each system that is installed answer rightly, also when
-//! one is killed, and nothing is left behind.
+//! The measurement on a small scale: the nodes of each installed system respond correctly, also
+//! after one is killed, and nothing is left behind.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ fn the_whole_program_leaves_figures_and_nothing_else() {
     }
     let words = format!("{words} {} --only", wanted.join(","));
     let mut systems = Systems::of(&larder);
-    // One of each program: what larder is told differs, and what is measured is the same.
+    // One system of each program, as the others only differ in larder's settings.
     let is_first = |system: &System| system.larder().is_none() || system.name == "larder, fleet";
     systems.sharing.retain(is_first);
     systems.remote.retain(|system| !system.larder().is_some_and(|larder| larder.key));

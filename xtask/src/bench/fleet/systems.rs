@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-/// A program, and the way in which its nodes share what they have.
+/// A program, and the way in which its nodes share their caches.
 #[derive(Clone)]
 pub struct System {
-    /// As in the tables.
+    /// Name in the tables.
     pub name: String,
-    /// What it is.
+    /// Kind of program.
     pub kind: Kind,
 }
 
 /// The kinds, each with its program.
 #[derive(Clone)]
 pub enum Kind {
-    /// See [`Larder`].
+    /// Nodes of [`Larder`].
     Larder(Larder),
-    /// Each a cache for its share behind servers that send requests there.
+    /// Each node is a cache for its share, behind servers that forward requests to it.
     Nginx(PathBuf),
-    /// Each knows by a shard director whose share a document is in.
+    /// Each node finds the owner of a document by a shard director.
     Varnish(PathBuf),
 }
 
@@ -26,22 +26,22 @@ pub enum Kind {
 #[derive(Clone)]
 pub struct Larder {
     program: PathBuf,
-    /// Whether they are a fleet.
+    /// True if they form a fleet.
     pub fleet: bool,
-    /// Whether they know each other by a key, and speak in TLS.
+    /// True if they authenticate with a key and use TLS between each other.
     pub key: bool,
-    /// The table of classes that is put in force; `None`: the default.
+    /// The table of classes to activate; `None`: the default.
     pub classes: Option<&'static str>,
 }
 
-/// All are kept by their owners alone, in memory and on disk, as the peers do.
+/// All documents are kept only by their owners, in memory and on disk, as the peers do.
 pub const OWNER: &str =
     "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
-/// What another node has sent is kept in memory by both.
+/// Documents from another node are kept in memory by both.
 pub const INCLUSIVE: &str = "[[class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
 
-/// Ways to treat copies in memory: the default, and others, each of which adds one mechanism to
-/// that before it.
+/// Policies for copies in memory: the default, and others, each of which adds one mechanism to the
+/// previous one.
 pub const MECHANISMS: [(&str, &str); 5] = [
     (", copies at owners", OWNER),
     (
@@ -64,20 +64,20 @@ pub const MECHANISMS: [(&str, &str); 5] = [
 ];
 
 impl System {
-    /// Returns nodes of larder that are a fleet with this table of classes.
+    /// Returns nodes of larder that form a fleet with this table of classes.
     pub fn fleet(program: &Path, words: &str, classes: Option<&'static str>) -> System {
         let larder = Larder { program: program.to_path_buf(), fleet: true, key: false, classes };
         System { name: format!("larder, fleet{words}"), kind: Kind::Larder(larder) }
     }
 
-    /// Returns nodes of larder that know nothing of each other.
+    /// Returns nodes of larder that do not know each other.
     pub fn apart(program: &Path) -> System {
         let program = program.to_path_buf();
         let larder = Larder { program, fleet: false, key: false, classes: None };
         System { name: "larder, no fleet".into(), kind: Kind::Larder(larder) }
     }
 
-    /// Returns the same with connections in TLS between the nodes.
+    /// Returns the same system with TLS between the nodes.
     #[must_use]
     pub fn with_key(self) -> System {
         let System { name, kind } = self;
@@ -90,7 +90,7 @@ impl System {
         }
     }
 
-    /// Returns larder, when it is.
+    /// Returns the nodes of larder, if it is that.
     pub fn larder(&self) -> Option<&Larder> {
         match &self.kind {
             Kind::Larder(larder) => Some(larder),
@@ -107,7 +107,7 @@ impl System {
     }
 }
 
-/// Returns the peers that are installed; the others are named.
+/// Returns the installed peers, and prints the missing ones.
 pub fn peers() -> Vec<System> {
     let mut peers = Vec::new();
     let mut add = |name: &str, kind: fn(PathBuf) -> Kind, program: &str| {

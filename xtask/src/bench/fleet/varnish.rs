@@ -1,6 +1,6 @@
 //! Varnish as nodes that share the documents, by the shard director of `vmod_directors`: every node
-//! finds the node whose share a document is in (consistent hashing). What is its own it keeps and
-//! fetches; what is another's it passes to that one, and keeps nothing of it.
+//! finds the owner of a document (consistent hashing). It keeps and fetches its own documents;
+//! requests for others' it passes to their owners without storing the response.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,17 +10,18 @@ use std::time::Duration;
 use super::load::{NODE, RESULT};
 use super::nodes::Place;
 
-/// Time after which a node that was not there at a probe has been found: two probes.
+/// Time after which a node that missed a probe has been found: two probes.
 pub const FOUND: Duration = Duration::from_millis(2_500);
 
-/// The field of a request from another node.
+/// Field that marks a request from another node.
 const ASKED: &str = "x-asked";
 
-/// Returns the program of the node at `place` in VCL.
+/// Returns the VCL program of the node at `place`.
 ///
-/// * A node that does not answer to a probe, or to a request, is passed by: the next one on the
-///   ring is asked (`alt`), or is this one.
-/// * A node that is asked by another one answers, whatever it thinks whose share it is.
+/// * A node that does not respond to a probe or to a request is skipped: the next one on the ring
+///   gets the request (`alt`), or is this one.
+/// * A node that receives a request from another node serves it, even if it considers a different
+///   node the owner.
 pub fn program(place: &Place) -> String {
     let (origin, number) = (place.origin, place.number);
     let mut nodes = String::new();
@@ -90,9 +91,10 @@ pub fn program(place: &Place) -> String {
 
 /// Completes the command that starts the node at `place`.
 ///
-/// * The cache is a file that it maps: what of it is in memory is the kernel's, as with nginx.
-/// * `vsl_space` is less than the 80 MB that are the default, as memory is what is measured.
-/// * `nuke_limit`: so many small documents may leave for a large one.
+/// * The cache is a mapped file: the kernel decides which of its pages are in memory, as with
+///   nginx.
+/// * `vsl_space` is less than the default of 80 MB, because memory is measured.
+/// * `nuke_limit`: this many small documents may be evicted for a large one.
 pub fn arguments(place: &Place, directory: &Path, cache: &Path, command: &mut Command) {
     command.args(["-F", "-j", "none", "-n"]).arg(directory.join("work"));
     command.arg("-f").arg(directory.join("node.vcl"));

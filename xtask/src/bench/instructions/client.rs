@@ -1,5 +1,4 @@
-//! The client of a route: one connection, over which one request follows the answer to the one
-//! before.
+//! The client of a route: one connection with one request at a time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,19 +15,19 @@ use super::routes::{Question, Route};
 use crate::bench::exchange::Connection;
 use crate::bench::scenario;
 
-/// The host that is asked for.
+/// The requested host.
 const HOST: &str = "bench.test";
 
-/// Bytes that are asked for with `Range`.
+/// Bytes that are requested with `Range`.
 const RANGE: usize = 100;
 
-/// Where and how clients ask.
+/// The address and protocol of a client.
 pub enum Way {
-    /// In HTTP/1.1.
+    /// HTTP/1.1.
     Plain(SocketAddr),
-    /// In HTTP/1.1 over TLS.
+    /// HTTP/1.1 over TLS.
     Tls(SocketAddr, Arc<ClientConfig>),
-    /// In HTTP/2 over TLS.
+    /// HTTP/2 over TLS.
     Http2(SocketAddr, Arc<ClientConfig>),
 }
 
@@ -43,11 +42,11 @@ pub enum Client {
 }
 
 impl Client {
-    /// Connects; bodies are of at most `body_max` bytes.
+    /// Connects; bodies have at most `body_max` bytes.
     ///
     /// # Errors
     ///
-    /// When nothing listens there, or TLS or HTTP/2 is not spoken.
+    /// When no server listens there, or it does not speak TLS or HTTP/2.
     pub async fn open(way: &Way, body_max: usize) -> Result<Client, String> {
         match way {
             Way::Plain(to) => Ok(Client::Plain(Connection::open(*to, body_max).await?)),
@@ -65,12 +64,12 @@ impl Client {
         }
     }
 
-    /// Asks for an object and checks the answer; its outcome is the route's if `counted`. Returns
-    /// whether the outcome is the route's.
+    /// Requests an object and checks the response; if `counted`, its outcome must be the route's.
+    /// Returns whether the outcome is the route's.
     ///
     /// # Errors
     ///
-    /// When the connection breaks, or the answer is a wrong one.
+    /// When the connection breaks, or the response is wrong.
     pub async fn ask(&mut self, route: &Route, object: u64, counted: bool) -> Result<bool, String> {
         let path = route.path(object);
         let (status, size) = match route.question {
@@ -96,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and returns the status with the fields of the answer, and its body.
+    /// Sends a request. Returns the status line with the fields of the response, and its body.
     async fn exchange(
         &mut self,
         path: &str,
@@ -115,7 +114,7 @@ impl Client {
     }
 }
 
-/// Returns the fields of a request, without those of the question where nothing is counted.
+/// Returns the fields of a request; conditions and ranges only if it is `counted`.
 fn fields(question: Question, object: u64, counted: bool) -> Vec<(&'static str, String)> {
     match question {
         Question::Encoded => vec![("accept-encoding", "gzip, deflate, br, zstd".into())],
@@ -139,7 +138,7 @@ async fn handshake(
     TlsConnector::from(config.clone()).connect(name, stream).await.map_err(fail)
 }
 
-/// Sends a request in HTTP/2; see [`Client::exchange`].
+/// Sends a request over HTTP/2; see [`Client::exchange`].
 async fn exchange(
     client: &mut SendRequest<bytes::Bytes>,
     path: &str,

@@ -1,6 +1,6 @@
 //! The kinds of requests whose instructions are counted: the rows of the table.
 
-/// Windows of requests that are counted, behind one that warms up.
+/// Counted windows of requests, after one warm-up window.
 pub const WINDOWS: u64 = 3;
 
 /// One row of the table.
@@ -11,42 +11,42 @@ pub struct Route {
     pub word: &'static str,
     /// Bytes of every body.
     pub size: usize,
-    /// Objects that are fetched before anything is counted.
+    /// Number of objects fetched before counting.
     pub fill: u64,
-    /// The objects that are asked for while instructions are counted.
+    /// The objects requested while instructions are counted.
     pub objects: Objects,
-    /// Requests in each window.
+    /// Requests per window.
     pub requests: u64,
     /// `--memory`, MiB.
     pub memory_mib: u64,
     /// The outcome in `Cache-Status` of the counted requests; `None` for files, which have none.
     pub outcome: Option<&'static str>,
-    /// How larder is configured.
+    /// Configuration of larder.
     pub setup: Setup,
-    /// How the client speaks.
+    /// Protocol of the client.
     pub protocol: Protocol,
-    /// The question of the client.
+    /// Kind of request.
     pub question: Question,
     /// Growth over the table's count, in percent, that `--check` permits: 3, or more where three
     /// runs of one program differ by more than 1 percent.
     pub tolerance: u64,
 }
 
-/// The objects that are asked for.
+/// The objects to be requested.
 #[derive(Clone, Copy)]
 pub enum Objects {
-    /// The first so many, over and over.
+    /// The first ones, up to this number, repeatedly.
     Repeated(u64),
-    /// Those that were stored neither first nor last, in a scattered order, each once: they have
+    /// Those that were stored neither first nor last, each once in a scattered order: they have
     /// left memory.
     Scattered,
-    /// Objects that were never asked for.
+    /// Objects that were never requested.
     New,
-    /// Those of the fill that only the other node has, over and over.
+    /// Those of the fill that only the other node has, repeatedly.
     AtOtherNode,
 }
 
-/// How larder is configured.
+/// Configuration of larder.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Setup {
     /// A reverse proxy without further settings.
@@ -55,30 +55,30 @@ pub enum Setup {
     Rules(u64),
     /// `forwarded.trust` of a network from which no client comes.
     Trust,
-    /// A site of files for another host beside.
+    /// An additional site of files for another host.
     Site,
     /// A fleet of one node.
     Fleet,
-    /// A fleet of two nodes that keep documents at their owners; this one is counted.
+    /// A fleet of two nodes that keep documents at their owners; the given node is counted.
     TwoNodes(Counted),
     /// A web server over files.
     Static,
-    /// Ten rules, of which three match; the first of these decides and edits a field of the request
-    /// and one of the response. The client is a trusted proxy. A site of files beside, and an
-    /// access log in JSON.
+    /// Ten rules, of which three match; the first of these decides and edits one request field and
+    /// one response field. The client is a trusted proxy. There are an additional site of files and
+    /// an access log in JSON.
     Realistic,
 }
 
-/// The node of two whose instructions are counted.
+/// Which of two nodes is counted.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Counted {
-    /// The one that clients ask.
+    /// The one that receives the client's requests.
     Asking,
     /// The one that has the documents.
     Answering,
 }
 
-/// How the client speaks.
+/// Protocol of the client.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Protocol {
     /// HTTP/1.1 without TLS.
@@ -89,7 +89,7 @@ pub enum Protocol {
     Http2,
 }
 
-/// The question of the client.
+/// Kind of request.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Question {
     /// The object, with no field but `Host`.
@@ -213,25 +213,25 @@ pub const ROUTES: &[Route] = &[
 ];
 
 impl Route {
-    /// Returns the object that request `number` is for, of those that only the other node has
-    /// where these are asked for.
+    /// Returns the object of request `number`; `at_other_node` lists those that only the other node
+    /// has.
     pub fn object(&self, number: u64, at_other_node: &[u64]) -> u64 {
         match self.objects {
             Objects::Repeated(objects) => number % objects,
-            // A prime that divides no `fill`, so that none comes twice.
+            // A prime that divides no `fill`, so that no object is repeated.
             Objects::Scattered => self.fill / 4 + (number * 1_009) % (self.fill / 2),
             Objects::New => self.fill + number,
             Objects::AtOtherNode => at_other_node[number as usize % at_other_node.len()],
         }
     }
 
-    /// Returns how often a window is begun at most. A node under callgrind that is slow once is
-    /// left out by the other for a while, and that window counts something else.
+    /// Returns the maximum number of attempts at a window. A node under callgrind that is slow once
+    /// is skipped by the other for a while, and that window counts a different path.
     pub fn tries(&self) -> usize {
         if matches!(self.objects, Objects::AtOtherNode) { 5 } else { 1 }
     }
 
-    /// Returns the path of an object, from which the origin reads what to answer.
+    /// Returns the path of an object, which tells the origin how to respond.
     pub fn path(&self, object: u64) -> String {
         format!("/{}/{}/{object}", self.word, self.size)
     }

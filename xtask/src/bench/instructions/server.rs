@@ -1,4 +1,4 @@
-//! Larder under callgrind, configured for a route, and what else the route needs beside it.
+//! Larder under callgrind, configured for a route, and the other programs that the route needs.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -19,20 +19,19 @@ use crate::bench::scenario;
 use crate::bench::system::{Running, http_get};
 use crate::workspace;
 
-/// Longest time until two nodes see each other serve.
+/// Maximum time until two nodes see each other serve.
 const GATHER: Duration = Duration::from_secs(60);
 
-/// Documents are kept in memory and on disk by their owners alone, however often they are asked
-/// for.
+/// Documents are kept in memory and on disk only by their owners, however often they are requested.
 const KEPT_BY_OWNERS: &str = "[fleet]\nhot-rate = 1000000\n\
      [[fleet.class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
 
-/// A key of a fleet; between its nodes TLS is spoken.
+/// A fleet key, which makes the nodes use TLS between each other.
 const FLEET_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 /// The running programs of a route.
 pub struct Server {
-    /// Where and how clients ask.
+    /// The address and protocol for clients.
     pub way: Way,
     /// The process whose instructions are counted.
     pub callgrind: Callgrind,
@@ -59,7 +58,8 @@ struct Addresses {
 }
 
 impl Server {
-    /// Starts `program` as `route` has it, before this origin; its profile is written to `profile`.
+    /// Starts `program` as configured by `route`, in front of this origin; its profile is written
+    /// to `profile`.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Server {
 }
 
 impl Common<'_> {
-    /// Starts a node, under callgrind if it gets a profile.
+    /// Starts a node, under callgrind if `profile` is given.
     fn start(
         &self,
         number: usize,
@@ -122,7 +122,7 @@ impl Common<'_> {
         let mut command = match profile {
             Some(profile) => {
                 let mut command = Command::new("valgrind");
-                // Filled without counting, which is faster.
+                // The fill is not counted, which is faster.
                 command.args(["--quiet", "--tool=callgrind", "--instr-atstart=no"]);
                 command.arg(format!("--callgrind-out-file={}", profile.display()));
                 command.arg(self.program);
@@ -150,7 +150,7 @@ impl Common<'_> {
         Running::launch("larder", command, directory, (own.front, Some(own.admin)))
     }
 
-    /// Makes the node one of a fleet.
+    /// Adds the arguments that make the node part of a fleet.
     fn join(&self, number: usize, all: &[Addresses], command: &mut Command) {
         command.args(["--fleet", &all[number].between.to_string()]);
         command.args(["--fleet-node", &format!("node-{number}")]);
@@ -162,8 +162,8 @@ impl Common<'_> {
 
     /// Returns the text of the configuration.
     fn configuration(&self, own: Addresses) -> String {
-        // What a read brings along is found in memory, more or less of it by how fast the device
-        // is.
+        // Read-ahead would turn a varying number of reads, depending on device speed, into hits
+        // from memory.
         let mut text = "[store]\nread-unit = \"object\"\n".to_owned();
         let site =
             format!("[[site]]\nhosts = [\"files.test\"]\nroot = {:?}\n", self.files.display());
@@ -194,7 +194,8 @@ impl Common<'_> {
 /// Rules as an operator may have them.
 const REALISTIC_RULES: &str = include_str!("../../../../crates/bench/src/systems/site.toml");
 
-/// Writes what the nodes of a route read, and returns the certificates that the client believes.
+/// Writes the files that the nodes of a route read, and returns the certificates that the client
+/// trusts.
 fn write_files(route: &Route, directory: &Path) -> Result<RootCertStore, String> {
     let fail = |e: std::io::Error| format!("{}: {e}", directory.display());
     let mut roots = RootCertStore::empty();
@@ -224,7 +225,7 @@ fn write_files(route: &Route, directory: &Path) -> Result<RootCertStore, String>
     Ok(roots)
 }
 
-/// Returns what a client speaks in TLS 1.3.
+/// Returns a client configuration for TLS 1.3.
 fn client(roots: RootCertStore, protocol: &[u8]) -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]);
@@ -234,7 +235,7 @@ fn client(roots: RootCertStore, protocol: &[u8]) -> Result<Arc<ClientConfig>, St
     Ok(Arc::new(client))
 }
 
-/// Waits until a node sees so many nodes serve, and uses what it has stored.
+/// Waits until a node sees `nodes` nodes serve and has caught up on purges.
 fn gather(admin: SocketAddr, nodes: usize) -> Result<(), String> {
     let whole = |state: &Value| {
         let members = state["members"].as_array().map_or(&[][..], Vec::as_slice);
@@ -255,17 +256,17 @@ fn gather(admin: SocketAddr, nodes: usize) -> Result<(), String> {
 
 /// A program that runs under callgrind.
 pub struct Callgrind {
-    /// Where it writes profiles: a dump has its number behind this name.
+    /// Path prefix of the profiles: each dump appends its number.
     profile: PathBuf,
     pid: u32,
 }
 
 impl Callgrind {
-    /// Sends a command of callgrind.
+    /// Sends a command to callgrind.
     ///
     /// # Errors
     ///
-    /// When the program does not take it.
+    /// When the program does not accept it.
     pub fn tell(&self, words: &[&str]) -> Result<(), String> {
         let mut command = Command::new("vgdb");
         command.arg(format!("--pid={}", self.pid)).args(words);
@@ -273,7 +274,7 @@ impl Callgrind {
         workspace::succeed(command)
     }
 
-    /// Writes what was counted since the last time, and returns the sum.
+    /// Writes the counts since the last dump, and returns their sum.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The table of `docs/research/instructions.md`: a row for each route, with its count and the
-//! growth that is tolerated.
+//! tolerated growth.
 
-/// The beginning of the line that names the compiler of the counts.
+/// Beginning of the line that names the compiler of the counts.
 const COMPILER: &str = "Counted with ";
 
 /// Returns the count of a route in the table.
@@ -24,7 +24,7 @@ fn cells(line: &str) -> Vec<&str> {
 /// A counted row: name, count, and tolerated growth in percent.
 pub type Row = (&'static str, u64, u64);
 
-/// Returns the text with these rows in the place of its table's rows, and the compiler's name.
+/// Returns the text with its table's rows replaced by these, and the compiler's name.
 ///
 /// # Errors
 ///

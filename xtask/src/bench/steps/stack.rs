@@ -1,13 +1,13 @@
-//! Stacks as `perf script` prints them, and the step of a request that each belongs to.
+//! Stacks as `perf script` prints them, and the step of a request to which each belongs.
 
-/// A function of a stack, and whether it is the kernel's.
+/// A function on a stack, and whether it is in the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     symbol: &'a str,
     is_kernel: bool,
 }
 
-/// Steps within the kernel, by what the outermost of its functions are called.
+/// Steps within the kernel, by the name of the outermost matching function.
 const KERNEL: [(&str, &[&str]); 4] = [
     ("kernel: io_uring, reads and writes of the device", &["io_uring", "io_submit"]),
     ("kernel: send, delivery on the loopback device", &["writev", "sendto", "sendmsg"]),
@@ -15,14 +15,14 @@ const KERNEL: [(&str, &[&str]); 4] = [
     ("kernel: waiting for sockets", &["epoll"]),
 ];
 
-/// Functions of libraries that are a step of their own, wherever they are called.
+/// Library functions that are a step of their own, wherever they are called.
 const LEAVES: [(&str, &[&str]); 3] = [
     ("copies and comparisons of memory", &["memcpy", "memmove", "memset", "memcmp"]),
     ("allocator", &["jemalloc", "_rjem", "malloc", "calloc", "je_", "RawVec"]),
     ("checksums and hashes", &["xxh", "XxHash", "twox", "siphash", "Sip13", "hash_one"]),
 ];
 
-/// Crates whose functions are a step.
+/// Crates whose functions form a step.
 const CRATES: [&str; 12] = [
     "store",
     "proxy",
@@ -45,7 +45,7 @@ pub fn samples(text: &str) -> impl Iterator<Item = Vec<Frame<'_>>> {
         .filter(|stack: &Vec<Frame>| !stack.is_empty())
 }
 
-/// Reads `  ADDRESS SYMBOL (OBJECT)`. Symbols may hold anything, brackets included.
+/// Parses `  ADDRESS SYMBOL (OBJECT)`. Symbols may contain any characters, including brackets.
 fn frame(line: &str) -> Option<Frame<'_>> {
     let (_, rest) = line.trim_start().split_once(' ')?;
     let (symbol, object) = rest.rsplit_once(" (")?;
@@ -53,10 +53,10 @@ fn frame(line: &str) -> Option<Frame<'_>> {
     Some(Frame { symbol, is_kernel })
 }
 
-/// Returns the step that a stack belongs to.
+/// Returns the step to which a stack belongs.
 pub fn step(stack: &[Frame]) -> String {
     let contains = |symbol: &str, words: &[&str]| words.iter().any(|word| symbol.contains(word));
-    // The system call is further out than what it leads to: sending wakes whoever reads.
+    // The system call is further out than its effects: sending also wakes the reader.
     let mut kernel = stack.iter().rev().filter(|frame| frame.is_kernel).peekable();
     if kernel.peek().is_some() {
         let named = kernel.find_map(|frame| {
@@ -73,7 +73,7 @@ pub fn step(stack: &[Frame]) -> String {
     own.unwrap_or_else(|| "standard library and system call wrappers".to_owned())
 }
 
-/// The crate of a function, and within the proxy its part.
+/// Returns the crate of a function, and for the proxy also its module.
 fn crate_of(symbol: &str) -> Option<String> {
     let mut words = symbol.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let mut found = words.by_ref().skip_while(|word| !CRATES.contains(word));

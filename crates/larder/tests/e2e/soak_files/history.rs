@@ -1,5 +1,5 @@
-//! What was true at which time, as far as those who changed it can tell: a change happens at some
-//! moment between the beginning and the end of the calls that make it.
+//! Which states were possible at which time, as far as the code that changed them can tell: a
+//! change happens at some moment between the start and the end of the calls that make it.
 
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::body;
 
-/// Ended states are kept for so long: longer than any request takes.
+/// Time for which ended states are kept: longer than any request takes.
 const KEPT: Duration = Duration::from_secs(120);
 
-/// What a path leads to.
+/// The content at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Absent,
     /// A file that the server may not read.
     Unreadable,
-    /// The beginning of the stream of a seed, of one of these lengths.
+    /// The beginning of the stream of a seed, with one of these lengths.
     Bytes {
         seed: u64,
         length: RangeInclusive<u64>,
@@ -24,17 +24,17 @@ pub enum Content {
 }
 
 impl Content {
-    /// A file at rest.
+    /// Returns a file at rest.
     pub fn bytes(seed: u64, length: u64) -> Content {
         Content::Bytes { seed, length: length..=length }
     }
 
-    /// A file that grows to this length.
+    /// Returns a file that grows to this length.
     pub fn growing(seed: u64, length: RangeInclusive<u64>) -> Content {
         Content::Bytes { seed, length }
     }
 
-    /// Whether this may be that file at rest.
+    /// Returns whether this may be that file at rest.
     pub fn may_be(&self, file: &Content) -> bool {
         match (self, file) {
             (Content::Bytes { seed, length }, Content::Bytes { seed: of, length: at }) => {
@@ -44,7 +44,7 @@ impl Content {
         }
     }
 
-    /// Whether these bytes are a part from `offset` on of all, `total` in number.
+    /// Returns whether these bytes are the part from `offset` on of a content of `total` bytes.
     pub fn holds(&self, total: u64, offset: u64, bytes: &[u8]) -> bool {
         let Content::Bytes { seed, length } = self else { return false };
         length.contains(&total) && body::difference(*seed, offset, bytes).is_none()
@@ -54,35 +54,35 @@ impl Content {
 #[derive(Debug)]
 struct State<T> {
     value: T,
-    /// It was not so before.
+    /// Earliest time at which it may have begun.
     since: Instant,
-    /// It was not so afterwards.
+    /// Latest time at which it may have ended.
     until: Option<Instant>,
 }
 
-/// The states of something, the last one as it is now.
+/// The states of a thing, with the current one last.
 #[derive(Debug)]
 pub struct History<T>(Mutex<Vec<State<T>>>);
 
 impl<T: Clone + PartialEq> History<T> {
-    /// Begins with a state.
+    /// Returns a history with one state.
     pub fn new(value: T) -> History<T> {
         History(Mutex::new(vec![State { value, since: Instant::now(), until: None }]))
     }
 
-    /// The state after all changes that were begun.
+    /// Returns the state after all changes that were begun.
     pub fn last(&self) -> T {
         self.states().last().expect("there is always one").value.clone()
     }
 
-    /// Notes that a change through these states begins.
+    /// Records that a change through these states begins.
     pub fn begin(&self, values: impl IntoIterator<Item = T>) {
         let since = Instant::now();
         let states = values.into_iter().map(|value| State { value, since, until: None });
         self.states().extend(states);
     }
 
-    /// Notes that the change is done: only the last state is left.
+    /// Records that the change is done: only the last state remains.
     pub fn end(&self) {
         let now = Instant::now();
         let mut states = self.states();
@@ -91,7 +91,7 @@ impl<T: Clone + PartialEq> History<T> {
         states.retain(|state| state.until.is_none_or(|until| now - until < KEPT));
     }
 
-    /// Whatever may have been true at some moment of this time.
+    /// Returns all states that may have held at some moment of this time.
     pub fn possible(&self, from: Instant, to: Instant) -> Vec<T> {
         let states = self.states();
         let is_within =
@@ -100,7 +100,7 @@ impl<T: Clone + PartialEq> History<T> {
     }
 
     fn states(&self) -> MutexGuard<'_, Vec<State<T>>> {
-        // A client that panics has read only.
+        // A panicking client has only read.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,10 @@
-//! Directories of files, changed in every way in which programs change files, with a history of
+//! Directories of files, changed in all the ways in which programs change files, with a history of
 //! each path.
 //!
-//! Left out is what `docs/guide/static.md` says that no reader can see: a large write in place that
-//! keeps the size, writes through mappings, a name elsewhere that a file gets without a change of
-//! its own. A small write in place that takes long is noted as not ended, until the next change.
+//! Excluded are the changes that `docs/guide/static.md` names as invisible to any reader: a large
+//! write in place that keeps the size, writes through mappings, and a second name elsewhere that a
+//! file gets without a change of its own. A small write in place that takes long is recorded as not
+//! ended until the next change.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -19,10 +20,10 @@ use super::history::{Content, History};
 use crate::body::{self, mix};
 use crate::soak::Chance;
 
-/// Directories, each of one writer, that take turns.
+/// Number of directories, each with one writer; the writers take turns.
 pub const DIRECTORIES: usize = 12;
 
-/// The files of each directory: some beside compressed ones, which need not exist.
+/// The files of each directory: some have compressed siblings, which need not exist.
 pub const NAMES: [&str; 12] = [
     "a.html",
     "a.html.gz",
@@ -38,20 +39,20 @@ pub const NAMES: [&str; 12] = [
     "large.bin",
 ];
 
-/// The largest file.
+/// Size of the largest file.
 const LARGEST: u64 = 5 << 20;
 
-/// What is written in place: so little that one call writes it in a moment.
+/// Maximum bytes written in place: few enough that one call writes them in a moment.
 const IN_PLACE_MAX: u64 = 4096;
 
-/// A call that writes in place and takes longer has no moment: the times of the file are those of
-/// its beginning.
+/// Maximum duration of a call that writes in place. A longer one has no definite moment: the times
+/// of the file are those of its start.
 const MOMENT: Duration = Duration::from_millis(5);
 
 /// Events of a burst, more than the kernel's queue holds by default.
 const BURST: usize = 20_000;
 
-/// Changes of all trees, by kind.
+/// Number of changes of all trees, by kind.
 pub static CHANGES: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.len()];
 
 pub const KINDS: [&str; 13] = [
@@ -87,18 +88,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// Any file.
+    /// Draws a file.
     pub fn any(chance: &mut Chance) -> Place {
         let directory = chance.below(DIRECTORIES as u64) as usize;
         Place { directory, name: chance.below(NAMES.len() as u64) as usize }
     }
 
-    /// The path of its URL.
+    /// Returns the path of its URL.
     pub fn path(self) -> String {
         format!("/{}/{}", directory_name(self.directory), NAMES[self.name])
     }
 
-    /// The file of the same name with an extension, if that is one of ours.
+    /// Returns the file of the same name with an extension, if it is in [`NAMES`].
     pub fn sibling(self, extension: &str) -> Option<Place> {
         let name = format!("{}.{extension}", NAMES[self.name]);
         let name = NAMES.iter().position(|known| *known == name)?;
@@ -106,7 +107,7 @@ impl Place {
     }
 }
 
-/// Some lie deep.
+/// Returns the path of a directory; some are nested deeply.
 fn directory_name(directory: usize) -> String {
     match directory % 3 {
         0 => format!("d{directory}"),
@@ -138,7 +139,7 @@ fn close(path: &Path, mode: u32) {
 }
 
 impl Tree {
-    /// Makes all files.
+    /// Creates all files.
     pub fn new(root: &Path, outside: &Path, chance: &mut Chance) -> Tree {
         fs::create_dir_all(root.join("store")).unwrap();
         let mut files = Vec::new();
@@ -155,7 +156,7 @@ impl Tree {
         Tree { root: root.to_owned(), outside: outside.to_owned(), files }
     }
 
-    /// What is known of a file.
+    /// Returns the history of a file.
     pub fn history(&self, place: Place) -> &History<Content> {
         &self.files[place.directory][place.name]
     }
@@ -175,8 +176,8 @@ impl Tree {
         history.end();
     }
 
-    /// Changes a file, or its directory, of a writer that owns each `step`th directory from
-    /// `first` on.
+    /// Changes a file, or its directory, of a writer that owns each `step`th directory from `first`
+    /// on.
     pub fn change_any(&self, chance: &mut Chance, first: usize, step: usize) {
         let own = DIRECTORIES.div_ceil(step) as u64;
         let directory = || (first % step..DIRECTORIES).step_by(step);
@@ -248,7 +249,7 @@ impl Tree {
             "written by another name" if !path.is_symlink() => {
                 let other = self.outside.join(format!("of-{}-{}", place.directory, place.name));
                 fs::hard_link(&path, &other).unwrap();
-                // That the file has two names shows from its next change on.
+                // The second name of the file becomes visible with its next change.
                 close(&path, 0o644);
                 self.rewrite(place, &other, chance);
                 sleep(Duration::from_millis(chance.below(40)));
@@ -285,7 +286,7 @@ impl Tree {
         }
     }
 
-    /// The file's bytes lie elsewhere in the tree from now on, and change there, too.
+    /// Moves the file's bytes elsewhere in the tree, where they also change.
     fn link(&self, place: Place, chance: &mut Chance) {
         let (seed, length) = (mix(chance.next()), size(chance, place.name));
         let store = self.root.join("store");
@@ -335,15 +336,15 @@ impl Tree {
         }
     }
 
-    /// Makes more events in a directory that is served than the kernel keeps for a program that
-    /// does not read them meanwhile.
+    /// Causes more events in a served directory than the kernel queues for a program that does not
+    /// read them meanwhile.
     pub fn burst(&self) {
         let paths = ["noise", "more-noise"].map(|name| self.directory(0).join(name));
         // The directory may be away.
         let files = paths.each_ref().map(|path| File::create(path).ok());
         let [Some(one), Some(other)] = &files else { return };
         for turn in 0..BURST {
-            // Equal events next to each other are one, so two files take turns.
+            // The kernel merges equal consecutive events, so two files take turns.
             let mut file = if turn % 2 == 0 { one } else { other };
             file.write_all(b"x").unwrap();
         }

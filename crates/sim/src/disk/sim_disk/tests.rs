@@ -1,5 +1,5 @@
-//! Tests of the simulated disk; what every device promises is checked by the conformance tests of
-//! `device`.
+//! Tests of the simulated disk. The conformance tests of `device` check the guarantees that every
+//! device makes.
 
 use super::*;
 use crate::disk::fault_plan::Fault;

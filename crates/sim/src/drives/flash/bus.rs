@@ -1,23 +1,23 @@
-//! A line that one transfer uses at a time: a channel, or the bus.
+//! A line that one transfer uses at a time: a channel or the bus.
 //!
 //! The model decides about requests in the order in which they come, but their transfers become
-//! ready in another one: a transfer takes the first gap that is long enough, so that a line is not
+//! ready in a different order. A transfer takes the first gap that is long enough, so a line is not
 //! idle while a ready transfer waits.
 
 use std::collections::VecDeque;
 
 use device::Nanos;
 
-/// See the module.
+/// Bookings of one line.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Begin and end of what is booked, in order.
+    /// Start and end of each booking, in order.
     booked: VecDeque<(Nanos, Nanos)>,
 }
 
 impl Line {
-    /// Books the first gap of `takes` nanoseconds from `ready` on; when the transfer ends. Nothing
-    /// will be booked for earlier than `now` any more.
+    /// Books the first gap of `takes` nanoseconds from `ready` on; returns the end of the transfer.
+    /// Later calls never book a time before `now`.
     pub(super) fn book(&mut self, now: Nanos, ready: Nanos, takes: Nanos) -> Nanos {
         while self.booked.front().is_some_and(|(_, end)| *end <= now) {
             self.booked.pop_front();
@@ -32,7 +32,7 @@ impl Line {
             place += 1;
         }
         let end = begin + takes;
-        // Neighbours without a gap are one booking.
+        // Adjacent bookings are merged.
         match place.checked_sub(1).and_then(|before| self.booked.get_mut(before)) {
             Some(before) if before.1 == begin => before.1 = end,
             _ => self.booked.insert(place, (begin, end)),

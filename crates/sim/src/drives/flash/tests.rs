@@ -1,4 +1,5 @@
-//! Tests of the flash model: the figures of the data sheets come out, and reads meet erasures.
+//! Tests of the flash model: it reproduces the figures of the data sheets, and erasures delay
+//! reads.
 
 use std::collections::BinaryHeap;
 
@@ -69,7 +70,7 @@ fn the_figures_of_the_data_sheets_come_out() {
     }
 }
 
-/// Returns the longest of many reads that come one by one while the drive is written to.
+/// Returns the longest of many single reads during writes.
 fn longest_read(suspend: Nanos) -> Nanos {
     let mut parameters = named("sata_tlc").unwrap().parameters().clone();
     parameters.suspend = suspend;

@@ -6,33 +6,33 @@ use crate::drives::mechanical::media::{Arm, Media, Pass, Passed};
 /// The segments of a drive's buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
-    /// By last use, the latest last.
+    /// Segments, the most recently used last.
     segments: Vec<Segment>,
     most: usize,
     size: u64,
-    /// The read-ahead into the segment used last.
+    /// The read-ahead into the most recently used segment.
     ahead: Option<Ahead>,
 }
 
 /// Sectors in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// The first.
+    /// The first sector.
     pub begin: u64,
-    /// Behind the last.
+    /// The sector after the last.
     pub end: u64,
 }
 
-/// Reading ahead that goes on, or waits for room when it came to its limit.
+/// Reading ahead that is in progress, or waits for room at its limit.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
-    /// Time at which the heads may go on, and their position.
+    /// Time at which the heads may continue, and their position.
     from: f64,
     arm: Arm,
-    /// The next sector, and the one at which it ends.
+    /// The next sector, and the sector at which reading ahead ends.
     next: u64,
     limit: u64,
-    /// Until then a request is being served, and no boundary stops it.
+    /// End of the request being served; until then no boundary stops reading ahead.
     busy: f64,
     bound: ReadAhead,
 }
@@ -47,7 +47,7 @@ impl Buffer {
         }
     }
 
-    /// Brings what is read ahead up to `now`; returns where the heads are then.
+    /// Brings reading ahead up to `now`; returns the position of the heads.
     pub(crate) fn advance(&mut self, now: f64, media: &mut Media) -> Option<Arm> {
         let mut ahead = self.ahead?;
         let begun = ahead.next;
@@ -70,9 +70,9 @@ impl Buffer {
         Some(ahead.arm)
     }
 
-    /// Ends reading ahead at `now`, after [`Buffer::advance`]: with `in_sector` at once, else at
-    /// the end of the sector under the heads. Once they have been switched to the next track, they
-    /// stay until its sectors come. Returns when and where the heads are free.
+    /// Ends reading ahead at `now`, after [`Buffer::advance`]: immediately with `in_sector`, else
+    /// at the end of the sector under the heads. Once the heads have switched to the next track,
+    /// they stay until its sectors come. Returns when and where the heads are free.
     pub(crate) fn stop(&mut self, now: f64, in_sector: bool, media: &Media) -> Option<(f64, Arm)> {
         let mut ahead = self.ahead.take()?;
         if in_sector {
@@ -92,7 +92,7 @@ impl Buffer {
         }
     }
 
-    /// Notes that the segment used last has all sectors before `end`.
+    /// Extends the most recently used segment to `end`.
     fn filled(&mut self, end: u64) {
         if let Some(segment) = self.segments.last_mut() {
             segment.end = segment.end.max(end);
@@ -100,22 +100,22 @@ impl Buffer {
         }
     }
 
-    /// Returns when the heads can go on reading at `sector` without having left it, and their
+    /// Returns when the heads can continue reading at `sector` without having left it, and their
     /// position.
     pub(crate) fn ahead_at(&self, sector: u64) -> Option<(f64, Arm)> {
         let ahead = self.ahead?;
         (ahead.next == sector).then_some((ahead.from, ahead.arm))
     }
 
-    /// Returns the sectors from `sector` on that are in the buffer. The segment counts as used.
+    /// Returns the buffered sectors from `sector` on, and marks their segment as used.
     pub(crate) fn find(&mut self, sector: u64) -> Option<Segment> {
         let found = |segment: &Segment| segment.begin <= sector && sector < segment.end;
         let index = self.segments.iter().rposition(found)?;
         Some(self.segments[index])
     }
 
-    /// Puts `begin` to `end` into the buffer as the segment used last: into the one that they
-    /// follow on, else into that which was not used for the longest time.
+    /// Adds `begin` to `end` as the most recently used segment. They extend the segment that they
+    /// continue; otherwise they replace the least recently used one.
     pub(crate) fn put(&mut self, begin: u64, end: u64) {
         let follows = |segment: &Segment| segment.begin <= begin && begin <= segment.end;
         let mut taken = Segment { begin, end };
@@ -129,7 +129,7 @@ impl Buffer {
         self.segments.push(taken);
     }
 
-    /// Forgets `begin` to `end`: they are about to be written.
+    /// Drops `begin` to `end`, which are about to be written.
     pub(crate) fn forget(&mut self, begin: u64, end: u64) {
         self.segments.retain_mut(|segment| {
             if segment.begin < end && begin < segment.end {
@@ -142,8 +142,8 @@ impl Buffer {
         });
     }
 
-    /// Lets the heads at `arm` read on from `from`, behind the request `begin` to `end`, which lies
-    /// in the segment used last and is being served until `busy`.
+    /// Lets the heads at `arm` read on from time `from`, behind the request `begin` to `end`. The
+    /// request lies in the most recently used segment and is being served until `busy`.
     pub(crate) fn read_on(
         &mut self,
         (from, arm): (f64, Arm),
@@ -167,9 +167,9 @@ impl Buffer {
         self.ahead = Some(Ahead { from, arm, next, limit, busy, bound });
     }
 
-    /// Lets reading ahead go on while a request for `begin` to `end` is served from the buffer
-    /// until `busy`, as far as that makes room. From `now` on the heads at `arm` resume it if it
-    /// had ended and the drive does that.
+    /// Continues reading ahead while a request for `begin` to `end` is served from the buffer until
+    /// `busy`, as far as that frees room. If reading ahead had ended and the drive resumes it on a
+    /// hit, the heads at `arm` do so from `now` on.
     pub(crate) fn read_on_after_hit(
         &mut self,
         (now, arm): (f64, Arm),
@@ -193,14 +193,14 @@ impl Buffer {
 }
 
 impl Ahead {
-    /// Returns how the heads will pass over the next row of sectors.
+    /// Returns how the heads will pass over the next run of sectors.
     fn coming(&self, media: &Media) -> Option<Passed> {
         let rest = self.limit.saturating_sub(self.next);
         let run = media.geometry.runs(self.next, rest).next()?;
         Some(media.pass(self.from, &mut self.arm.clone(), run, Pass::Read))
     }
 
-    /// Takes the first `sectors` of what passed.
+    /// Consumes the first `sectors` of a pass.
     fn take(&mut self, passed: &Passed, sectors: u64) {
         if sectors > 0 {
             self.next += sectors;
@@ -209,9 +209,9 @@ impl Ahead {
         }
     }
 
-    /// Returns whether an idle drive reads no further than the row just taken.
+    /// Returns whether an idle drive stops reading after the last run.
     fn ends_here(&self) -> bool {
-        // What follows within the limit lies on the next track.
+        // The remaining sectors within the limit lie on the next track.
         self.bound == ReadAhead::Track && self.from >= self.busy && self.next < self.limit
     }
 }

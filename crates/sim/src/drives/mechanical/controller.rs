@@ -1,54 +1,54 @@
 //! The electronics of a drive: overheads, bus, and the rules of the on-board cache.
 
-/// The settings of a drive's controller. Times are milliseconds.
+/// Settings of a drive's controller. Times are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    /// Time of a request before anything else happens.
+    /// Time of a request before any other activity.
     pub overheads: Overheads,
-    /// For one sector over the bus.
+    /// Time of one sector on the bus.
     pub bus: f64,
-    /// Whether data stays in the buffer after a request.
+    /// True if data stays in the buffer after a request.
     pub caching: bool,
-    /// Segments of the buffer.
+    /// Number of segments in the buffer.
     pub segments: u32,
-    /// Sectors of a segment.
+    /// Sectors per segment.
     pub segment: u64,
     /// The share of a read that must be in the buffer before the bus is used.
     pub read_watermark: f64,
-    /// Whether that is a share of the request or else of the segment.
+    /// True if the watermark is a share of the request, false if of the segment.
     pub watermark_of_request: bool,
-    /// The extent of reading on after a read.
+    /// How far the drive reads on after a read.
     pub read_ahead: ReadAhead,
-    /// Whether it does so only after a read that continues the one before it.
+    /// True if it reads ahead only after a read that continues the previous one.
     pub read_ahead_behind_reads: bool,
-    /// The most sectors that it reads ahead.
+    /// Maximum number of sectors read ahead.
     pub read_ahead_most: u64,
-    /// Whether reading ahead may overwrite sectors that were asked for.
+    /// True if reading ahead may overwrite sectors that were requested.
     pub read_ahead_over_requested: bool,
-    /// Whether a read from the buffer restarts reading ahead that had ended.
+    /// True if a read from the buffer restarts reading ahead that had ended.
     pub read_ahead_on_hit: bool,
-    /// Whether reading ahead stops at once for a new request; else at the end of the sector.
+    /// True if a new request stops reading ahead at once, false if at the end of the sector.
     pub stop_in_sector: bool,
-    /// The moment at which a write is acknowledged.
+    /// When a write is acknowledged.
     pub fast_write: FastWrite,
-    /// Whether sequential writes share a segment.
+    /// True if sequential writes share a segment.
     pub combine_writes: bool,
-    /// Whether what was written can be read from the buffer.
+    /// True if written sectors can be read from the buffer.
     pub read_written: bool,
 }
 
-/// Times of a request before anything else happens; pairs are for after a read, after a write.
+/// Times of a request before any other activity. Pairs apply after a read and after a write.
 #[derive(Clone, Debug)]
 pub struct Overheads {
     /// Every request.
     pub request: f64,
-    /// A read of what is in the buffer.
+    /// A read from the buffer.
     pub read_hit: [f64; 2],
     /// A read that needs the medium.
     pub read_miss: [f64; 2],
-    /// A write that is acknowledged from the buffer.
+    /// A write acknowledged from the buffer.
     pub write_hit: [f64; 2],
-    /// A write that is acknowledged from the medium.
+    /// A write acknowledged from the medium.
     pub write_miss: [f64; 2],
     /// After the last sector of a read.
     pub read_completion: f64,
@@ -56,8 +56,8 @@ pub struct Overheads {
     pub write_completion: f64,
 }
 
-/// The extent of reading on after a read while the drive is idle. While a request is being sent to
-/// the host, it goes on until the segment is full.
+/// How far an idle drive reads on after a read. While a request is being sent to the host, reading
+/// continues until the segment is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
     /// Not at all.
@@ -68,7 +68,7 @@ pub enum ReadAhead {
     Segment,
 }
 
-/// The moment at which a write is acknowledged.
+/// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastWrite {
     /// Once it is on the medium.

@@ -1,15 +1,15 @@
 //! Places of sectors: cylinder, head, and angle behind the index mark.
 //!
-//! A zone is a row of *regions* that each end (or begin) with spare sectors; skipped sectors shift
-//! those behind them. Within a zone tracks follow each other with a skew, so that a transfer
-//! continues after the switch without losing a rotation.
+//! A zone is a series of *regions* that each end (or begin) with spare sectors; skipped sectors
+//! shift the ones behind them. Successive tracks of a zone are skewed, so that a transfer continues
+//! after the switch without losing a rotation.
 //!
-//! It promises: every sector below [`Geometry::sectors`] has its own place, and following sectors
-//! lie at rising places of a zone.
+//! Guarantees: every sector below [`Geometry::sectors`] has its own place, and successive sectors
+//! lie at ascending places of a zone.
 
 use crate::drives::drive_file::{DriveFile, Refused, Sparing, SurfaceOrder, Zone};
 
-/// The map from sectors to places.
+/// Map from sectors to places.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     zones: Vec<Mapped>,
@@ -24,44 +24,44 @@ struct Mapped {
     begin: u64,
     /// The first cylinder.
     cylinder: u64,
-    /// Sectors of a track.
+    /// Sectors per track.
     track: u64,
-    /// The part of a rotation that one takes.
+    /// Fraction of a rotation that one sector takes.
     sector: f64,
-    /// Angles (rotations) of the first sector, by track and by cylinder.
+    /// Angle of the first sector, and skews by track and by cylinder, in rotations.
     offset: f64,
     track_skew: f64,
     cylinder_skew: f64,
     /// Physical sectors before the first region.
     kept: u64,
-    /// Physical sectors of a region, those of them that carry data, and the spare ones in front.
+    /// Physical sectors per region, those that carry data, and the spare ones in front.
     region: u64,
     data: u64,
     front: u64,
-    /// Whether skipped sectors are taken from the spare ones of their region.
+    /// True if skipped sectors reduce the spare ones of their region.
     slips_use_spares: bool,
     slips: Vec<u64>,
 }
 
-/// A part of a request that lies on one track.
+/// The part of a request that lies on one track.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// The cylinder.
     pub cylinder: u32,
     /// The surface.
     pub head: u32,
-    /// The angle of its first sector, in rotations.
+    /// Angle of the first sector, in rotations.
     pub angle: f64,
-    /// Sectors of the request in it.
+    /// Number of requested sectors in the run.
     pub sectors: u64,
-    /// Sectors that pass under the head from its first to its last, skipped ones too.
+    /// Sectors that pass under the head from the first to the last, including skipped ones.
     pub span: u64,
-    /// The part of a rotation that a sector takes.
+    /// Fraction of a rotation that one sector takes.
     pub sector: f64,
 }
 
 impl Geometry {
-    /// Returns the map of `drive`, or why its zones make none.
+    /// Returns the map of `drive`, or the reason why its zones are invalid.
     pub fn new(drive: &DriveFile) -> Result<Geometry, Refused> {
         let (zones, sectors) = map(drive)?;
         if sectors < drive.blocks {
@@ -74,18 +74,17 @@ impl Geometry {
         Ok(Geometry { zones, sectors, surfaces, order: drive.layout.order })
     }
 
-    /// Returns the number of sectors that the zones of `drive` carry, or why they make no map.
+    /// Returns the number of sectors in the zones of `drive`, or the reason why they are invalid.
     pub fn room(drive: &DriveFile) -> Result<u64, Refused> {
         Ok(map(drive)?.1)
     }
 
-    /// Returns the number of sectors that the zones carry, a few more than the drive's nominal
-    /// ones.
+    /// Returns the number of sectors in the zones, a few more than the drive's nominal ones.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// Returns the parts of the `count` sectors from `sector`, track by track.
+    /// Splits the `count` sectors from `sector` on into runs, track by track.
     pub fn runs(&self, sector: u64, count: u64) -> Runs<'_> {
         Runs { geometry: self, sector, end: sector + count }
     }
@@ -136,7 +135,7 @@ fn map(drive: &DriveFile) -> Result<(Vec<Mapped>, u64), Refused> {
     Ok((zones, begin))
 }
 
-/// See [`Geometry::runs`].
+/// Iterator of [`Geometry::runs`].
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {
     geometry: &'a Geometry,
@@ -158,7 +157,7 @@ impl Iterator for Runs<'_> {
 }
 
 impl Mapped {
-    /// Returns the map of `zone` whose first sector is `begin`, and how many sectors it has.
+    /// Returns the map of `zone`, whose first sector is `begin`, and its number of sectors.
     fn new(drive: &DriveFile, zone: &Zone, begin: u64) -> Result<(Mapped, u64), String> {
         let track = u64::from(zone.sectors);
         let cylinder = track * u64::from(drive.surfaces);
@@ -185,13 +184,13 @@ impl Mapped {
         let data = region.checked_sub(spare).filter(|data| *data > 0).ok_or_else(|| {
             format!("{spare} spare sectors leave nothing of the {region} that share them")
         })?;
-        // A region with more of them than spare sectors pushes on what lies behind it.
+        // A region with more skipped than spare sectors shifts everything behind it.
         let region_of = |slip: &u64| slip.saturating_sub(zone.kept) / region;
         let mut by_region = zone.slips.chunk_by(|one, other| region_of(one) == region_of(other));
         let slips_use_spares =
             slips_use_spares && by_region.all(|slips| slips.len() as u64 <= spare);
         let share = f64::from(zone.sectors);
-        // Where they shift all sectors behind them, they count in data sectors.
+        // If they shift all sectors behind them, count them in data sectors.
         let counted = |slip: &u64| match slips_use_spares {
             true => *slip,
             false => {
@@ -223,8 +222,8 @@ impl Mapped {
         Ok((mapped, len))
     }
 
-    /// Returns the angle of the sector at `index` of the zone's track `track` on its cylinder
-    /// `cylinder`.
+    /// Returns the angle of the sector at `index` of a track; `track` and `cylinder` count from the
+    /// start of the zone.
     fn angle(&self, index: u64, track: u64, cylinder: u64) -> f64 {
         let skew =
             cylinder as f64 * self.cylinder_skew + (track - cylinder) as f64 * self.track_skew;
@@ -246,15 +245,14 @@ impl Mapped {
         pushed(self.place(inside), &self.slips[of_region..])
     }
 
-    /// Returns the physical sector of the `index`-th data sector, skipped ones apart.
+    /// Returns the physical sector of the `index`-th data sector, ignoring skipped ones.
     fn place(&self, index: u64) -> u64 {
         self.kept + index / self.data * self.region + self.front + index % self.data
     }
 
-    /// Returns the first of the sectors from `low` to `high` whose physical sector is not before
-    /// `place`.
+    /// Returns the first sector from `low` to `high` whose physical sector is at or after `place`.
     fn first_not_before(&self, place: u64, mut low: u64, mut high: u64) -> u64 {
-        // Without spare and skipped sectors between, the answer is known.
+        // Shortcut for the case without spare or skipped sectors in between.
         let guess = low + (place - self.physical(low));
         if guess < high && guess > low && self.physical(guess) == place {
             if self.physical(guess - 1) + 1 == place {
@@ -273,7 +271,7 @@ impl Mapped {
     }
 }
 
-/// Returns `place` shifted by the skipped sectors before it.
+/// Returns `place` shifted by the skipped sectors up to it.
 fn pushed(mut place: u64, slips: &[u64]) -> u64 {
     for slip in slips {
         if *slip > place {
@@ -350,7 +348,7 @@ mod tests {
                     let place = (run.cylinder, run.head, slot);
                     assert!(places.insert(place), "{sparing:?} {order:?} {sector} at {place:?}");
                 }
-                // 420 and 192 sectors in all, at most 3 tracks' worth of spare ones and 4 slips.
+                // 420 and 192 sectors in total, less at most 3 tracks of spare ones and 4 slips.
                 assert!((450..=612).contains(&geometry.sectors()), "{sparing:?}");
             }
         }
@@ -391,7 +389,7 @@ mod tests {
         assert_eq!(place(0), (0, 0, 0));
         assert_eq!(place(333), (0, 0, 333));
         assert_eq!(place(334), (0, 1, 63));
-        // The next cylinder begins on the surface on which this one ends.
+        // The next cylinder begins on the surface where this one ends.
         assert_eq!(place(6 * 334 - 1), (0, 5, (5 * 63 + 333) % 334));
         assert_eq!(place(6 * 334), (1, 5, (5 * 63 + 113) % 334));
         // Sector 55,017 of the zone is skipped.

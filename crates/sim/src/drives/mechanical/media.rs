@@ -1,12 +1,12 @@
-//! Arm and spindle: the times at which the heads have passed over the sectors of a request.
+//! Arm and spindle: the times at which the heads pass over the sectors of a request.
 //!
 //! The spindle never stops, so the angle under the heads follows from the time. The arm waits for
-//! its sector, and behind the last sector of a track it moves on to the next.
+//! its sector, and moves to the next track behind the last sector of a track.
 
 use crate::drives::drive_file::DriveFile;
 use crate::drives::mechanical::geometry::{Geometry, Run};
 
-/// Arm and spindle with what is under them. Times are milliseconds.
+/// Arm, spindle and the medium below them. Times are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Media {
     /// The places of sectors.
@@ -16,14 +16,14 @@ pub struct Media {
     rotations: f64,
     head_switch: f64,
     write_settling: f64,
-    /// By distance in cylinders.
+    /// Seek times by distance in cylinders.
     seek: Vec<f64>,
-    /// By how much the angle lags behind the time.
+    /// Lag of the angle behind the time.
     lag: f64,
 }
 
 impl Run {
-    /// Returns the position of the arm when it passes.
+    /// Returns the position of the arm over the run.
     pub fn arm(&self) -> Arm {
         Arm { cylinder: self.cylinder, head: self.head }
     }
@@ -41,32 +41,32 @@ pub struct Arm {
 /// The operation of the heads on a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// They read.
+    /// Reading.
     Read,
-    /// They write, and settle longer before.
+    /// Writing, after a longer settling time.
     Write,
 }
 
-/// A run of sectors as it passed under the heads.
+/// A run of sectors with the times at which it passes under the heads.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
     /// The sectors passed.
     pub run: Run,
-    /// Time when its first sector came.
+    /// Time at which the first sector begins.
     pub begin: f64,
-    /// Time when its last sector had passed.
+    /// Time at which the last sector ends.
     pub end: f64,
-    /// Duration of a sector.
+    /// Duration of one sector.
     pub sector: f64,
 }
 
-/// A sector that comes within this part of a rotation is taken for one that has just come: the
-/// rounding of times to nanoseconds is below it.
+/// Fraction of a rotation within which a sector counts as just beginning; larger than the rounding
+/// of times to nanoseconds.
 const JUST_COME: f64 = 1e-6;
 
-/// Milliseconds by which the spindle falls behind with every sector transferred: what the
-/// reference simulator loses to rounding. Nothing beside what real spindles do in a minute, but it
-/// keeps a replay of thousands of its requests in step.
+/// Milliseconds by which the spindle falls behind with every transferred sector: the rounding loss
+/// of the reference simulator. It is negligible compared with a minute of a real spindle, but keeps
+/// a replay of thousands of its requests in step.
 const SLIP: f64 = 4.3e-7;
 
 impl Media {
@@ -85,7 +85,7 @@ impl Media {
         }
     }
 
-    /// Returns the milliseconds until another head of the same cylinder reads.
+    /// Returns the milliseconds to switch to another head of the same cylinder.
     pub fn head_switch(&self) -> f64 {
         self.head_switch
     }
@@ -101,7 +101,7 @@ impl Media {
         (self.seek[distance].max(switch) + settling).max(0.0)
     }
 
-    /// Moves the arm to `run` from `now` on and lets it pass.
+    /// Moves the arm to `run` from `now` on and passes over it.
     pub fn pass(&self, now: f64, arm: &mut Arm, run: Run, pass: Pass) -> Passed {
         let there = now + self.positioning(*arm, &run, pass);
         *arm = run.arm();
@@ -121,28 +121,29 @@ impl Media {
         runs.next().is_some_and(|run| run.arm() == arm) && runs.next().is_none()
     }
 
-    /// Returns a delay (milliseconds) after which a sector that was just to come has passed.
+    /// Returns a delay in milliseconds that makes the arm miss a sector that was just to come.
     pub fn just_missed(&self) -> f64 {
         1e-4 * self.rotation
     }
 
-    /// Returns the milliseconds of one rotation.
+    /// Returns the duration of one rotation in milliseconds.
     pub fn rotation(&self) -> f64 {
         self.rotation
     }
 
-    /// Returns the time (milliseconds) of the fewest whole rotations that last at least `time`.
+    /// Returns the duration in milliseconds of the fewest whole rotations that last at least
+    /// `time`.
     pub fn rotations_over(&self, time: f64) -> f64 {
         (time * self.rotations).ceil().max(1.0) * self.rotation
     }
 
-    /// Accounts for `sectors` that were transferred.
+    /// Adds the slip of `sectors` transferred sectors.
     pub fn slip(&mut self, sectors: u64) {
         self.lag += sectors as f64 * SLIP;
     }
 }
 
-/// Computes seek times for every distance: on lines between the measured points, level behind the
+/// Computes seek times for every distance: linear between the measured points, constant after the
 /// last.
 fn seek_table(points: &[(u32, f64)], cylinders: usize) -> Vec<f64> {
     let mut table = Vec::with_capacity(cylinders);
@@ -191,12 +192,12 @@ mod tests {
         let passed = media.pass(0.0, &mut arm, run(93, 31), Pass::Read);
         assert!((passed.begin - rotation / 2.0).abs() < 1e-9);
         assert!((passed.end - rotation / 2.0 - rotation / 6.0).abs() < 1e-9);
-        // What follows comes at once, what was passed a rotation later.
+        // The following sector comes at once, a missed one a rotation later.
         let next = media.pass(passed.end, &mut arm, run(124, 1), Pass::Read);
         assert!((next.begin - passed.end).abs() < 1e-9);
         let late = media.pass(passed.end + media.just_missed(), &mut arm, run(124, 1), Pass::Read);
         assert!((late.begin - passed.end - rotation).abs() < 1e-9);
-        // To another cylinder the arm takes its time first.
+        // For another cylinder, the arm must seek first.
         let before = arm;
         let far = media.pass(late.end, &mut arm, run(4_000_000, 1), Pass::Read);
         let seek = media.positioning(before, &far.run, Pass::Read);

@@ -1,11 +1,11 @@
-//! Reads: from the buffer, from the medium, or from a read-ahead that is under way.
+//! Reads: from the buffer, from the medium, or from reading ahead in progress.
 
 use crate::drives::Operation;
 use crate::drives::mechanical::MechanicalDrive;
 use crate::drives::mechanical::media::{Arm, Pass};
 
 impl MechanicalDrive {
-    /// Serves a read at `start` and returns when it is done.
+    /// Serves a read at `start`; returns its completion time.
     pub(super) fn read(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let end = sector + count;
         self.advance(start);
@@ -21,7 +21,7 @@ impl MechanicalDrive {
         done + self.controller.overheads.read_completion
     }
 
-    /// Serves a read that is all in the buffer.
+    /// Serves a read that is entirely in the buffer.
     fn read_buffered(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let done = start
             + self.overhead(self.controller.overheads.read_hit)
@@ -35,7 +35,7 @@ impl MechanicalDrive {
     /// medium.
     fn read_partly(&mut self, start: f64, (sector, count): (u64, u64), buffered: u64) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.read_hit);
-        // What is being read ahead just goes on; else the arm has to come back.
+        // Reading ahead at this sector continues; otherwise the arm has to come back.
         let (from, arm) = match self.buffer.ahead_at(buffered) {
             Some((from, arm)) => (from, arm),
             None => {
@@ -46,7 +46,7 @@ impl MechanicalDrive {
         self.transfer(ready, (from, arm), (sector, count), buffered)
     }
 
-    /// Serves a read of which nothing is in the buffer.
+    /// Serves a read that misses the buffer.
     fn read_medium(&mut self, start: f64, sector: u64, count: u64) -> f64 {
         let ready = start + self.overhead(self.controller.overheads.read_miss);
         let (delay, arm) = self.stop_reading_ahead(start);
@@ -61,16 +61,16 @@ impl MechanicalDrive {
         }
     }
 
-    /// Returns how long after `start` the heads are free for something else, having been brought up
-    /// to then, and their position then.
+    /// Stops reading ahead, which must have been brought up to `start`. Returns the delay after
+    /// `start` until the heads are free, and their position then.
     pub(super) fn stop_reading_ahead(&mut self, start: f64) -> (f64, Arm) {
         let in_sector = self.controller.stop_in_sector;
         let stopped = self.buffer.stop(start, in_sector, &self.media);
         stopped.map_or((0.0, self.arm), |(free, arm)| (free - start, arm))
     }
 
-    /// Sends a request over the bus from `ready` on while the heads, free at `from`, fetch what
-    /// lies at `fetched` and behind. The heads read on afterwards.
+    /// Sends a request over the bus from `ready` on while the heads, free at `from`, fetch the
+    /// sectors from `fetched` on. The heads read on afterwards.
     fn transfer(
         &mut self,
         ready: f64,
@@ -85,7 +85,7 @@ impl MechanicalDrive {
         };
         let mark = ((share * self.controller.read_watermark).ceil() as u64).clamp(1, count);
         let mut buffered = fetched - sector;
-        // The bus is used from here on, if the mark was reached.
+        // The bus is used from here on, if the watermark was reached.
         let mut sent = ready;
         let mut marked = (buffered >= mark).then_some(ready);
         if marked.is_some() {

@@ -1,8 +1,8 @@
 //! Writes: acknowledged from the medium or, earlier, from the buffer.
 //!
-//! Sectors reach the medium in their order, none before it has come over the bus: where the bus is
-//! slower than the medium, the heads run out of data and wait for a rotation. Sequential writes are
-//! taken into the buffer as long as there is room, while those before are still being written.
+//! Sectors reach the medium in order, and none before it has come over the bus. If the bus is
+//! slower than the medium, the heads run out of data and wait for a rotation. Sequential writes
+//! enter the buffer as long as there is room, while earlier ones are still being written.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use crate::drives::mechanical::{FastWrite, MechanicalDrive};
 /// Sectors that were acknowledged and have yet to be written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unwritten {
-    /// Rows of sectors that pass under the heads without a gap, by time.
+    /// Runs of sectors that pass under the heads without a gap, by time.
     pieces: VecDeque<Piece>,
-    /// Behind the last sector.
+    /// The sector after the last.
     end: u64,
-    /// Whether all of them lie on the track of the last one.
+    /// True if all of them lie on the track of the last one.
     one_track: bool,
 }
 
@@ -28,7 +28,7 @@ struct Piece {
 }
 
 impl Unwritten {
-    /// Returns the number of sectors that are not on the medium at `now`, and drops those that are.
+    /// Returns the number of sectors not yet on the medium at `now`, and drops those that are.
     fn left(&mut self, now: f64) -> u64 {
         let ended = |piece: &Piece| piece.begin + piece.sectors as f64 * piece.sector <= now;
         while self.pieces.front().is_some_and(ended) {
@@ -41,14 +41,14 @@ impl Unwritten {
         self.pieces.iter().map(left).sum()
     }
 
-    /// Adds the run `passed`, before which `before` sectors of the request lie, and returns when
-    /// its last sector is written.
+    /// Adds the run `passed`, which follows `before` sectors of the request; returns the time at
+    /// which its last sector is written.
     fn add(&mut self, media: &Media, passed: Passed, supply: Supply, before: u64) -> f64 {
         let Passed { run, mut begin, sector, .. } = passed;
         let slower = supply.bus - sector;
         let mut written = 0;
         loop {
-            // The sector for which the heads come too early, if there is one.
+            // Sectors before the first one for which the heads come too early, if any.
             let spare = begin - supply.arrived(before + written + 1);
             let short = match () {
                 () if spare < 0.0 => written,
@@ -70,7 +70,7 @@ impl Unwritten {
     }
 }
 
-/// Data that comes over the bus from `from` on, `bus` milliseconds a sector.
+/// Data that comes over the bus from `from` on, at `bus` milliseconds per sector.
 #[derive(Clone, Copy, Debug)]
 struct Supply {
     from: f64,
@@ -78,16 +78,16 @@ struct Supply {
 }
 
 impl Supply {
-    /// Returns the time at which the first `sectors` are there.
+    /// Returns the time at which the first `sectors` have arrived.
     fn arrived(self, sectors: u64) -> f64 {
         self.from + sectors as f64 * self.bus
     }
 }
 
 impl MechanicalDrive {
-    /// Serves a write at `start` and returns when it is acknowledged.
+    /// Serves a write at `start`; returns the time of its acknowledgement.
     pub(super) fn write(&mut self, start: f64, sector: u64, count: u64) -> f64 {
-        // A write goes to the buffer first: it does not wait for what was being read ahead.
+        // A write goes to the buffer first, so it does not wait for reading ahead.
         self.advance(start);
         let (_, arm) = self.stop_reading_ahead(start);
         self.arm = arm;
@@ -122,8 +122,8 @@ impl MechanicalDrive {
         if left > 0 && follows && room {
             let supply = Supply { from: ready, bus };
             let mut from = self.written;
-            // What lies on the track of the pass that is under way joins it. Else it is a pass of
-            // its own that is set up behind that one, too late for the sector that comes next.
+            // Sectors on the track of the current pass join it. Otherwise a new pass is set up
+            // behind that one, too late for the next sector.
             let joins = self.unwritten.one_track && self.media.is_on_track(self.arm, sector, count);
             if !joins {
                 from += self.media.just_missed();
@@ -140,7 +140,7 @@ impl MechanicalDrive {
     }
 
     /// Writes sectors from `from` on as they are supplied. A pass that `follows` another is set up
-    /// anew on each cylinder, too late for the sector that comes next.
+    /// anew on each cylinder, too late for the next sector.
     fn put_on_medium(
         &mut self,
         from: f64,

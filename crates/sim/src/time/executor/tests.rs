@@ -6,7 +6,7 @@ use device::Clock;
 
 use super::*;
 
-/// Runs a few sleepers and spinners; returns what they did, in order, and the digest of the run.
+/// Runs several sleepers and spinners; returns the order of their steps and the digest of the run.
 fn run_of(seed: Option<u64>) -> (Vec<u32>, u64) {
     let executor = Executor::new(seed, 1_000);
     let order = Rc::new(RefCell::new(Vec::new()));
