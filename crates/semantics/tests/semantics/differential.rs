@@ -1,6 +1,6 @@
 //! This crate's rules compared with those of the crate `http-cache-semantics`, on random exchanges.
 //!
-//! Wherever the two disagree, one of [`EXPLANATIONS`] must give the reason, with the RFC section
+//! Wherever the two disagree, one of [`STORING`] must give the reason, with the RFC section
 //! that settles it. An explanation names the direction and the feature of the exchange that causes
 //! the difference, so that it cannot excuse any other. An explanation that no longer applies to any
 //! case fails the test too.
