@@ -78,6 +78,7 @@ impl FetchTask {
         upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
         let (target, old) = (self.facts.target, stale.head.stored());
         let head = merge::freshen(target, old, response.headers(), times, settings);
+        let head = head.spelled(old.spellings().joined(response.body().spellings()));
         let for_asker = merge::for_asker(&head, response.headers(), settings);
         let judge = Judge { facts: &self.facts, times, settings };
         let refreshed = self.object_writer().refresh(stale, &head, &judge).await;

@@ -91,6 +91,7 @@ impl FetchTask {
         }
         let settings = self.upstream_request.settings(&self.options);
         let head = merge::freshen(self.facts.target, old, &headers, times, settings);
+        let head = head.spelled(old.spellings().joined(response.body().spellings()));
         Some((stored, head))
     }
 

@@ -220,7 +220,7 @@ impl CacheRequest<'_> {
             return kept;
         }
         let (old, length) = (stored.head.stored(), stored.length());
-        let HeadResponse { status, headers, times, .. } = told;
+        let HeadResponse { status, headers, spellings, times, .. } = told;
         let facts = self.context.facts.of_get();
         let effect =
             merge::head_effect(facts.target, old, length, *status, headers, *times, settings);
@@ -229,7 +229,9 @@ impl CacheRequest<'_> {
             judge.refreshed(head, stored.marker.as_ref()) == RefreshResult::InPlace
         };
         let head = match effect {
-            HeadEffect::Refresh(head) if is_kept(&head) => head,
+            HeadEffect::Refresh(head) if is_kept(&head) => {
+                head.spelled(old.spellings().joined(spellings))
+            }
             HeadEffect::Refresh(_) | HeadEffect::Outdated => old.clone().expired(),
             HeadEffect::Nothing => return None,
         };

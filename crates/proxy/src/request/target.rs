@@ -360,7 +360,8 @@ fn without_user_info(authority: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Splits `host[:port]`; `None` for any other form. An empty port counts as absent.
+/// Splits `host[:port]`; `None` for any other form. A percent-encoded host (RFC 3986, 3.2.2) names no
+/// server, and HTTP/2 libraries refuse it. An empty port counts as absent.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if authority.starts_with('[') {
         let end = authority.find(']')?;
@@ -377,7 +378,7 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
         if host.ends_with('.') {
             return None;
         }
-        let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&b);
+        let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&b);
         if host.is_empty() || host.len() > 255 || !host.bytes().all(fine) {
             return None;
         }

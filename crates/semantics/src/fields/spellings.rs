@@ -98,6 +98,19 @@ impl Spellings {
         })
     }
 
+    /// Returns the spelling of a head with some fields of another, whose names are spelled as
+    /// `other` says: where both have a name, as this one says.
+    pub fn joined(&self, other: &Spellings) -> Spellings {
+        match other.0 {
+            None => self.clone(),
+            Some(_) => Spellings::of(self.names().chain(other.names())),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|names| (0..names.ends.len()).map(|line| names.name(line)))
+    }
+
     /// Returns the means to spell the names of a message one after another.
     pub fn speller(&self) -> Speller<'_> {
         Speller { names: self.0.as_deref(), next: 0 }
@@ -106,8 +119,7 @@ impl Spellings {
 
 impl fmt::Debug for Spellings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.0.iter().flat_map(|names| (0..names.ends.len()).map(|at| names.name(at)));
-        f.debug_list().entries(names).finish()
+        f.debug_list().entries(self.names()).finish()
     }
 }
 
@@ -164,6 +176,9 @@ mod tests {
         let asked = ["date", "etag", "etag", "etag", "x-a", "via", "a", "date"];
         let expected = ["Date", "ETag", "ETAG", "ETag", "x-A", "via", "a", "Date"];
         assert_eq!(spelled(&spellings, &asked), expected);
+        let joined = spellings.joined(&Spellings::of(["DATE", "X-New"].into_iter()));
+        assert_eq!(spelled(&joined, &["date", "x-new", "a"]), ["Date", "X-New", "a"]);
+        assert_eq!(Spellings::LOWER_CASE.joined(&spellings), spellings);
         let lower = Spellings::of(["date", "etag"].into_iter());
         assert_eq!(lower, Spellings::LOWER_CASE);
         assert_eq!(spelled(&lower, &["etag", "via"]), ["etag", "via"]);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::fields::validators::Selected;
 use crate::fields::view::Fields;
-use crate::stored::encoding::{Damaged, HEAD, MARKER, PART, SPARSE, VERSION, take};
+use crate::stored::encoding::{Damaged, HEAD, MARKER, PART, SPARSE, SPELLED, VERSION, take};
 use crate::stored::packed::{Flag, Packed};
 use crate::stored::sparse::{PartHead, SparseHead};
 use crate::stored::stored_head::StoredHead;
@@ -28,9 +28,9 @@ impl Meta {
     pub fn decode(bytes: &Bytes) -> Result<Meta, Damaged> {
         let mut rest = bytes.clone();
         match take(&mut rest, 2)?.as_ref() {
-            [HEAD, VERSION] => StoredHead::decode_body(rest).map(Meta::Head),
+            [HEAD, VERSION | SPELLED] => StoredHead::decode_body(rest).map(Meta::Head),
             [MARKER, VERSION] => VaryMarker::decode_body(rest).map(Meta::Marker),
-            [SPARSE, VERSION] => SparseHead::decode_body(rest).map(Meta::Sparse),
+            [SPARSE, VERSION | SPELLED] => SparseHead::decode_body(rest).map(Meta::Sparse),
             [PART, VERSION] => PartHead::decode_body(rest).map(Meta::Part),
             _ => Err(Damaged),
         }
@@ -39,8 +39,8 @@ impl Meta {
 
 /// Decodes only the facts of an encoded whole response; returns `None` for any other form.
 pub fn facts(meta: &[u8]) -> Option<Packed> {
-    let facts = meta.strip_prefix(&[HEAD, VERSION])?.first_chunk()?;
-    Packed::decode(facts)
+    let [HEAD, VERSION | SPELLED, rest @ ..] = meta else { return None };
+    Packed::decode(rest.first_chunk()?)
 }
 
 /// The encoded head of a whole response, read without building a map of its fields.
@@ -99,8 +99,8 @@ impl Fields for EncodedHead<'_> {
 /// building a map. Names have their original spelling. Empty for any other form.
 pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let facts_at = match meta.first_chunk::<2>() {
-        Some([HEAD, VERSION]) => 2,
-        Some([SPARSE, VERSION]) => 2 + SparseHead::LAYOUT_LEN,
+        Some([HEAD, VERSION | SPELLED]) => 2,
+        Some([SPARSE, VERSION | SPELLED]) => 2 + SparseHead::LAYOUT_LEN,
         _ => meta.len(),
     };
     let rest = meta.get(facts_at + Packed::LEN..).unwrap_or_default();

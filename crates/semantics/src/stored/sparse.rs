@@ -64,7 +64,7 @@ impl SparseHead {
     /// Encodes the head.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(32 + Packed::LEN + self.head.fields_size());
-        out.put_slice(&[SPARSE, VERSION]);
+        out.put_slice(&[SPARSE, self.head.version()]);
         out.put_u128_le(self.layout.epoch);
         out.put_u64_le(self.layout.length);
         out.put_u32_le(self.layout.window);

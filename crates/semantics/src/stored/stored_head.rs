@@ -13,12 +13,12 @@ use crate::request::facts::{RequestFacts, TargetFacts};
 use crate::response::storability;
 use crate::response::storability::NotStorable;
 use crate::settings::Settings;
-use crate::stored::encoding::{Damaged, HEAD, VERSION, take};
+use crate::stored::encoding::{Damaged, HEAD, SPELLED, VERSION, take};
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{ExchangeTimes, Seconds, Time};
 
 /// The status, headers and facts of a stored response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct StoredHead {
     packed: Packed,
     headers: HeaderMap,
@@ -26,6 +26,15 @@ pub struct StoredHead {
     spellings: Spellings,
     /// `None` if there are no trailers.
     trailers: Option<Box<HeaderMap>>,
+}
+
+/// Equal heads may spell their names differently.
+impl PartialEq for StoredHead {
+    fn eq(&self, other: &StoredHead) -> bool {
+        self.packed == other.packed
+            && self.headers == other.headers
+            && self.trailers == other.trailers
+    }
 }
 
 impl StoredHead {
@@ -82,6 +91,11 @@ impl StoredHead {
     /// Returns the response with another spelling of its field names.
     pub fn spelled(self, spellings: Spellings) -> StoredHead {
         StoredHead { spellings, ..self }
+    }
+
+    /// Returns the version of the encoded form.
+    pub(crate) fn version(&self) -> u8 {
+        if self.spellings == Spellings::LOWER_CASE { VERSION } else { SPELLED }
     }
 
     /// Returns the spelling of the names in [`StoredHead::headers`].
@@ -201,7 +215,7 @@ impl StoredHead {
     /// Encodes the head.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(4 + Packed::LEN + self.fields_size());
-        out.put_slice(&[HEAD, VERSION]);
+        out.put_slice(&[HEAD, self.version()]);
         self.encode_body(&mut out);
         out.freeze()
     }
@@ -226,7 +240,7 @@ impl StoredHead {
     pub fn decode(bytes: &Bytes) -> Result<StoredHead, Damaged> {
         let mut rest = bytes.clone();
         match take(&mut rest, 2)?.as_ref() {
-            [HEAD, VERSION] => StoredHead::decode_body(rest),
+            [HEAD, VERSION | SPELLED] => StoredHead::decode_body(rest),
             _ => Err(Damaged),
         }
     }
@@ -313,7 +327,7 @@ mod tests {
         let spelled = head.spelled(Spellings::of(names.into_iter()));
         let encoded = spelled.encode();
         assert!(fields(&encoded).map(|(name, _)| name).eq(names.map(str::as_bytes)));
-        assert_eq!(StoredHead::decode(&encoded), Ok(spelled));
+        assert_eq!((encoded[1], StoredHead::decode(&encoded)), (SPELLED, Ok(spelled)));
         let marker = VaryMarker::new(1, &["accept".parse().unwrap()]);
         assert_eq!(StoredHead::decode(&marker.encode()), Err(Damaged));
     }

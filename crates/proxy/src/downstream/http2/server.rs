@@ -169,9 +169,15 @@ impl Server<'_> {
                 Poll::Pending if accepted.is_empty() => Some(Poll::Pending),
                 Poll::Pending => None,
             };
+            let is_turn_over = accepted.len() == ANSWERED_AT_ONCE;
             accepted.drain(..).for_each(|(request, reply)| {
                 begin_stream(self.services, self.client, request, reply);
             });
+            if is_turn_over && end.is_none() {
+                cx.waker().wake_by_ref();
+                ACCEPTED.set(accepted);
+                return Poll::Pending;
+            }
             if let Some(end) = end {
                 ACCEPTED.set(accepted);
                 return end;
