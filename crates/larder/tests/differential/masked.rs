@@ -1,6 +1,6 @@
 //! Text in which the parts that differ between two runs of one program are masked: dates, ages and
-//! durations, addresses, boundaries of parts, and the order of fields with different names, which
-//! is insignificant (RFC 9110, 5.3).
+//! durations, addresses, boundaries of parts. So are the case of names and the order of fields with
+//! different names, which are insignificant (RFC 9110, 5.1 and 5.3).
 
 use std::time::UNIX_EPOCH;
 
@@ -57,23 +57,27 @@ impl Masked {
         }
         let bare = line.trim_end_matches(['\r', '\n']);
         let end = &line[bare.len()..];
-        let Some((name, value)) = bare.split_once(':') else { return self.text.push_str(line) };
-        let lower = name.to_ascii_lowercase();
+        let is_name =
+            |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        let field = bare.split_once(':').filter(|(name, _)| is_name(name));
+        let Some((name, value)) = field else { return self.text.push_str(line) };
+        let name = name.to_ascii_lowercase();
+        let line = format!("{name}:{value}{end}");
         if let Some((seconds, behind)) = seconds(value.trim()) {
             self.text.push_str(&format!("{name}: <near>{behind}{end}"));
             self.numbers.push(seconds);
-        } else if lower == "age"
+        } else if name == "age"
             && let Ok(age) = value.trim().parse()
         {
             self.text.push_str(&format!("{name}: <near>{end}"));
             self.numbers.push(age);
-        } else if lower == "via" {
+        } else if name == "via" {
             // The name of this instance, which differs between two programs.
-            self.text.push_str(&between(line, "(", ")"));
-        } else if lower == "cache-status" {
-            self.take_number(line, "ttl=");
+            self.text.push_str(&between(&line, "(", ")"));
+        } else if name == "cache-status" {
+            self.take_number(&line, "ttl=");
         } else {
-            self.text.push_str(line);
+            self.text.push_str(&line);
         }
     }
 
