@@ -1,9 +1,9 @@
 //! Configuration templates: texts with placeholders in angle brackets, such as `<listen>`.
 
-/// Returns the text with the placeholders replaced by their values.
+/// Returns the text with its names replaced by their values.
 ///
 /// # Errors
-/// Fails if a placeholder has no value.
+/// Fails if a name has no value.
 pub fn fill(text: &str, values: &[(&str, String)]) -> Result<String, String> {
     let filled = values
         .iter()

@@ -265,20 +265,7 @@ impl FillResponder<'_> {
             }
         }
         if self.leads() {
-            let mut status = match &self.to_validate {
-                Some(to_validate) => CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why),
-                None if head.of_peer => CacheStatus { outcome: Outcome::HitPeer, ..self.status },
-                None => self.status,
-            };
-            if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
-                status = status.ttl(shared.packed().ttl(self.context.now()));
-            }
-            if head.selected {
-                let CacheStatus { fwd, ttl, .. } = status;
-                status = CacheStatus { fwd, ttl, ..CacheStatus::new(Outcome::Revalidated) };
-            } else if self.asks_for_less() {
-                status = status.fwd_status(head.status.as_u16());
-            }
+            let status = self.status_of_leader(head);
             let Some((mut fields, spellings)) = head.asker_fields.take() else {
                 return NextAction::Retry(transaction);
             };
@@ -320,6 +307,25 @@ impl FillResponder<'_> {
         status.append_to(transaction.pseudonym(), &mut fields);
         let fields = (fields, shared.spellings().clone());
         self.stream(head, fields, (reader, None), status, transaction)
+    }
+
+    /// Returns the status of the response to the client that began the fill.
+    fn status_of_leader(&self, head: &FillHead) -> CacheStatus {
+        let mut status = match &self.to_validate {
+            Some(to_validate) => CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why),
+            None if head.of_peer => CacheStatus { outcome: Outcome::HitPeer, ..self.status },
+            None => self.status,
+        };
+        if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
+            status = status.ttl(shared.packed().ttl(self.context.now()));
+        }
+        if head.selected {
+            let CacheStatus { fwd, ttl, .. } = status;
+            status = CacheStatus { fwd, ttl, ..CacheStatus::new(Outcome::Revalidated) };
+        } else if self.asks_for_less() {
+            status = status.fwd_status(head.status.as_u16());
+        }
+        status
     }
 
     /// Sends a response with its whole body.

@@ -360,8 +360,8 @@ fn without_user_info(authority: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Splits `host[:port]`; `None` for any other form. A percent-encoded host (RFC 3986, 3.2.2) names no
-/// server, and HTTP/2 libraries refuse it. An empty port counts as absent.
+/// Splits `host[:port]`; `None` for any other form. A percent-encoded host (RFC 3986, 3.2.2) names
+/// no server, and HTTP/2 libraries refuse it. An empty port counts as absent.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if authority.starts_with('[') {
         let end = authority.find(']')?;

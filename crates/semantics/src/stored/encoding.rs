@@ -26,8 +26,8 @@ pub(crate) const SPARSE: u8 = b'S';
 pub(crate) const PART: u8 = b'P';
 pub(crate) const VERSION: u8 = 1;
 
-/// Version of heads whose names keep their case. Programs that know version 1 alone compare names in
-/// lower case; they must not take such a head for one that lacks the fields.
+/// Version of heads whose names keep their case. Programs that know version 1 alone compare names
+/// in lower case; they must not take such a head for one that lacks the fields.
 pub(crate) const SPELLED: u8 = 2;
 
 /// The error for bytes that this version does not write: treat the object as absent.

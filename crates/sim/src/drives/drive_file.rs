@@ -290,9 +290,9 @@ impl<'a> Fields<'a> {
         self.map.get(key).is_some_and(|value| !says_nothing(value))
     }
 
-    /// Returns a curve for a drive whose seek times were not measured: Lee's, `a √(d - 1) + b (d -
-    /// 1) + c`, through the shortest, the longest and the mean seek, where the mean is the seek
-    /// over a third of the cylinders. Missing values are assumed.
+    /// Returns a curve for a drive whose seek times were not measured. It is Lee's,
+    /// `a √(d - 1) + b (d - 1) + c`, through the shortest, the longest and the mean seek, where the
+    /// mean is the seek over a third of the cylinders. Missing values are assumed.
     fn seek_substitute(
         &self,
         cylinders: u32,

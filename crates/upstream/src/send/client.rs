@@ -185,9 +185,8 @@ impl Upstream {
                 Err(broke) => broke,
             };
             let of_client = outgoing.progress.as_deref().and_then(Progress::failure);
-            if of_client.is_some() || matches!(broke.failure, Failure::Request(..)) {
-                let failure = of_client.unwrap_or(broke.failure);
-                return Err(ServerError::connected(failure, false, false));
+            if let Some(why) = of_client.or_else(|| broke.of_request()) {
+                return Err(ServerError::connected(why, false, false));
             }
             let (unsent, phase) = (broke.is_unsent, broke.phase(outgoing));
             outgoing.request = broke.request;
@@ -197,8 +196,7 @@ impl Upstream {
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
-            // A connection that was kept open for too long is not logged as a failure while the
-            // request is retried.
+            // That an idle connection was dead is no failure while the request is retried.
             if !again || fresh || !broke.dead {
                 self.failed(endpoint, phase, &broke.failure);
             }
@@ -603,6 +601,14 @@ impl ConnectionError {
         let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
         let (request, is_unsent) = (None, false);
         ConnectionError { request, is_unsent, untouched: false, dead: false, failure }
+    }
+
+    /// Returns the failure if the request itself is at fault.
+    fn of_request(&self) -> Option<Failure> {
+        match &self.failure {
+            Failure::Request(status, text) => Some(Failure::Request(*status, text.clone())),
+            _ => None,
+        }
     }
 
     /// Returns the phase in which the attempt failed.

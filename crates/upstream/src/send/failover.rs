@@ -33,8 +33,8 @@ async fn ask_any(
     let Connector { upstream, limits, check } = with;
     let options = group.options();
     let uri = outgoing.request.as_deref().map(Request::uri);
-    let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
-    let page = uri.map_or(0, |uri| group.page(outgoing.place, uri));
+    let of = |uri| (group.hash(outgoing.place, uri), group.page(outgoing.place, uri));
+    let (hash, page) = uri.map_or((0, 0), of);
     let mut upload = match outgoing.progress.as_deref().is_some_and(Progress::is_open) {
         true => group.admit_upload().await?,
         false => None,
@@ -42,15 +42,13 @@ async fn ask_any(
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
-    // The client is authenticated at one server. If that is out of use, another server must be
-    // chosen, where the client has to authenticate again.
+    // The client is authenticated at one server. If that is out of use, it does so at another.
     let others = pinned.map(|at| !(1 << at));
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
+        // Neither a retry waits nor a request that must reuse a connection.
         let chosen = match tries {
             0 if !outgoing.reuse_only => admit(&group, upstream, others.unwrap_or(0), hash).await,
-            // A retry does not wait, nor does a request that must reuse a connection: take any
-            // server below its limit.
             _ => group.choose(tried, hash, upstream.clock),
         };
         let mut serving = match chosen {
@@ -67,11 +65,10 @@ async fn ask_any(
         match upstream.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
             Ok(response) => {
                 serving.keep_upload(upload.take());
-                let status = response.status();
-                if !options.next.statuses.contains(&status) {
+                if !options.next.statuses.contains(&response.status()) {
                     serving.succeeded();
                 } else {
-                    let cause = format!("it answered {}", status.as_u16());
+                    let cause = format!("it answered {}", response.status().as_u16());
                     serving.failed(Blame::Request(page), &cause);
                     upstream.bad_answer(endpoint, &cause);
                     if more && outgoing.may_repeat() {
@@ -80,9 +77,11 @@ async fn ask_any(
                 }
                 return Ok(response.map(|body| body.served_by(serving)));
             }
-            // The client is denied access, which another server would not change.
-            Err(unanswered) if matches!(unanswered.failure, Failure::Denied) => {
-                return Err(unanswered.failure);
+            // The client or its request is refused, which another server would not change.
+            Err(ServerError {
+                failure: why @ (Failure::Denied | Failure::Request(..)), ..
+            }) => {
+                return Err(why);
             }
             Err(unanswered) => {
                 if let (true, Failure::Failed(_, why)) = (unanswered.counts, &unanswered.failure) {
