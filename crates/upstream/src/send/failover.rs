@@ -24,7 +24,8 @@ use crate::settings::endpoint::Endpoint;
 /// Interval between attempts to free server capacity while a request waits.
 const FREE_EVERY: Duration = Duration::from_secs(1);
 
-/// Sends a request to the servers of a group, one after another and each at most once.
+/// Sends a request to the servers of a group, one after another and each at most once. Neither a
+/// retry nor a request that must reuse a connection waits for a server that is at its limit.
 async fn ask_any(
     group: Arc<Group>,
     with: Connector<'_>,
@@ -46,7 +47,6 @@ async fn ask_any(
     let others = pinned.map(|at| !(1 << at));
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
-        // Neither a retry waits nor a request that must reuse a connection.
         let chosen = match tries {
             0 if !outgoing.reuse_only => admit(&group, upstream, others.unwrap_or(0), hash).await,
             _ => group.choose(tried, hash, upstream.clock),
