@@ -54,6 +54,13 @@ impl RequestTarget {
         }
     }
 
+    /// Sets the scheme of a target that names one.
+    pub fn set_scheme(&mut self, scheme: &str) {
+        let authority = self.authority().map(str::to_owned);
+        let path = self.path_and_query().to_owned();
+        self.read_parts(Some(scheme), authority.as_deref(), &path);
+    }
+
     /// Sets the target from the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
     pub fn read_parts(&mut self, scheme: Option<&str>, authority: Option<&str>, path: &str) {
         self.text.clear();

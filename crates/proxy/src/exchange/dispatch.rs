@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use http1::RequestHead;
 use message::request_body::RequestBody;
+use message::scheme::Scheme;
 use message::{cookies, framing, upgrade};
 use net::address;
 use semantics::invalidation::Write;
@@ -170,6 +171,11 @@ fn understand(
     login::note(client, &head.fields, &options);
     let (address, connection) = (client.address.ip(), client.link.scheme);
     let scheme = target::distrust(&mut head.fields, address, connection, &options);
+    // In a reverse proxy's URL the scheme is that of the last hop; a trusted proxy knows the first's.
+    let is_of_hop = !options.front.takes_whole_urls() && scheme != connection;
+    if is_of_hop && head.target.scheme().and_then(Scheme::named) == Some(connection) {
+        head.target.set_scheme(scheme.name());
+    }
     let transaction = Transaction::open(services, client, &head, scheme);
     if let Some(text) = ill_framed(&head, &body) {
         let status = StatusCode::BAD_REQUEST;

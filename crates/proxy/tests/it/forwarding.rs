@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::time::Duration;
 
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
+
 use crate::client::{Client, request};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
@@ -302,6 +305,24 @@ fn names_of_fields_keep_their_case_both_ways() {
             assert!(asked.head.contains(line), "{line:?}: {}", asked.head);
         }
     }
+}
+
+#[test]
+fn a_trusted_proxy_knows_the_scheme_whatever_the_url_says() {
+    let origin = Origin::always(ok("Cache-Control: no-store\r\n", "x"));
+    let endpoint = Endpoint::plain("127.0.0.1", origin.address.port());
+    for (trusted, status) in [("127.0.0.0/8", 200), ("192.0.2.0/24", 421)] {
+        let rig = Rig::reverse_to(Group::one(endpoint.clone()), |options| {
+            options.forwarded.trust = vec![trusted.parse().unwrap()].into();
+        });
+        let mut client = rig.client();
+        for (scheme, expected) in [("http", 200), ("https", status)] {
+            let text =
+                request("GET", &format!("{scheme}://a.example/"), "X-Forwarded-Proto: https\r\n");
+            assert_eq!(client.send(text).answer().status, expected, "{scheme} {trusted}");
+        }
+    }
+    assert_eq!(origin.count(), 3);
 }
 
 #[test]
