@@ -171,7 +171,7 @@ fn understand(
     login::note(client, &head.fields, &options);
     let (address, connection) = (client.address.ip(), client.link.scheme);
     let scheme = target::distrust(&mut head.fields, address, connection, &options);
-    // In a reverse proxy's URL the scheme is that of the last hop; a trusted proxy knows the first's.
+    // A reverse proxy's URL has the scheme of the last hop; a trusted proxy knows the first one.
     let is_of_hop = !options.front.takes_whole_urls() && scheme != connection;
     if is_of_hop && head.target.scheme().and_then(Scheme::named) == Some(connection) {
         head.target.set_scheme(scheme.name());
