@@ -16,8 +16,12 @@
 //! than [`PATIENCE`] gets the file uncompressed. The entity tag of a compressed file is known
 //! without compressing it, and changes with anything that could change the bytes.
 
+#[cfg(test)]
+use std::cell::OnceCell;
 use std::io::{self, Write};
-use std::sync::LazyLock;
+use std::sync::Arc;
+#[cfg(not(test))]
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
@@ -25,7 +29,7 @@ use brotli::enc::BrotliEncoderParams;
 use files::{Coding, Representation};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// The longest wait for permission to compress.
@@ -38,8 +42,21 @@ const BROTLI_LEVEL: i32 = 5;
 /// Brotli's window, 4 MiB. Decoders must accept up to 16 MiB (RFC 7932, 9.1).
 const BROTLI_WINDOW: i32 = 22;
 
-/// Limits concurrent compressions, across all roots.
-static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
+/// Returns the semaphore that limits concurrent compressions, across all roots. In tests each
+/// thread has its own, as a test that takes all permits would disturb those that run beside it.
+fn permits() -> Arc<Semaphore> {
+    let new = || Arc::new(Semaphore::new(places()));
+    #[cfg(test)]
+    {
+        thread_local! { static OF_TEST: OnceCell<Arc<Semaphore>> = const { OnceCell::new() } }
+        OF_TEST.with(|permits| permits.get_or_init(new).clone())
+    }
+    #[cfg(not(test))]
+    {
+        static OF_PROCESS: OnceLock<Arc<Semaphore>> = OnceLock::new();
+        OF_PROCESS.get_or_init(new).clone()
+    }
+}
 
 fn places() -> usize {
     let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -69,15 +86,15 @@ fn how(sent: &Representation) -> String {
 }
 
 /// Waits for permission to compress. Returns `None` after [`PATIENCE`].
-pub(crate) async fn place() -> Option<SemaphorePermit<'static>> {
-    timeout(PATIENCE, PLACES.acquire()).await.ok()?.ok()
+pub(crate) async fn place() -> Option<OwnedSemaphorePermit> {
+    timeout(PATIENCE, permits().acquire_owned()).await.ok()?.ok()
 }
 
 /// Takes all permits, waiting until no other holder has one.
 #[cfg(test)]
-pub(crate) async fn every_place() -> SemaphorePermit<'static> {
+pub(crate) async fn every_place() -> OwnedSemaphorePermit {
     let all = u32::try_from(places()).unwrap();
-    PLACES.acquire_many(all).await.unwrap()
+    permits().acquire_many_owned(all).await.unwrap()
 }
 
 /// Compresses bytes. The output is deterministic.

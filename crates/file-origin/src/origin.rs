@@ -14,7 +14,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use semantics::EditFields;
 use semantics::multipart::Multipart;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
 use upstream::send::origin::{
@@ -312,7 +312,7 @@ async fn compressed(
     mut reader: files::Reader,
     mut fields: HeaderMap,
     coding: Coding,
-    place: SemaphorePermit<'static>,
+    place: OwnedSemaphorePermit,
 ) -> Result<Answer, ReadError> {
     let made = known.pool.run(move || {
         let _place = place;

@@ -4,7 +4,11 @@
 //! descriptors. These files may use a quarter of them, across all roots. A request that finds no
 //! free place waits without a descriptor, for at most [`PATIENCE`].
 
-use std::sync::{Arc, LazyLock};
+#[cfg(test)]
+use std::cell::OnceCell;
+use std::sync::Arc;
+#[cfg(not(test))]
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
@@ -20,11 +24,23 @@ const OTHERS: u64 = 128;
 /// Minimum number of places.
 const LEAST: u64 = 16;
 
-static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+/// Returns the places of the process. In tests each thread has its own, as a test that takes all of
+/// them would disturb those that run beside it.
+fn all_places() -> Arc<Semaphore> {
     // No limit counts as the largest possible one.
-    let places = places(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
-    Arc::new(Semaphore::new(places))
-});
+    let descriptors = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let new = || Arc::new(Semaphore::new(places(descriptors())));
+    #[cfg(test)]
+    {
+        thread_local! { static OF_TEST: OnceCell<Arc<Semaphore>> = const { OnceCell::new() } }
+        OF_TEST.with(|places| places.get_or_init(new).clone())
+    }
+    #[cfg(not(test))]
+    {
+        static OF_PROCESS: OnceLock<Arc<Semaphore>> = OnceLock::new();
+        OF_PROCESS.get_or_init(new).clone()
+    }
+}
 
 /// A place for one open file, held until it is dropped.
 pub(crate) type Place = OwnedSemaphorePermit;
@@ -37,19 +53,19 @@ fn places(descriptors: u64) -> usize {
 
 /// Returns a place if one is free.
 pub(crate) fn free_place() -> Option<Place> {
-    PLACES.clone().try_acquire_owned().ok()
+    all_places().try_acquire_owned().ok()
 }
 
 /// Waits for a place; returns `None` if none becomes free in time.
 pub(crate) async fn place() -> Option<Place> {
-    timeout(PATIENCE, PLACES.clone().acquire_owned()).await.ok()?.ok()
+    timeout(PATIENCE, all_places().acquire_owned()).await.ok()?.ok()
 }
 
 /// Takes all free places.
 #[cfg(test)]
 pub(crate) async fn every_place() -> Place {
-    let all = u32::try_from(PLACES.available_permits()).unwrap();
-    PLACES.clone().acquire_many_owned(all).await.unwrap()
+    let all = u32::try_from(all_places().available_permits()).unwrap();
+    all_places().acquire_many_owned(all).await.unwrap()
 }
 
 #[cfg(test)]
