@@ -199,7 +199,7 @@ fn times_a_moment_apart_are_alike_and_others_are_not() {
     assert!(first.text.contains("x: <origin>\r\n") && first.text.contains("via: 1.1 larder ()"));
     assert!(first.shown().contains("ttl=<60>; detail"));
     assert!(!first.is_like(&head("Sun, 06 Nov 1994 08:49:47 GMT", 9, 60)));
-    assert!(head("Sun, 06 Nov 1994 08:49:37 GMT x", 9, 60).text.contains("Date: <near> x\r\n"));
+    assert!(head("Sun, 06 Nov 1994 08:49:37 GMT x", 9, 60).text.contains("date: <near> x\r\n"));
     assert!(!first.is_like(&head(date, 12, 60)) && !first.is_like(&head(date, 9, 50)));
     let log = |ms: u32, status: u32| {
         of(&format!(
