@@ -16,12 +16,7 @@
 //! than [`PATIENCE`] gets the file uncompressed. The entity tag of a compressed file is known
 //! without compressing it, and changes with anything that could change the bytes.
 
-#[cfg(test)]
-use std::cell::OnceCell;
 use std::io::{self, Write};
-use std::sync::Arc;
-#[cfg(not(test))]
-use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
@@ -29,8 +24,10 @@ use brotli::enc::BrotliEncoderParams;
 use files::{Coding, Representation};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
+
+use crate::process_limit::ProcessLimit;
 
 /// The longest wait for permission to compress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,21 +39,8 @@ const BROTLI_LEVEL: i32 = 5;
 /// Brotli's window, 4 MiB. Decoders must accept up to 16 MiB (RFC 7932, 9.1).
 const BROTLI_WINDOW: i32 = 22;
 
-/// Returns the semaphore that limits concurrent compressions, across all roots. In tests each
-/// thread has its own, as a test that takes all permits would disturb those that run beside it.
-fn permits() -> Arc<Semaphore> {
-    let new = || Arc::new(Semaphore::new(places()));
-    #[cfg(test)]
-    {
-        thread_local! { static OF_TEST: OnceCell<Arc<Semaphore>> = const { OnceCell::new() } }
-        OF_TEST.with(|permits| permits.get_or_init(new).clone())
-    }
-    #[cfg(not(test))]
-    {
-        static OF_PROCESS: OnceLock<Arc<Semaphore>> = OnceLock::new();
-        OF_PROCESS.get_or_init(new).clone()
-    }
-}
+/// Limits concurrent compressions, across all roots.
+static PLACES: ProcessLimit = ProcessLimit::new(places);
 
 fn places() -> usize {
     let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -87,14 +71,14 @@ fn how(sent: &Representation) -> String {
 
 /// Waits for permission to compress. Returns `None` after [`PATIENCE`].
 pub(crate) async fn place() -> Option<OwnedSemaphorePermit> {
-    timeout(PATIENCE, permits().acquire_owned()).await.ok()?.ok()
+    timeout(PATIENCE, PLACES.semaphore().acquire_owned()).await.ok()?.ok()
 }
 
 /// Takes all permits, waiting until no other holder has one.
 #[cfg(test)]
 pub(crate) async fn every_place() -> OwnedSemaphorePermit {
     let all = u32::try_from(places()).unwrap();
-    permits().acquire_many_owned(all).await.unwrap()
+    PLACES.semaphore().acquire_many_owned(all).await.unwrap()
 }
 
 /// Compresses bytes. The output is deterministic.

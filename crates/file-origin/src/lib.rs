@@ -17,6 +17,7 @@ mod grouping;
 mod listings;
 mod page;
 mod pool;
+mod process_limit;
 mod references;
 mod response;
 mod threads;
