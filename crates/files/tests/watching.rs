@@ -44,7 +44,7 @@ fn stamp(watcher: &Watcher, root: &Path, directory: &str) -> Stamp {
     watcher.stamp(File::open(root).unwrap().as_fd(), &[directory.as_bytes()], 0)
 }
 
-/// Whether the stamp of `a/b` holds a year later, and that of `other`.
+/// Returns whether the stamp of `a/b` holds a year later, and that of `other`.
 fn after(change: impl FnOnce(&Path)) -> (bool, bool) {
     let (tree, watcher) = watched(100);
     let near = stamp(&watcher, tree.path(), "a/b");

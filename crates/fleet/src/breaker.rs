@@ -50,7 +50,7 @@ impl fmt::Display for InvalidSettings {
 
 impl Error for InvalidSettings {}
 
-/// Whether a peer may be asked.
+/// True if a peer may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// It may.

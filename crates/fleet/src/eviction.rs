@@ -28,7 +28,7 @@ pub struct EvictedCopy {
     pub key: KeyHash,
     /// Its bytes, head and body.
     pub size: u64,
-    /// Whether no other node's memory is believed to have one.
+    /// True if no other node's memory is believed to have one.
     pub last: bool,
     /// How often it was passed on since it was last used.
     pub moves: u8,

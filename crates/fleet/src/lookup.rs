@@ -63,7 +63,7 @@ pub enum Asked {
         from: MemberId,
         /// How far to go.
         reach: Reach,
-        /// Whether a copy may enter this node's memory.
+        /// True if a copy may enter this node's memory.
         keep_copy: bool,
         /// How many nodes the request has travelled to, this one included.
         hops: u8,
@@ -79,7 +79,7 @@ pub struct Request {
     pub key: KeyHash,
     /// Who wants it.
     pub asked: Asked,
-    /// Whether the index says that this node's disk has it, which costs no read.
+    /// True if the index says that this node's disk has it, which costs no read.
     pub on_own_disk: bool,
     /// On how many owners it is kept for its popularity ([`crate::popularity`]); the policy may
     /// want more.
@@ -124,7 +124,7 @@ pub struct Ask {
     pub role: Role,
     /// How far it is to go.
     pub reach: Reach,
-    /// Whether a copy may enter its memory; otherwise the read is exclusive.
+    /// True if a copy may enter its memory; otherwise the read is exclusive.
     pub keep_copy: bool,
     /// How many nodes the request has travelled to when it arrives, from 1.
     pub hops: u8,

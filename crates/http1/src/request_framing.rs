@@ -21,13 +21,13 @@ pub enum BodyLength {
 pub struct RequestFraming {
     /// The body length.
     pub body: BodyLength,
-    /// Whether the client wants the connection to stay open.
+    /// True if the client wants the connection to stay open.
     pub keeps_open: bool,
-    /// Whether the request has both `Transfer-Encoding` and `Content-Length`. Another parser may
+    /// True if the request has both `Transfer-Encoding` and `Content-Length`. Another parser may
     /// find another end, so no later byte of the connection may be read as a request (RFC 9112,
     /// 6.1).
     pub is_ambiguous: bool,
-    /// Whether the client waits for a 100 response before it sends the body (RFC 9110, 10.1.1).
+    /// True if the client waits for a 100 response before it sends the body (RFC 9110, 10.1.1).
     pub expects_continue: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct RequestHead {
     pub target: RequestTarget,
     /// The header fields.
     pub fields: Fields,
-    /// Whether the request arrived as an HTTP/2 extended CONNECT (RFC 8441) and was converted to
+    /// True if the request arrived as an HTTP/2 extended CONNECT (RFC 8441) and was converted to
     /// its HTTP/1.1 form.
     pub is_extended_connect: bool,
 }

@@ -23,7 +23,7 @@ pub enum ResponseLength {
 pub struct ResponseFraming {
     /// The body length.
     pub body: ResponseLength,
-    /// Whether the server keeps the connection open.
+    /// True if the server keeps the connection open.
     pub keeps_open: bool,
 }
 

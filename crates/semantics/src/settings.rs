@@ -65,26 +65,26 @@ pub struct Settings {
     /// Maximum staleness of a response that is served because the origin is unreachable (RFC 9111,
     /// 4.2.4: "unless it is disconnected"). Zero: never.
     pub stale_when_unreachable: Seconds,
-    /// Whether `stale-while-revalidate` and `stale-if-error` of the origin apply beside `s-maxage`.
+    /// True if `stale-while-revalidate` and `stale-if-error` of the origin apply beside `s-maxage`.
     /// RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use; the older RFC 5861 does not
     /// consider it.
     pub stale_despite_s_maxage: bool,
-    /// Whether a response with `Set-Cookie` may be stored if the origin gives it a positive
+    /// True if a response with `Set-Cookie` may be stored if the origin gives it a positive
     /// lifetime or calls it public. RFC 9111 (7.3) permits it and leaves it to the origin to forbid
     /// it. A heuristic lifetime or an operator's lifetime alone is never enough.
     pub store_set_cookie: bool,
-    /// Whether a response to a request without `Authorization` may be used for a request with it,
+    /// True if a response to a request without `Authorization` may be used for a request with it,
     /// even without `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) restricts only
     /// responses to requests *with* `Authorization`; without these directives such responses are
     /// not stored at all.
     pub reuse_for_authorized: bool,
-    /// Whether a request that selects no stored variant is sent with the tags of the stored
+    /// True if a request that selects no stored variant is sent with the tags of the stored
     /// variants (RFC 9111, 4.3.1). If an origin gives several variants the same tag, the wrong one
     /// is served.
     pub validate_variants: bool,
     /// The effect of a reload by a client.
     pub client_reload: ClientReload,
-    /// Whether responses are stored. If not, responses that are already stored may still be used.
+    /// True if responses are stored. If not, responses that are already stored may still be used.
     pub store: bool,
     /// Lifetimes set by the operator.
     pub lifetimes: Lifetimes,
@@ -96,7 +96,7 @@ pub struct Settings {
     pub refresh_ahead_percent: u8,
     /// Maximum number of stale neighbours that are validated after a validation; zero: none.
     pub validate_neighbours: u8,
-    /// Whether the origin vouches: it says at every use whether a response is current, outside HTTP
+    /// True if the origin vouches: it says at every use whether a response is current, outside HTTP
     /// (a directory of files). Its lifetimes then apply to clients only. A 200 response with a
     /// strong entity tag is stored and does not expire; no other response is stored.
     pub origin_vouches: bool,

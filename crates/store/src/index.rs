@@ -115,7 +115,7 @@ pub(crate) struct Slot {
     pub position: u32,
     /// Length of the read. The exact index does not store it and returns the largest class.
     pub class: SizeClass,
-    /// Whether the object's metadata were replaced: a second entry then stands under the derived
+    /// True if the object's metadata were replaced: a second entry then stands under the derived
     /// digest.
     pub refreshed: bool,
 }

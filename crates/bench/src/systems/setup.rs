@@ -235,7 +235,7 @@ impl Files<'_> {
         command
     }
 
-    /// Writes a file to the directory, with placeholders replaced by values.
+    /// Writes a file to the directory, with names replaced by values.
     fn write(&self, name: &str, text: &str, values: &[(&str, String)]) -> Result<PathBuf, String> {
         let path = self.directory.join(name);
         let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;

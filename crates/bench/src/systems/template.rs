@@ -1,4 +1,4 @@
-//! Configuration templates: texts with placeholders in angle brackets, such as `<listen>`.
+//! Configuration templates: texts with names in angle brackets, such as `<listen>`, for values.
 
 /// Returns the text with its names replaced by their values.
 ///

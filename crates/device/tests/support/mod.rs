@@ -120,7 +120,7 @@ pub fn frozen(len: usize, what: u64) -> FrozenBuf {
     pattern(len, what).freeze()
 }
 
-/// Whether `bytes` are the pattern of `what`; zeros are the pattern of 0.
+/// Returns whether `bytes` are the pattern of `what`; zeros are the pattern of 0.
 pub fn is_pattern(bytes: &[u8], what: u64) -> bool {
     let mut words = bytes.chunks_exact(8).enumerate();
     words.all(|(index, word)| word == word_of(what, index).to_le_bytes())

@@ -177,7 +177,7 @@ pub(crate) struct Forget {
     pub keys: Vec<Purge>,
 }
 
-/// Whether a copy that was offered was taken.
+/// True if a copy that was offered was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offered {
     pub taken: bool,

@@ -144,8 +144,8 @@ pub enum HeadEffect {
 /// Evaluates the response to a HEAD (RFC 9111, 4.3.5). `body_length` is the length of the stored
 /// body in bytes.
 ///
-/// As after [`freshen`], judge a refreshed head before keeping it. Use the facts of a GET: those of
-/// the HEAD do not permit storing.
+/// Judge a refreshed head before keeping it, as after [`freshen`]. Use the facts of a GET: those
+/// of the HEAD do not permit storing.
 pub fn head_effect(
     target: TargetFacts,
     stored: &StoredHead,

@@ -78,9 +78,9 @@ pub enum StalePermit {
 /// The permitted uses of a stale response if the origin fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fallback {
-    /// Whether it may be served instead of a response for which [`is_error`] holds.
+    /// True if it may be served instead of a response for which [`is_error`] holds.
     pub on_error: bool,
-    /// Whether it may be served if the origin is unreachable or does not respond.
+    /// True if it may be served if the origin is unreachable or does not respond.
     pub on_unreachable: bool,
 }
 

@@ -198,7 +198,7 @@ impl RequestDirectives {
 /// The directives of a response (RFC 9111, 5.2.2; RFC 5861; `immutable` of RFC 8246).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
-    /// Whether they come from a targeted field (RFC 9213), in which case `Expires` does not count.
+    /// True if they come from a targeted field (RFC 9213), in which case `Expires` does not count.
     pub targeted: bool,
     /// `public`.
     pub public: bool,

@@ -53,7 +53,7 @@ impl Forward {
 /// One entry of the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus<'a> {
-    /// Whether the cache served the response without asking the origin. Excludes `forward`.
+    /// True if the cache served the response without asking the origin. Excludes `forward`.
     pub hit: bool,
     /// Why the request was forwarded.
     pub forward: Option<Forward>,
@@ -61,9 +61,9 @@ pub struct CacheStatus<'a> {
     pub forward_status: Option<StatusCode>,
     /// Remaining freshness in seconds; negative if stale.
     pub ttl: Option<i64>,
-    /// Whether the response was stored.
+    /// True if the response was stored.
     pub stored: bool,
-    /// Whether the request waited for the fetch of another request.
+    /// True if the request waited for the fetch of another request.
     pub collapsed: bool,
     /// The cache key.
     pub key: Option<&'a str>,

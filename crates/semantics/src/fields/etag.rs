@@ -5,7 +5,7 @@ use crate::fields::list;
 /// One entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
-    /// Whether the tag has the prefix `W/`: it then proves semantic equivalence, not equality byte
+    /// True if the tag has the prefix `W/`: it then proves semantic equivalence, not equality byte
     /// by byte.
     pub weak: bool,
     /// The text between the quotes.

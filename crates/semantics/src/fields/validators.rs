@@ -39,7 +39,7 @@ pub struct Selected<'a> {
     date: Option<&'a [u8]>,
     /// The time of receipt, used if `Date` is missing.
     pub received: Time,
-    /// Whether `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). For a stored response
+    /// True if `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). For a stored response
     /// this is recorded on receipt, because a 304 may have replaced the `Date` since then.
     pub strong_last_modified: bool,
 }

@@ -43,33 +43,33 @@ impl MethodClass {
 pub struct RequestFacts {
     /// The class of the method.
     pub class: MethodClass,
-    /// Whether the method is HEAD: the response has no body and cannot be used for a GET.
+    /// True if the method is HEAD: the response has no body and cannot be used for a GET.
     pub is_head: bool,
     /// The directives of `Cache-Control`, or of `Pragma: no-cache` if there is none.
     pub directives: RequestDirectives,
-    /// Whether the client sent `Authorization` (RFC 9111, 3.5).
+    /// True if the client sent `Authorization` (RFC 9111, 3.5).
     pub authorized: bool,
     /// The names of the client's fields that identify it ([`Identity::of`]).
     pub identified_by: NameSet,
-    /// Whether the client's connection is logged in at the origin, so that it has credentials that
+    /// True if the client's connection is logged in at the origin, so that it has credentials that
     /// no field shows.
     pub is_logged_in: bool,
     /// The facts of the target that forbid a heuristic lifetime.
     pub target: TargetFacts,
-    /// Whether there is a `Range` field.
+    /// True if there is a `Range` field.
     pub has_range: bool,
-    /// Whether there is a `Cookie` field, even if it does not identify the client.
+    /// True if there is a `Cookie` field, even if it does not identify the client.
     pub has_cookie: bool,
-    /// Whether there is an `If-None-Match` or `If-Modified-Since` field.
+    /// True if there is an `If-None-Match` or `If-Modified-Since` field.
     pub conditional: bool,
 }
 
 /// The facts of a request target that forbid a heuristic lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetFacts {
-    /// Whether there is a query: the response may be generated for it.
+    /// True if there is a query: the response may be generated for it.
     pub has_query: bool,
-    /// Whether the path ends like the name of a file that is not a document ([`disguise`]).
+    /// True if the path ends like the name of a file that is not a document ([`disguise`]).
     pub names_file: bool,
 }
 
@@ -85,7 +85,7 @@ impl TargetFacts {
 /// client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Whether there is an `Authorization` field (RFC 9111, 3.5).
+    /// True if there is an `Authorization` field (RFC 9111, 3.5).
     pub authorized: bool,
     /// The names of the fields that identify the client.
     pub fields: NameSet,

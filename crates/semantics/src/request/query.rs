@@ -15,7 +15,7 @@ pub struct QueryRule {
     pub keep: Vec<Pattern>,
     /// Parameters whose names match one of these patterns are dropped.
     pub drop: Vec<Pattern>,
-    /// Whether to sort parameters by name. Parameters with the same name keep their order.
+    /// True if to sort parameters by name. Parameters with the same name keep their order.
     pub sorted: bool,
 }
 

@@ -14,11 +14,11 @@ use smallvec::{SmallVec, smallvec};
 #[derive(Clone, Copy)]
 struct Reading {
     parameters: Parameters,
-    /// Whether `\` separates segments.
+    /// True if `\` separates segments.
     backslash: bool,
-    /// Whether an encoded separator separates segments; otherwise it is part of one.
+    /// True if an encoded separator separates segments; otherwise it is part of one.
     encoded: bool,
-    /// Whether repeated slashes are merged before dot segments are resolved; otherwise, after.
+    /// True if repeated slashes are merged before dot segments are resolved; otherwise, after.
     merge_first: bool,
 }
 

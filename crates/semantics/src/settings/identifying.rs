@@ -60,7 +60,7 @@ const USUAL: UsualNames = UsualNames::of(&["authorization", "cookie"]);
 /// The fields that identify the client of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentifyingFields {
-    /// Whether the built-in list applies.
+    /// True if the built-in list applies.
     built_in: bool,
     /// Further names.
     named: Vec<Pattern>,

@@ -296,7 +296,7 @@ pub struct Described<'a> {
     pub url: &'a str,
     /// Path and query as sent to the origin, if they differ from the URL.
     pub spelled: Option<&'a str>,
-    /// Whether the object is one of several variants.
+    /// True if the object is one of several variants.
     pub is_variant: bool,
 }
 

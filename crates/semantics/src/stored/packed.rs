@@ -94,7 +94,7 @@ pub struct Packed {
     last_modified: Time,
     /// Minimum age, whatever the clock says; not stored.
     age_at_least: Seconds,
-    /// Whether the origin or the operator stated a positive lifetime. Not stored: it follows from
+    /// True if the origin or the operator stated a positive lifetime. Not stored: it follows from
     /// the lifetime before a soft purge.
     stated: bool,
 }

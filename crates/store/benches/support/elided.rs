@@ -47,7 +47,7 @@ pub struct ElidedDevice {
     shelves: RefCell<Vec<Box<[Page]>>>,
     /// Writes beyond here are forgotten.
     keeps: u64,
-    /// Whether a read lets others go on before it ends.
+    /// True if a read lets others go on before it ends.
     yields: bool,
     asked: Cell<Asked>,
 }

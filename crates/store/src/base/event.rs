@@ -31,7 +31,7 @@ pub enum Event {
         entries: usize,
         /// Capacity of the table.
         max: usize,
-        /// Whether the oldest entries were merged. If not, they will be if more purges come.
+        /// True if the oldest entries were merged. If not, they will be if more purges come.
         merged: bool,
     },
     /// A write or flush has not ended within [`crate::Options::write_bound`]. Until one does, no

@@ -62,7 +62,7 @@ impl RecordKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: RecordKind,
-    /// Whether the object is a page that refers to others.
+    /// True if the object is a page that refers to others.
     pub(crate) html: bool,
     /// Digest of the key (for metadata too); for a piece, of the object's id and the piece's
     /// number.

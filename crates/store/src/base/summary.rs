@@ -49,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) target: u32,
     /// For metadata: the sequence number of that object record.
     pub(crate) target_sequence: u64,
-    /// Whether it is an object of the same site and group as the record before it.
+    /// True if it is an object of the same site and group as the record before it.
     pub(crate) joins: bool,
 }
 

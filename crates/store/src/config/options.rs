@@ -187,7 +187,7 @@ pub struct Options {
     /// least 1, and no more than a checkpoint of the device has space for (some 1,000 at 64 MiB,
     /// 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
     pub purges: u32,
-    /// Whether purges are logged by name for stores that follow them
+    /// True if purges are logged by name for stores that follow them
     /// ([`crate::Store::purges_since`]). The log takes up to 256 KiB of memory for each device.
     pub purge_log: bool,
     /// Reads the labels of objects; `None`: objects have none.
@@ -294,10 +294,10 @@ pub struct FormatOptions {
     pub buddy_threshold: u32,
     /// Maximum number of runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
     pub stream_runs: u32,
-    /// Whether the second superblock lies at the end of the device. Otherwise it lies near the
+    /// True if the second superblock lies at the end of the device. Otherwise it lies near the
     /// first, as up to format version 3: for simulations whose results were obtained with it there.
     pub superblock_far: bool,
-    /// Whether space is reserved for the label filters that an orderly stop saves
+    /// True if space is reserved for the label filters that an orderly stop saves
     /// ([`Options::labels`]). Without it labels are read again after each start.
     pub labels: bool,
 }

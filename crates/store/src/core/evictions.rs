@@ -89,7 +89,7 @@ impl Evictions {
 pub(crate) struct LeftMemory {
     pub(crate) digest: Digest,
     pub(crate) object: Arc<Object>,
-    /// Whether the device does not have the object either.
+    /// True if the device does not have the object either.
     pub(crate) last_copy: bool,
     /// The flag that a later removal of the key sets, and the last sequence number before.
     pub(crate) fetch: (Overtaken, u64),

@@ -51,12 +51,12 @@ pub(super) enum Piece {
 struct Version {
     /// Its rank among the versions that hold something on the device.
     rank: Option<Rank>,
-    /// Whether a reader has begun to read its body, rather than only having opened it.
+    /// True if a reader has begun to read its body, rather than only having opened it.
     is_read: bool,
     /// Number of readers that continue at each piece, by number of the piece.
     readers: BTreeMap<u32, u32>,
     pieces: BTreeMap<u32, Piece>,
-    /// Whether its hold was revoked: nothing more of it is held.
+    /// True if its hold was revoked: nothing more of it is held.
     revoked: bool,
 }
 

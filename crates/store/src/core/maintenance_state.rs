@@ -8,27 +8,27 @@ use crate::format::journal::JournalPosition;
 /// State that maintenance keeps between its steps.
 #[derive(Default)]
 pub(super) struct MaintenanceState {
-    /// Whether the free reserve fell below its low mark and has not reached its high mark yet.
+    /// True if the free reserve fell below its low mark and has not reached its high mark yet.
     pub(super) refilling: bool,
-    /// Whether anything was written since the last flush began.
+    /// True if anything was written since the last flush began.
     pub(super) unflushed: bool,
     /// Time at which the last flush ended.
     pub(super) last_flush: Nanos,
     /// Time at which pending facts were first seen.
     pub(super) facts_since: Option<Nanos>,
-    /// Whether everything must be written now, for an orderly stop.
+    /// True if everything must be written now, for an orderly stop.
     pub(super) draining: bool,
-    /// Whether the last step was for tasks that wait for the journal.
+    /// True if the last step was for tasks that wait for the journal.
     pub(super) synced: bool,
-    /// Whether a write takes longer than it may, so that callers do not wait for the background.
+    /// True if a write takes longer than it may, so that callers do not wait for the background.
     pub(super) writes_stall: bool,
     /// Reports on the purge table that the operator has received.
     pub(super) purges_reported: PurgesReported,
-    /// Whether an insertion found no place.
+    /// True if an insertion found no place.
     pub(super) starved: bool,
     /// The sweep of clusters that are being evicted together.
     pub(super) sweep: Option<Sweep>,
-    /// Whether a checkpoint must be written now.
+    /// True if a checkpoint must be written now.
     pub(super) checkpoint_wanted: bool,
     /// Clusters with requested objects whose runs are not known.
     pub(super) unlearned: Vec<ClusterId>,
@@ -47,7 +47,7 @@ pub(super) struct MaintenanceState {
 /// Reports on the purge table that the operator has received.
 #[derive(Default)]
 pub(super) struct PurgesReported {
-    /// Whether the table was reported as nearly full.
+    /// True if the table was reported as nearly full.
     pub(super) filling: bool,
     /// Number of merges reported.
     pub(super) merged: u64,

@@ -27,9 +27,9 @@ pub(crate) struct Neighbour {
     pub(super) place: Place,
     /// Its bytes, from the start of the bytes read.
     pub(super) range: Range<usize>,
-    /// Whether it is alive and not in memory.
+    /// True if it is alive and not in memory.
     pub(super) wanted: bool,
-    /// Whether it is alive and not in memory, but has its metadata in another place, so that it
+    /// True if it is alive and not in memory, but has its metadata in another place, so that it
     /// takes reads of its own.
     pub(super) refreshed: bool,
 }

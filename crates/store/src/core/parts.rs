@@ -44,7 +44,7 @@ impl InMemory {
 pub(crate) struct Background {
     /// The waker of the idle background.
     waker: Option<Waker>,
-    /// Whether anything changed since it was last given a task.
+    /// True if anything changed since it was last given a task.
     woken: bool,
     runs: bool,
 }

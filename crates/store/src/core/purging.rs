@@ -53,7 +53,7 @@ impl Labelled for Named<'_> {
 pub(crate) struct PurgesFull {
     pub(crate) entries: usize,
     pub(crate) max: usize,
-    /// Whether the oldest entries were merged into one purge of everything as old.
+    /// True if the oldest entries were merged into one purge of everything as old.
     pub(crate) merged: bool,
 }
 

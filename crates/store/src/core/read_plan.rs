@@ -66,7 +66,7 @@ pub(crate) enum ReadFailure {
     Damaged,
 }
 
-/// Whether a lookup may wait for a read under way for another record.
+/// True if a lookup may wait for a read under way for another record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitPolicy {
     /// The lookup may wait.
@@ -118,7 +118,7 @@ pub(crate) struct ReadPlan {
     pub(crate) split: Option<Box<Split>>,
     /// Metadata that replace those in the record.
     pub(crate) meta: Option<MetaPlan>,
-    /// Whether the object enters memory.
+    /// True if the object enters memory.
     pub(crate) keep: bool,
 }
 

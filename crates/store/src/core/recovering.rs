@@ -17,7 +17,7 @@ pub(crate) struct Recovering {
     pub(crate) under_way: Vec<(ClusterId, u64)>,
     /// Total number of clusters or windows.
     pub(crate) of: u32,
-    /// Whether more was removed than can be remembered: records not found by now are lost.
+    /// True if more was removed than can be remembered: records not found by now are lost.
     pub(crate) abandoned: bool,
 }
 

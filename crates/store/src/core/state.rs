@@ -51,7 +51,7 @@ pub(crate) struct Constants {
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
-    /// Whether records lie in clusters rather than in slots.
+    /// True if records lie in clusters rather than in slots.
     pub(crate) in_clusters: bool,
     /// Bytes of buffers that are kept for the next reads.
     pub(crate) buffers_max: usize,
@@ -64,9 +64,9 @@ pub(crate) struct Constants {
 /// The status of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// Whether it is in use.
+    /// True if it is in use.
     pub(crate) online: bool,
-    /// Whether recovery is under way.
+    /// True if recovery is under way.
     pub(crate) recovering: bool,
     /// Clusters or windows that recovery has read, and their total.
     pub(crate) recovered: (u32, u32),

@@ -27,13 +27,13 @@ pub struct Stats {
     pub held: HeldStats,
     /// Bytes in memory of pieces of large objects that are being sent.
     pub transit_bytes: usize,
-    /// Whether the device is in use.
+    /// True if the device is in use.
     pub online: bool,
-    /// Whether a write or flush takes longer than it may, so that nothing waits for the device.
+    /// True if a write or flush takes longer than it may, so that nothing waits for the device.
     pub writes_stall: bool,
     /// Clusters or windows that recovery has read, and their total; equal when it is complete.
     pub recovered: (u32, u32),
-    /// Whether recovery is under way.
+    /// True if recovery is under way.
     pub recovering: bool,
     /// Number of records in the index.
     pub index_entries: usize,

@@ -68,7 +68,7 @@ pub(crate) struct EvictPlan {
     pub(crate) cluster: ClusterId,
     pub(crate) incarnation: u64,
     pub(crate) extent: Extent,
-    /// Whether all of its records are dead, so that its summary is not needed.
+    /// True if all of its records are dead, so that its summary is not needed.
     pub(crate) all_dead: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Available {
     pub(super) durable: JournalPosition,
     /// Bytes that may wait to be written in addition to the pending ones.
     pub(super) room: usize,
-    /// Whether the device is offline or its writes stall, so that every task must be woken.
+    /// True if the device is offline or its writes stall, so that every task must be woken.
     pub(super) over: bool,
 }
 

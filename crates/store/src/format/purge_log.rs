@@ -97,7 +97,7 @@ struct Block {
     entries: Vec<Entry>,
     /// Encoded length of the entries in bytes.
     bytes: usize,
-    /// Whether the block has changed since it was last written.
+    /// True if the block has changed since it was last written.
     dirty: bool,
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct PurgeLog {
     /// Places to erase with the next write: their contents would be taken for a lost version once
     /// the log reaches them.
     erases: Vec<u64>,
-    /// Whether a log, this or another one, was kept here before the cache was opened.
+    /// True if a log, this or another one, was kept here before the cache was opened.
     was_kept: bool,
     written: u64,
     durable: u64,

@@ -28,7 +28,7 @@ pub struct Evicted<D: Device, C: Clock> {
     pub meta: Bytes,
     /// Length of its body in bytes.
     pub len: u64,
-    /// Whether it was not on the device either when the offer was taken: this store no longer has
+    /// True if it was not on the device either when the offer was taken: this store no longer has
     /// it.
     pub last_copy: bool,
     /// The object, whose bytes it keeps in memory; `None` for an object in pieces, of which memory

@@ -36,7 +36,7 @@ pub enum Kind {
 pub struct Hint {
     /// Length of the body in bytes, if known; the commit is refused when it turns out to differ.
     pub size: Option<u64>,
-    /// Whether it is a page or a part of one.
+    /// True if it is a page or a part of one.
     pub kind: Kind,
     /// Four bytes that the store keeps with the object and returns as [`crate::Entry::stamp`]; the
     /// exact index also keeps them in memory (C1: the time of last modification). 0: unknown.

@@ -148,7 +148,7 @@ impl Truth {
         format!("\"{object}-{version}\"")
     }
 
-    /// Whether the version with this entity tag had been edited by then.
+    /// Returns whether the version with this entity tag had been edited by then.
     pub fn is_past(&self, tag: &str, by: Duration) -> bool {
         let inner = self.inner.borrow();
         let is_past = |(object, edits): (&u32, &Vec<Duration>)| {
@@ -227,7 +227,7 @@ impl Truth {
         }
     }
 
-    /// Whether a node was lately out of touch with each of these others.
+    /// Returns whether a node was lately out of touch with each of these others.
     pub fn were_apart(&self, node: usize, others: &BTreeSet<usize>) -> bool {
         let (now, inner) = (self.now(), self.inner.borrow());
         let lately = |other: usize| {
@@ -272,7 +272,7 @@ impl Truth {
         hung.any(|(since, until)| *since <= asked && asked <= *until + SEEN_WITHIN)
     }
 
-    /// Whether a request may have failed.
+    /// Returns whether a request may have failed.
     pub fn may_fail(&self, node: usize, begun: Duration, ended: Duration) -> bool {
         let inner = self.inner.borrow();
         let mut bad = inner.bad.get(&node).into_iter().flatten();
