@@ -1,4 +1,4 @@
-//! TLS between the nodes of a fleet: mutual, version 1.3 only, with ALPN `h2`.
+//! TLS between the nodes of a fleet: mutual, version 1.3 only, with ALPN `http/1.1`.
 //!
 //! A fleet that shares a [`FleetKey`] needs no certificates. All nodes derive one Ed25519 key pair
 //! from it and present its public half unwrapped (raw public keys, RFC 7250); each node accepts
@@ -52,7 +52,7 @@ const ED25519_PKCS8: [u8; 16] =
     [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 /// ALPN protocol between nodes.
-const PROTOCOL: &[u8] = b"h2";
+const PROTOCOL: &[u8] = b"http/1.1";
 
 /// Client and server configuration for TLS between nodes. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ impl FleetTls {
                 "it shows no certificate, or uses a fleet key instead".to_owned()
             }
             (Error::InvalidMessage(_), _) => "it does not speak TLS".to_owned(),
-            (Error::NoApplicationProtocol, _) => "it does not speak HTTP/2".to_owned(),
+            (Error::NoApplicationProtocol, _) => "it does not speak HTTP/1.1".to_owned(),
             (other, _) => other.to_string(),
         }
     }

@@ -95,6 +95,25 @@ fn one_call_purges_at_all_nodes() {
 }
 
 #[test]
+fn a_purged_tag_is_gone_from_the_copies_of_all_nodes() {
+    let origin = Origin::start();
+    let class = "[[fleet.class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
+    let nodes = Fleet::of(2, &origin).each(|setup, _| setup.config(class)).start();
+    let pages: Vec<_> = (0..8).map(|page| format!("/{page}?size=500&h=xkey:red")).collect();
+    let read = |node: usize| -> Vec<u64> {
+        pages.iter().map(|page| version(&nodes[node], page)).collect()
+    };
+    // The second node keeps copies of what the first one has stored, and the other way round.
+    for node in [0, 1, 0, 1] {
+        assert_eq!(read(node), [0; 8]);
+    }
+    pages.iter().for_each(|page| origin.change(page));
+    let (code, said) = ask(&nodes[0], &["purge", "--tag", "red"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!((read(0), read(1)), (vec![1; 8], vec![1; 8]));
+}
+
+#[test]
 fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged() {
     let origin = Origin::start();
     let fleet = Fleet::of(3, &origin);

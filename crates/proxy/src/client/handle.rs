@@ -28,12 +28,18 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns the client for the request of one HTTP/2 stream. `address` is the connection's, or
-    /// the original client's if another node asks on its behalf.
-    pub fn of_stream(&self, reply: SendResponse<Bytes>, address: SocketAddr) -> Rc<Client> {
-        let Client { state, link, .. } = self;
+    /// Returns the client for the request of one HTTP/2 stream.
+    pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Client> {
+        let Client { state, address, link, .. } = self;
         let (state, link, reply) = (state.clone(), link.clone(), Some(RefCell::new(reply)));
-        Rc::new(Client { state, address, link, login: None, reply })
+        Rc::new(Client { state, address: *address, link, login: None, reply })
+    }
+
+    /// Returns the client at `address`, on behalf of which another node asks.
+    pub fn asked_for(&self, address: SocketAddr) -> Rc<Client> {
+        let Client { state, link, .. } = self;
+        let (state, link) = (state.clone(), link.clone());
+        Rc::new(Client { state, address, link, login: None, reply: None })
     }
 
     /// Returns whether the client has authenticated at an origin on a connection of its own.

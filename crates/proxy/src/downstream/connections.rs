@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use h2::server::Handshake;
 use tokio::time::interval;
 
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
@@ -15,6 +17,7 @@ use crate::client::reclaimer;
 use crate::client::reclaimer::{Candidate, ConnectionActivity, Group};
 use crate::downstream::connection_limit::ConnectionLimit;
 use crate::downstream::http2;
+use crate::downstream::http2::client_io::ClientIo;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::services::Services;
@@ -23,28 +26,14 @@ use crate::services::Services;
 /// from accept, whichever is later. Its first request may be on its way and would be lost.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// HTTP/2 server builders for the current options.
-pub(crate) struct Builders {
-    pub http2: h2::server::Builder,
-    /// Builder for connections of other nodes of the fleet.
-    pub nodes: h2::server::Builder,
-}
-
-impl Builders {
-    fn new(options: &Options) -> Rc<Builders> {
-        let http2 = http2::builder(&options.client, &options.http2);
-        let nodes = http2::builder_for_nodes(&options.http2);
-        Rc::new(Builders { http2, nodes })
-    }
-}
-
 /// Open connections of one worker.
 pub(crate) struct Connections {
     /// Number of the worker.
     pub index: usize,
     pub services: Rc<Services>,
     pub connection_limit: Arc<ConnectionLimit>,
-    builders: RefCell<Rc<Builders>>,
+    /// HTTP/2 server builder for the current options.
+    http2: RefCell<h2::server::Builder>,
     /// Ordered by connection number, so that every sweep visits connections in the same order.
     open: RefCell<BTreeMap<u64, TrackedConnection>>,
     next_id: Cell<u64>,
@@ -84,25 +73,26 @@ impl Connections {
         services: Rc<Services>,
         connection_limit: Arc<ConnectionLimit>,
     ) -> Rc<Connections> {
-        let builders = RefCell::new(Builders::new(&services.options()));
+        let options = services.options();
+        let http2 = RefCell::new(http2::builder(&options.client, &options.http2));
         Rc::new(Connections {
             index,
             services,
             connection_limit,
-            builders,
+            http2,
             open: RefCell::default(),
             next_id: Cell::new(0),
         })
     }
 
-    /// Returns the HTTP/2 server builders for new connections.
-    pub fn builders(&self) -> Rc<Builders> {
-        self.builders.borrow().clone()
+    /// Begins the HTTP/2 handshake of a new connection.
+    pub fn begin_http2(&self, io: ClientIo) -> Handshake<ClientIo, Bytes> {
+        self.http2.borrow().handshake(io)
     }
 
     /// Applies new options to connections and requests that begin from now on.
     pub fn set_options(&self, options: Arc<Options>) {
-        *self.builders.borrow_mut() = Builders::new(&options);
+        *self.http2.borrow_mut() = http2::builder(&options.client, &options.http2);
         self.services.set_options(options);
     }
 

@@ -193,32 +193,18 @@ async fn secure(
 
 /// Performs the handshake with another node, within the time a client has for a request head.
 async fn meet_node(
-    (mut raw, client): (Raw, SocketAddr),
+    (raw, client): (Raw, SocketAddr),
     link: Transport,
     fleet: &FleetProtocol,
     options: &Options,
     observer: &dyn Observer,
     clock: TokioClock,
 ) -> Option<Negotiated> {
-    let bound = options.client.head_timeout;
-    let protocol = Protocol::Http2;
-    let Some(tls) = &fleet.tls else {
-        let begins = timeout(bound, begins_with_preface(&mut raw)).await;
-        let stream = Stream::Plain(raw);
-        return (begins == Ok(true)).then_some(Negotiated {
-            stream,
-            client,
-            link,
-            protocol,
-            place: None,
-        });
-    };
+    let met = |stream| Negotiated { stream, client, link, protocol: Protocol::Http1, place: None };
+    let Some(tls) = &fleet.tls else { return Some(met(Stream::Plain(raw))) };
     let accept = TlsAcceptor::from(tls.server.clone()).accept(raw);
-    let why = match timeout(bound, accept).await {
-        Ok(Ok(stream)) => {
-            let stream = Stream::Tls(Box::new(stream));
-            return Some(Negotiated { stream, client, link, protocol, place: None });
-        }
+    let why = match timeout(options.client.head_timeout, accept).await {
+        Ok(Ok(stream)) => return Some(met(Stream::Tls(Box::new(stream)))),
         Ok(Err(error)) => {
             let why = tls.reason(&error);
             if FleetTls::is_of_stranger(&error)

@@ -61,6 +61,10 @@ const TIMEOUT_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: cl
 /// Responses and response bytes in one turn: a fraction of a millisecond of a worker's time.
 const TURN: Turn = Turn { responses: 8, bytes: 128 << 10 };
 
+/// Maximum size of the request head of another node in bytes: a client's request and the fields that
+/// nodes add.
+const HEAD_OF_NODE: usize = 256 << 10;
+
 thread_local! {
     /// Buffer for the response head being written.
     static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -186,7 +190,10 @@ impl Connection {
             return Poll::Ready(Err(End::Closed(cut)));
         }
         let mut wire = self.wire.borrow_mut();
-        let longest = services.borrow_options().client.head_bytes;
+        let longest = match self.client.link.is_peer {
+            true => HEAD_OF_NODE,
+            false => services.borrow_options().client.head_bytes,
+        };
         let mut take = |bytes: &[u8], seen: usize| {
             let blank = RequestHead::empty_lines(bytes);
             if blank == bytes.len() {
@@ -326,7 +333,8 @@ impl Connection {
         if let Some(stored) = body.take_stored_fields() {
             let options = services.borrow_options();
             let with_length = form.takes_stored_length(status, encoding);
-            written = stored.write(Common::of(services, &options), with_length, head);
+            let common = Common::of(services, &options, self.client.link.is_peer);
+            written = stored.write(common, with_length, head);
             if form.is_head && !written.has_length && form.may_have_length(status) {
                 write_number_field(b"content-length", stored.length, head);
                 written.has_length = true;

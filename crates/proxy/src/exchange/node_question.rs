@@ -38,6 +38,7 @@ use crate::request::prepare::Prepared;
 use crate::request::target;
 use crate::request::target::TargetPlace;
 use crate::response::error_response;
+use crate::response::pass_through::relay;
 use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields;
 use crate::response::transaction::Transaction;
@@ -68,13 +69,16 @@ pub(crate) async fn answer(
     let understood = node.map_or(Protocols::OWN, |node| node.protocols());
     let question = Question::take(&mut head.fields, understood);
     let scheme = question.as_ref().map_or(message::scheme::Scheme::Http, |asked| asked.scheme);
+    let asked_for = question.as_ref().ok().map(|asked| client.asked_for(asked.client));
+    let client = asked_for.as_ref().unwrap_or(client);
     let transaction = Transaction::open(services, client, &head, scheme);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
             let asked = Asked { services, client, options, node };
             let answering = asked.answer(head, question, transaction);
-            Box::pin(with_signs(client, answering)).await
+            // The signs have to be on their way before the response.
+            relay(client, None, Box::pin(with_signs(client, answering)).as_mut()).await
         }
         (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
         (Some(_), Err(why)) => refuse(transaction, StatusCode::BAD_REQUEST, &why.to_string()),
@@ -175,8 +179,11 @@ impl Asked<'_> {
         let answering =
             cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty);
         let is_head = context.head.method == Method::HEAD;
-        let mut response = stored_fields::with_map(answering.await, self.services, is_head);
-        // The field has no meaning when it comes from an origin.
+        let mut response = answering.await;
+        // These fields have no meaning when they come from an origin.
+        if response.body().has_stored_field(&[FLEET.as_str(), OWNERS.as_str()]) {
+            response = stored_fields::with_map(response, self.services, (is_head, true));
+        }
         response.headers_mut().remove(OWNERS);
         if owners > 1 {
             response.headers_mut().insert(OWNERS, HeaderValue::from(owners));

@@ -41,10 +41,8 @@ use crate::peers::tally::Tally;
 /// The name that nodes ask each other for in TLS; who they are follows from their keys.
 const TLS_NAME: &str = "larder.fleet";
 
-/// While answers of another node are awaited it is asked so often whether it is there …
-const PING_EVERY: Duration = Duration::from_secs(1);
-/// … and counts as gone, with all that it was to answer, after so long without an answer to that.
-const PING_WAIT: Duration = Duration::from_secs(3);
+/// Maximum number of idle connections that a worker keeps to another node.
+const IDLE_PER_NODE: usize = 64;
 
 /// What a node of a fleet is made of.
 #[derive(Clone, Debug)]
@@ -139,14 +137,9 @@ impl Node {
         let tls = options.tls.clone().map(|config| Tls::ready(config, TLS_NAME));
         let limits = UpstreamLimits {
             connect_timeout: options.patience,
-            // One slow reader must not stop the others on the connection: each answer has a window
-            // of its own, and the connection's is as large as all of them.
-            stream_window: 256 << 10,
-            // All that is asked of a node goes over one connection: when nothing gets through there
-            // any more it must be noticed, or the node is lost for longer than the way to it.
-            ping_every: PING_EVERY,
-            ping_wait: PING_WAIT,
-            connection_window: (1 << 31) - 1,
+            // A question takes a connection, and there may be as many as requests of clients.
+            idle_per_origin: IDLE_PER_NODE,
+            idle_total: IDLE_PER_NODE * 16,
             lookup,
             ..UpstreamLimits::default()
         };

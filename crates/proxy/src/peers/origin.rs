@@ -102,7 +102,11 @@ impl FleetOrigin {
         });
         let mut response = match answer.await {
             Some(Ok(response)) => response,
-            Some(Err(_)) | None => {
+            failed @ (Some(Err(_)) | None) => {
+                if failed.is_none() {
+                    // The way to it may have been lost, and each connection would have to show it.
+                    with.upstream.close_idle(&peer.endpoint);
+                }
                 guard.end(false);
                 peer.tally.count(Told::Failed);
                 return None;

@@ -93,11 +93,7 @@ impl Question {
             rule.as_deref().unwrap_or("*"),
         );
         // All of it is visible ASCII and spaces.
-        let mut value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
-        // No two questions are alike: in the table that HPACK keeps of a connection's fields they
-        // would only take the places of those that return (RFC 7541, 7.1.3).
-        value.set_sensitive(true);
-        value
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
     }
 
     /// Takes the question out of the fields of a request.
@@ -144,11 +140,6 @@ impl Question {
 pub(crate) fn of_protocol(text: &str, understood: Protocols) -> Option<&str> {
     let (protocol, rest) = text.split_once(' ')?;
     understood.contain(protocol.parse().ok()?).then_some(rest)
-}
-
-/// Returns the client that a request of another node is for, without looking at the rest of it.
-pub(crate) fn client(fields: &HeaderMap) -> Option<SocketAddr> {
-    fields.get(FLEET)?.to_str().ok()?.split(' ').nth(7)?.parse().ok()
 }
 
 /// What a document's questions have in common, whoever is asked.

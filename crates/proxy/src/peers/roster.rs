@@ -79,5 +79,5 @@ impl Roster {
 /// Returns the server at a member's address.
 pub(super) fn endpoint(address: &Address, tls: Option<&Tls>) -> Endpoint {
     let at = At::Tcp(address.host().to_ascii_lowercase(), address.port());
-    Endpoint { at, tls: tls.cloned(), http2: Http2::PriorKnowledge }
+    Endpoint { at, tls: tls.cloned(), http2: Http2::Off }
 }

@@ -136,6 +136,12 @@ impl ResponseBody {
         ResponseBody { stored_fields: Some(fields), ..self }
     }
 
+    /// Returns whether the response's fields are stored ones and one has any of these names, in
+    /// lower case.
+    pub fn has_stored_field(&self, names: &[&str]) -> bool {
+        self.stored_fields.as_ref().is_some_and(|fields| fields.has_any(names))
+    }
+
     /// Takes the response's fields, if they are stored ones.
     pub fn take_stored_fields(&mut self) -> Option<StoredFields> {
         self.stored_fields.take()

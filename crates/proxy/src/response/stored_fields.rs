@@ -61,15 +61,15 @@ pub(crate) struct Written {
 }
 
 /// Returns a response with all fields in its map, including stored ones. `is_head` says that the
-/// length does not follow from a body.
+/// length does not follow from a body, `is_peer` that the response is for another node.
 pub(crate) fn with_map(
     mut response: ClientResponse,
     services: &Services,
-    is_head: bool,
+    (is_head, is_peer): (bool, bool),
 ) -> ClientResponse {
     if let Some(stored) = response.body_mut().take_stored_fields() {
         let options = services.options();
-        *response.headers_mut() = stored.to_map(Common::of(services, &options), is_head);
+        *response.headers_mut() = stored.to_map(Common::of(services, &options, is_peer), is_head);
         let bytes = transaction::head_bytes(response.status(), response.headers());
         response.body_mut().note_head_bytes(bytes);
     }
@@ -82,6 +82,14 @@ impl StoredFields {
         let head = EncodedHead::checked(&self.meta)?;
         let is_type = |name: &[u8]| name.eq_ignore_ascii_case(b"content-type");
         head.fields().find(|(name, _)| is_type(name)).map(|(_, value)| value)
+    }
+
+    /// Returns whether a field has any of these names, in lower case.
+    pub fn has_any(&self, names: &[&str]) -> bool {
+        let Some(head) = EncodedHead::checked(&self.meta) else { return false };
+        let is_one =
+            |name: &[u8]| names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()));
+        head.fields().any(|(name, _)| is_one(name))
     }
 
     /// Writes the fields. `with_length` includes the stored `Content-Length`.
@@ -203,9 +211,11 @@ fn in_lower_case<'a>(name: &'a [u8], room: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
 }
 
 impl<'a> Common<'a> {
-    pub fn of(services: &'a Services, options: &'a Options) -> Common<'a> {
+    /// Returns the properties of responses to clients, or to other nodes if `is_peer`: a node needs
+    /// the tags of what it keeps.
+    pub fn of(services: &'a Services, options: &'a Options, is_peer: bool) -> Common<'a> {
         let purging = &options.purging;
-        let hidden = (!purging.pass_tags).then_some(&purging.tags);
+        let hidden = (!purging.pass_tags && !is_peer).then_some(&purging.tags);
         let Shared { hit_status: status, pseudonym, .. } = &*services.shared;
         Common { status, pseudonym: pseudonym.as_str(), hidden }
     }

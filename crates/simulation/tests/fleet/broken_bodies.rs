@@ -14,16 +14,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use fleet::class::{Copies, Eviction, Lookup, Replication};
 use fleet::{ClassTable, Policy, PurgePositions};
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream, client as http2};
 use http::{Method, Request, Response, StatusCode};
-use sim::network::{Host, Link, Listener};
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use sim::network::{Connection, Host, Link, Listener};
 use simulation::{Running, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use crate::client;
+use crate::false_node::{read_question, send_answer};
 use crate::liars::hello;
 use crate::nodes::start;
 use crate::objects::Objects;
@@ -76,28 +78,40 @@ impl Other {
     async fn serve(self, listener: Listener) {
         loop {
             let (connection, _) = listener.accept().await.unwrap();
-            let other = self.clone();
-            spawn_local(async move {
-                let Ok(mut http) = h2::server::handshake(connection).await else { return };
-                while let Some(Ok((request, reply))) = http.accept().await {
-                    spawn_local(other.clone().answer(request, reply));
-                }
-            });
+            spawn_local(self.clone().converse(connection));
         }
     }
 
-    async fn answer(self, request: Request<RecvStream>, mut reply: SendResponse<Bytes>) {
-        if request.method() == Method::POST {
-            let mut sink = reply.send_response(Response::new(()), false).unwrap();
-            sink.send_data(hello(self.name).into(), true).unwrap();
-            return;
+    /// Answers the questions of a connection, up to the first answer that breaks off.
+    async fn converse(self, mut connection: Connection) {
+        while let Some(question) = read_question(&mut connection).await {
+            if question.method() == Method::POST {
+                let answer = Response::new(hello(self.name).into());
+                send_answer(&mut connection, answer).await;
+                continue;
+            }
+            let mut answer = self.answer(&question);
+            let breaks = self.script.breaks.get() && answer.status().is_success();
+            if breaks {
+                let half = answer.body().len() / 2;
+                answer.body_mut().truncate(half);
+            }
+            send_answer(&mut connection, answer).await;
+            if breaks {
+                // By then it has arrived.
+                sleep(Duration::from_secs(1)).await;
+                return connection.reset_at_close();
+            }
         }
-        let (object, first) = (object_of(request.uri().path()), first_byte(&request));
+    }
+
+    /// Returns the whole answer to a question, or a refusal.
+    fn answer(&self, request: &Request<()>) -> Response<Bytes> {
+        let (object, first) = (object_of(request.uri().path()), first_byte(request));
         self.note(object, first, request.headers()["larder-fleet"].to_str().unwrap());
         if first > 0 && self.script.fetches(object) < self.script.cuts {
             let refusal = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
-            reply.send_response(refusal.body(()).unwrap(), true).unwrap();
-            return;
+            return refusal.body(Bytes::new()).unwrap();
         }
         let body = self.script.objects.bytes(object, 0);
         let (length, rest) = (body.len(), body.slice(first..));
@@ -110,14 +124,7 @@ impl Other {
             let range = format!("bytes {first}-{}/{length}", length - 1);
             answer = answer.status(StatusCode::PARTIAL_CONTENT).header("Content-Range", range);
         }
-        let mut sink = reply.send_response(answer.body(()).unwrap(), false).unwrap();
-        if !self.script.breaks.get() {
-            return sink.send_data(rest, true).unwrap();
-        }
-        sink.send_data(rest.slice(..rest.len() / 2), false).unwrap();
-        // By then it has arrived.
-        sleep(Duration::from_secs(1)).await;
-        sink.send_reset(Reason::INTERNAL_ERROR);
+        answer.body(rest).unwrap()
     }
 
     /// Notes a question.
@@ -144,7 +151,7 @@ fn etag(object: u32) -> String {
 }
 
 /// The first byte of the range that is asked for, whose last is that of the object.
-fn first_byte(request: &Request<RecvStream>) -> usize {
+fn first_byte(request: &Request<()>) -> usize {
     let Some(range) = request.headers().get("range") else { return 0 };
     let range = range.to_str().unwrap().strip_prefix("bytes=").unwrap();
     range.split_once('-').unwrap().0.parse().unwrap()
@@ -182,20 +189,17 @@ async fn serve_origin(listener: Listener, script: Rc<Script>) {
 /// copy from then on.
 async fn ask_as(other: &Host, name: &str, to: SocketAddr, (object, key): (u32, &str)) {
     let connection = other.connect(to).await.unwrap();
-    let (sender, connection) = http2::handshake(connection).await.unwrap();
-    spawn_local(async move { drop(connection.await) });
+    let (mut sender, connection) = http1::handshake(TokioIo::new(connection)).await.unwrap();
+    let task = spawn_local(async move { drop(connection.await) });
     let question = format!("1 {name} 1 origin drop {key} http 192.0.2.1:1 *");
-    let request = Request::get(format!("http://site.test/{object}"))
+    let request = Request::get(format!("/{object}"))
+        .header("Host", "site.test")
         .header("Larder-Fleet", question)
         .header("Larder-Purges", PurgePositions::default().to_string());
-    let mut sender = sender.ready().await.unwrap();
-    let (answer, _) = sender.send_request(request.body(()).unwrap(), true).unwrap();
-    let answer = answer.await.unwrap();
+    let answer = sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
-    let mut body = answer.into_body();
-    while let Some(data) = body.data().await {
-        let _ = body.flow_control().release_capacity(data.unwrap().len());
-    }
+    answer.into_body().collect().await.unwrap();
+    task.abort();
 }
 
 /// What came of an object that was asked for.

@@ -82,13 +82,18 @@ pub async fn start(
 }
 
 /// Asks each of three nodes for each of some objects, twice; returns what the answers said of
-/// themselves, and how often the origin was asked for each object.
-async fn ask_all(world: World, copies: Copies) -> (Vec<String>, BTreeMap<u32, usize>) {
+/// themselves, and how often the origin, which answers after a delay, was asked for each object.
+async fn ask_all(
+    world: World,
+    copies: Copies,
+    delay: Duration,
+) -> (Vec<String>, BTreeMap<u32, usize>) {
     let began = Instant::now();
     let objects = Objects::lasting(world.seed, began);
     let names = ["node-a", "node-b", "node-c"];
     let [origin, client] = ["origin", "client"].map(|name| world.network.host(name));
-    spawn_local(origin::serve(origin.listen(80).unwrap(), objects.clone(), world.clock));
+    let listener = origin.listen(80).unwrap();
+    spawn_local(origin::serve_slowly(listener, objects.clone(), world.clock, delay));
     let hosts = names.map(|name| world.network.host(name));
     let mut running = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
@@ -115,9 +120,15 @@ async fn ask_all(world: World, copies: Copies) -> (Vec<String>, BTreeMap<u32, us
 
 #[test]
 fn a_document_is_fetched_once_whichever_node_is_asked() {
-    for (copies, kept) in [(Copies::DiscardCache, false), (Copies::Inclusive, true)] {
-        let (details, asked) =
-            World::run(3, Link::default(), async |world| ask_all(world, copies).await);
+    // A node that waits for its origin says so from time to time, and is not given up.
+    let slow = Duration::from_secs(15);
+    for (copies, kept, delay) in [
+        (Copies::DiscardCache, false, Duration::ZERO),
+        (Copies::DiscardCache, false, slow),
+        (Copies::Inclusive, true, Duration::ZERO),
+    ] {
+        let run = async |world| ask_all(world, copies, delay).await;
+        let (details, asked) = World::run(3, Link::default(), run);
         assert!(asked.len() == 20 && asked.values().all(|times| *times == 1), "{asked:?}");
         let of_peer = details.iter().filter(|detail| detail.ends_with("HIT_PEER")).count();
         // Each of 20 objects is owned by one; of the others one asks for it first, in a third of

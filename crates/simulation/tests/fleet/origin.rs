@@ -1,6 +1,7 @@
 //! The origin.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -12,18 +13,32 @@ use hyper_util::rt::TokioIo;
 use proxy::TokioClock;
 use sim::network::Listener;
 use tokio::task::spawn_local;
+use tokio::time::sleep;
 
 use crate::objects::{Facts, Objects};
 
 /// Serves the objects for ever.
 pub async fn serve(listener: Listener, objects: Objects, clock: TokioClock) {
+    serve_slowly(listener, objects, clock, Duration::ZERO).await;
+}
+
+/// Serves the objects for ever, each after a delay.
+pub async fn serve_slowly(
+    listener: Listener,
+    objects: Objects,
+    clock: TokioClock,
+    delay: Duration,
+) {
     loop {
         let (connection, _) = listener.accept().await.unwrap();
         let objects = objects.clone();
         spawn_local(async move {
             let service = service_fn(|request| {
                 let answer = answer(&objects, clock, &request);
-                async move { Ok::<_, Infallible>(answer) }
+                async move {
+                    sleep(delay).await;
+                    Ok::<_, Infallible>(answer)
+                }
             });
             let mut http = http1::Builder::new();
             // The library would ask the system's clock.

@@ -2,13 +2,14 @@
 //! each for one request at a time, and shared HTTP/2 connections.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use http::Request;
+use indexmap::IndexMap;
 use tokio::sync::Notify;
 
 use crate::connection::http1::Http1;
@@ -31,7 +32,8 @@ const REQUESTS_MAX: usize = 64;
 pub(crate) struct Pool {
     pub clock: TokioClock,
     watch: OverrunWatch,
-    slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
+    /// In the order in which origins were first used, so that a simulation follows from its seed.
+    slots: RefCell<IndexMap<Arc<Endpoint>, Slot, RandomState>>,
     count: Rc<Cell<usize>>,
     /// Reusable memory for requests.
     #[expect(clippy::vec_box, reason = "the boxes are used again, not only the requests")]
@@ -191,6 +193,13 @@ impl Pool {
             closed += before - slot.shared.len();
         }
         closed
+    }
+
+    /// Closes the idle connections to an origin.
+    pub fn close_idle(&self, endpoint: &Endpoint) {
+        if let Some(slot) = self.slots.borrow_mut().get_mut(endpoint) {
+            slot.idle.clear();
+        }
     }
 
     /// Takes a connection that can be used at once. `current` holds the current addresses of the

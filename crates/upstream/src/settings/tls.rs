@@ -65,11 +65,11 @@ impl Tls {
     }
 
     /// Creates settings from a complete configuration, for servers that are requested as `name`
-    /// whatever their address. The configuration must verify their identity.
+    /// over HTTP/1.1, whatever their address. The configuration must verify their identity.
     pub fn ready(config: Arc<ClientConfig>, name: &str) -> Tls {
         let options = TlsOptions { name: Some(name.to_owned()), ..TlsOptions::default() };
         let (config, without_http2) = (OnceLock::from(Ok(config)), OnceLock::new());
-        Tls(Arc::new(Inner { options, http2: Http2::PriorKnowledge, config, without_http2 }))
+        Tls(Arc::new(Inner { options, http2: Http2::Off, config, without_http2 }))
     }
 
     /// Returns the same settings offering only HTTP/1.1. Repeated calls return equal values.

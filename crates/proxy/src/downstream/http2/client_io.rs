@@ -17,21 +17,20 @@ use crate::downstream::http2::frame_watch::FrameWatch;
 use crate::downstream::stream::Stream;
 
 /// Socket of an HTTP/2 client.
-pub(super) struct ClientIo {
+pub(crate) struct ClientIo {
     stream: Stream,
     state: Rc<ConnectionState>,
-    /// `None` for another node of the fleet.
-    watch: Option<FrameWatch>,
+    watch: FrameWatch,
     clock: TokioClock,
     is_flooded: Rc<Cell<bool>>,
 }
 
 impl ClientIo {
-    /// Creates the socket of a client or of another node of the fleet. The returned flag is set
-    /// when the client exceeds the frame limit; nothing is read from then on.
+    /// Creates the socket of a client. The returned flag is set when the client exceeds the frame
+    /// limit; nothing is read from then on.
     pub fn new(stream: Stream, client: &Client, clock: TokioClock) -> (ClientIo, Rc<Cell<bool>>) {
         let (state, is_flooded) = (client.state.clone(), Rc::default());
-        let watch = (!client.link.is_peer).then(|| FrameWatch::new(clock.instant()));
+        let watch = FrameWatch::new(clock.instant());
         let io = ClientIo { stream, state, watch, clock, is_flooded: Rc::clone(&is_flooded) };
         (io, is_flooded)
     }
@@ -52,10 +51,8 @@ impl AsyncRead for ClientIo {
         state.read_blocked.set(polled.is_pending());
         ready!(polled)?;
         let count = buf.filled().len() - before;
-        if let Some(watch) = watch {
-            let bytes = &buf.filled()[before..];
-            is_flooded.set(!watch.take(bytes, clock.instant(), state.written.get()));
-        }
+        let bytes = &buf.filled()[before..];
+        is_flooded.set(!watch.take(bytes, clock.instant(), state.written.get()));
         state.read.set(state.read.get() + count as u64);
         if count == 0 {
             state.eof.set(true);

@@ -35,7 +35,6 @@ use crate::downstream::http2::client_io::ClientIo;
 use crate::downstream::stream::Stream;
 use crate::exchange::dispatch;
 use crate::exchange::dispatch::{Answering, Unanswered};
-use crate::peers::question;
 use crate::response::client_response::ClientResponse;
 use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields;
@@ -73,10 +72,7 @@ struct Server<'a> {
 pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
     let services = &connections.services;
     let (io, is_flooded) = ClientIo::new(stream, client, services.clock);
-    let builders = connections.builders();
-    let builder = if client.link.is_peer { &builders.nodes } else { &builders.http2 };
-    let handshake = builder.handshake(io);
-    let stage = Http2Stage::Handshake(handshake);
+    let stage = Http2Stage::Handshake(connections.begin_http2(io));
     let mut server =
         Server { services, client, stage, told_to_end: false, is_flooded, told_to_calm: false };
     if let Err(error) = poll_fn(|cx| server.poll(cx)).await {
@@ -197,8 +193,7 @@ fn begin_stream(
     if services.leases.is_released() {
         return reply.send_reset(Reason::REFUSED_STREAM);
     }
-    let named = connection.link.is_peer.then(|| question::client(request.headers())).flatten();
-    let client = connection.of_stream(reply, named.unwrap_or(connection.address));
+    let client = connection.of_stream(reply);
     let (mut parts, stream) = request.into_parts();
     // Bytes after a CONNECT are not part of the request.
     let (body, behind) = match parts.method == Method::CONNECT {
@@ -254,7 +249,7 @@ impl Asked {
     fn begin_response(self, response: ClientResponse) -> Option<Unsent> {
         let Asked { services, client, method, .. } = &self;
         let is_head = *method == Method::HEAD;
-        let response = stored_fields::with_map(response, services, is_head);
+        let response = stored_fields::with_map(response, services, (is_head, false));
         let (mut head, mut body) = response.into_parts();
         let tunnel = body.take_tunnel();
         let is_bodiless = has_no_body(method, head.status);
