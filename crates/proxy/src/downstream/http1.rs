@@ -61,8 +61,8 @@ const TIMEOUT_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: cl
 /// Responses and response bytes in one turn: a fraction of a millisecond of a worker's time.
 const TURN: Turn = Turn { responses: 8, bytes: 128 << 10 };
 
-/// Maximum size of the request head of another node in bytes: a client's request and the fields that
-/// nodes add.
+/// Maximum size in bytes of a request head from another node: a client's request and the fields
+/// that nodes add.
 const HEAD_OF_NODE: usize = 256 << 10;
 
 thread_local! {

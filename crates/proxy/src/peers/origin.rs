@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use fleet::breaker::Permit;
 use fleet::lookup::{Ask, Reach, Role};
-use http::{Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode, header};
 use message::informational::Informational;
 use tokio::time::sleep;
 use upstream::connection::origin_body::OriginBody;
@@ -24,7 +24,7 @@ use upstream::settings::endpoint::Endpoint;
 
 use crate::peers::asking::Asking;
 use crate::peers::question::{FLEET, PURGES, Question, Reply, take_owners};
-use crate::peers::tally::Told;
+use crate::peers::tally::{Tally, Told};
 
 /// An answer that came from another node: an extension of the response.
 #[derive(Clone, Debug)]
@@ -113,25 +113,30 @@ impl FleetOrigin {
             }
         };
         guard.end(true);
-        let owners = take_owners(response.headers_mut());
-        match Reply::take(response.headers_mut()) {
-            Reply::None => {
-                peer.tally.count(Told::Absent);
-                if ask.role == Role::Holder {
-                    node.forget_holder(self.asking.about.key, &ask.member);
-                }
-                None
+        let reply = self.reply(ask, &peer.tally, response.headers_mut())?;
+        response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
+        Some(response)
+    }
+
+    /// Takes what a response says of itself out of its fields, and notes what follows from it.
+    /// Returns `None` if it is no answer.
+    fn reply(&self, ask: &Ask, tally: &Tally, fields: &mut HeaderMap) -> Option<Reply> {
+        let (node, key) = (self.asking.node(), self.asking.about.key);
+        let owners = take_owners(fields);
+        let reply = Reply::take(fields);
+        tally.count(match reply {
+            Reply::Hit => Told::Hit,
+            Reply::Fetched => Told::Fetched,
+            Reply::None => Told::Absent,
+        });
+        match reply {
+            Reply::None if ask.role == Role::Holder => node.forget_holder(key, &ask.member),
+            Reply::Hit | Reply::Fetched if ask.role == Role::Owner => {
+                node.note_told_owners(key, owners);
             }
-            reply => {
-                let told = if reply == Reply::Hit { Told::Hit } else { Told::Fetched };
-                peer.tally.count(told);
-                if ask.role == Role::Owner {
-                    node.note_told_owners(self.asking.about.key, owners);
-                }
-                response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
-                Some(response)
-            }
+            _ => {}
         }
+        (reply != Reply::None).then_some(reply)
     }
 
     /// Makes the request that the origin would get a question.
@@ -185,7 +190,7 @@ async fn while_it_works<T>(
     answer: impl Future<Output = T>,
     signs: &Informational,
     patience: Duration,
-    tell: impl Fn(StatusCode, &http::HeaderMap),
+    tell: impl Fn(StatusCode, &HeaderMap),
 ) -> Option<T> {
     let mut answer = pin!(answer);
     let mut silent = pin!(sleep(patience));
