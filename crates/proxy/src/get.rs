@@ -3,15 +3,11 @@
 pub(crate) mod cache_request;
 pub(crate) mod cached;
 pub(crate) mod collapse;
-pub(crate) mod fetch_past_fills;
+pub(crate) mod direct_fetch;
 pub(crate) mod fill_response;
 pub(crate) mod fit;
 pub(crate) mod head_request;
-pub(crate) mod other_memories;
 pub(crate) mod partial_response;
 pub(crate) mod plan;
-pub(crate) mod read_through;
-pub(crate) mod unkept;
 pub(crate) mod vouching;
 pub(crate) mod waiting;
-pub(crate) mod without_store;

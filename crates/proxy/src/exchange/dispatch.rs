@@ -30,9 +30,9 @@ use crate::exchange::purge;
 use crate::exchange::purge::{Answered, PurgeFields};
 use crate::fleet_control::forgetting;
 use crate::get::cache_request;
-use crate::get::cache_request::FetchedResponse;
 use crate::get::cached;
-use crate::get::without_store;
+use crate::get::direct_fetch;
+use crate::get::direct_fetch::FetchedResponse;
 use crate::object::store::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
@@ -448,28 +448,27 @@ async fn go(
     body: RequestBody,
     route: Route,
 ) -> ClientResponse {
-    let past = |why| CacheStatus::new(Outcome::Bypass(why));
     match (route, context.store()) {
         (Route::Cache(key), Some(store)) => {
             cache_request::answer(context, &store, &key, transaction, body).await
         }
         (Route::Cache(_), None) => {
-            Box::pin(pass_through::pass(context, transaction, body, past(Bypass::Offline))).await
+            Box::pin(pass_through::pass(context, transaction, body, Bypass::Offline)).await
         }
-        (Route::Pass(why @ Bypass::Offline), None) => {
-            Box::pin(without_store::answer(context, transaction, body, past(why))).await
+        (Route::Pass(Bypass::Offline), None) => {
+            Box::pin(direct_fetch::answer_without_store(context, transaction, body)).await
         }
         (Route::Pass(why), _) => {
-            Box::pin(pass_through::pass(context, transaction, body, past(why))).await
+            Box::pin(pass_through::pass(context, transaction, body, why)).await
         }
         (Route::Write(why), _) => {
             let services = &context.services;
             // A fleet has other nodes to inform, and this node may have a store that is not in use
             // now.
             if services.is_without_store() && services.shared.node.is_none() {
-                return Box::pin(pass_through::pass(context, transaction, body, past(why))).await;
+                return Box::pin(pass_through::pass(context, transaction, body, why)).await;
             }
-            Box::pin(write_through(context, transaction, body, past(why))).await
+            Box::pin(write_through(context, transaction, body, why)).await
         }
         (Route::Refuse, _) => cache_request::only_if_cached(transaction),
         (Route::BadUrl, _) => refuse(transaction, &BAD_URL),
@@ -488,7 +487,7 @@ async fn write_through(
     context: &RequestContext,
     mut transaction: Transaction,
     body: RequestBody,
-    status: CacheStatus,
+    why: Bypass,
 ) -> Response<ResponseBody> {
     let leases = &context.services.leases;
     if leases.is_released() {
@@ -502,11 +501,12 @@ async fn write_through(
     let clock = context.services.clock;
     let requested = clock.time();
     let body = (!body.is_end_stream()).then_some(body);
-    let response = match pass_through::ask(context, &mut transaction, body).await {
+    let response = match pass_through::ask(context, &mut transaction, body, None).await {
         Ok(response) => response,
         Err(failure) => return failed(transaction, failure),
     };
     let times = ExchangeTimes { requested, received: clock.time() };
+    let status = CacheStatus::new(Outcome::Bypass(why));
     let Some(url) = url else {
         return pass_through::relay_response(context, transaction, response, status);
     };
@@ -637,7 +637,7 @@ async fn connect(
             transaction.note_answer(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Attempts::default());
             trail.note(&origin, stream.peer_addr().map(|peer| peer.ip()));
-            transaction.note_upstream(&origin, Some(Arc::new(trail)));
+            transaction.note_server(&origin, Some(&Arc::new(trail)));
             let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
             let tunnel = Tunnel { upstream: stream.into(), transaction, lifetime, place };
             Response::new(ResponseBody::of_tunnel(tunnel))

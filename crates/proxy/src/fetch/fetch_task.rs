@@ -142,14 +142,6 @@ impl Drop for FillGuard {
 }
 
 impl FetchTask {
-    /// Plans to ask other nodes before the origin.
-    pub fn ask_fleet(&mut self, asking: Option<Arc<Asking>>) {
-        if let Some(asking) = &asking {
-            self.upstream_request.ask_fleet(asking.clone());
-        }
-        self.asking = asking;
-    }
-
     /// Prevents storing the response whatever its fields say: the client allows nothing of the
     /// exchange to be stored (RFC 9111, 5.2.1.5).
     pub fn keep_nothing(&mut self) {

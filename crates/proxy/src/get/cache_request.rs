@@ -16,19 +16,20 @@ use http::{Method, Response, StatusCode};
 use message::request_body::RequestBody;
 use net::random::random;
 use semantics::reuse::{Cause, Fallback, StalePermit};
-use semantics::{ExchangeTimes, Seconds, VaryMarker, reuse};
-use store::{FetchToken, Home, Key, Source};
+use semantics::{Seconds, VaryMarker, reuse};
+use store::{Home, Key, Source};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
-use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::registry::{Joining, name_of_head};
+use crate::fill::registry::{Joining, name_of_head, name_of_unkept};
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
+use crate::get::direct_fetch;
+use crate::get::direct_fetch::DirectResponse::{Relayed, Storable};
+use crate::get::direct_fetch::{FetchedResponse, Keep, fetch};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
-use crate::get::other_memories;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
 use crate::get::vouching;
@@ -65,7 +66,7 @@ pub(crate) enum NextAction {
     /// Like [`NextAction::Retry`], but no longer wait for other fetches.
     FetchAlone(Transaction),
     /// Bypass the cache.
-    Bypass(Transaction, CacheStatus),
+    Bypass(Transaction, Bypass),
 }
 
 /// A stored response that must be validated.
@@ -85,7 +86,13 @@ pub(crate) struct HeadRequest {
     pub to_validate: Option<ToValidate>,
 }
 
-/// Responds to a GET or HEAD.
+/// Responds to a GET or HEAD. It tries these sources in order:
+///
+/// 1. the memories of other nodes, if this node has the object only on its device;
+/// 2. this node's memory and device;
+/// 3. a running fetch of the key;
+/// 4. the owner of the document in the fleet;
+/// 5. the origin.
 pub(crate) async fn answer(
     context: &RequestContext,
     store: &Store,
@@ -93,20 +100,20 @@ pub(crate) async fn answer(
     mut transaction: Transaction,
     body: RequestBody,
 ) -> Response<ResponseBody> {
-    if let Some(asking) = other_memories::asking(context, store, primary) {
-        match Box::pin(other_memories::read(context, asking, transaction)).await {
+    if let Some(asking) = direct_fetch::memories_to_ask(context, store, primary) {
+        match Box::pin(direct_fetch::read_memories(context, asking, transaction)).await {
             Ok(response) => return response,
             Err(returned) => transaction = returned,
         }
     }
-    let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
+    let mut past = Bypass::NotShareable;
     let mut alone = false;
     for number in 0..LOOKUPS_MAX {
         let (method, fields) = (&context.head.method, &context.head.fields);
         let options = context.lookup_options();
         let since = context.services.lookup_start();
         let Some(found) = find(store, primary, method, fields, options).await else {
-            past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
+            past = Bypass::LongUrl;
             break;
         };
         context.look_at_clock();
@@ -128,8 +135,8 @@ pub(crate) async fn answer(
             NextAction::Respond(response) => return counted(context, response),
             NextAction::Retry(returned) => transaction = returned,
             NextAction::FetchAlone(returned) => (transaction, alone) = (returned, true),
-            NextAction::Bypass(returned, status) => {
-                (transaction, past) = (returned, status);
+            NextAction::Bypass(returned, why) => {
+                (transaction, past) = (returned, why);
                 break;
             }
         }
@@ -148,14 +155,6 @@ pub(crate) fn counted(
         context.services.observer.count(event, 1);
     }
     response
-}
-
-/// A response of the origin that arrived before a fill existed for it.
-pub(crate) struct FetchedResponse {
-    pub response: Response<OriginBody>,
-    pub times: ExchangeTimes,
-    /// Taken before the request was sent to the origin.
-    pub token: FetchToken,
 }
 
 /// One lookup for a request, and the actions that can follow it.
@@ -201,21 +200,15 @@ impl CacheRequest<'_> {
                     return self.hit(stored, age, outcome, transaction).await;
                 }
                 let to_validate = ToValidate { stored, age, fallback, why };
-                if self.context.head.method == Method::HEAD && !self.may_follow(&key) {
-                    let ask = HeadRequest { key, marker, to_validate: Some(to_validate) };
-                    return Box::pin(self.head(ask, transaction)).await;
-                }
-                Box::pin(self.fetch(key, marker, Some(to_validate), transaction)).await
+                self.fetch((key, marker), Some(to_validate), transaction).await
             }
-            (Plan::Pass(Bypass::NoStore), _) => {
-                Box::pin(self.fetch_unkept(key, marker, transaction)).await
+            (Plan::Pass(Bypass::NoStore), _) if self.shares_unkept(&key) => {
+                self.fetch((key, marker), None, transaction).await
             }
-            (Plan::Pass(why), _) => {
-                NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
-            }
+            (Plan::Pass(why), _) => NextAction::Bypass(transaction, why),
             (Plan::Refuse(_), _) => NextAction::Respond(only_if_cached(transaction)),
             (Plan::Fetch(_) | Plan::Serve { .. } | Plan::Validate { .. }, _) => {
-                Box::pin(self.missing(key, marker, transaction)).await
+                self.fetch((key, marker), None, transaction).await
             }
         }
     }
@@ -328,28 +321,24 @@ impl CacheRequest<'_> {
         match serving.answer(transaction).await {
             Served::Action(action) => action,
             Served::Incomplete(transaction) => {
-                Box::pin(self.missing(stored.key.clone(), stored.marker.clone(), transaction)).await
+                let place = (stored.key.clone(), stored.marker.clone());
+                self.fetch(place, None, transaction).await
             }
         }
     }
 
-    /// Responds when nothing usable is stored.
-    async fn missing(
-        &self,
-        key: Key,
-        marker: Option<VaryMarker>,
-        transaction: Transaction,
-    ) -> NextAction {
-        let context = self.context;
-        if context.facts.directives.only_if_cached {
-            // The stored response has disappeared since the plan was made.
-            return NextAction::Respond(only_if_cached(transaction));
-        }
-        if context.head.method == Method::HEAD && !self.may_follow(&key) {
-            let ask = HeadRequest { key, marker, to_validate: None };
-            return Box::pin(self.head(ask, transaction)).await;
-        }
-        self.fetch(key, marker, None, transaction).await
+    /// Returns whether a request with `no-store`, of which nothing may be kept (RFC 9111, 5.2.1.5),
+    /// shares a fetch with requests like it. They do if reloads share fetches.
+    fn shares_unkept(&self, key: &Key) -> bool {
+        let (facts, fit) = (&self.context.facts, FitInput::by(self.context));
+        let Services { shared, clock, .. } = &*self.context.services;
+        let seen = || shared.fills.hit_for_miss(key.as_bytes(), clock.instant());
+        fit.shares_reloads()
+            && !self.alone
+            && !is_ranged(facts)
+            && !facts.is_head
+            && !facts.has_credentials()
+            && !fit.is_concerned(seen())
     }
 
     /// Returns whether the request may wait for a running fill of `key`.
@@ -357,55 +346,92 @@ impl CacheRequest<'_> {
         !self.alone && matches!(FitInput::by(self.context).running(key), Some(Fit::Follow(_)))
     }
 
-    /// Joins the running fill of `key` or begins one, and responds from it.
+    /// Fetches, or validates a stored response: joins the running fill of the key, begins a fill,
+    /// or fetches without one. Fills for requests with `no-store` are registered under another
+    /// name.
     async fn fetch(
         &self,
-        key: Key,
-        marker: Option<VaryMarker>,
+        (key, marker): (Key, Option<VaryMarker>),
         to_validate: Option<ToValidate>,
         transaction: Transaction,
     ) -> NextAction {
-        let context = self.context;
-        if let Some(pause) = self.reload_pause(key.as_bytes()) {
-            sleep(pause).await;
+        let (context, directives) = (self.context, &self.context.facts.directives);
+        if to_validate.is_none() && directives.only_if_cached {
+            // The stored response has disappeared since the plan was made.
+            return NextAction::Respond(only_if_cached(transaction));
+        }
+        if context.facts.is_head && !self.may_follow(&key) {
+            let ask = HeadRequest { key, marker, to_validate };
+            return Box::pin(self.head(ask, transaction)).await;
+        }
+        let unkept = directives.no_store.then(|| name_of_unkept(&key));
+        let name = unkept.as_ref().unwrap_or(key.as_bytes());
+        if let Some(pause) = self.reload_pause(name) {
+            Box::pin(sleep(pause)).await;
             return NextAction::Retry(transaction);
         }
-        let asking = self.asking();
-        let elsewhere =
-            asking.as_ref().is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
-        let (fill, began, joinable) = match self.collapse(&key, to_validate.is_some(), elsewhere) {
-            Collapse::ReadThrough => {
-                return Box::pin(self.read_through(key, marker, asking, transaction)).await;
+        let asking = if unkept.is_none() { self.asking() } else { None };
+        let (collapse, status, again): (_, _, fn(_) -> _) = match &unkept {
+            None => {
+                let collapse = self.collapse(&key, to_validate.is_some(), asking.as_deref());
+                (collapse, miss_status(&marker), NextAction::Retry)
             }
-            Collapse::Bypass(why) => {
-                return NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
+            Some(_) => {
+                let status = CacheStatus::new(Outcome::Bypass(Bypass::NoStore));
+                // A fetch that has ended left nothing in the store.
+                (Collapse::Share, status, NextAction::FetchAlone)
             }
-            Collapse::PastFills => {
-                return Box::pin(self.fetch_past_fills(key, marker, transaction)).await;
+        };
+        let (fill, began, joinable) = match collapse {
+            Collapse::Bypass(why) => return NextAction::Bypass(transaction, why),
+            Collapse::ReadThrough | Collapse::PastFills => {
+                let (asking, keep) = match collapse {
+                    Collapse::ReadThrough => (asking, Keep::Nothing),
+                    _ => (None, Keep::IfStorable(self.store.begin_fetch(self.primary))),
+                };
+                // Boxed as a whole, so that other requests do not carry it.
+                let fetching = async move {
+                    match fetch(context, &key, asking, keep, status, transaction).await {
+                        Relayed(response) => NextAction::Respond(response),
+                        Storable(transaction, fetched) => {
+                            self.keep((key, marker), status, transaction, fetched).await
+                        }
+                    }
+                };
+                return Box::pin(fetching).await;
             }
             Collapse::Alone => (Arc::new(self.new_fill(asking.as_deref())), true, false),
-            Collapse::Share => match self.join_or_begin(&key, asking.as_deref()) {
+            Collapse::Share => match self.join_or_begin(name, &key, asking.as_deref()) {
                 Joining::Running(fill) => (fill, false, true),
                 Joining::Begun(fill) => (fill, true, true),
-                Joining::Ended => return NextAction::Retry(transaction),
+                Joining::Ended => return again(transaction),
             },
         };
-        let status = miss_status(&marker);
-        let Some(reader) = fill.join() else { return NextAction::Retry(transaction) };
-        let (store, primary, is_first) = (self.store, self.primary, self.is_first);
-        let role = Role::Follower;
-        let responder =
-            FillResponder { context, store, primary, key, role, to_validate, status, is_first };
+        let Some(reader) = fill.join() else { return again(transaction) };
+        let responder = self.responder(key, to_validate, status);
         if began {
-            return self.lead(responder, marker, asking, (reader, joinable), transaction).await;
+            let reader = (reader, joinable);
+            return Box::pin(self.lead(responder, marker, asking, reader, transaction)).await;
         }
         context.services.observer.count(Event::FollowerJoined, 1);
         Box::pin(self.wait(responder, marker, reader, transaction)).await
     }
 
+    /// Returns the responder for a fill that this request follows.
+    fn responder(
+        &self,
+        key: Key,
+        to_validate: Option<ToValidate>,
+        status: CacheStatus,
+    ) -> FillResponder<'_> {
+        let CacheRequest { context, store, primary, is_first, .. } = *self;
+        let role = Role::Follower;
+        FillResponder { context, store, primary, key, role, to_validate, status, is_first }
+    }
+
     /// Returns how long a request that wants a response of its own pauses behind a running fetch
     /// whose body is still arriving. Reloads that arrive during the pause share the next fetch.
-    pub(super) fn reload_pause(&self, name: &Bytes) -> Option<Duration> {
+    fn reload_pause(&self, name: &Bytes) -> Option<Duration> {
         let (context, fit) = (self.context, FitInput::by(self.context));
         let directives = &context.facts.directives;
         let wants_own = directives.reloads() || directives.no_store;
@@ -421,15 +447,16 @@ impl CacheRequest<'_> {
     }
 
     /// Decides whether the request shares a fill of `key`. `validates`: a stored response is to be
-    /// validated. `is_elsewhere`: another node provides the document, and this node does not keep
-    /// it.
-    fn collapse(&self, key: &Key, validates: bool, is_elsewhere: bool) -> Collapse {
+    /// validated.
+    fn collapse(&self, key: &Key, validates: bool, asking: Option<&Asking>) -> Collapse {
+        let is_elsewhere =
+            asking.is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
         let input = CollapseInput::of(&FitInput::by(self.context), key, validates);
         CollapseInput { waits_no_more: self.alone, is_elsewhere, ..input }.decide()
     }
 
     /// Begins the fill of `reader` and responds from it. `joinable`: other requests may join.
-    pub(super) async fn lead(
+    async fn lead(
         &self,
         mut responder: FillResponder<'_>,
         marker: Option<VaryMarker>,
@@ -437,30 +464,26 @@ impl CacheRequest<'_> {
         (reader, joinable): (Reader, bool),
         mut transaction: Transaction,
     ) -> NextAction {
-        let (fill, key) = (reader.fill().clone(), responder.key.clone());
-        let mut fetch_task =
-            self.fetch_task(fill, key, marker, responder.to_validate.as_ref(), joinable);
-        fetch_task.ask_fleet(asking);
+        let (fill, place) = (reader.fill().clone(), (responder.key.clone(), marker));
+        let to_validate = responder.to_validate.as_ref();
+        let mut fetch_task = self.fetch_task(fill, place, to_validate, asking, joinable);
         if self.context.facts.directives.no_store {
             fetch_task.keep_nothing();
         }
-        transaction.note_upstream(
-            &fetch_task.upstream_request.to,
-            fetch_task.upstream_request.trail.clone(),
-        );
+        transaction.note_upstream(&fetch_task.upstream_request);
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         responder.role = Role::Leader { interim, ranged };
         fetch_task.is_driven = self.context.head.method == Method::GET;
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
-    /// Returns the running fill of `key` if it may fit this request, else a new fill in its place,
-    /// unless a fill has ended since the lookup.
-    pub fn join_or_begin(&self, key: &Key, asking: Option<&Asking>) -> Joining {
+    /// Returns the running fill of this name if it may fit this request, which looked up `key`,
+    /// else a new fill in its place, unless a fill has ended since the lookup.
+    pub fn join_or_begin(&self, name: &Bytes, key: &Key, asking: Option<&Asking>) -> Joining {
         let fit = FitInput::by(self.context);
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;
-        fills.join_if(key.as_bytes(), self.since, suits, || self.new_fill(asking))
+        fills.join_if(name, self.since, suits, || self.new_fill(asking))
     }
 
     /// Returns the plan for asking other nodes of the fleet, if any are to be asked.
@@ -510,9 +533,8 @@ impl CacheRequest<'_> {
             fallback: Fallback { on_error: true, on_unreachable: true },
             why: Fwd::Stale,
         };
-        let (key, marker) = (stored.key.clone(), stored.marker.clone());
-        let mut fetch_task = self.fetch_task(fill, key, marker, Some(&to_validate), true);
-        fetch_task.ask_fleet(asking);
+        let place = (stored.key.clone(), stored.marker.clone());
+        let mut fetch_task = self.fetch_task(fill, place, Some(&to_validate), asking, true);
         fetch_task.upstream_request.interim = None;
         // The client's next request needs its pinned connection.
         fetch_task.upstream_request.pinned = None;
@@ -522,17 +544,19 @@ impl CacheRequest<'_> {
         true
     }
 
-    /// Returns the fetch task for a fill that this request begins.
+    /// Returns the fetch task for a fill that this request begins. It asks the nodes that `asking`
+    /// names before the origin.
     pub fn fetch_task(
         &self,
         fill: Arc<Fill>,
-        key: Key,
-        marker: Option<VaryMarker>,
+        (key, marker): (Key, Option<VaryMarker>),
         to_validate: Option<&ToValidate>,
+        asking: Option<Arc<Asking>>,
         joinable: bool,
     ) -> Box<FetchTask> {
         let context = self.context;
         let mut upstream_request = context.upstream_request();
+        upstream_request.ask_fleet(asking.as_ref());
         // A stored GET response serves GET and HEAD; a HEAD would bring no body.
         upstream_request.method = Method::GET;
         // An object stored whole is validated and refetched as a whole.
@@ -559,7 +583,7 @@ impl CacheRequest<'_> {
             joinable,
             purpose: FetchPurpose::Client,
             group: None,
-            asking: None,
+            asking,
             home: Home::default(),
             is_driven: false,
             handed_over: None,
@@ -576,10 +600,10 @@ impl CacheRequest<'_> {
         transaction: Transaction,
         fetched: FetchedResponse,
     ) -> NextAction {
-        let (context, store, primary) = (self.context, self.store, self.primary);
+        let context = self.context;
         let FetchedResponse { response, times, token } = fetched;
         let Services { shared, clock, .. } = &*context.services;
-        let share = shared.fill_budget.share(primary.locality().site);
+        let share = shared.fill_budget.share(self.primary.locality().site);
         let fill = Arc::new(Fill::new(token, clock.instant(), share));
         let Some(reader) = fill.join() else {
             return NextAction::Respond(pass_through::relay_response(
@@ -589,13 +613,11 @@ impl CacheRequest<'_> {
                 status,
             ));
         };
-        let mut fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
+        let mut fetch_task = self.fetch_task(fill, (key.clone(), marker), None, None, false);
         fetch_task.is_driven = context.is_for_all();
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
         let fetch = Box::pin(fetch_task.run_answered(response, times));
-        let (to_validate, is_first) = (None, self.is_first);
-        let responder =
-            FillResponder { context, store, primary, key, role, to_validate, status, is_first };
+        let responder = FillResponder { role, ..self.responder(key, None, status) };
         Box::pin(responder.lead(fetch, reader, transaction)).await
     }
 }

@@ -160,7 +160,7 @@ impl FillResponder<'_> {
         let found = lookup::find_sparse(self.store, key, marker.clone(), *epoch).await;
         let Some(stored) = found else {
             return match self.leads() {
-                true => past(transaction, Bypass::Range),
+                true => NextAction::Bypass(transaction, Bypass::Range),
                 false => NextAction::Retry(transaction),
             };
         };
@@ -187,7 +187,7 @@ impl FillResponder<'_> {
             Served::Incomplete(transaction) if !self.leads() && !context.facts.has_range => {
                 NextAction::Retry(transaction)
             }
-            Served::Incomplete(transaction) => past(transaction, Bypass::Range),
+            Served::Incomplete(transaction) => NextAction::Bypass(transaction, Bypass::Range),
         }
     }
 
@@ -236,7 +236,7 @@ impl FillResponder<'_> {
                 .await
             {
                 Served::Action(action) => action,
-                Served::Incomplete(transaction) => past(transaction, Bypass::Range),
+                Served::Incomplete(transaction) => NextAction::Bypass(transaction, Bypass::Range),
             };
         }
         NextAction::Respond(builder::from_entry(
@@ -384,7 +384,7 @@ impl FillResponder<'_> {
         };
         let mut portion = self.context.portion(&selected, head.length);
         if !self.holds(&portion, head, &reader) {
-            return past(transaction, Bypass::RangeBeyondFill);
+            return NextAction::Bypass(transaction, Bypass::RangeBeyondFill);
         }
         // Multiple ranges are not cut from a body that is still arriving; the whole body is sent.
         if matches!(portion, Portion::Parts(_)) {
@@ -489,8 +489,4 @@ fn fill_body(
         BodyPart::Parts(_) => return None,
     };
     Some(FillBody::new(reader, store, end, trailers))
-}
-
-fn past(transaction: Transaction, why: Bypass) -> NextAction {
-    NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
 }

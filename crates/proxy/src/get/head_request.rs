@@ -20,9 +20,7 @@ use tokio::time::timeout;
 
 use crate::fill::registry::{FillRegistry, Joining, name_of_head};
 use crate::fill::state::{Fill, FillStage};
-use crate::get::cache_request::{
-    CacheRequest, FetchedResponse, HeadRequest, NextAction, ToValidate, miss_status,
-};
+use crate::get::cache_request::{CacheRequest, HeadRequest, NextAction, ToValidate, miss_status};
 use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};
 use crate::object::lookup;
@@ -31,7 +29,7 @@ use crate::object::object_writer::{Judge, ObjectWriter, RefreshResult, StorageKe
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
-use crate::observe::outcome::{Bypass, Outcome, Stale};
+use crate::observe::outcome::{Outcome, Stale};
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
@@ -108,99 +106,55 @@ impl CacheRequest<'_> {
         }
     }
 
-    async fn send_head(&self, ask: HeadRequest, transaction: Transaction) -> NextAction {
+    /// Sends a HEAD for a response that is not stored, or that must be validated: the origin's
+    /// response tells whether the stored one is still valid (RFC 9111, 4.3.5).
+    async fn send_head(&self, ask: HeadRequest, mut transaction: Transaction) -> NextAction {
         let HeadRequest { key, marker, to_validate } = ask;
-        match to_validate {
-            Some(to_validate) => self.validate_by_head(to_validate, transaction).await,
-            None => self.fetch_head(key, marker, transaction).await,
-        }
-    }
-
-    /// Sends a HEAD for a response that is not stored.
-    async fn fetch_head(
-        &self,
-        key: Key,
-        marker: Option<VaryMarker>,
-        mut transaction: Transaction,
-    ) -> NextAction {
-        let context = self.context;
-        let FetchedResponse { response, times, token } =
-            match self.ask_past_fills(&mut transaction, self.asking()).await {
-                Ok(fetched) => fetched,
-                Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
+        let (context, clock) = (self.context, self.context.services.clock);
+        // A validation by HEAD goes to the origin.
+        let asking = if to_validate.is_none() { self.asking() } else { None };
+        let token = self.store.begin_fetch(self.primary);
+        let requested = clock.time();
+        let asked = pass_through::ask(context, &mut transaction, None, asking).await;
+        if let Some(ToValidate { stored, age, fallback, why }) = &to_validate {
+            let stale = match &asked {
+                Err(Failure::Failed(..)) if fallback.on_unreachable => {
+                    Some((Stale::Unreachable, None))
+                }
+                Ok(response) if fallback.covers(response.status()) => {
+                    Some((Stale::IfError, Some(response.status().as_u16())))
+                }
+                _ => None,
             };
-        let mut headers = response.headers().clone();
-        upstream_request::sanitize_response(
-            &context.services,
-            &mut headers,
-            response.version(),
-            false,
-        );
+            if let Some((stale, fwd_status)) = stale {
+                let status = CacheStatus::new(Outcome::Stale(stale)).fwd(*why);
+                let status = CacheStatus { fwd_status, ..status };
+                let response =
+                    builder::from_entry(context, transaction, status, *age, stored, None);
+                return NextAction::Respond(response);
+            }
+        }
+        let response = match asked {
+            Ok(response) => response,
+            Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
+        };
+        let times = ExchangeTimes { requested, received: clock.time() };
+        let (mut headers, version) = (response.headers().clone(), response.version());
+        upstream_request::sanitize_response(&context.services, &mut headers, version, false);
         let spellings = response.body().spellings().clone();
-        let status = response.status();
-        let told = HeadResponse { token: &token, status, headers, spellings, times };
-        let mut status = miss_status(&marker);
-        if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
+        let told =
+            HeadResponse { token: &token, status: response.status(), headers, spellings, times };
+        let (mut status, kept) = match &to_validate {
+            None => (miss_status(&marker), self.keep_head(&told, &key, marker.as_ref()).await),
+            Some(ToValidate { stored, why, .. }) => {
+                let status = CacheStatus::new(Outcome::Refreshed).fwd(*why);
+                (status, self.note_head(&told, stored).await)
+            }
+        };
+        if let Some(head) = kept {
             status = status.stored(true).ttl(head.packed().ttl(context.now()));
         }
         NextAction::Respond(pass_through::relay_response(context, transaction, response, status))
-    }
-
-    /// Sends a HEAD for a response that must be validated. The origin's response tells whether the
-    /// stored one is still valid (RFC 9111, 4.3.5).
-    async fn validate_by_head(
-        &self,
-        to_validate: ToValidate,
-        mut transaction: Transaction,
-    ) -> NextAction {
-        let context = self.context;
-        if context.facts.directives.no_store {
-            return NextAction::Bypass(
-                transaction,
-                CacheStatus::new(Outcome::Bypass(Bypass::NoStore)),
-            );
-        }
-        let token = self.store.begin_fetch(self.primary);
-        let clock = context.services.clock;
-        let requested = clock.time();
-        let stale = |transaction, why, status: Option<u16>| {
-            let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(to_validate.why);
-            told.fwd_status = status;
-            let ToValidate { stored, age, .. } = &to_validate;
-            NextAction::Respond(builder::from_entry(context, transaction, told, *age, stored, None))
-        };
-        match pass_through::ask(context, &mut transaction, None).await {
-            Err(Failure::Failed(..)) if to_validate.fallback.on_unreachable => {
-                stale(transaction, Stale::Unreachable, None)
-            }
-            Err(failure) => NextAction::Respond(failure::failed(transaction, failure)),
-            Ok(response) if to_validate.fallback.covers(response.status()) => {
-                stale(transaction, Stale::IfError, Some(response.status().as_u16()))
-            }
-            Ok(response) => {
-                let times = ExchangeTimes { requested, received: clock.time() };
-                let mut headers = response.headers().clone();
-                upstream_request::sanitize_response(
-                    &context.services,
-                    &mut headers,
-                    response.version(),
-                    false,
-                );
-                let spellings = response.body().spellings().clone();
-                let status = response.status();
-                let told = HeadResponse { token: &token, status, headers, spellings, times };
-                let mut status = CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why);
-                if let Some(head) = self.note_head(&told, &to_validate.stored).await {
-                    status = status.stored(true).ttl(head.packed().ttl(context.now()));
-                }
-                NextAction::Respond(pass_through::relay_response(
-                    context,
-                    transaction,
-                    response,
-                    status,
-                ))
-            }
-        }
     }
 
     /// Updates the stored response, or marks it outdated, by the response to a HEAD. Returns the

@@ -13,7 +13,8 @@ use store::{Key, Source};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Failed;
-use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, only_if_cached};
+use crate::get::cache_request::{CacheRequest, NextAction, only_if_cached};
+use crate::get::direct_fetch::FetchedResponse;
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
@@ -105,10 +106,7 @@ impl PartialResponder<'_> {
                 }
                 Ok(segment) => {
                     if segment.from == SegmentOrigin::Fetched {
-                        transaction.note_upstream(
-                            &parts.upstream_request.to,
-                            parts.upstream_request.trail.clone(),
-                        );
+                        transaction.note_upstream(&parts.upstream_request);
                     }
                     status = match segment.from {
                         SegmentOrigin::Fetched => CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial),
@@ -124,10 +122,7 @@ impl PartialResponder<'_> {
                 Err(Unavailable::Other(other_response))
                     if self.is_an_answer(&other_response.response, &wanted) =>
                 {
-                    transaction.note_upstream(
-                        &parts.upstream_request.to,
-                        parts.upstream_request.trail.clone(),
-                    );
+                    transaction.note_upstream(&parts.upstream_request);
                     return Served::Action(self.hand_over(*other_response, transaction).await);
                 }
                 Err(unavailable) => {
@@ -188,7 +183,7 @@ impl PartialResponder<'_> {
             return Some(|transaction| NextAction::Respond(only_if_cached(transaction)));
         }
         if directives.no_store {
-            return Some(|transaction| past(transaction, Bypass::NoStore));
+            return Some(|transaction| NextAction::Bypass(transaction, Bypass::NoStore));
         }
         None
     }
@@ -279,10 +274,10 @@ async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<FirstMissi
 fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> NextAction {
     match unavailable {
         Unavailable::Other(other_response) if !other_response.changed => {
-            past(transaction, Bypass::Range)
+            NextAction::Bypass(transaction, Bypass::Range)
         }
         Unavailable::Changed | Unavailable::Other(_) => NextAction::Retry(transaction),
-        Unavailable::Refused => past(transaction, Bypass::Range),
+        Unavailable::Refused => NextAction::Bypass(transaction, Bypass::Range),
         Unavailable::Failed(failed) => NextAction::Respond(failed_answer(&failed, transaction)),
     }
 }
@@ -296,8 +291,4 @@ pub(crate) fn failed_answer(failed: &Failed, transaction: Transaction) -> Respon
         }
     };
     error_response::plain(transaction, failed.status, outcome, text)
-}
-
-fn past(transaction: Transaction, why: Bypass) -> NextAction {
-    NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
 }

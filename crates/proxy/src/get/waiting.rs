@@ -97,8 +97,8 @@ impl CacheRequest<'_> {
         if fit.facts.directives.no_store || fit.running(&responder.key) == Some(Fit::Alone) {
             return None;
         }
-        let asking = self.asking();
-        let (fill, began) = match self.join_or_begin(&responder.key, asking.as_deref()) {
+        let (key, asking) = (&responder.key, self.asking());
+        let (fill, began) = match self.join_or_begin(key.as_bytes(), key, asking.as_deref()) {
             Joining::Running(fill) => (fill, false),
             Joining::Begun(fill) => (fill, true),
             Joining::Ended => return None,
@@ -109,13 +109,9 @@ impl CacheRequest<'_> {
             return Some(Awaited { reader, role: Role::Follower });
         }
         log::debug!("a fetch that others wait for takes long: one of them asks again");
-        let (key, to_validate) = (responder.key.clone(), responder.to_validate.as_ref());
-        let mut fetch_task = self.fetch_task(fill, key, marker.clone(), to_validate, true);
-        fetch_task.ask_fleet(asking);
-        transaction.note_upstream(
-            &fetch_task.upstream_request.to,
-            fetch_task.upstream_request.trail.clone(),
-        );
+        let (place, to_validate) = ((key.clone(), marker.clone()), responder.to_validate.as_ref());
+        let mut fetch_task = self.fetch_task(fill, place, to_validate, asking, true);
+        transaction.note_upstream(&fetch_task.upstream_request);
         // The fetch is on behalf of all waiting requests; nothing of it is for this client alone.
         fetch_task.upstream_request.interim = None;
         fetch_task.asks_for_client = false;

@@ -74,6 +74,12 @@ impl Asking {
         self.asks().any(|ask| ask.reach == Reach::Memory)
     }
 
+    /// Returns whether only memories of other nodes are asked: the device of this node has the
+    /// document.
+    pub fn memories_only(&self) -> bool {
+        self.request.on_own_disk
+    }
+
     /// Returns whether nothing of an answer is kept, as far as is known before it comes.
     pub fn keeps_nothing(&self) -> bool {
         !self.plan.keep.memory && !self.plan.keep.disk

@@ -43,19 +43,12 @@ const SILENCE: Duration = Duration::from_secs(4);
 pub(crate) struct FleetOrigin {
     asking: Arc<Asking>,
     origin: Arc<dyn Origin>,
-    /// Only memories of other nodes are asked: what they do not have is stored here.
-    memories_only: bool,
 }
 
 impl FleetOrigin {
     /// Makes the source of what `origin` has, by this plan.
     pub fn new(asking: Arc<Asking>, origin: Arc<dyn Origin>) -> FleetOrigin {
-        FleetOrigin { asking, origin, memories_only: false }
-    }
-
-    /// Makes the source of what other nodes have in memory: nothing is fetched.
-    pub fn of_memories(asking: Arc<Asking>, origin: Arc<dyn Origin>) -> FleetOrigin {
-        FleetOrigin { asking, origin, memories_only: true }
+        FleetOrigin { asking, origin }
     }
 
     /// Asks one node. `None`: it has no answer.
@@ -212,7 +205,7 @@ async fn while_it_works<T>(
 impl Origin for FleetOrigin {
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, mut request: Outgoing<'a>) -> Sending<'a> {
         Box::pin(async move {
-            let memories_only = self.memories_only;
+            let memories_only = self.asking.memories_only();
             for (number, ask) in self.asking.unanswered() {
                 if memories_only && ask.reach != Reach::Memory {
                     continue;

@@ -192,16 +192,11 @@ impl UpstreamRequest {
         self.upgrade = Some(upgrade);
     }
 
-    /// Asks the nodes of this plan before the origin.
-    pub fn ask_fleet(&mut self, asking: Arc<Asking>) {
+    /// Asks the nodes of this plan before the origin, if there is a plan.
+    pub fn ask_fleet(&mut self, asking: Option<&Arc<Asking>>) {
+        let Some(asking) = asking else { return };
         self.past_fleet = Some(self.to.clone());
-        self.to = Arc::new(FleetOrigin::new(asking, self.to.clone()));
-    }
-
-    /// Asks only the memories of this plan's nodes.
-    pub fn ask_memories(&mut self, asking: Arc<Asking>) {
-        self.past_fleet = Some(self.to.clone());
-        self.to = Arc::new(FleetOrigin::of_memories(asking, self.to.clone()));
+        self.to = Arc::new(FleetOrigin::new(asking.clone(), self.to.clone()));
     }
 
     /// Sends the request straight to the origin, without asking other nodes.

@@ -23,7 +23,7 @@ use crate::body::relayed_body::Relay;
 use crate::client::handle::Client;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
-use crate::observe::outcome::{Error, Outcome};
+use crate::observe::outcome::{Bypass, Error, Outcome};
 use crate::origin::failure::Failure;
 use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
@@ -33,31 +33,26 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// Sends the request upstream and relays the response.
+/// Sends the request to the origin and relays the response. `why`: why it bypasses the cache.
 pub(crate) async fn pass(
     context: &RequestContext,
     mut transaction: Transaction,
     body: RequestBody,
-    status: CacheStatus,
+    why: Bypass,
 ) -> Response<ResponseBody> {
     let body = (!body.is_end_stream()).then_some(body);
-    match ask(context, &mut transaction, body).await {
-        Ok(response) => relay_response(context, transaction, response, status),
+    match ask(context, &mut transaction, body, None).await {
+        Ok(response) => {
+            let status = CacheStatus::new(Outcome::Bypass(why));
+            relay_response(context, transaction, response, status)
+        }
         Err(failure) => failure::failed(transaction, failure),
     }
 }
 
-/// Sends the request and waits for the response head, relaying 1xx responses.
+/// Sends the request to the nodes that `asking` names, then to the origin, and waits for the
+/// response head, relaying 1xx responses.
 pub(crate) async fn ask(
-    context: &RequestContext,
-    transaction: &mut Transaction,
-    body: Option<RequestBody>,
-) -> Result<Response<OriginBody>, Failure> {
-    ask_fleet(context, transaction, body, None).await
-}
-
-/// Like [`ask`], but asks the nodes of the plan `asking` before the origin.
-pub(crate) async fn ask_fleet(
     context: &RequestContext,
     transaction: &mut Transaction,
     body: Option<RequestBody>,
@@ -65,11 +60,11 @@ pub(crate) async fn ask_fleet(
 ) -> Result<Response<OriginBody>, Failure> {
     let make = || {
         let mut upstream_request = context.upstream_request();
-        asking.clone().into_iter().for_each(|asking| upstream_request.ask_fleet(asking));
+        upstream_request.ask_fleet(asking.as_ref());
         upstream_request
     };
     let upstream_request = make();
-    transaction.note_upstream(&upstream_request.to, upstream_request.trail.clone());
+    transaction.note_upstream(&upstream_request);
     let interim = upstream_request.interim.clone();
     let again = || {
         let mut upstream_request = make();

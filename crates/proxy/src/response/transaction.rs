@@ -19,6 +19,7 @@ use crate::object::store_lease::Leases;
 use crate::observe::log_fields::LogFields;
 use crate::observe::observer::RequestRecord;
 use crate::observe::outcome::{Error, Outcome};
+use crate::request::upstream_request::UpstreamRequest;
 use crate::response::failure_text;
 use crate::services::Services;
 
@@ -144,11 +145,16 @@ impl Transaction {
         failure_text::told(&self.services.options().front, why, cause)
     }
 
-    /// Notes the upstream that is asked, and the trail that records its servers.
-    pub fn note_upstream(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Attempts>>) {
+    /// Notes the upstream that the request is sent to, and the trail that records its servers.
+    pub fn note_upstream(&mut self, request: &UpstreamRequest) {
+        self.note_server(&request.to, request.trail.as_ref());
+    }
+
+    /// Notes the server that is asked, and the trail that records its addresses.
+    pub fn note_server(&mut self, server: &impl fmt::Display, trail: Option<&Arc<Attempts>>) {
         if self.texts.is_some() {
-            self.upstream = Some(upstream.to_string());
-            self.trail = trail;
+            self.upstream = Some(server.to_string());
+            self.trail = trail.cloned();
         }
     }
 
