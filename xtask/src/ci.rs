@@ -5,6 +5,7 @@
 //! end, so that a green run cannot hide them.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
@@ -31,14 +32,14 @@ pub struct Options {
 ///
 /// The name of the first step that fails.
 pub fn run(options: &Options) -> Result<(), String> {
-    step("format", || cargo(&["fmt", "--all", "--check"]))?;
+    step("format", || cargo(&["fmt", "--all", "--check"], None))?;
     step("source rules", tidy::run)?;
-    step("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], None)
+    })?;
     step("docs", || {
-        let mut command =
-            workspace::cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
-        command.env("RUSTDOCFLAGS", "-D warnings");
-        workspace::succeed(command)
+        let words = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+        cargo(&words, Some(("RUSTDOCFLAGS", "-D warnings")))
     })?;
     if options.fuzz_seconds > 0 {
         step("fuzzing, short", || {
@@ -51,7 +52,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         })?;
     }
     let mut tally = Tally::default();
-    step("tests", || tests(&mut tally))?;
+    // The tests of the measuring workspace run the program that those of the server leave.
+    step("tests", || tests(&workspace::root(), &mut tally))?;
+    step("tests of what measures", || tests(&workspace::measure(), &mut tally))?;
     for line in &tally.skips {
         println!("{line}");
     }
@@ -59,8 +62,14 @@ pub fn run(options: &Options) -> Result<(), String> {
     if tally.passed == 0 { Err("no test was run".into()) } else { Ok(()) }
 }
 
-fn cargo(words: &[&str]) -> Result<(), String> {
-    workspace::succeed(workspace::cargo(words))
+/// Runs cargo in both workspaces.
+fn cargo(words: &[&str], variable: Option<(&str, &str)>) -> Result<(), String> {
+    for folder in workspace::folders() {
+        let mut command = workspace::cargo_in(&folder, words);
+        command.envs(variable);
+        workspace::succeed(command)?;
+    }
+    Ok(())
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
@@ -104,8 +113,8 @@ fn number_before(text: &str, word: &str) -> u64 {
     digits.parse().unwrap_or(0)
 }
 
-fn tests(tally: &mut Tally) -> Result<(), String> {
-    let mut command: Command = workspace::cargo(TESTS);
+fn tests(folder: &Path, tally: &mut Tally) -> Result<(), String> {
+    let mut command: Command = workspace::cargo_in(folder, TESTS);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("cannot start cargo: {e}"))?;
     let out = child.stdout.take().ok_or("no standard output of cargo")?;

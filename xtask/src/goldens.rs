@@ -20,7 +20,10 @@ pub struct Options {
 ///
 /// When a number has changed; the output says which.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut command = workspace::cargo(&["run", "--quiet", "--package", "lab", "--example"]);
+    let mut command = workspace::cargo_in(
+        &workspace::measure(),
+        &["run", "--quiet", "--package", "lab", "--example"],
+    );
     command.args(["goldens", "--"]).args(&options.names);
     if options.bless {
         command.arg("--bless");

@@ -1,7 +1,5 @@
 //! The caches of a configuration: opens, creates, grows, describes and counts them.
 
-#[cfg(test)]
-mod advised;
 pub mod cache_metrics;
 pub mod executor;
 pub mod open_caches;

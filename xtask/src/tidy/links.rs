@@ -16,6 +16,9 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::finding::{Finding, finding};
 
+/// Folders with crates.
+const FOLDERS: &[&str] = &["crates", "measure"];
+
 /// Files whose paths are historical.
 const HISTORY: &[&str] = &["docs/decisions", "CHANGELOG.md"];
 
@@ -185,7 +188,7 @@ impl Repository<'_> {
         if code.ends_with(".rs") || code.ends_with('/') {
             return self.ends_with(Path::new(code));
         }
-        let below = ["crates", "xtask", "docs", "packaging"].iter().any(|b| code.starts_with(b));
+        let below = ["crates", "measure", "xtask", "docs", "packaging"].iter().any(|b| code.starts_with(b));
         let in_crate = code.split_once('/').is_some_and(|(name, rest)| {
             self.is_crate(name)
                 && ["src", "tests", "benches", "examples"]
@@ -195,7 +198,8 @@ impl Repository<'_> {
         if !(below && code.contains('/') || in_crate) {
             return true;
         }
-        self.paths.contains(Path::new(code)) || self.paths.contains(&Path::new("crates").join(code))
+        self.paths.contains(Path::new(code))
+            || FOLDERS.iter().any(|folder| self.paths.contains(&Path::new(folder).join(code)))
     }
 
     /// Returns whether any path ends with the components of `end`.
@@ -204,16 +208,20 @@ impl Repository<'_> {
     }
 
     fn is_crate(&self, name: &str) -> bool {
-        self.paths.contains(&Path::new("crates").join(name).join("src"))
+        self.sources(name).is_some()
+    }
+
+    /// Returns the folder with the source of a crate.
+    fn sources(&self, name: &str) -> Option<PathBuf> {
+        let sources = FOLDERS.iter().map(|folder| Path::new(folder).join(name).join("src"));
+        sources.into_iter().find(|sources| self.paths.contains(sources))
     }
 
     /// Returns whether `code` is either not a path into a crate of the project, or one whose
     /// modules exist and whose last name occurs in the module before it.
     fn has_item(&self, code: &str) -> bool {
         let mut names = code.split("::");
-        let root = names.next().filter(|name| self.is_crate(name));
-        let Some(root) = root else { return true };
-        let mut at = Path::new("crates").join(root).join("src");
+        let Some(mut at) = names.next().and_then(|name| self.sources(name)) else { return true };
         let mut text = self.texts.get(&at.join("lib.rs")).or(self.texts.get(&at.join("main.rs")));
         for name in names {
             let below = at.join(name);

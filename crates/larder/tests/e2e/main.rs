@@ -16,8 +16,6 @@ mod runner;
 mod skip;
 
 mod admission;
-mod bench;
-mod bench_scale;
 mod broken_origins;
 mod cache_file;
 mod file_clients;

@@ -192,7 +192,7 @@ impl Common<'_> {
 }
 
 /// Rules as an operator may have them.
-const REALISTIC_RULES: &str = include_str!("../../../../crates/bench/src/systems/site.toml");
+const REALISTIC_RULES: &str = include_str!("../../../../measure/bench/src/systems/site.toml");
 
 /// Writes the files that the nodes of a route read, and returns the certificates that the client
 /// trusts.

@@ -62,7 +62,7 @@ fn drives_come_by_name_or_from_a_file() {
         assert!(list.lines().any(|line| line.split(' ').next() == Some(name)), "{name} in {list}");
     }
     let shipped =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/src/drives/shipped/atlas10k.json");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/sim/src/drives/shipped/atlas10k.json");
     let from_file = format!("{}:atlas10k", shipped.display());
     let mean = |drive: &str, config: &str| {
         let arguments = ["--drive", drive, "--config", config, "--requests", "requests.csv"];

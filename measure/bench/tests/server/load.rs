@@ -14,17 +14,17 @@ use bench::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
 use testbed::address;
 use workload::generator::polymix::PolyMix;
 
-use crate::runner::Setup;
+use crate::server::Server;
 
 const SEED: u64 = 17;
 
 /// Returns the figures of a workload's requests through a cache of 64 MiB.
 fn run(load: LoadOptions, pace: Pace, end: End) -> PhaseFigures {
     let origin: SocketAddr = address::free();
-    let running = Setup::reverse(&format!("http://{origin}")).start();
+    let running = Server::start(origin);
     let options = SessionOptions {
-        target: running.address(),
-        host: running.address().to_string(),
+        target: running.address,
+        host: running.address.to_string(),
         is_forward: false,
         origin,
         name: "bench".into(),
