@@ -188,7 +188,8 @@ impl Repository<'_> {
         if code.ends_with(".rs") || code.ends_with('/') {
             return self.ends_with(Path::new(code));
         }
-        let below = ["crates", "measure", "xtask", "docs", "packaging"].iter().any(|b| code.starts_with(b));
+        let below =
+            ["crates", "measure", "xtask", "docs", "packaging"].iter().any(|b| code.starts_with(b));
         let in_crate = code.split_once('/').is_some_and(|(name, rest)| {
             self.is_crate(name)
                 && ["src", "tests", "benches", "examples"]

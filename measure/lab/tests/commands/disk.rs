@@ -61,8 +61,8 @@ fn drives_come_by_name_or_from_a_file() {
     for name in names {
         assert!(list.lines().any(|line| line.split(' ').next() == Some(name)), "{name} in {list}");
     }
-    let shipped =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/sim/src/drives/shipped/atlas10k.json");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../crates/sim/src/drives/shipped/atlas10k.json");
     let from_file = format!("{}:atlas10k", shipped.display());
     let mean = |drive: &str, config: &str| {
         let arguments = ["--drive", drive, "--config", config, "--requests", "requests.csv"];
