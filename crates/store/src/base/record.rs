@@ -225,8 +225,23 @@ impl Record {
         out: &mut [u8],
     ) {
         let mut head = Vec::with_capacity(self.len() - self.body.len());
+        self.encode_head(secret, place, chain, &mut head);
+        let (front, rest) = out.split_at_mut(head.len());
+        front.copy_from_slice(&head);
+        self.body.write_to(rest);
+    }
+
+    /// Replaces the content of `head` by everything before the body.
+    pub(crate) fn encode_head(
+        &self,
+        secret: &Secret,
+        place: Place,
+        chain: Chain,
+        head: &mut Vec<u8>,
+    ) {
+        head.clear();
         let header = &self.header;
-        let mut fields = Encoder(&mut head);
+        let mut fields = Encoder(head);
         fields.u32(MAGIC).u32(chain.next).u64(0);
         fields.u64(place.incarnation).u64(header.sequence).u64(header.object_id);
         fields.bytes(&header.digest.0).u64(header.object_len).u32(header.piece_size);
@@ -243,9 +258,6 @@ impl Record {
         }
         let checksum = secret.checksum_at(place.bound(), &head[16..]);
         head[8..16].copy_from_slice(&checksum.to_le_bytes());
-        let (front, rest) = out.split_at_mut(head.len());
-        front.copy_from_slice(&head);
-        self.body.write_to(rest);
     }
 }
 

@@ -12,11 +12,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
+use device::{FrozenBuf, IoBufBuilder, Nanos, WRITE_ALIGN};
 
+use crate::base::content::Content;
 use crate::base::keyed_checksum::Secret;
 use crate::base::limits::PIECE_MAX;
-use crate::base::record::{Header, Place, Record, record_len};
+use crate::base::record::{Chain, Header, Place, Record, record_len};
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
 use crate::base::summary::{Entry, LABEL_LEN, SummaryLabels, summary_len};
@@ -413,13 +414,14 @@ impl WriteJob {
                 _ => runs.push(run),
             }
         }
-        let mut buffers: Vec<(Run, IoBuf)> =
-            runs.iter().map(|run| (*run, IoBuf::zeroed((run.to - run.from) as usize))).collect();
+        let begin = |run: &Run| (*run, IoBufBuilder::new((run.to - run.from) as usize));
+        let mut buffers: Vec<_> = runs.iter().map(begin).collect();
         for part in &self.parts {
             part.fill(areas, secret, &mut buffers);
         }
-        let tail = self.parts.last().map(|part| part.tail_of(areas, &buffers)).unwrap_or_default();
-        let writes = buffers.into_iter().map(|(run, buf)| (run.from, buf.freeze())).collect();
+        let done = |(run, buf): (Run, IoBufBuilder)| (run.from, buf.finish().freeze());
+        let writes: Vec<_> = buffers.into_iter().map(done).collect();
+        let tail = self.parts.last().map(|part| part.tail_of(areas, &writes)).unwrap_or_default();
         Requests { writes, tail }
     }
 
@@ -449,47 +451,55 @@ impl Part {
         if to > self.from { vec![run(self.from, to), summary] } else { vec![summary] }
     }
 
-    fn fill(&self, areas: &Areas, secret: &Secret, buffers: &mut [(Run, IoBuf)]) {
+    /// Appends the part to the buffers of its runs, all in ascending order.
+    fn fill(&self, areas: &Areas, secret: &Secret, buffers: &mut [(Run, IoBufBuilder)]) {
         let base = areas.cluster(self.cluster).offset;
         if !self.tail.is_empty() {
-            let at = slice_at(buffers, base + u64::from(self.from), self.tail.len());
-            at.copy_from_slice(&self.tail);
+            buffer_at(buffers, base + u64::from(self.from)).write(&self.tail);
         }
+        let mut head = Vec::new();
         for queued in &self.queued {
             let place = Place {
                 position: areas.position(self.cluster, queued.offset / areas.granule),
                 incarnation: self.incarnation,
             };
-            let at = base + u64::from(queued.offset);
-            queued.record.write_to(secret, place, slice_at(buffers, at, queued.record.len()));
+            queued.record.encode_head(secret, place, Chain::default(), &mut head);
+            let buf = buffer_at(buffers, base + u64::from(queued.offset));
+            buf.write(&head);
+            // The bytes of an elided body are never read.
+            if let Content::Bytes(body) = &queued.record.body {
+                buf.write(body);
+            }
         }
         if let Some(summary) = &self.summary {
             let at = base + u64::from(areas.cluster_size) - summary.len() as u64;
-            slice_at(buffers, at, summary.len()).copy_from_slice(summary);
+            buffer_at(buffers, at).write(summary);
         }
     }
 
     /// Returns the bytes before `to` of the block that contains `to`.
-    fn tail_of(&self, areas: &Areas, buffers: &[(Run, IoBuf)]) -> Vec<u8> {
+    fn tail_of(&self, areas: &Areas, writes: &[(u64, FrozenBuf)]) -> Vec<u8> {
         let len = self.to % WRITE_ALIGN;
         if self.summary.is_some() || len == 0 {
             return Vec::new();
         }
         let at = areas.cluster(self.cluster).offset + u64::from(self.to - len);
-        buffers
+        writes
             .iter()
-            .find(|(run, _)| run.from <= at && at < run.to)
-            .map(|(run, buf)| buf[(at - run.from) as usize..][..len as usize].to_vec())
+            .find(|(from, buf)| (*from..*from + buf.len() as u64).contains(&at))
+            .map(|(from, buf)| buf[(at - from) as usize..][..len as usize].to_vec())
             .unwrap_or_default()
     }
 }
 
-fn slice_at(buffers: &mut [(Run, IoBuf)], at: u64, len: usize) -> &mut [u8] {
+/// Returns the buffer of the run that contains `at`, zeroed up to there.
+fn buffer_at(buffers: &mut [(Run, IoBufBuilder)], at: u64) -> &mut IoBufBuilder {
     let (run, buf) = buffers
         .iter_mut()
         .find(|(run, _)| run.from <= at && at < run.to)
         .expect("every record lies in a run of its part");
-    &mut buf[(at - run.from) as usize..][..len]
+    buf.zero_to((at - run.from) as usize);
+    buf
 }
 
 #[cfg(test)]
