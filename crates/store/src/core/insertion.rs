@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::base::digest::Digest;
 use crate::base::home::Home;
 use crate::base::now::Now;
-use crate::base::record::{Header, Record, RecordKind};
+use crate::base::record::{Header, Place, Record, RecordKind};
 use crate::base::refusal::Refusal;
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
@@ -131,7 +131,8 @@ impl Core {
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
-        let object = self.place(new.record, now);
+        let (record, place) = self.place(new.record, now);
+        let object = Arc::new(Object::from_record(&record, place));
         // Pieces have new digests: nothing older can reappear in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         let enters_memory = new.home != Home::Disk && self.worth_keeping(&object);
@@ -236,7 +237,7 @@ impl Core {
     }
 
     /// Gives `record` the next sequence number and a place, and inserts it into the index.
-    pub(super) fn place(&mut self, mut record: Record, now: Now) -> Arc<Object> {
+    fn place(&mut self, mut record: Record, now: Now) -> (Arc<Record>, Option<Place>) {
         self.sequence += 1;
         record.header.sequence = self.sequence;
         let record = Arc::new(record);
@@ -247,7 +248,8 @@ impl Core {
         let inserted = self.index.insert(&digest, slot);
         self.retire(inserted);
         self.index.set_stamp(&digest, record.header.stamp);
-        Arc::new(Object::from_record(&record, self.place_at(position)))
+        let place = self.place_at(position);
+        (record, place)
     }
 
     fn append(&mut self, record: &Arc<Record>, target: u32, target_sequence: u64, now: Now) -> u32 {
@@ -529,9 +531,11 @@ impl Core {
         let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
-        let placed = self.place(object.to_record(&self.secret, header), now);
+        let (record, place) = self.place(object.to_record(&self.secret, header), now);
         if self.evictions.wanted() {
-            self.evictions.offer_object(digest, &Arc::new(object.placed_as(&placed)));
+            let mut placed = Object::clone(&object);
+            placed.set_placed(&record.header, place);
+            self.evictions.offer_object(digest, &Arc::new(placed));
         }
         true
     }
@@ -550,9 +554,12 @@ impl Core {
             return false;
         }
         let header = Header { references, ..object.header.clone() };
-        let placed = self.place(object.to_record(&self.secret, header), now);
-        let cluster = self.cluster_of(&placed);
-        self.memory.tier.mark_placed(digest, Arc::new(object.placed_as(&placed)), cluster);
+        let (record, place) = self.place(object.to_record(&self.secret, header), now);
+        drop(object);
+        let cluster = self.cluster_at(place);
+        self.memory.tier.mark_placed(digest, cluster, |object| {
+            Arc::make_mut(object).set_placed(&record.header, place);
+        });
         true
     }
 

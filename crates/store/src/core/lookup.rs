@@ -7,7 +7,7 @@ use device::Extent;
 
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::RecordKind;
+use crate::base::record::{Place, RecordKind};
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
@@ -480,7 +480,12 @@ impl Core {
 
     /// Returns the cluster that an object lies in.
     pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
-        object.place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
+        self.cluster_at(object.place)
+    }
+
+    /// Returns the cluster that contains `place`.
+    pub(super) fn cluster_at(&self, place: Option<Place>) -> Option<u32> {
+        place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
     }
 
     pub(super) fn tier_share_max(&self) -> u64 {

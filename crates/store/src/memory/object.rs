@@ -108,19 +108,13 @@ impl Object {
         Record::with_checksums(secret, header, key, meta, body, &self.checksums)
     }
 
-    /// Returns the same version with the same bytes in memory and the place of `placed`.
-    pub(crate) fn placed_as(&self, placed: &Object) -> Object {
-        Object {
-            header: placed.header.clone(),
-            key: self.key.clone(),
-            meta: self.meta.clone(),
-            body: self.body.clone(),
-            place: placed.place,
-            backing: self.backing,
-            checksums: Vec::new(),
-            checked: AtomicU64::new(placed.header.sequence),
-            outdated: AtomicU64::new(0),
-        }
+    /// Records that the object was placed at `place`, under this header.
+    pub(crate) fn set_placed(&mut self, header: &Header, place: Option<Place>) {
+        self.header = header.clone();
+        self.place = place;
+        self.checksums = Vec::new();
+        self.checked = AtomicU64::new(header.sequence);
+        self.outdated = AtomicU64::new(0);
     }
 
     /// Returns the time since which the object is outdated, in unix seconds; `None` if it is not.
@@ -154,6 +148,22 @@ impl Object {
         }
         let pieces = self.header.object_len.div_ceil(u64::from(self.header.piece_size));
         u32::try_from(pieces).unwrap_or(u32::MAX)
+    }
+}
+
+impl Clone for Object {
+    fn clone(&self) -> Object {
+        Object {
+            header: self.header.clone(),
+            key: self.key.clone(),
+            meta: self.meta.clone(),
+            body: self.body.clone(),
+            place: self.place,
+            backing: self.backing,
+            checksums: self.checksums.clone(),
+            checked: AtomicU64::new(self.checked.load(Ordering::Relaxed)),
+            outdated: AtomicU64::new(self.outdated.load(Ordering::Relaxed)),
+        }
     }
 }
 
