@@ -109,7 +109,7 @@ pub(crate) struct Record {
     /// The part of the body in this record.
     pub(crate) body: Content,
     /// One per chunk of `body`.
-    checksums: Vec<u64>,
+    pub(crate) checksums: Vec<u64>,
 }
 
 /// Where a record that lies in several runs of slots continues.
@@ -199,11 +199,6 @@ impl Record {
             return Record::new(secret, header, key, meta, body);
         }
         Record { header, key, meta, body, checksums: checksums.to_vec() }
-    }
-
-    /// Returns the checksums, one for each chunk of the body.
-    pub(crate) fn checksums(&self) -> &[u64] {
-        &self.checksums
     }
 
     /// Returns its length on the device in bytes, before rounding up to granules.

@@ -22,8 +22,8 @@ use crate::index::{Inserted, Slot};
 use crate::memory::grouping;
 use crate::memory::grouping::Group;
 use crate::memory::locality_staging::LocalityStaging;
-use crate::memory::memory_tier::Eviction;
-use crate::memory::object::Object;
+use crate::memory::memory_tier::{Eviction, Weighed};
+use crate::memory::object::{Object, weight_of};
 use crate::purge::purges::Validity;
 use crate::space::Space;
 use crate::space::cluster_table::State;
@@ -94,35 +94,10 @@ impl Core {
             return self.insert_in_memory(new, now);
         }
         let is_staged = self.is_staged(&new.record.header);
-        if new.home != Home::Disk && (is_staged || self.written_late(&new.record)) {
-            let object = Arc::new(Object::from_record(&new.record, None));
-            object.checked.store(self.sequence, Ordering::Relaxed);
-            if self.worth_keeping(&object) {
-                if !self.memory_takes(now) {
-                    self.wake_background();
-                    return TryInsert::Wait(new);
-                }
-                // Memory evicts no faster than the device writes. Half of the limit is more than
-                // the open cluster, so some other records are about to be written.
-                if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
-                    self.space.expedite();
-                    self.wake_background();
-                    return TryInsert::Wait(new);
-                }
-                let before = self.seen_by_background();
-                self.supersede(&new.record);
-                let done = self.unwritten_deletion(&digest);
-                self.insert_resident(digest, self.resident(&object, true, None, None, 1));
-                self.shrink_tier(now);
-                if is_staged {
-                    self.stage(digest, &new.record.header, new.record.len(), now);
-                    // The background knows the deadline from the first staged object.
-                    if self.seen_by_background() != before || !self.staging_is_expected() {
-                        self.wake_background();
-                    }
-                }
-                return TryInsert::Done(done);
-            }
+        let enters_memory = new.home != Home::Disk
+            && self.worth_keeping(&new.record.header, weight_of(&new.record));
+        if enters_memory && (is_staged || self.written_late(&new.record)) {
+            return self.insert_unplaced(new, is_staged, now);
         }
         match self.make_room(new.record.len(), now) {
             Room::Ready => {}
@@ -132,12 +107,11 @@ impl Core {
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
         let (record, place) = self.place(new.record, now);
-        let object = Arc::new(Object::from_record(&record, place));
         // Pieces have new digests: nothing older can reappear in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
-        let enters_memory = new.home != Home::Disk && self.worth_keeping(&object);
         if enters_memory && self.memory_takes(now) {
-            let cluster = self.cluster_of(&object);
+            let object = Arc::new(Object::from_record(&record, place));
+            let cluster = self.cluster_at(place);
             self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
@@ -145,24 +119,62 @@ impl Core {
         TryInsert::Done(done)
     }
 
+    /// Makes `new` visible in memory. It gets its place later: with the other staged objects, or
+    /// when it is evicted.
+    fn insert_unplaced(&mut self, new: NewObject, is_staged: bool, now: Now) -> TryInsert {
+        if !self.memory_takes(now) {
+            self.wake_background();
+            return TryInsert::Wait(new);
+        }
+        // Memory evicts no faster than the device writes. Half of the limit is more than the open
+        // cluster, so some other records are about to be written.
+        if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
+            self.space.expedite();
+            self.wake_background();
+            return TryInsert::Wait(new);
+        }
+        let before = self.seen_by_background();
+        let (digest, len) = (new.record.header.digest, new.record.len());
+        let (object, done) = self.enter_unplaced(new.record, true);
+        self.shrink_tier(now);
+        if is_staged {
+            self.stage(digest, &object.header, len, now);
+            // The background knows the deadline from the first staged object.
+            if self.seen_by_background() != before || !self.staging_is_expected() {
+                self.wake_background();
+            }
+        }
+        TryInsert::Done(done)
+    }
+
     /// Makes `new` visible in memory only.
     fn insert_in_memory(&mut self, new: NewObject, now: Now) -> TryInsert {
-        let object = Arc::new(Object::from_record(&new.record, None));
-        object.checked.store(self.sequence, Ordering::Relaxed);
-        if !self.worth_keeping(&object) {
+        if !self.worth_keeping(&new.record.header, weight_of(&new.record)) {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         if !self.memory_takes(now) {
             self.wake_background();
             return TryInsert::Wait(new);
         }
-        let digest = new.record.header.digest;
-        self.supersede(&new.record);
-        let done = self.unwritten_deletion(&digest);
-        self.insert_resident(digest, self.resident(&object, false, None, None, 1));
+        let (_, done) = self.enter_unplaced(new.record, false);
         self.shrink_tier(now);
         self.wake_background();
         TryInsert::Done(done)
+    }
+
+    /// Puts the object of `record` into memory, replacing any of the same digest. Also returns the
+    /// position up to which the journal must be written, as [`TryInsert::Done`] has it.
+    fn enter_unplaced(
+        &mut self,
+        record: Record,
+        dirty: bool,
+    ) -> (Arc<Object>, Option<JournalPosition>) {
+        let digest = record.header.digest;
+        self.supersede(&record);
+        let object = Arc::new(Object::unplaced(record, self.sequence));
+        let done = self.unwritten_deletion(&digest);
+        self.insert_resident(digest, self.resident(&object, dirty, None, None, 1));
+        (object, done)
     }
 
     /// Returns the figures whose change by an insertion the background must learn of at once:
@@ -344,7 +356,7 @@ impl Core {
         }
         self.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence));
-        if in_memory || self.worth_keeping(&object) {
+        if in_memory || self.worth_keeping(&object.header, object.weight()) {
             let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
             self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);

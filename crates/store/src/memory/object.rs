@@ -46,7 +46,24 @@ pub(crate) struct Buffer {
 }
 
 impl Object {
-    /// Returns the object that `record` describes.
+    /// Returns the object of a record that has no place yet. Purges up to the sequence number
+    /// `checked` do not concern it.
+    pub(crate) fn unplaced(record: Record, checked: u64) -> Object {
+        let Record { header, key, meta, body, checksums } = record;
+        Object {
+            header,
+            key,
+            meta,
+            body,
+            place: None,
+            backing: 0,
+            checksums,
+            checked: AtomicU64::new(checked),
+            outdated: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the object of a record that has a place.
     pub(crate) fn from_record(record: &Record, place: Option<Place>) -> Object {
         Object {
             header: record.header.clone(),
@@ -55,7 +72,7 @@ impl Object {
             body: record.body.clone(),
             place,
             backing: 0,
-            checksums: if place.is_none() { record.checksums().to_vec() } else { Vec::new() },
+            checksums: Vec::new(),
             checked: AtomicU64::new(record.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -172,6 +189,11 @@ impl Weighed for Arc<Object> {
         let parts = self.key.len() + self.meta.len() + self.body.len();
         OVERHEAD + self.meta.len() + parts.max(self.backing)
     }
+}
+
+/// Returns the weight of the object that [`Object::unplaced`] makes of `record`.
+pub(crate) fn weight_of(record: &Record) -> usize {
+    OVERHEAD + 2 * record.meta.len() + record.key.len() + record.body.len()
 }
 
 #[cfg(test)]
