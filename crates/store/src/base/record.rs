@@ -17,7 +17,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::base::content;
-use crate::base::content::Content;
+use crate::base::content::{Checksums, Content};
 use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
@@ -109,7 +109,7 @@ pub(crate) struct Record {
     /// The part of the body in this record.
     pub(crate) body: Content,
     /// One per chunk of `body`.
-    pub(crate) checksums: Vec<u64>,
+    pub(crate) checksums: Checksums,
 }
 
 /// Where a record that lies in several runs of slots continues.
@@ -193,12 +193,12 @@ impl Record {
         key: Bytes,
         meta: Bytes,
         body: Content,
-        checksums: &[u64],
+        checksums: Checksums,
     ) -> Record {
         if checksums.len() != body.len().div_ceil(CHUNK) {
             return Record::new(secret, header, key, meta, body);
         }
-        Record { header, key, meta, body, checksums: checksums.to_vec() }
+        Record { header, key, meta, body, checksums }
     }
 
     /// Returns its length on the device in bytes, before rounding up to granules.
@@ -248,7 +248,7 @@ impl Record {
         fields.u8(html | elided).bytes(&chain.slots.to_le_bytes());
         fields.u32(header.references).u32(header.stamp);
         fields.bytes(&self.key).bytes(&self.meta);
-        for checksum in &self.checksums {
+        for checksum in self.checksums.iter() {
             fields.u64(*checksum);
         }
         let checksum = secret.checksum_at(place.bound(), &head[16..]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use crate::base::content::Content;
+use crate::base::content::{Checksums, Content};
 use crate::base::keyed_checksum::Secret;
 use crate::base::record::{Found, Header, Place, Record};
 use crate::memory::memory_tier::Weighed;
@@ -28,7 +28,7 @@ pub(crate) struct Object {
     /// slices.
     backing: usize,
     /// Checksums of the body, kept while the object may still have to be written.
-    checksums: Vec<u64>,
+    checksums: Checksums,
     /// Sequence number up to which purges are known not to have removed the object.
     pub(crate) checked: AtomicU64,
     /// Time since which a soft purge made the object outdated, in unix seconds plus one; 0 if it is
@@ -72,7 +72,7 @@ impl Object {
             body: record.body.clone(),
             place,
             backing: 0,
-            checksums: Vec::new(),
+            checksums: Checksums::default(),
             checked: AtomicU64::new(record.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -97,7 +97,7 @@ impl Object {
             body: found.content(bytes),
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer.len },
-            checksums: Vec::new(),
+            checksums: Checksums::default(),
             checked: AtomicU64::new(found.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -122,14 +122,14 @@ impl Object {
     /// Returns the object's record with this header, for placement.
     pub(crate) fn to_record(&self, secret: &Secret, header: Header) -> Record {
         let (key, meta, body) = (self.key.clone(), self.meta.clone(), self.body.clone());
-        Record::with_checksums(secret, header, key, meta, body, &self.checksums)
+        Record::with_checksums(secret, header, key, meta, body, self.checksums.clone())
     }
 
     /// Records that the object was placed at `place`, under this header.
     pub(crate) fn set_placed(&mut self, header: &Header, place: Option<Place>) {
         self.header = header.clone();
         self.place = place;
-        self.checksums = Vec::new();
+        self.checksums = Checksums::default();
         self.checked = AtomicU64::new(header.sequence);
         self.outdated = AtomicU64::new(0);
     }
