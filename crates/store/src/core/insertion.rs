@@ -106,7 +106,7 @@ impl Core {
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
-        let (record, place) = self.place(new.record, now);
+        let (record, place) = self.place(new.record, None, now);
         // Pieces have new digests: nothing older can reappear in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         if enters_memory && self.memory_takes(now) {
@@ -135,7 +135,7 @@ impl Core {
         }
         let before = self.seen_by_background();
         let (digest, len) = (new.record.header.digest, new.record.len());
-        let (object, done) = self.enter_unplaced(new.record, true);
+        let (object, done) = self.enter_unplaced(new.record, true, is_staged);
         self.shrink_tier(now);
         if is_staged {
             self.stage(digest, &object.header, len, now);
@@ -156,7 +156,7 @@ impl Core {
             self.wake_background();
             return TryInsert::Wait(new);
         }
-        let (_, done) = self.enter_unplaced(new.record, false);
+        let (_, done) = self.enter_unplaced(new.record, false, false);
         self.shrink_tier(now);
         self.wake_background();
         TryInsert::Done(done)
@@ -168,12 +168,14 @@ impl Core {
         &mut self,
         record: Record,
         dirty: bool,
+        is_staged: bool,
     ) -> (Arc<Object>, Option<JournalPosition>) {
         let digest = record.header.digest;
         self.supersede(&record);
-        let object = Arc::new(Object::unplaced(record, self.sequence));
+        let labels = self.note_unplaced(&record, is_staged);
+        let object = Arc::new(Object::unplaced(record, labels, self.sequence));
         let done = self.unwritten_deletion(&digest);
-        self.insert_resident(digest, self.resident(&object, dirty, None, None, 1));
+        self.insert_noted(digest, self.resident(&object, dirty, None, None, 1));
         (object, done)
     }
 
@@ -249,12 +251,18 @@ impl Core {
     }
 
     /// Gives `record` the next sequence number and a place, and inserts it into the index.
-    fn place(&mut self, mut record: Record, now: Now) -> (Arc<Record>, Option<Place>) {
+    /// `resident` is its object, if that is in memory and has had no place.
+    fn place(
+        &mut self,
+        mut record: Record,
+        resident: Option<&Object>,
+        now: Now,
+    ) -> (Arc<Record>, Option<Place>) {
         self.sequence += 1;
         record.header.sequence = self.sequence;
         let record = Arc::new(record);
         let digest = record.header.digest;
-        let position = self.append(&record, 0, 0, now);
+        let position = self.append(&record, (0, 0), resident, now);
         let slot =
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
@@ -264,7 +272,15 @@ impl Core {
         (record, place)
     }
 
-    fn append(&mut self, record: &Arc<Record>, target: u32, target_sequence: u64, now: Now) -> u32 {
+    /// Appends `record` to the open cluster, or adds it to the slots; returns its position.
+    /// Metadata records name the position and the sequence number of their `target`.
+    fn append(
+        &mut self,
+        record: &Arc<Record>,
+        (target, target_sequence): (u32, u64),
+        resident: Option<&Object>,
+        now: Now,
+    ) -> u32 {
         let header = &record.header;
         let entry = Entry {
             kind: header.kind,
@@ -277,12 +293,19 @@ impl Core {
             joins: false,
         };
         let entry_kind = header.kind;
-        let (sequence, labels) =
-            (header.sequence, self.labels_of(header.kind, &record.key, &record.meta));
+        let sequence = header.sequence;
+        let mut buffer = std::mem::take(&mut self.labels_buffer);
+        let labels = match resident.and_then(|resident| resident.labels.as_deref()) {
+            Some(kept) => kept,
+            None => {
+                self.read_labels(entry_kind, &record.key, &record.meta, &mut buffer);
+                &buffer
+            }
+        };
         let (position, cluster) = match &mut self.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
-                let position = space.appender.append(&self.areas, record, entry, &labels, now);
+                let position = space.appender.append(&self.areas, record, entry, labels, now);
                 let (cluster, _) = self.areas.locate(position);
                 space.table.add_record(cluster);
                 if entry_kind == RecordKind::Meta {
@@ -292,7 +315,8 @@ impl Core {
             }
             Space::Slots(space) => (space.add(record, now.monotonic), None),
         };
-        self.note_record_labels(cluster, sequence, &labels);
+        self.note_record_labels(cluster, sequence, labels, resident.is_some());
+        self.labels_buffer = buffer;
         position
     }
 
@@ -393,7 +417,8 @@ impl Core {
         record.header.sequence = self.sequence;
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
-        let position = self.append(&record, slot.position, of.header.sequence, now);
+        let target = (slot.position, of.header.sequence);
+        let position = self.append(&record, target, None, now);
         let meta_slot = Slot { position, class, refreshed: false };
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
         // An older metadata record is superseded only by its sequence number. If it were declared
@@ -543,7 +568,7 @@ impl Core {
         let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
-        let (record, place) = self.place(object.to_record(&self.secret, header), now);
+        let (record, place) = self.place(object.to_record(&self.secret, header), None, now);
         if self.evictions.wanted() {
             let mut placed = Object::clone(&object);
             placed.set_placed(&record.header, place);
@@ -566,7 +591,8 @@ impl Core {
             return false;
         }
         let header = Header { references, ..object.header.clone() };
-        let (record, place) = self.place(object.to_record(&self.secret, header), now);
+        let record = object.to_record(&self.secret, header);
+        let (record, place) = self.place(record, Some(&object), now);
         drop(object);
         let cluster = self.cluster_at(place);
         self.memory.tier.mark_placed(digest, cluster, |object| {

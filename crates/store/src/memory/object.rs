@@ -29,6 +29,8 @@ pub(crate) struct Object {
     backing: usize,
     /// Checksums of the body, kept while the object may still have to be written.
     checksums: Checksums,
+    /// Digests of its labels, if they are kept until it is placed.
+    pub(crate) labels: Option<Box<[u64]>>,
     /// Sequence number up to which purges are known not to have removed the object.
     pub(crate) checked: AtomicU64,
     /// Time since which a soft purge made the object outdated, in unix seconds plus one; 0 if it is
@@ -46,9 +48,9 @@ pub(crate) struct Buffer {
 }
 
 impl Object {
-    /// Returns the object of a record that has no place yet. Purges up to the sequence number
-    /// `checked` do not concern it.
-    pub(crate) fn unplaced(record: Record, checked: u64) -> Object {
+    /// Returns the object of a record that has no place yet. Keeps the digests of its labels, if
+    /// given. Purges up to the sequence number `checked` do not concern it.
+    pub(crate) fn unplaced(record: Record, labels: Option<Box<[u64]>>, checked: u64) -> Object {
         let Record { header, key, meta, body, checksums } = record;
         Object {
             header,
@@ -58,6 +60,7 @@ impl Object {
             place: None,
             backing: 0,
             checksums,
+            labels,
             checked: AtomicU64::new(checked),
             outdated: AtomicU64::new(0),
         }
@@ -73,6 +76,7 @@ impl Object {
             place,
             backing: 0,
             checksums: Checksums::default(),
+            labels: None,
             checked: AtomicU64::new(record.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -98,6 +102,7 @@ impl Object {
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer.len },
             checksums: Checksums::default(),
+            labels: None,
             checked: AtomicU64::new(found.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -114,6 +119,7 @@ impl Object {
             place: self.place,
             backing: self.backing,
             checksums: self.checksums.clone(),
+            labels: None,
             checked: AtomicU64::new(sequence),
             outdated: AtomicU64::new(0),
         }
@@ -130,6 +136,7 @@ impl Object {
         self.header = header.clone();
         self.place = place;
         self.checksums = Checksums::default();
+        self.labels = None;
         self.checked = AtomicU64::new(header.sequence);
         self.outdated = AtomicU64::new(0);
     }
@@ -178,6 +185,7 @@ impl Clone for Object {
             place: self.place,
             backing: self.backing,
             checksums: self.checksums.clone(),
+            labels: self.labels.clone(),
             checked: AtomicU64::new(self.checked.load(Ordering::Relaxed)),
             outdated: AtomicU64::new(self.outdated.load(Ordering::Relaxed)),
         }
