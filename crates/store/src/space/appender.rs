@@ -9,10 +9,11 @@
 //! Records are appended in the order of their sequence numbers and of their clusters' incarnations.
 //! Recovery relies on that.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use device::{FrozenBuf, IoBufBuilder, Nanos, WRITE_ALIGN};
+use hashbrown::HashTable;
 
 use crate::base::content::Content;
 use crate::base::keyed_checksum::Secret;
@@ -39,7 +40,8 @@ const LABELS_SHARE: usize = 16;
 /// The labels of the records in a cluster that is being filled.
 #[derive(Default)]
 struct Labelling {
-    all: BTreeSet<u64>,
+    /// Digests of the labels. They are uniform, so they serve as their own hashes.
+    all: HashTable<u64>,
     /// Largest number of labels of one record so far.
     most: usize,
     /// True if there was no room for some labels.
@@ -58,7 +60,9 @@ impl Labelling {
         if self.lacking {
             return;
         }
-        self.all.extend(labels);
+        for label in labels {
+            self.all.entry(*label, |other| other == label, |other| *other).or_insert(*label);
+        }
         self.most = self.most.max(labels.len());
         if self.len() > room {
             *self = Labelling { lacking: true, ..Labelling::default() };
@@ -380,7 +384,8 @@ impl Appender {
 impl Filling {
     fn part(&self, secret: &Secret, version: Option<u64>) -> Part {
         let summary = self.sealed.then(|| {
-            let labels: Vec<u64> = self.labels.all.iter().copied().collect();
+            let mut labels: Vec<u64> = self.labels.all.iter().copied().collect();
+            labels.sort_unstable();
             let borne = version.filter(|_| !self.labels.lacking);
             let borne = borne.map(|version| SummaryLabels { version, labels: &labels });
             summary::encode(secret, self.cluster, self.incarnation, &self.entries, borne)
