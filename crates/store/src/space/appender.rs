@@ -9,7 +9,7 @@
 //! Records are appended in the order of their sequence numbers and of their clusters' incarnations.
 //! Recovery relies on that.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use device::{FrozenBuf, IoBufBuilder, Nanos, WRITE_ALIGN};
@@ -106,7 +106,8 @@ pub(crate) struct Appender {
     labels: Option<u64>,
     open: Option<Filling>,
     sealed: VecDeque<Filling>,
-    unwritten: BTreeMap<u32, Arc<Record>>,
+    /// Records by position.
+    unwritten: HashTable<(u32, Arc<Record>)>,
     unwritten_bytes: usize,
     writing: bool,
 }
@@ -152,7 +153,7 @@ impl Appender {
             labels,
             open: None,
             sealed: VecDeque::new(),
-            unwritten: BTreeMap::new(),
+            unwritten: HashTable::new(),
             unwritten_bytes: 0,
             writing: false,
         }
@@ -250,13 +251,16 @@ impl Appender {
         open.queued.push_back(Queued { offset, record: Arc::clone(&record) });
         let position = areas.position(open.cluster, entry.granule);
         self.unwritten_bytes += record.len();
-        self.unwritten.insert(position, record);
+        debug_assert!(self.get(position).is_none(), "a place has one record until it is written");
+        let place = |(position, _): &(u32, _)| hash(*position);
+        self.unwritten.insert_unique(hash(position), (position, record), place);
         position
     }
 
     /// Returns the record at `position`, if it is not on the device yet.
     pub(crate) fn get(&self, position: u32) -> Option<&Arc<Record>> {
-        self.unwritten.get(&position)
+        let found = self.unwritten.find(hash(position), |(other, _)| *other == position);
+        found.map(|(_, record)| record)
     }
 
     /// Returns whether a cluster still waits for its last write, or a write is in progress.
@@ -375,7 +379,9 @@ impl Appender {
 
     fn forget(&mut self, areas: &Areas, cluster: u32, queued: &Queued) {
         let position = areas.position(cluster, queued.offset / areas.granule);
-        if self.unwritten.remove(&position).is_some() {
+        let same = |(other, _): &(u32, _)| *other == position;
+        if let Ok(entry) = self.unwritten.find_entry(hash(position), same) {
+            entry.remove();
             self.unwritten_bytes -= queued.record.len();
         }
     }
@@ -495,6 +501,11 @@ impl Part {
             .map(|(from, buf)| buf[(at - from) as usize..][..len as usize].to_vec())
             .unwrap_or_default()
     }
+}
+
+/// Mixes a position, whose low bits alone are not uniform.
+fn hash(position: u32) -> u64 {
+    u64::from(position).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
 
 /// Returns the buffer of the run that contains `at`, zeroed up to there.
