@@ -30,7 +30,7 @@ pub use memory::{Fault, Held, MemoryDevice};
 pub use other::OtherDevice;
 pub use posix::PosixDevice;
 pub use socket::unacknowledged;
-pub use transfer::buffer::{FrozenBuf, IoBuf};
+pub use transfer::buffer::{FrozenBuf, IoBuf, IoBufBuilder};
 pub use transfer::buffer_pool::{BufPool, PoolCounts};
 pub use transfer::counters::{Counters, Counts, Operation};
 pub use transfer::extent::{Extent, Geometry, WRITE_ALIGN};

@@ -1,8 +1,10 @@
 //! Aligned buffers. [`IoBuf`] is owned and mutable, [`FrozenBuf`] shared and immutable. Both are
 //! aligned to 4,096 bytes, as O_DIRECT requires. Their bytes are always initialised: zeroed on
-//! allocation, or, in a buffer of a [`crate::BufPool`], left over from the previous owner.
+//! allocation, written by an [`IoBufBuilder`], or, in a buffer of a [`crate::BufPool`], left over
+//! from the previous owner.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
 ///
 /// # Safety
 ///
-/// The memory was returned by [`allocate`] for the same layout, and is not used any more.
+/// The memory was allocated with the same layout, and is not used any more.
 pub(crate) unsafe fn free(memory: NonNull<u8>, layout: Layout) {
     // SAFETY: guaranteed by the caller.
     unsafe { dealloc(memory.as_ptr(), layout) }
@@ -82,9 +84,70 @@ impl Drop for IoBuf {
             // SAFETY: created in `of_pool` from memory that this home takes back; not used any
             // more.
             Some(home) => unsafe { home.take_back(self.memory) },
-            // SAFETY: allocated in `zeroed` with the same layout.
+            // SAFETY: allocated with the same layout in `zeroed` or by an `IoBufBuilder`.
             None => unsafe { free(self.memory, Self::layout(self.len)) },
         }
+    }
+}
+
+/// A new [`IoBuf`] that is written once, from its start to its end. Only bytes that the caller does
+/// not write are zeroed.
+pub struct IoBufBuilder {
+    memory: NonNull<u8>,
+    len: usize,
+    /// Number of initialised bytes at the front of the memory; at most `len`.
+    written: usize,
+}
+
+impl IoBufBuilder {
+    /// Begins a buffer of `len` bytes, `len` > 0. Aborts when memory is exhausted, as `Vec` does.
+    pub fn new(len: usize) -> IoBufBuilder {
+        let layout = IoBuf::layout(len);
+        // SAFETY: `IoBuf::layout` rejects a length of zero.
+        let memory = unsafe { alloc(layout) };
+        let memory = NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
+        IoBufBuilder { memory, len, written: 0 }
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Panics
+    /// When the buffer has no room for them.
+    pub fn write(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.len - self.written, "the bytes fit into the buffer");
+        // SAFETY: the assertion keeps the bytes within the memory. This value owns the memory
+        // alone, so `bytes` does not overlap it.
+        unsafe {
+            let end = self.memory.add(self.written);
+            end.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len());
+        }
+        self.written += bytes.len();
+    }
+
+    /// Appends zeros until `len` bytes are written.
+    ///
+    /// # Panics
+    /// When more bytes are written already, or the buffer is shorter.
+    pub fn zero_to(&mut self, len: usize) {
+        assert!((self.written..=self.len).contains(&len), "the zeros fit into the buffer");
+        // SAFETY: the assertion keeps the zeros within the memory, which this value owns.
+        unsafe { self.memory.add(self.written).write_bytes(0, len - self.written) };
+        self.written = len;
+    }
+
+    /// Zeroes the rest and returns the buffer.
+    pub fn finish(mut self) -> IoBuf {
+        self.zero_to(self.len);
+        let buf = IoBuf { memory: self.memory, len: self.len, home: None };
+        mem::forget(self);
+        buf
+    }
+}
+
+impl Drop for IoBufBuilder {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout, and not used any more.
+        unsafe { free(self.memory, IoBuf::layout(self.len)) }
     }
 }
 
@@ -130,5 +193,32 @@ impl Deref for FrozenBuf {
 impl AsRef<[u8]> for FrozenBuf {
     fn as_ref(&self) -> &[u8] {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_buffer_has_what_was_written_and_zeros_between() {
+        let mut builder = IoBufBuilder::new(8192);
+        builder.write(b"ab");
+        builder.zero_to(5);
+        builder.write(&[7; 4091]);
+        builder.zero_to(4096);
+        let buf = builder.finish();
+        let expected = [&b"ab\0\0\0"[..], &[7; 4091], &[0; 4096]].concat();
+        assert_eq!(buf[..], expected);
+        assert_eq!(buf.as_ptr() as usize % WRITE_ALIGN as usize, 0);
+        drop(IoBufBuilder::new(4096));
+    }
+
+    #[test]
+    #[should_panic(expected = "the bytes fit into the buffer")]
+    fn a_builder_refuses_more_bytes_than_its_buffer_has() {
+        let mut builder = IoBufBuilder::new(4096);
+        builder.zero_to(4095);
+        builder.write(b"ab");
     }
 }

@@ -7,7 +7,7 @@
 //! chunks; lengths, positions and I/O requests are the same as with real bytes.
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use bytes::{Bytes, BytesMut};
 
@@ -80,7 +80,7 @@ impl Content {
     }
 
     /// Returns the entry of each chunk in a record: its checksum, or its id.
-    pub(crate) fn checksums(&self, secret: &Secret) -> Vec<u64> {
+    pub(crate) fn checksums(&self, secret: &Secret) -> Checksums {
         match self {
             Content::Bytes(bytes) => {
                 bytes.chunks(CHUNK).map(|chunk| secret.checksum(chunk)).collect()
@@ -143,6 +143,41 @@ impl Content {
         match id {
             Some(id) => Content::Elided { id, len },
             None => Content::Bytes(run.freeze()),
+        }
+    }
+}
+
+/// The entries of a body's chunks in a record, one per chunk. Most bodies have one chunk, whose
+/// entry needs no allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Checksums {
+    /// The entry of the only chunk.
+    One(u64),
+    /// Any other number of entries.
+    List(Box<[u64]>),
+}
+
+impl Default for Checksums {
+    fn default() -> Checksums {
+        Checksums::List(Box::default())
+    }
+}
+
+impl FromIterator<u64> for Checksums {
+    fn from_iter<I: IntoIterator<Item = u64>>(entries: I) -> Checksums {
+        let mut entries = entries.into_iter();
+        let Some(first) = entries.next() else { return Checksums::default() };
+        let Some(second) = entries.next() else { return Checksums::One(first) };
+        Checksums::List([first, second].into_iter().chain(entries).collect())
+    }
+}
+
+impl Deref for Checksums {
+    type Target = [u64];
+    fn deref(&self) -> &[u64] {
+        match self {
+            Checksums::One(entry) => std::slice::from_ref(entry),
+            Checksums::List(entries) => entries,
         }
     }
 }
@@ -242,7 +277,7 @@ mod tests {
     fn ids_of_chunks_name_what_they_hold() {
         let whole = elided(9, CHUNK + 10);
         let ids = whole.checksums(&Secret::new([1; 32]));
-        assert_eq!(ids, [9, 9 + CHUNK as u64]);
+        assert_eq!(ids[..], [9, 9 + CHUNK as u64]);
         assert_eq!(elided(ids[1], 10), whole.slice(CHUNK..CHUNK + 10));
     }
 }

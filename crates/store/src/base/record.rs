@@ -17,7 +17,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::base::content;
-use crate::base::content::Content;
+use crate::base::content::{Checksums, Content};
 use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
@@ -109,7 +109,7 @@ pub(crate) struct Record {
     /// The part of the body in this record.
     pub(crate) body: Content,
     /// One per chunk of `body`.
-    checksums: Vec<u64>,
+    pub(crate) checksums: Checksums,
 }
 
 /// Where a record that lies in several runs of slots continues.
@@ -193,17 +193,12 @@ impl Record {
         key: Bytes,
         meta: Bytes,
         body: Content,
-        checksums: &[u64],
+        checksums: Checksums,
     ) -> Record {
         if checksums.len() != body.len().div_ceil(CHUNK) {
             return Record::new(secret, header, key, meta, body);
         }
-        Record { header, key, meta, body, checksums: checksums.to_vec() }
-    }
-
-    /// Returns the checksums, one for each chunk of the body.
-    pub(crate) fn checksums(&self) -> &[u64] {
-        &self.checksums
+        Record { header, key, meta, body, checksums }
     }
 
     /// Returns its length on the device in bytes, before rounding up to granules.
@@ -225,8 +220,23 @@ impl Record {
         out: &mut [u8],
     ) {
         let mut head = Vec::with_capacity(self.len() - self.body.len());
+        self.encode_head(secret, place, chain, &mut head);
+        let (front, rest) = out.split_at_mut(head.len());
+        front.copy_from_slice(&head);
+        self.body.write_to(rest);
+    }
+
+    /// Replaces the content of `head` by everything before the body.
+    pub(crate) fn encode_head(
+        &self,
+        secret: &Secret,
+        place: Place,
+        chain: Chain,
+        head: &mut Vec<u8>,
+    ) {
+        head.clear();
         let header = &self.header;
-        let mut fields = Encoder(&mut head);
+        let mut fields = Encoder(head);
         fields.u32(MAGIC).u32(chain.next).u64(0);
         fields.u64(place.incarnation).u64(header.sequence).u64(header.object_id);
         fields.bytes(&header.digest.0).u64(header.object_len).u32(header.piece_size);
@@ -238,14 +248,11 @@ impl Record {
         fields.u8(html | elided).bytes(&chain.slots.to_le_bytes());
         fields.u32(header.references).u32(header.stamp);
         fields.bytes(&self.key).bytes(&self.meta);
-        for checksum in &self.checksums {
+        for checksum in self.checksums.iter() {
             fields.u64(*checksum);
         }
         let checksum = secret.checksum_at(place.bound(), &head[16..]);
         head[8..16].copy_from_slice(&checksum.to_le_bytes());
-        let (front, rest) = out.split_at_mut(head.len());
-        front.copy_from_slice(&head);
-        self.body.write_to(rest);
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::base::digest::Digest;
 use crate::base::home::Home;
 use crate::base::now::Now;
-use crate::base::record::{Header, Record, RecordKind};
+use crate::base::record::{Header, Place, Record, RecordKind};
 use crate::base::refusal::Refusal;
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
@@ -22,8 +22,8 @@ use crate::index::{Inserted, Slot};
 use crate::memory::grouping;
 use crate::memory::grouping::Group;
 use crate::memory::locality_staging::LocalityStaging;
-use crate::memory::memory_tier::Eviction;
-use crate::memory::object::Object;
+use crate::memory::memory_tier::{Eviction, Weighed};
+use crate::memory::object::{Object, weight_of};
 use crate::purge::purges::Validity;
 use crate::space::Space;
 use crate::space::cluster_table::State;
@@ -94,35 +94,10 @@ impl Core {
             return self.insert_in_memory(new, now);
         }
         let is_staged = self.is_staged(&new.record.header);
-        if new.home != Home::Disk && (is_staged || self.written_late(&new.record)) {
-            let object = Arc::new(Object::from_record(&new.record, None));
-            object.checked.store(self.sequence, Ordering::Relaxed);
-            if self.worth_keeping(&object) {
-                if !self.memory_takes(now) {
-                    self.wake_background();
-                    return TryInsert::Wait(new);
-                }
-                // Memory evicts no faster than the device writes. Half of the limit is more than
-                // the open cluster, so some other records are about to be written.
-                if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
-                    self.space.expedite();
-                    self.wake_background();
-                    return TryInsert::Wait(new);
-                }
-                let before = self.seen_by_background();
-                self.supersede(&new.record);
-                let done = self.unwritten_deletion(&digest);
-                self.insert_resident(digest, self.resident(&object, true, None, None, 1));
-                self.shrink_tier(now);
-                if is_staged {
-                    self.stage(digest, &new.record.header, new.record.len(), now);
-                    // The background knows the deadline from the first staged object.
-                    if self.seen_by_background() != before || !self.staging_is_expected() {
-                        self.wake_background();
-                    }
-                }
-                return TryInsert::Done(done);
-            }
+        let enters_memory = new.home != Home::Disk
+            && self.worth_keeping(&new.record.header, weight_of(&new.record));
+        if enters_memory && (is_staged || self.written_late(&new.record)) {
+            return self.insert_unplaced(new, is_staged, now);
         }
         match self.make_room(new.record.len(), now) {
             Room::Ready => {}
@@ -131,12 +106,12 @@ impl Core {
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
-        let object = self.place(new.record, now);
+        let (record, place) = self.place(new.record, None, now);
         // Pieces have new digests: nothing older can reappear in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
-        let enters_memory = new.home != Home::Disk && self.worth_keeping(&object);
         if enters_memory && self.memory_takes(now) {
-            let cluster = self.cluster_of(&object);
+            let object = Arc::new(Object::from_record(&record, place));
+            let cluster = self.cluster_at(place);
             self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
@@ -144,24 +119,64 @@ impl Core {
         TryInsert::Done(done)
     }
 
+    /// Makes `new` visible in memory. It gets its place later: with the other staged objects, or
+    /// when it is evicted.
+    fn insert_unplaced(&mut self, new: NewObject, is_staged: bool, now: Now) -> TryInsert {
+        if !self.memory_takes(now) {
+            self.wake_background();
+            return TryInsert::Wait(new);
+        }
+        // Memory evicts no faster than the device writes. Half of the limit is more than the open
+        // cluster, so some other records are about to be written.
+        if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
+            self.space.expedite();
+            self.wake_background();
+            return TryInsert::Wait(new);
+        }
+        let before = self.seen_by_background();
+        let (digest, len) = (new.record.header.digest, new.record.len());
+        let (object, done) = self.enter_unplaced(new.record, true, is_staged);
+        self.shrink_tier(now);
+        if is_staged {
+            self.stage(digest, &object.header, len, now);
+            // The background knows the deadline from the first staged object.
+            if self.seen_by_background() != before || !self.staging_is_expected() {
+                self.wake_background();
+            }
+        }
+        TryInsert::Done(done)
+    }
+
     /// Makes `new` visible in memory only.
     fn insert_in_memory(&mut self, new: NewObject, now: Now) -> TryInsert {
-        let object = Arc::new(Object::from_record(&new.record, None));
-        object.checked.store(self.sequence, Ordering::Relaxed);
-        if !self.worth_keeping(&object) {
+        if !self.worth_keeping(&new.record.header, weight_of(&new.record)) {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         if !self.memory_takes(now) {
             self.wake_background();
             return TryInsert::Wait(new);
         }
-        let digest = new.record.header.digest;
-        self.supersede(&new.record);
-        let done = self.unwritten_deletion(&digest);
-        self.insert_resident(digest, self.resident(&object, false, None, None, 1));
+        let (_, done) = self.enter_unplaced(new.record, false, false);
         self.shrink_tier(now);
         self.wake_background();
         TryInsert::Done(done)
+    }
+
+    /// Puts the object of `record` into memory, replacing any of the same digest. Also returns the
+    /// position up to which the journal must be written, as [`TryInsert::Done`] has it.
+    fn enter_unplaced(
+        &mut self,
+        record: Record,
+        dirty: bool,
+        is_staged: bool,
+    ) -> (Arc<Object>, Option<JournalPosition>) {
+        let digest = record.header.digest;
+        self.supersede(&record);
+        let labels = self.note_unplaced(&record, is_staged);
+        let object = Arc::new(Object::unplaced(record, labels, self.sequence));
+        let done = self.unwritten_deletion(&digest);
+        self.insert_noted(digest, self.resident(&object, dirty, None, None, 1));
+        (object, done)
     }
 
     /// Returns the figures whose change by an insertion the background must learn of at once:
@@ -236,21 +251,36 @@ impl Core {
     }
 
     /// Gives `record` the next sequence number and a place, and inserts it into the index.
-    pub(super) fn place(&mut self, mut record: Record, now: Now) -> Arc<Object> {
+    /// `resident` is its object, if that is in memory and has had no place.
+    fn place(
+        &mut self,
+        mut record: Record,
+        resident: Option<&Object>,
+        now: Now,
+    ) -> (Arc<Record>, Option<Place>) {
         self.sequence += 1;
         record.header.sequence = self.sequence;
         let record = Arc::new(record);
         let digest = record.header.digest;
-        let position = self.append(&record, 0, 0, now);
+        let position = self.append(&record, (0, 0), resident, now);
         let slot =
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
         self.retire(inserted);
         self.index.set_stamp(&digest, record.header.stamp);
-        Arc::new(Object::from_record(&record, self.place_at(position)))
+        let place = self.place_at(position);
+        (record, place)
     }
 
-    fn append(&mut self, record: &Arc<Record>, target: u32, target_sequence: u64, now: Now) -> u32 {
+    /// Appends `record` to the open cluster, or adds it to the slots; returns its position.
+    /// Metadata records name the position and the sequence number of their `target`.
+    fn append(
+        &mut self,
+        record: &Arc<Record>,
+        (target, target_sequence): (u32, u64),
+        resident: Option<&Object>,
+        now: Now,
+    ) -> u32 {
         let header = &record.header;
         let entry = Entry {
             kind: header.kind,
@@ -263,12 +293,19 @@ impl Core {
             joins: false,
         };
         let entry_kind = header.kind;
-        let (sequence, labels) =
-            (header.sequence, self.labels_of(header.kind, &record.key, &record.meta));
+        let sequence = header.sequence;
+        let mut buffer = std::mem::take(&mut self.labels_buffer);
+        let labels = match resident.and_then(|resident| resident.labels.as_deref()) {
+            Some(kept) => kept,
+            None => {
+                self.read_labels(entry_kind, &record.key, &record.meta, &mut buffer);
+                &buffer
+            }
+        };
         let (position, cluster) = match &mut self.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
-                let position = space.appender.append(&self.areas, record, entry, &labels, now);
+                let position = space.appender.append(&self.areas, record, entry, labels, now);
                 let (cluster, _) = self.areas.locate(position);
                 space.table.add_record(cluster);
                 if entry_kind == RecordKind::Meta {
@@ -278,7 +315,8 @@ impl Core {
             }
             Space::Slots(space) => (space.add(record, now.monotonic), None),
         };
-        self.note_record_labels(cluster, sequence, &labels);
+        self.note_record_labels(cluster, sequence, labels, resident.is_some());
+        self.labels_buffer = buffer;
         position
     }
 
@@ -342,7 +380,7 @@ impl Core {
         }
         self.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence));
-        if in_memory || self.worth_keeping(&object) {
+        if in_memory || self.worth_keeping(&object.header, object.weight()) {
             let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
             self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
@@ -379,7 +417,8 @@ impl Core {
         record.header.sequence = self.sequence;
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
-        let position = self.append(&record, slot.position, of.header.sequence, now);
+        let target = (slot.position, of.header.sequence);
+        let position = self.append(&record, target, None, now);
         let meta_slot = Slot { position, class, refreshed: false };
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
         // An older metadata record is superseded only by its sequence number. If it were declared
@@ -529,9 +568,11 @@ impl Core {
         let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
-        let placed = self.place(object.to_record(&self.secret, header), now);
+        let (record, place) = self.place(object.to_record(&self.secret, header), None, now);
         if self.evictions.wanted() {
-            self.evictions.offer_object(digest, &Arc::new(object.placed_as(&placed)));
+            let mut placed = Object::clone(&object);
+            placed.set_placed(&record.header, place);
+            self.evictions.offer_object(digest, &Arc::new(placed));
         }
         true
     }
@@ -550,9 +591,13 @@ impl Core {
             return false;
         }
         let header = Header { references, ..object.header.clone() };
-        let placed = self.place(object.to_record(&self.secret, header), now);
-        let cluster = self.cluster_of(&placed);
-        self.memory.tier.mark_placed(digest, Arc::new(object.placed_as(&placed)), cluster);
+        let record = object.to_record(&self.secret, header);
+        let (record, place) = self.place(record, Some(&object), now);
+        drop(object);
+        let cluster = self.cluster_at(place);
+        self.memory.tier.mark_placed(digest, cluster, |object| {
+            Arc::make_mut(object).set_placed(&record.header, place);
+        });
         true
     }
 

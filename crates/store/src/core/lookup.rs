@@ -7,7 +7,7 @@ use device::Extent;
 
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::RecordKind;
+use crate::base::record::{Header, Place, RecordKind};
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
@@ -18,7 +18,7 @@ use crate::core::read_plan::{
 use crate::core::state::{Core, Health};
 use crate::index::Slot;
 use crate::memory::doorkeeper;
-use crate::memory::memory_tier::Resident;
+use crate::memory::memory_tier::{Resident, Weighed};
 use crate::memory::object::Object;
 use crate::read::reads::WindowId;
 use crate::read::window::{DistanceBand, Memory};
@@ -461,7 +461,8 @@ impl Core {
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
         let current = self.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
-        if !current || self.memory.tier.peek(&digest).is_some() || !self.worth_keeping(object) {
+        let known = self.memory.tier.peek(&digest).is_some();
+        if !current || known || !self.worth_keeping(&object.header, object.weight()) {
             return;
         }
         let cluster = self.cluster_of(object);
@@ -469,18 +470,21 @@ impl Core {
         self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
-    /// Returns whether the object may be kept in memory: it fits, and is not a piece of an object
-    /// so large that it would sweep the tier.
-    pub(super) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
-        use crate::memory::memory_tier::Weighed;
-        let scan = object.header.kind == RecordKind::Piece
-            && object.header.object_len > self.tier_share_max();
-        !scan && self.memory.tier.fits(object.weight())
+    /// Returns whether an object with this header and weight may be kept in memory: it fits, and is
+    /// not a piece of an object so large that it would sweep the tier.
+    pub(super) fn worth_keeping(&self, header: &Header, weight: usize) -> bool {
+        let scan = header.kind == RecordKind::Piece && header.object_len > self.tier_share_max();
+        !scan && self.memory.tier.fits(weight)
     }
 
     /// Returns the cluster that an object lies in.
     pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
-        object.place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
+        self.cluster_at(object.place)
+    }
+
+    /// Returns the cluster that contains `place`.
+    pub(super) fn cluster_at(&self, place: Option<Place>) -> Option<u32> {
+        place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
     }
 
     pub(super) fn tier_share_max(&self) -> u64 {

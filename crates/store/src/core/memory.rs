@@ -12,11 +12,17 @@ use crate::memory::object::Object;
 impl Core {
     /// Puts an object into memory, replacing any object of the same digest.
     pub(super) fn insert_resident(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
-        let stamp = resident.object.header.stamp;
         let named = resident.object.header.kind != RecordKind::Piece;
         if named && self.lives_in_memory(&digest, &resident) {
             self.note_resident(&resident.object);
         }
+        self.insert_noted(digest, resident);
+    }
+
+    /// Puts an object into memory like [`Core::insert_resident`]. If it lives there only, its
+    /// labels must have been recorded.
+    pub(super) fn insert_noted(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
+        let stamp = resident.object.header.stamp;
         self.evictions.withdraw(&digest);
         self.memory.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);

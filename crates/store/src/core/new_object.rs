@@ -25,7 +25,6 @@ pub(crate) struct Fetched {
 }
 
 /// The result of an insertion.
-#[expect(clippy::large_enum_variant, reason = "the object is moved, and not allocated, each time")]
 pub(crate) enum TryInsert {
     /// Visible. If there is a position, the journal must be written up to it before the insertion
     /// counts as done. A record on the device died with the insertion, or shortly before (an

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::base::digest::Digest;
 use crate::base::labels::reading;
 use crate::base::limits::ClusterId;
-use crate::base::record::RecordKind;
+use crate::base::record::{Record, RecordKind};
+use crate::base::summary::LABEL_LEN;
 use crate::core::state::Core;
 use crate::core::task::{EvictPlan, LabelsPlan, Task};
 use crate::memory::memory_tier::Resident;
@@ -14,6 +15,13 @@ use crate::memory::object::Object;
 use crate::purge::label_filters::{ERAS, LabelFilters};
 use crate::space::Space;
 use crate::space::cluster_table::State;
+
+/// Capacity of the buffer for the labels of one object that is kept for the next, in labels.
+const LABELS_BUFFER: usize = 1024;
+
+/// Labels that are kept with a staged object take at most one in this many bytes of its record. If
+/// there are more, they are read again when the object is placed.
+const KEPT_LABELS_SHARE: usize = 8;
 
 impl Core {
     /// Returns whether `resident`, in memory under `digest` or about to be, has no record on the
@@ -31,35 +39,64 @@ impl Core {
         resident.dirty || !placed()
     }
 
-    /// Returns the digests of an object's labels; a piece has none.
-    pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
-        let mut all = Vec::with_capacity(24);
+    /// Replaces the content of `all` by the digests of an object's labels; a piece has none.
+    pub(super) fn read_labels(
+        &self,
+        kind: RecordKind,
+        key: &[u8],
+        meta: &[u8],
+        all: &mut Vec<u64>,
+    ) {
+        all.clear();
+        all.shrink_to(LABELS_BUFFER);
         if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
-            self.digester.labels(labels, key, meta, &mut all);
+            self.digester.labels(labels, key, meta, all);
         }
-        all
     }
 
     /// Records that a record with these labels was placed, in this cluster if there are clusters.
+    /// `resident`: its object is in memory and had no place before, so its labels were recorded
+    /// when it was inserted.
     pub(super) fn note_record_labels(
         &mut self,
         cluster: Option<ClusterId>,
         seq: u64,
         labels: &[u64],
+        resident: bool,
     ) {
         if cluster.is_none() {
             self.rotate_label_eras(seq);
+        }
+        let is_current = |cluster| self.label_filters.is_current(cluster);
+        if resident && cluster.is_some_and(is_current) {
+            // With clusters, the current era has the labels of all objects that were inserted into
+            // memory and have no place.
+            return;
         }
         for label in labels {
             self.label_filters.add_at(cluster, *label);
         }
     }
 
+    /// Records the labels of the object of `record`, which is about to live in memory only. For an
+    /// object that is `staged`, returns their digests, to be kept until it is placed, unless they
+    /// are too many.
+    pub(super) fn note_unplaced(&mut self, record: &Record, staged: bool) -> Option<Box<[u64]>> {
+        let mut labels = std::mem::take(&mut self.labels_buffer);
+        self.read_labels(record.header.kind, &record.key, &record.meta, &mut labels);
+        labels.iter().for_each(|label| self.label_filters.add(*label));
+        let fit = labels.len() * LABEL_LEN <= record.len() / KEPT_LABELS_SHARE;
+        let kept = (staged && fit).then(|| labels.as_slice().into());
+        self.labels_buffer = labels;
+        kept
+    }
+
     /// Records the labels of `object`, which is in memory only.
     pub(super) fn note_resident(&mut self, object: &Object) {
-        for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
-            self.label_filters.add(label);
-        }
+        let mut labels = std::mem::take(&mut self.labels_buffer);
+        self.read_labels(object.header.kind, &object.key, &object.meta, &mut labels);
+        labels.iter().for_each(|label| self.label_filters.add(*label));
+        self.labels_buffer = labels;
     }
 
     /// Records the labels of the objects in the cluster.

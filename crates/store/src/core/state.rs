@@ -90,6 +90,8 @@ pub(crate) struct Core {
     pub(super) purges: PurgeTables,
     /// Filters of the labels that objects may bear.
     pub(super) label_filters: LabelFilters,
+    /// Buffer for the labels of one object, kept for the next.
+    pub(super) labels_buffer: Vec<u64>,
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
     /// the object, position of the metadata.
     pub(super) relabelled: Vec<(Digest, u32)>,
@@ -194,6 +196,7 @@ impl Core {
             label_filters: parts.label_filters.unwrap_or_else(|| {
                 LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
             }),
+            labels_buffer: Vec::new(),
             relabelled: Vec::new(),
         };
         core.recount_unknown();

@@ -122,7 +122,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             fetch: (Arc::clone(&token.shared), token.digest),
             fetched,
             object_id,
-            collected: VecDeque::new(),
+            collected: VecDeque::with_capacity(1),
             collected_len: 0,
             len: 0,
             pieces: 0,

@@ -281,13 +281,18 @@ impl<T: Weighed> Tier<T> {
     }
 
     /// Records that the object was placed, in `cluster` if the space has clusters, and marks it
-    /// clean. It keeps its position in the list; `object` must have the same weight. Returns false
-    /// if the object is not in the tier.
-    pub(crate) fn mark_placed(&mut self, digest: &Digest, object: T, cluster: Option<u32>) -> bool {
+    /// clean. It keeps its position in the list; `place` updates the object and must not change its
+    /// weight. Returns false if the object is not in the tier.
+    pub(crate) fn mark_placed(
+        &mut self,
+        digest: &Digest,
+        cluster: Option<u32>,
+        place: impl FnOnce(&mut T),
+    ) -> bool {
         let Some(id) = self.find(digest) else { return false };
         let node = self.slab.get_mut(id);
-        debug_assert_eq!(node.weight, object.weight(), "its bytes are the same");
-        node.resident.object = object;
+        place(&mut node.resident.object);
+        debug_assert_eq!(node.weight, node.resident.object.weight(), "its bytes are the same");
         node.resident.cluster = cluster;
         self.set_dirty(digest, false)
     }

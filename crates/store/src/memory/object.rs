@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use crate::base::content::Content;
+use crate::base::content::{Checksums, Content};
 use crate::base::keyed_checksum::Secret;
 use crate::base::record::{Found, Header, Place, Record};
 use crate::memory::memory_tier::Weighed;
@@ -28,7 +28,9 @@ pub(crate) struct Object {
     /// slices.
     backing: usize,
     /// Checksums of the body, kept while the object may still have to be written.
-    checksums: Vec<u64>,
+    checksums: Checksums,
+    /// Digests of its labels, if they are kept until it is placed.
+    pub(crate) labels: Option<Box<[u64]>>,
     /// Sequence number up to which purges are known not to have removed the object.
     pub(crate) checked: AtomicU64,
     /// Time since which a soft purge made the object outdated, in unix seconds plus one; 0 if it is
@@ -46,7 +48,25 @@ pub(crate) struct Buffer {
 }
 
 impl Object {
-    /// Returns the object that `record` describes.
+    /// Returns the object of a record that has no place yet. Keeps the digests of its labels, if
+    /// given. Purges up to the sequence number `checked` do not concern it.
+    pub(crate) fn unplaced(record: Record, labels: Option<Box<[u64]>>, checked: u64) -> Object {
+        let Record { header, key, meta, body, checksums } = record;
+        Object {
+            header,
+            key,
+            meta,
+            body,
+            place: None,
+            backing: 0,
+            checksums,
+            labels,
+            checked: AtomicU64::new(checked),
+            outdated: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the object of a record that has a place.
     pub(crate) fn from_record(record: &Record, place: Option<Place>) -> Object {
         Object {
             header: record.header.clone(),
@@ -55,7 +75,8 @@ impl Object {
             body: record.body.clone(),
             place,
             backing: 0,
-            checksums: if place.is_none() { record.checksums().to_vec() } else { Vec::new() },
+            checksums: Checksums::default(),
+            labels: None,
             checked: AtomicU64::new(record.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -80,7 +101,8 @@ impl Object {
             body: found.content(bytes),
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer.len },
-            checksums: Vec::new(),
+            checksums: Checksums::default(),
+            labels: None,
             checked: AtomicU64::new(found.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -97,6 +119,7 @@ impl Object {
             place: self.place,
             backing: self.backing,
             checksums: self.checksums.clone(),
+            labels: None,
             checked: AtomicU64::new(sequence),
             outdated: AtomicU64::new(0),
         }
@@ -105,22 +128,17 @@ impl Object {
     /// Returns the object's record with this header, for placement.
     pub(crate) fn to_record(&self, secret: &Secret, header: Header) -> Record {
         let (key, meta, body) = (self.key.clone(), self.meta.clone(), self.body.clone());
-        Record::with_checksums(secret, header, key, meta, body, &self.checksums)
+        Record::with_checksums(secret, header, key, meta, body, self.checksums.clone())
     }
 
-    /// Returns the same version with the same bytes in memory and the place of `placed`.
-    pub(crate) fn placed_as(&self, placed: &Object) -> Object {
-        Object {
-            header: placed.header.clone(),
-            key: self.key.clone(),
-            meta: self.meta.clone(),
-            body: self.body.clone(),
-            place: placed.place,
-            backing: self.backing,
-            checksums: Vec::new(),
-            checked: AtomicU64::new(placed.header.sequence),
-            outdated: AtomicU64::new(0),
-        }
+    /// Records that the object was placed at `place`, under this header.
+    pub(crate) fn set_placed(&mut self, header: &Header, place: Option<Place>) {
+        self.header = header.clone();
+        self.place = place;
+        self.checksums = Checksums::default();
+        self.labels = None;
+        self.checked = AtomicU64::new(header.sequence);
+        self.outdated = AtomicU64::new(0);
     }
 
     /// Returns the time since which the object is outdated, in unix seconds; `None` if it is not.
@@ -157,11 +175,33 @@ impl Object {
     }
 }
 
+impl Clone for Object {
+    fn clone(&self) -> Object {
+        Object {
+            header: self.header.clone(),
+            key: self.key.clone(),
+            meta: self.meta.clone(),
+            body: self.body.clone(),
+            place: self.place,
+            backing: self.backing,
+            checksums: self.checksums.clone(),
+            labels: self.labels.clone(),
+            checked: AtomicU64::new(self.checked.load(Ordering::Relaxed)),
+            outdated: AtomicU64::new(self.outdated.load(Ordering::Relaxed)),
+        }
+    }
+}
+
 impl Weighed for Arc<Object> {
     fn weight(&self) -> usize {
         let parts = self.key.len() + self.meta.len() + self.body.len();
         OVERHEAD + self.meta.len() + parts.max(self.backing)
     }
+}
+
+/// Returns the weight of the object that [`Object::unplaced`] makes of `record`.
+pub(crate) fn weight_of(record: &Record) -> usize {
+    OVERHEAD + 2 * record.meta.len() + record.key.len() + record.body.len()
 }
 
 #[cfg(test)]

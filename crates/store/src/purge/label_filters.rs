@@ -116,11 +116,15 @@ impl LabelFilters {
 
     /// Adds a label that a record in `cluster`, or in slots, bears.
     pub(crate) fn add_at(&mut self, cluster: Option<ClusterId>, label: u64) {
-        let of_cluster = cluster.and_then(|cluster| self.of_cluster.get(cluster as usize));
-        match of_cluster.copied().filter(|era| usize::from(*era) < ERAS) {
-            Some(era) if era != self.current => _ = insert(&mut self.eras[usize::from(era)], label),
+        match cluster.and_then(|cluster| self.era_of_cluster(cluster)) {
+            Some(era) if era != usize::from(self.current) => _ = insert(&mut self.eras[era], label),
             _ => self.add(label),
         }
+    }
+
+    /// Returns whether labels of records in `cluster` are added to the current era.
+    pub(crate) fn is_current(&self, cluster: ClusterId) -> bool {
+        self.era_of_cluster(cluster).is_none_or(|era| era == usize::from(self.current))
     }
 
     /// Records that `cluster` was empty and accepts records from now on.

@@ -9,14 +9,16 @@
 //! Records are appended in the order of their sequence numbers and of their clusters' incarnations.
 //! Recovery relies on that.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use device::{FrozenBuf, IoBuf, Nanos, WRITE_ALIGN};
+use device::{FrozenBuf, IoBufBuilder, Nanos, WRITE_ALIGN};
+use hashbrown::HashTable;
 
+use crate::base::content::Content;
 use crate::base::keyed_checksum::Secret;
 use crate::base::limits::PIECE_MAX;
-use crate::base::record::{Header, Place, Record, record_len};
+use crate::base::record::{Chain, Header, Place, Record, record_len};
 use crate::base::size_class::SizeClass;
 use crate::base::summary;
 use crate::base::summary::{Entry, LABEL_LEN, SummaryLabels, summary_len};
@@ -38,7 +40,8 @@ const LABELS_SHARE: usize = 16;
 /// The labels of the records in a cluster that is being filled.
 #[derive(Default)]
 struct Labelling {
-    all: BTreeSet<u64>,
+    /// Digests of the labels. They are uniform, so they serve as their own hashes.
+    all: HashTable<u64>,
     /// Largest number of labels of one record so far.
     most: usize,
     /// True if there was no room for some labels.
@@ -57,7 +60,9 @@ impl Labelling {
         if self.lacking {
             return;
         }
-        self.all.extend(labels);
+        for label in labels {
+            self.all.entry(*label, |other| other == label, |other| *other).or_insert(*label);
+        }
         self.most = self.most.max(labels.len());
         if self.len() > room {
             *self = Labelling { lacking: true, ..Labelling::default() };
@@ -101,7 +106,8 @@ pub(crate) struct Appender {
     labels: Option<u64>,
     open: Option<Filling>,
     sealed: VecDeque<Filling>,
-    unwritten: BTreeMap<u32, Arc<Record>>,
+    /// Records by position.
+    unwritten: HashTable<(u32, Arc<Record>)>,
     unwritten_bytes: usize,
     writing: bool,
 }
@@ -147,7 +153,7 @@ impl Appender {
             labels,
             open: None,
             sealed: VecDeque::new(),
-            unwritten: BTreeMap::new(),
+            unwritten: HashTable::new(),
             unwritten_bytes: 0,
             writing: false,
         }
@@ -245,13 +251,16 @@ impl Appender {
         open.queued.push_back(Queued { offset, record: Arc::clone(&record) });
         let position = areas.position(open.cluster, entry.granule);
         self.unwritten_bytes += record.len();
-        self.unwritten.insert(position, record);
+        debug_assert!(self.get(position).is_none(), "a place has one record until it is written");
+        let place = |(position, _): &(u32, _)| hash(*position);
+        self.unwritten.insert_unique(hash(position), (position, record), place);
         position
     }
 
     /// Returns the record at `position`, if it is not on the device yet.
     pub(crate) fn get(&self, position: u32) -> Option<&Arc<Record>> {
-        self.unwritten.get(&position)
+        let found = self.unwritten.find(hash(position), |(other, _)| *other == position);
+        found.map(|(_, record)| record)
     }
 
     /// Returns whether a cluster still waits for its last write, or a write is in progress.
@@ -370,7 +379,9 @@ impl Appender {
 
     fn forget(&mut self, areas: &Areas, cluster: u32, queued: &Queued) {
         let position = areas.position(cluster, queued.offset / areas.granule);
-        if self.unwritten.remove(&position).is_some() {
+        let same = |(other, _): &(u32, _)| *other == position;
+        if let Ok(entry) = self.unwritten.find_entry(hash(position), same) {
+            entry.remove();
             self.unwritten_bytes -= queued.record.len();
         }
     }
@@ -379,7 +390,8 @@ impl Appender {
 impl Filling {
     fn part(&self, secret: &Secret, version: Option<u64>) -> Part {
         let summary = self.sealed.then(|| {
-            let labels: Vec<u64> = self.labels.all.iter().copied().collect();
+            let mut labels: Vec<u64> = self.labels.all.iter().copied().collect();
+            labels.sort_unstable();
             let borne = version.filter(|_| !self.labels.lacking);
             let borne = borne.map(|version| SummaryLabels { version, labels: &labels });
             summary::encode(secret, self.cluster, self.incarnation, &self.entries, borne)
@@ -413,13 +425,14 @@ impl WriteJob {
                 _ => runs.push(run),
             }
         }
-        let mut buffers: Vec<(Run, IoBuf)> =
-            runs.iter().map(|run| (*run, IoBuf::zeroed((run.to - run.from) as usize))).collect();
+        let begin = |run: &Run| (*run, IoBufBuilder::new((run.to - run.from) as usize));
+        let mut buffers: Vec<_> = runs.iter().map(begin).collect();
         for part in &self.parts {
             part.fill(areas, secret, &mut buffers);
         }
-        let tail = self.parts.last().map(|part| part.tail_of(areas, &buffers)).unwrap_or_default();
-        let writes = buffers.into_iter().map(|(run, buf)| (run.from, buf.freeze())).collect();
+        let done = |(run, buf): (Run, IoBufBuilder)| (run.from, buf.finish().freeze());
+        let writes: Vec<_> = buffers.into_iter().map(done).collect();
+        let tail = self.parts.last().map(|part| part.tail_of(areas, &writes)).unwrap_or_default();
         Requests { writes, tail }
     }
 
@@ -449,47 +462,60 @@ impl Part {
         if to > self.from { vec![run(self.from, to), summary] } else { vec![summary] }
     }
 
-    fn fill(&self, areas: &Areas, secret: &Secret, buffers: &mut [(Run, IoBuf)]) {
+    /// Appends the part to the buffers of its runs, all in ascending order.
+    fn fill(&self, areas: &Areas, secret: &Secret, buffers: &mut [(Run, IoBufBuilder)]) {
         let base = areas.cluster(self.cluster).offset;
         if !self.tail.is_empty() {
-            let at = slice_at(buffers, base + u64::from(self.from), self.tail.len());
-            at.copy_from_slice(&self.tail);
+            buffer_at(buffers, base + u64::from(self.from)).write(&self.tail);
         }
+        let mut head = Vec::new();
         for queued in &self.queued {
             let place = Place {
                 position: areas.position(self.cluster, queued.offset / areas.granule),
                 incarnation: self.incarnation,
             };
-            let at = base + u64::from(queued.offset);
-            queued.record.write_to(secret, place, slice_at(buffers, at, queued.record.len()));
+            queued.record.encode_head(secret, place, Chain::default(), &mut head);
+            let buf = buffer_at(buffers, base + u64::from(queued.offset));
+            buf.write(&head);
+            // The bytes of an elided body are never read.
+            if let Content::Bytes(body) = &queued.record.body {
+                buf.write(body);
+            }
         }
         if let Some(summary) = &self.summary {
             let at = base + u64::from(areas.cluster_size) - summary.len() as u64;
-            slice_at(buffers, at, summary.len()).copy_from_slice(summary);
+            buffer_at(buffers, at).write(summary);
         }
     }
 
     /// Returns the bytes before `to` of the block that contains `to`.
-    fn tail_of(&self, areas: &Areas, buffers: &[(Run, IoBuf)]) -> Vec<u8> {
+    fn tail_of(&self, areas: &Areas, writes: &[(u64, FrozenBuf)]) -> Vec<u8> {
         let len = self.to % WRITE_ALIGN;
         if self.summary.is_some() || len == 0 {
             return Vec::new();
         }
         let at = areas.cluster(self.cluster).offset + u64::from(self.to - len);
-        buffers
+        writes
             .iter()
-            .find(|(run, _)| run.from <= at && at < run.to)
-            .map(|(run, buf)| buf[(at - run.from) as usize..][..len as usize].to_vec())
+            .find(|(from, buf)| (*from..*from + buf.len() as u64).contains(&at))
+            .map(|(from, buf)| buf[(at - from) as usize..][..len as usize].to_vec())
             .unwrap_or_default()
     }
 }
 
-fn slice_at(buffers: &mut [(Run, IoBuf)], at: u64, len: usize) -> &mut [u8] {
+/// Mixes a position, whose low bits alone are not uniform.
+fn hash(position: u32) -> u64 {
+    u64::from(position).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+}
+
+/// Returns the buffer of the run that contains `at`, zeroed up to there.
+fn buffer_at(buffers: &mut [(Run, IoBufBuilder)], at: u64) -> &mut IoBufBuilder {
     let (run, buf) = buffers
         .iter_mut()
         .find(|(run, _)| run.from <= at && at < run.to)
         .expect("every record lies in a run of its part");
-    &mut buf[(at - run.from) as usize..][..len]
+    buf.zero_to((at - run.from) as usize);
+    buf
 }
 
 #[cfg(test)]
