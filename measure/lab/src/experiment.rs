@@ -96,7 +96,7 @@ impl Paper {
             Paper::OlaruTichy => {
                 "Olaru, Tichy: Request distribution-aware caching in cluster-based web servers"
             }
-            Paper::Beyond => "Policies, flash and disks of today, and the engine's own defaults",
+            Paper::Beyond => "Flash and disks of today, and the engine's own defaults",
         }
     }
 }
@@ -138,16 +138,9 @@ pub struct Experiment {
 }
 
 /// Why an experiment has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Failed(pub String);
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Failed {}
 
 impl From<String> for Failed {
     fn from(why: String) -> Failed {

@@ -44,7 +44,7 @@ fn record() -> Record {
     table.row("one", "ms", 7.0..=19.0, 8.0).row("two", "ms", Stated::AtLeast(3.0), 1.0);
     let outcome = Outcome::new("Because.").table(table).plot(bars).plot(histogram).plot(many);
     Record {
-        name: "beyond-policies".to_owned(),
+        name: "beyond-streams".to_owned(),
         paper: Paper::Beyond,
         place: "nowhere".to_owned(),
         title: "All kinds of plots".to_owned(),

@@ -8,9 +8,8 @@
 
 use std::ops::{AddAssign, Sub};
 
-use store::policy::{Entry, Lru, Policy};
+use hashlink::LinkedHashMap;
 
-use crate::contents::mix;
 use crate::request::{Object, Request};
 
 /// An operation for a space manager.
@@ -171,17 +170,16 @@ impl TwoLevel {
 
     /// Returns the number of objects on the disk and their bytes.
     pub fn on_disk(&self) -> (usize, u64) {
-        (self.disk.policy.len(), self.disk.used)
+        (self.disk.objects.len(), self.disk.used)
     }
 }
 
 /// An LRU cache of whole objects.
 struct Level {
-    policy: Lru,
     capacity: u64,
     used: u64,
-    /// Cached objects, by id.
-    objects: Vec<Option<Object>>,
+    /// Cached objects by id, least recently used first.
+    objects: LinkedHashMap<u32, Object>,
 }
 
 /// Result of looking up an object's id.
@@ -193,14 +191,14 @@ enum Found {
 
 impl Level {
     fn new(capacity: u64) -> Level {
-        Level { policy: Lru::new(), capacity, used: 0, objects: Vec::new() }
+        Level { capacity, used: 0, objects: LinkedHashMap::new() }
     }
 
     /// Looks an object up; a current one becomes the most recently used.
     fn find(&mut self, object: &Object) -> Found {
-        match self.objects.get(object.id as usize).copied().flatten() {
+        match self.objects.get(&object.id).copied() {
             Some(held) if held.version == object.version => {
-                self.policy.touch(object.id);
+                self.objects.to_back(&object.id);
                 Found::Current
             }
             Some(held) => Found::Outdated(held),
@@ -211,23 +209,16 @@ impl Level {
     /// Makes room for an object and adds it. The object must not be cached and must fit the cache.
     fn enter(&mut self, object: Object, mut evicted: impl FnMut(Object)) {
         while self.used + object.size > self.capacity {
-            let victim = self.policy.victim(|_| false).expect("what takes room can be given up");
-            let victim = self.objects[victim as usize].expect("a victim is inside");
-            self.remove(&victim);
+            let (_, victim) = self.objects.pop_front().expect("what takes room can be given up");
+            self.used -= victim.size;
             evicted(victim);
         }
-        let at = object.id as usize;
-        if at >= self.objects.len() {
-            self.objects.resize(at + 1, None);
-        }
         self.used += object.size;
-        self.objects[at] = Some(object);
-        self.policy.insert(object.id, Entry { hash: mix(u64::from(object.id)), size: object.size });
+        self.objects.insert(object.id, object);
     }
 
     fn remove(&mut self, object: &Object) {
-        self.policy.remove(object.id);
-        self.objects[object.id as usize] = None;
+        self.objects.remove(&object.id);
         self.used -= object.size;
     }
 }

@@ -8,8 +8,6 @@
 //! Guarantees: for any file, the result is either a drive that can be simulated, or an error that
 //! names the drive, the field and the expected value.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 use crate::drives::mechanical::Geometry;
@@ -125,7 +123,8 @@ pub struct Zone {
 }
 
 /// Error of a data file that is rejected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Refused(String);
 
 impl Refused {
@@ -133,14 +132,6 @@ impl Refused {
         Refused(why.into())
     }
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Returns the names of the drives in the data file `text`.
 pub fn names(text: &str) -> Result<Vec<String>, Refused> {

@@ -15,7 +15,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::fmt;
 
 use device::Nanos;
 use serde_json::Value;
@@ -41,16 +40,9 @@ pub fn named(name: &str) -> Option<Flash> {
 }
 
 /// Error of a data file that describes no flash drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no description of a flash drive: {0}")]
 pub struct BadFile(String);
-
-impl fmt::Display for BadFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "this is no description of a flash drive: {}", self.0)
-    }
-}
-
-impl std::error::Error for BadFile {}
 
 /// Parameters of a flash drive. Times are in nanoseconds, rates in bytes per second.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,6 @@
 //! Guarantees: a request is done when its last part is. A drive never gets more concurrent requests
 //! than its depth; the rest wait in order of arrival.
 
-use std::fmt;
-
 use device::Nanos;
 
 use crate::drives::{Drive, Operation, Request};
@@ -28,26 +26,15 @@ struct Member<D> {
 }
 
 /// Why drives cannot be striped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotStriped {
     /// The list of drives is empty.
+    #[error("no drives to stripe")]
     NoDrives,
     /// The unit (in sectors) is zero or larger than a drive.
+    #[error("a stripe unit of {0} sectors: from 1 to the size of a drive")]
     Unit(u64),
 }
-
-impl fmt::Display for NotStriped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotStriped::NoDrives => f.write_str("no drives to stripe"),
-            NotStriped::Unit(unit) => {
-                write!(f, "a stripe unit of {unit} sectors: from 1 to the size of a drive")
-            }
-        }
-    }
-}
-
-impl std::error::Error for NotStriped {}
 
 impl<D: Drive> Striped<D> {
     /// Stripes `drives` in units of `unit` sectors. Each is used up to the size of the smallest, in

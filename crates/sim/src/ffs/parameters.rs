@@ -4,8 +4,6 @@
 //! makers of the systems state; those that a paper states of its own simulator are named as such.
 //! docs/research/models.md gives the source of each value.
 
-use std::fmt;
-
 use device::Nanos;
 
 /// Bytes of an inode on the disk.
@@ -261,18 +259,11 @@ impl Parameters {
 }
 
 /// Error of a file system whose parameters are invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no file system can be made so: {what}")]
 pub struct BadParameters {
     what: &'static str,
 }
-
-impl fmt::Display for BadParameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no file system can be made so: {}", self.what)
-    }
-}
-
-impl std::error::Error for BadParameters {}
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -120,30 +119,21 @@ impl Wake for Wakeup {
 }
 
 /// Why a run ended before its future completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
     /// All tasks wait, and no event is scheduled.
+    #[error("everything waits, and nothing is to come")]
     Stuck,
     /// The clock passed the limit of the run.
+    #[error("it took longer than it may")]
     Late,
     /// Tasks kept waking each other without the clock moving.
+    #[error("tasks wake each other and time stands still")]
     Spinning,
     /// [`Handle::halt`] was called.
+    #[error("halted")]
     Halted,
 }
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stop::Stuck => "everything waits, and nothing is to come",
-            Stop::Late => "it took longer than it may",
-            Stop::Spinning => "tasks wake each other and time stands still",
-            Stop::Halted => "halted",
-        })
-    }
-}
-
-impl std::error::Error for Stop {}
 
 impl Executor {
     /// Returns an executor whose clock shows 0 ns and `unix_seconds`. Choices follow `seed`; with

@@ -64,16 +64,9 @@ impl fmt::Display for Goal {
 }
 
 /// An unknown name of a goal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is none of {names}", names = Goal::NAMES.join(", "))]
 pub struct UnknownGoal(String);
-
-impl fmt::Display for UnknownGoal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is none of {}", self.0, Goal::NAMES.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownGoal {}
 
 impl FromStr for Goal {
     type Err = UnknownGoal;

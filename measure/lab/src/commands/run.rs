@@ -170,8 +170,8 @@ mod tests {
             chosen.into_iter().map(|experiment| experiment.name).collect()
         };
         assert_eq!(
-            names(&["beyond-policies", "ucfs-disk", "ucfs-disk"]),
-            ["ucfs-disk", "beyond-policies"]
+            names(&["beyond-streams", "ucfs-disk", "ucfs-disk"]),
+            ["ucfs-disk", "beyond-streams"]
         );
         assert_eq!(names(&["ucfs"]).first(), Some(&"ucfs-disk"));
         assert_eq!(names(&["all"]).len(), experiments::all().count());

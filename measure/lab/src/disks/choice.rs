@@ -3,7 +3,6 @@
 //! Mechanical and flash drives are chosen in the same way, and each of several runs gets a new
 //! drive of its own.
 
-use std::fmt;
 use std::fs;
 
 use sim::drives::drive_file::{self, DriveFile};
@@ -32,16 +31,9 @@ enum Kind {
 }
 
 /// The drive cannot be created.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct NoDrive(String);
-
-impl fmt::Display for NoDrive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NoDrive {}
 
 impl DriveChoice {
     /// Returns the drive called `text`: a shipped one, `FILE:NAME` of a data file of mechanical

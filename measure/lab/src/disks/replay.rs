@@ -12,7 +12,6 @@
 //!
 //! Guarantees: input in another form is an error that names the line.
 
-use std::fmt;
 use std::io::Read;
 
 use device::Nanos;
@@ -38,27 +37,18 @@ pub struct Step {
 }
 
 /// Why a stream is rejected.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum BadStream {
     /// It cannot be read or decompressed.
+    #[error("cannot read it: {0}")]
     Unreadable(std::io::Error),
     /// A malformed line, by its number from 1.
+    #[error("line {0}: {1}")]
     Line(usize, String),
     /// It has no requests.
+    #[error("there are no requests in it")]
     Empty,
 }
-
-impl fmt::Display for BadStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadStream::Unreadable(error) => write!(f, "cannot read it: {error}"),
-            BadStream::Line(line, why) => write!(f, "line {line}: {why}"),
-            BadStream::Empty => f.write_str("there are no requests in it"),
-        }
-    }
-}
-
-impl std::error::Error for BadStream {}
 
 /// Reads the requests of `input` for a drive of `sectors` sectors.
 pub fn read_stream(mut input: impl Read, sectors: u64) -> Result<Vec<Step>, BadStream> {

@@ -34,19 +34,12 @@ pub struct Record {
 }
 
 /// Why a record cannot be written or read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {why}")]
 pub struct RecordError {
     path: PathBuf,
     why: String,
 }
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.why)
-    }
-}
-
-impl std::error::Error for RecordError {}
 
 impl RecordError {
     /// Creates an error about `path`.

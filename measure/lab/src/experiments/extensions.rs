@@ -1,18 +1,15 @@
-//! Questions beyond the papers: newer policies, flash, disks of today, and the engine's own
-//! defaults.
+//! Questions beyond the papers: flash, disks of today, and the engine's own defaults.
 
 mod default;
 mod drives;
 mod flash;
 pub(crate) mod modern_disks;
-mod policies;
 mod references;
 pub(crate) mod scenario;
 pub(crate) mod scenarios;
 mod space_bound;
 mod spaces;
 mod streams;
-mod traces;
 mod what_if;
 mod write_amplification;
 
@@ -27,5 +24,4 @@ pub const EXPERIMENTS: &[Experiment] = &[
     streams::EXPERIMENT,
     references::EXPERIMENT,
     what_if::EXPERIMENT,
-    policies::EXPERIMENT,
 ];

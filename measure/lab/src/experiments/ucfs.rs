@@ -8,13 +8,11 @@ mod fig_6;
 mod fig_7;
 mod fig_8;
 mod fig_9;
-mod neighbour_validation;
 mod setup;
 mod table_2;
 mod table_3;
 mod table_5;
 mod traces;
-mod validation_model;
 
 use crate::experiment::Experiment;
 
@@ -32,5 +30,4 @@ pub const EXPERIMENTS: &[Experiment] = &[
     table_5::EXPERIMENT,
     fig_11::EXPERIMENT,
     fig_12::EXPERIMENT,
-    neighbour_validation::EXPERIMENT,
 ];

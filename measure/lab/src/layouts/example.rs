@@ -108,16 +108,9 @@ pub struct Example {
 }
 
 /// Why an example could not be made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct ExampleError(String);
-
-impl fmt::Display for ExampleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ExampleError {}
 
 fn failed(what: &str, why: impl fmt::Display) -> ExampleError {
     ExampleError(format!("{what}: {why}"))

@@ -301,7 +301,7 @@ mod tests {
             "Sampled.",
             "<svg",
             "data:text/csv;charset=utf-8,part,id,what",
-            "larder lab run beyond-policies",
+            "larder lab run beyond-streams",
             "prefers-color-scheme:dark",
         ];
         for part in parts {

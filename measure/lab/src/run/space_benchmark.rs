@@ -5,7 +5,6 @@
 //! a signal ends the run ([`cli::cleanup`]); existing files are not touched. All managers get the
 //! same requests, and so the same operations.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -139,9 +138,10 @@ impl SpacePlan {
 }
 
 /// Why a run failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SpaceRunError {
     /// The directory cannot be used.
+    #[error("{path}: cannot be used as a directory for the run: {error}")]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -149,6 +149,10 @@ pub enum SpaceRunError {
         error: io::Error,
     },
     /// The file system has too little free space for the run.
+    #[error(
+        "{path}: the run may take {needed} bytes, {free} are free; choose a smaller disk cache or \
+         another directory"
+    )]
     Room {
         /// The directory.
         path: PathBuf,
@@ -158,6 +162,10 @@ pub enum SpaceRunError {
         free: u64,
     },
     /// The manager failed.
+    #[error(
+        "{manager}: {error}{}",
+        if .error.is_full() { "; choose a smaller disk cache or another directory" } else { "" }
+    )]
     Space {
         /// Name of the manager.
         manager: &'static str,
@@ -165,31 +173,6 @@ pub enum SpaceRunError {
         error: SpaceError,
     },
 }
-
-impl fmt::Display for SpaceRunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SpaceRunError::Directory { path, error } => {
-                write!(f, "{}: cannot be used as a directory for the run: {error}", path.display())
-            }
-            SpaceRunError::Room { path, needed, free } => write!(
-                f,
-                "{}: the run may take {needed} bytes, {free} are free; choose a smaller disk cache \
-                 or another directory",
-                path.display()
-            ),
-            SpaceRunError::Space { manager, error } => {
-                write!(f, "{manager}: {error}")?;
-                match error.is_full() {
-                    true => f.write_str("; choose a smaller disk cache or another directory"),
-                    false => Ok(()),
-                }
-            }
-        }
-    }
-}
-
-impl std::error::Error for SpaceRunError {}
 
 /// Runs the plan with one manager. Calls `progress` from time to time.
 ///

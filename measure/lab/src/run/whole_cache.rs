@@ -15,8 +15,6 @@ mod figures;
 mod files;
 mod machine;
 
-use std::fmt;
-
 use device::{Clock, Nanos};
 
 pub use accelerated::Accelerated;
@@ -73,16 +71,9 @@ pub trait WebCache {
 }
 
 /// The cache failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct CacheError(pub String);
-
-impl fmt::Display for CacheError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CacheError {}
 
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 //! because a model takes virtual time and an engine works concurrently; a manager over blocking
 //! calls never waits.
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::ops::{AddAssign, Sub};
@@ -158,20 +157,30 @@ impl AddAssign for Calls {
 }
 
 /// Why a space manager failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
     /// A call to the file system failed.
+    #[error(
+        "cannot {operation} {}: {error}",
+        if .path.is_empty() { "its directory" } else { .path }
+    )]
     File {
         /// The call.
         operation: &'static str,
         /// Its path, relative to the manager's directory; empty for the directory itself.
         path: String,
         /// The system's error.
+        #[source]
         error: io::Error,
     },
     /// The engine could not be started, or its device failed.
+    #[error("the engine: {0}")]
     Engine(String),
     /// The body that was read differs from the one stored.
+    #[error(
+        "object {} version {}, {} bytes: what was read is wrong from byte {position} on",
+        .object.id, .object.version, .object.size
+    )]
     Wrong {
         /// The object that was read.
         object: Object,
@@ -190,31 +199,5 @@ impl SpaceError {
     pub fn is_full(&self) -> bool {
         matches!(self, SpaceError::File { error, .. }
             if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
-    }
-}
-
-impl fmt::Display for SpaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SpaceError::File { operation, path, error } => {
-                let path = if path.is_empty() { "its directory" } else { path };
-                write!(f, "cannot {operation} {path}: {error}")
-            }
-            SpaceError::Engine(why) => write!(f, "the engine: {why}"),
-            SpaceError::Wrong { object, position } => write!(
-                f,
-                "object {} version {}, {} bytes: what was read is wrong from byte {position} on",
-                object.id, object.version, object.size
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SpaceError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            SpaceError::File { error, .. } => Some(error),
-            _ => None,
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! Names of trace formats.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// The format of a trace.
@@ -39,16 +38,9 @@ impl Format {
 }
 
 /// Error of an unknown format name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no trace format is called {0:?}: choose one of {names}", names = Format::names())]
 pub struct UnknownFormat(String);
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no trace format is called {:?}: choose one of {}", self.0, Format::names())
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
 
 impl FromStr for Format {
     type Err = UnknownFormat;

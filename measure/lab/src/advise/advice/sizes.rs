@@ -1,7 +1,5 @@
 //! The sizes of disk and memory: the knee of the curve, within the limits.
 
-use std::fmt;
-
 use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions, MEAN_OBJECT};
 
 use super::{Curves, Goal, HitRatio, Part, RECORD};
@@ -35,16 +33,9 @@ pub struct Limits {
 }
 
 /// The limits leave nothing to advise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct NoAdvice(pub(super) String);
-
-impl fmt::Display for NoAdvice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NoAdvice {}
 
 /// The bound that determined a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

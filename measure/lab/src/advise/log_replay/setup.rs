@@ -18,19 +18,12 @@ pub enum System {
 }
 
 /// A name of neither a layout nor a preset.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is none of {}", .names.join(", "))]
 pub struct UnknownSystem {
     text: String,
     names: &'static [&'static str],
 }
-
-impl fmt::Display for UnknownSystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is none of {}", self.text, self.names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownSystem {}
 
 impl System {
     /// Returns the system with the layout of this name.

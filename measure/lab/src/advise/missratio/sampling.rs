@@ -11,8 +11,6 @@
 //! because of a few popular objects, and requests for those are hits (the adjustment called
 //! SHARDS-adj).
 
-use std::fmt;
-
 use super::numbers::mix;
 
 /// The share of the objects that is in a sample.
@@ -24,16 +22,9 @@ pub struct Sampling {
 }
 
 /// An invalid sampling rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("the sampling rate is {0}: it is above 0, such as 0.01, and 1 at most")]
 pub struct BadRate(f64);
-
-impl fmt::Display for BadRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the sampling rate is {}: it is above 0, such as 0.01, and 1 at most", self.0)
-    }
-}
-
-impl std::error::Error for BadRate {}
 
 impl Sampling {
     /// Every object, for exact results.

@@ -12,13 +12,15 @@ use store::policy::{PolicyName, Unit};
 
 use super::drives::Prices;
 use super::scenario::{BESIDE, Role, Run, Scenario};
-use super::{scenarios, traces};
+use super::scenarios;
 use crate::advise::curve::{Curve, LruCurve, Sample};
 use crate::advise::missratio;
 use crate::advise::missratio::{Sampling, Sweep, Tally};
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
+use workload::request::Request;
+use workload::trace::Access;
 
 /// The experiment `beyond-what-if`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -178,13 +180,20 @@ fn pass(variant: &Variant, scenario: &Scenario) -> Result<Curves, Failed> {
         requests += 1;
         bytes += request.size;
         for curve in &mut all {
-            if !curve.take(traces::access(&request)) {
+            if !curve.take(access(&request)) {
                 return Err(Failed::from("too many objects"));
             }
         }
     }
     let [exact, tenth, bounded] = all.map(LruCurve::finish);
     Ok(Curves { exact, tenth, bounded, mean: bytes as f64 / requests.max(1) as f64 })
+}
+
+/// Returns the access for a version: a changed object counts as another one, and the old one stays
+/// until it is evicted.
+fn access(request: &Request) -> Access {
+    let object = u64::from(request.object) << 32 | u64::from(request.version);
+    Access { object, size: request.size }
 }
 
 /// Returns the sizes at which LRU caches are replayed.
@@ -215,7 +224,7 @@ fn replay(
         requests += 1;
         bytes += request.size;
         // Requests for objects above the scenario's limit are misses and bypass the caches.
-        if request.size <= scenario.largest && !sweep.take(traces::access(&request)) {
+        if request.size <= scenario.largest && !sweep.take(access(&request)) {
             return Err(Failed::from("too many objects"));
         }
     }

@@ -1,10 +1,7 @@
 //! A cache with a bound in bytes that evicts the least recently used documents: a node's memory,
 //! and its disk if that is a cache.
 
-use std::collections::HashMap;
-
-/// Marks the absence of a slot.
-const NONE: u32 = u32::MAX;
+use hashlink::LinkedHashMap;
 
 /// A document in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,49 +12,28 @@ pub(super) struct Cached {
     pub(super) moves: u8,
 }
 
-struct Slot {
-    cached: Cached,
-    newer: u32,
-    older: u32,
-}
-
 /// A cache with LRU eviction.
 pub(super) struct Lru {
     capacity: u64,
     used: u64,
-    places: HashMap<u32, u32>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    newest: u32,
-    oldest: u32,
+    /// By document, oldest first.
+    cached: LinkedHashMap<u32, Cached>,
 }
 
 impl Lru {
     /// Creates an empty cache.
     pub(super) fn new(capacity: u64) -> Lru {
-        Lru {
-            capacity,
-            used: 0,
-            places: HashMap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
-        }
+        Lru { capacity, used: 0, cached: LinkedHashMap::new() }
     }
 
     /// Returns whether it has the document; does not count as a use.
     pub(super) fn contains(&self, document: u32) -> bool {
-        self.places.contains_key(&document)
+        self.cached.contains_key(&document)
     }
 
     /// Marks the document as used; returns whether it is there.
     pub(super) fn touch(&mut self, document: u32) -> bool {
-        let Some(&place) = self.places.get(&document) else { return false };
-        self.unlink(place);
-        self.link(place);
-        self.slots[place as usize].cached.moves = 0;
-        true
+        self.cached.to_back(&document).map(|cached| cached.moves = 0).is_some()
     }
 
     /// Inserts a document as the newest. Returns the evicted documents, oldest first. A document
@@ -67,63 +43,20 @@ impl Lru {
             return Vec::new();
         }
         let mut gone = Vec::new();
-        while self.used + cached.size > self.capacity && self.oldest != NONE {
-            let oldest = self.slots[self.oldest as usize].cached;
-            self.remove(oldest.document);
+        while self.used + cached.size > self.capacity
+            && let Some((_, oldest)) = self.cached.pop_front()
+        {
+            self.used -= oldest.size;
             gone.push(oldest);
         }
         self.used += cached.size;
-        let slot = Slot { cached, newer: NONE, older: NONE };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.slots[place as usize] = slot;
-                place
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        };
-        self.places.insert(cached.document, place);
-        self.link(place);
+        self.cached.insert(cached.document, cached);
         gone
-    }
-
-    /// Removes a document.
-    pub(super) fn remove(&mut self, document: u32) {
-        let Some(place) = self.places.remove(&document) else { return };
-        self.unlink(place);
-        self.used -= self.slots[place as usize].cached.size;
-        self.free.push(place);
     }
 
     /// Returns all documents, newest first.
     pub(super) fn documents(&self) -> impl Iterator<Item = u32> {
-        let slot = |place: u32| self.slots.get(place as usize);
-        let after = move |slot_before: &&Slot| slot(slot_before.older);
-        std::iter::successors(slot(self.newest), after).map(|slot| slot.cached.document)
-    }
-
-    fn link(&mut self, place: u32) {
-        let before = std::mem::replace(&mut self.newest, place);
-        self.slots[place as usize].older = before;
-        self.slots[place as usize].newer = NONE;
-        match self.slots.get_mut(before as usize) {
-            Some(before) => before.newer = place,
-            None => self.oldest = place,
-        }
-    }
-
-    fn unlink(&mut self, place: u32) {
-        let Slot { newer, older, .. } = self.slots[place as usize];
-        match self.slots.get_mut(newer as usize) {
-            Some(newer) => newer.older = older,
-            None => self.newest = older,
-        }
-        match self.slots.get_mut(older as usize) {
-            Some(older) => older.newer = newer,
-            None => self.oldest = newer,
-        }
+        self.cached.iter().rev().map(|(document, _)| *document)
     }
 }
 
@@ -139,7 +72,7 @@ mod tests {
         for _ in 0..20_000 {
             let document = dice.u32(..40);
             let size = u64::from(document % 30 + 1) * 4;
-            match dice.u8(..3) {
+            match dice.u8(..2) {
                 0 => {
                     let found = model.iter().position(|(known, _)| *known == document);
                     if let Some(at) = found {
@@ -147,10 +80,6 @@ mod tests {
                         model.insert(0, used);
                     }
                     assert_eq!(lru.touch(document), found.is_some());
-                }
-                1 => {
-                    model.retain(|(known, _)| *known != document);
-                    lru.remove(document);
                 }
                 _ => {
                     let gone = lru.insert(Cached { document, size, moves: 0 });
