@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A plain socket without TLS.
@@ -224,6 +224,20 @@ impl Socket {
         }
     }
 
+    /// Makes the system close a TCP connection whose other end acknowledges nothing for about
+    /// `bound`, also while nothing is sent. Waiting reads then fail.
+    pub fn notice_loss(&self, bound: Duration) {
+        if let Socket::Tcp(stream) = self {
+            let second = Duration::from_secs(1);
+            let probes = bound.saturating_sub(second).as_secs().clamp(1, 100) as u32;
+            let keepalive = TcpKeepalive::new().with_time(second).with_interval(second);
+            let socket = SockRef::from(stream);
+            // Best effort: otherwise a loss is noticed later.
+            let _ = socket.set_tcp_keepalive(&keepalive.with_retries(probes));
+            let _ = socket.set_tcp_user_timeout(Some(bound));
+        }
+    }
+
     /// Makes the system acknowledge received bytes immediately. The peer may hold back small
     /// segments until then (Nagle's algorithm), and the system otherwise delays an acknowledgement
     /// by up to 40 ms.
@@ -249,5 +263,27 @@ fn pending_as_ok<T>(polled: Poll<io::Result<T>>) -> io::Result<Poll<T>> {
     match polled {
         Poll::Ready(result) => result.map(Poll::Ready),
         Poll::Pending => Ok(Poll::Pending),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_is_told_how_long_a_silent_peer_is_waited_for() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, bound) = (Socket::Tcp(stream), Duration::from_secs(4));
+        socket.notice_loss(bound);
+        let Socket::Tcp(stream) = &socket else { unreachable!() };
+        let set = SockRef::from(stream);
+        assert_eq!(set.tcp_user_timeout().unwrap(), Some(bound));
+        // A probe after a second, and three without an answer.
+        assert!(set.keepalive().unwrap());
+        assert_eq!(set.tcp_keepalive_time().unwrap(), Duration::from_secs(1));
+        assert_eq!(set.tcp_keepalive_interval().unwrap(), Duration::from_secs(1));
+        assert_eq!(set.tcp_keepalive_retries().unwrap(), 3);
     }
 }

@@ -9,8 +9,9 @@ use tokio::sync::Semaphore;
 use crate::client::addresses::Addresses;
 use crate::client::reclaimer::{ConnectionReclaimer, Group};
 
-/// Minimum limit on connections of fleet nodes, which otherwise is a quarter of the clients' limit.
-const NODES_MIN: usize = 64;
+/// Minimum limit on connections of fleet nodes, which otherwise is the clients' limit: a request of
+/// another node's client takes one.
+const NODES_MIN: usize = 256;
 
 /// Connection permits of one group.
 pub(crate) struct Room {
@@ -68,7 +69,7 @@ impl ConnectionLimit {
     ) -> ConnectionLimit {
         ConnectionLimit {
             clients: Room::of(connections.max(1)),
-            nodes: Room::of((connections / 4).max(NODES_MIN)),
+            nodes: Room::of(connections.max(NODES_MIN)),
             reclaimer: Arc::new(reclaimer),
             addresses: Arc::default(),
             descriptors: Shortage::default(),

@@ -119,7 +119,7 @@ fn crowd(group: Group) -> &'static str {
              client.connections, or the limit of open files)"
         }
         Group::Nodes => {
-            "as many connections of other nodes are busy as may be open, a quarter of \
+            "as many connections of other nodes are busy as may be open, the number of \
              client.connections: further nodes wait"
         }
     }

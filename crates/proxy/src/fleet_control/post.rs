@@ -122,25 +122,27 @@ async fn send(
     path: &'static str,
     body: Bytes,
 ) -> Result<(StatusCode, Bytes), String> {
-    let whole = Full::new(body.clone()).map_err(|never| match never {});
-    let body = ClientBody::new(RequestBody::Stream(Box::pin(whole)), None);
-    let progress = Some(body.progress());
-    let mut request = Request::new(OutBody::Client(body));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = Uri::from_static(path);
     let from = format!("{protocol} {}", node.id());
     let from = HeaderValue::try_from(from).map_err(|why| why.to_string())?;
-    request.headers_mut().insert(FLEET, from);
-    request.headers_mut().insert(header::HOST, HeaderValue::from_static("larder.fleet"));
+    // All messages may be sent twice: a kept connection may prove dead.
+    let make = || {
+        let whole = Full::new(body.clone()).map_err(|never| match never {});
+        let body = ClientBody::new(RequestBody::Stream(Box::pin(whole)), None);
+        let mut request = Request::new(OutBody::Client(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::from_static(path);
+        request.headers_mut().insert(FLEET, from.clone());
+        request.headers_mut().insert(header::HOST, HeaderValue::from_static("larder.fleet"));
+        Box::new(request)
+    };
     let connector =
         Connector { upstream: &services.upstream, limits: node.limits(), check: &|_| true };
     let outgoing = Outgoing {
-        request: Some(Box::new(request)),
+        request: Some(make()),
         spellings: Default::default(),
-        progress,
+        progress: None,
         interim: None,
-        again: None,
-        // All messages may be sent twice.
+        again: Some(&make),
         idempotent: true,
         rewrite_host: false,
         reuse_only: false,

@@ -44,6 +44,14 @@ const TLS_NAME: &str = "larder.fleet";
 /// Maximum number of idle connections that a worker keeps to another node.
 const IDLE_PER_NODE: usize = 64;
 
+/// Maximum size of the head of another node's response in bytes: that of an origin, and the fields
+/// that nodes add.
+const HEAD_BYTES: usize = 256 << 10;
+
+/// Time after which a connection to another node counts as lost if nothing gets through. A body
+/// that was awaited on it is then fetched elsewhere.
+const LOSS_BOUND: Duration = Duration::from_secs(4);
+
 /// What a node of a fleet is made of.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
@@ -139,7 +147,9 @@ impl Node {
             connect_timeout: options.patience,
             // A question takes a connection, and there may be as many as requests of clients.
             idle_per_origin: IDLE_PER_NODE,
-            idle_total: IDLE_PER_NODE * 16,
+            idle_total: usize::MAX,
+            head_bytes: HEAD_BYTES,
+            loss_bound: Some(LOSS_BOUND),
             lookup,
             ..UpstreamLimits::default()
         };

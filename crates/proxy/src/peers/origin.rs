@@ -95,18 +95,18 @@ impl FleetOrigin {
         });
         let mut response = match answer.await {
             Some(Ok(response)) => response,
-            failed @ (Some(Err(_)) | None) => {
-                if failed.is_none() {
-                    // The way to it may have been lost, and each connection would have to show it.
-                    with.upstream.close_idle(&peer.endpoint);
-                }
+            Some(Err(_)) | None => {
                 guard.end(false);
                 peer.tally.count(Told::Failed);
                 return None;
             }
         };
         guard.end(true);
-        let reply = self.reply(ask, &peer.tally, response.headers_mut())?;
+        let Some(reply) = self.reply(ask, &peer.tally, response.headers_mut()) else {
+            // A short text, after which the connection can be used again.
+            response.body_mut().take_whole();
+            return None;
+        };
         response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
         Some(response)
     }

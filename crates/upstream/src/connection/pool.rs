@@ -54,7 +54,8 @@ struct Slot {
 struct Idle {
     connection: Box<Http1>,
     since: Instant,
-    _counted: Counted,
+    /// `None` if only the number per origin is limited.
+    _counted: Option<Counted>,
 }
 
 /// Guard that counts an idle connection of the worker.
@@ -93,12 +94,14 @@ impl Connection {
 #[derive(Clone, Copy)]
 pub(crate) struct PoolLimits {
     pub per_origin: usize,
-    pub total: usize,
+    /// `None`: unlimited, and not counted for the limit of others.
+    pub total: Option<usize>,
 }
 
 impl PoolLimits {
     pub fn of(limits: &UpstreamLimits) -> PoolLimits {
-        PoolLimits { per_origin: limits.idle_per_origin, total: limits.idle_total }
+        let total = Some(limits.idle_total).filter(|total| *total < usize::MAX);
+        PoolLimits { per_origin: limits.idle_per_origin, total }
     }
 }
 
@@ -195,13 +198,6 @@ impl Pool {
         closed
     }
 
-    /// Closes the idle connections to an origin.
-    pub fn close_idle(&self, endpoint: &Endpoint) {
-        if let Some(slot) = self.slots.borrow_mut().get_mut(endpoint) {
-            slot.idle.clear();
-        }
-    }
-
     /// Takes a connection that can be used at once. `current` holds the current addresses of the
     /// origin's name; connections to other addresses are closed or retired.
     pub fn take(
@@ -255,9 +251,10 @@ impl Pool {
         drop(requests);
         let mut slots = self.slots.borrow_mut();
         let list = &mut slots.entry(endpoint).or_default().idle;
-        if list.len() < limits.per_origin && self.count.get() < limits.total {
-            let counted = Counted::new(&self.count);
-            list.push(Idle { connection, since: self.clock.instant(), _counted: counted });
+        let has_room = limits.total.is_none_or(|total| self.count.get() < total);
+        if list.len() < limits.per_origin && has_room {
+            let _counted = limits.total.map(|_| Counted::new(&self.count));
+            list.push(Idle { connection, since: self.clock.instant(), _counted });
         }
     }
 

@@ -452,12 +452,6 @@ impl Upstream {
         }
     }
 
-    /// Closes the idle connections to an origin, because it may no longer receive what is sent on
-    /// them.
-    pub fn close_idle(&self, endpoint: &Endpoint) {
-        self.pool.close_idle(endpoint);
-    }
-
     /// Closes all idle connections, and returns how many there were.
     pub fn let_go(&self) -> usize {
         self.pool.let_go()

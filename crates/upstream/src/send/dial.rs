@@ -101,6 +101,9 @@ impl Upstream {
         self.events.count(Event::Connected);
         // Small requests must not wait for acknowledgements.
         stream.send_at_once();
+        if let Some(bound) = limits.loss_bound {
+            stream.notice_loss(bound);
+        }
         let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
         Ok((stream, address))
     }

@@ -44,8 +44,12 @@ pub struct UpstreamLimits {
     pub ping_wait: Duration,
     /// Maximum number of idle connections per origin and worker. Default 32.
     pub idle_per_origin: usize,
-    /// Maximum number of idle connections per worker. Default 512.
+    /// Maximum number of idle connections per worker; `usize::MAX`: unlimited, and not counted for
+    /// the limit of others. Default 512.
     pub idle_total: usize,
+    /// Time after which a TCP connection is closed if the other end acknowledges nothing, whether
+    /// or not a response is awaited. Default `None`: the system's, many minutes.
+    pub loss_bound: Option<Duration>,
     /// Time an idle connection is kept. Default 30 s: less than the usual 60 s or more of servers,
     /// so that requests are rarely sent on a connection that is being closed.
     pub idle_timeout: Duration,
@@ -78,6 +82,7 @@ impl Default for UpstreamLimits {
             ping_wait: Duration::from_secs(10),
             idle_per_origin: 32,
             idle_total: 512,
+            loss_bound: None,
             idle_timeout: Duration::from_secs(30),
             dns_ttl: Duration::from_secs(30),
             dns_ttl_min: Duration::from_secs(1),
