@@ -268,11 +268,14 @@ impl FillRegistry {
         shard.note_ended(EndedFill { key: key.hash, number, renewal: fill.renewal() });
     }
 
-    /// Returns whether the response stored under `key` is known to come from a fill that began
-    /// after `begun` was read.
-    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunSoFar) -> bool {
+    /// Returns whether the response that a lookup of `key` found is known to come from a fill that
+    /// began after `begun` was read. `since` was read before the lookup: a fill that ended later
+    /// may have stored another response than the one found.
+    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunSoFar, since: EndedSoFar) -> bool {
         let (shard, key) = self.shard(key);
-        let renews = |ended: &EndedFill| ended.renewal.is_some_and(|number| number > begun);
+        let renews = |ended: &EndedFill| {
+            ended.number <= since.0 && ended.renewal.is_some_and(|number| number > begun)
+        };
         shard.ended.iter().any(|ended| ended.key == key.hash && renews(ended))
     }
 

@@ -222,15 +222,15 @@ impl CacheRequest<'_> {
         };
         let (context, fills) = (self.context, &self.context.services.shared.fills);
         let is_wish = !matches!(cause, Cause::NoCache | Cause::Expired);
-        let (packed, since) = (stored.head.packed(), context.begun_before);
+        let (packed, begun, since) = (stored.head.packed(), context.begun_before, self.since);
         let by_head = || {
             packed.received() >= context.came
-                && fills.is_renewed_after(&name_of_head(&stored.key), since)
+                && fills.is_renewed_after(&name_of_head(&stored.key), begun, since)
         };
         let is_renewed = is_wish
             && FitInput::by(context).shares_reloads()
             && packed.is_fresh(context.now())
-            && (fills.is_renewed_after(stored.key.as_bytes(), since) || by_head());
+            && (fills.is_renewed_after(stored.key.as_bytes(), begun, since) || by_head());
         if is_renewed { Plan::Serve { age, stale: None } } else { plan }
     }
 
