@@ -25,7 +25,7 @@ use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
-/// What is kept of the response to a direct fetch.
+/// The part of a direct fetch's response that is kept.
 pub(crate) enum Keep {
     /// Nothing: another node of the fleet keeps the document, or fetches it.
     Nothing,
