@@ -3,23 +3,15 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use lab::advise::advice::config_file;
 use lab::advise::log_replay::{Setup, System};
 use store::LayoutName;
 use store::policy::{AdmissionName, PolicyName};
+use testbed::program;
 
 const M: u64 = 1 << 20;
-
-/// Returns the server's program, which the test command of its workspace leaves beside the tests.
-fn program() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let program = own.parent().and_then(|deps| deps.parent()).unwrap().join("larder");
-    assert!(program.exists(), "{} is missing: build it first", program.display());
-    program
-}
 
 fn check(layout: LayoutName, policy: Option<PolicyName>, mean_object: Option<u32>) {
     let directory = tempfile::tempdir().unwrap();
@@ -28,7 +20,7 @@ fn check(layout: LayoutName, policy: Option<PolicyName>, mean_object: Option<u32
         let setup = Setup::new(System::Layout(layout), 192 * M, 96 * M);
         let text = config_file(&Setup { policy, admission, mean_object, ..setup });
         fs::write(&file, &text).unwrap();
-        let mut command = Command::new(program());
+        let mut command = Command::new(program::built("larder"));
         let checked = command.arg("check-config").arg(&file).current_dir(&directory).output();
         let checked = checked.unwrap();
         let said = String::from_utf8_lossy(&checked.stderr);

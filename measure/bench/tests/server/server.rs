@@ -1,25 +1,15 @@
 //! A running `larder serve` with a small cache.
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use testbed::address;
+use testbed::{address, program};
 
 /// The time that a server has to listen.
 const START: Duration = Duration::from_secs(30);
-
-/// Returns the program. The test command of the server's workspace, or `cargo build --workspace
-/// --bin larder`, leaves it in the directory of the tests.
-pub fn program() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let program = own.parent().and_then(|deps| deps.parent()).unwrap().join("larder");
-    assert!(program.exists(), "{} is missing: build it first", program.display());
-    program
-}
 
 /// A running server, killed on drop.
 pub struct Server {
@@ -33,7 +23,7 @@ impl Server {
     /// Starts a server in front of `origin`.
     pub fn start(origin: SocketAddr) -> Server {
         let (directory, address) = (TempDir::new().unwrap(), address::free());
-        let mut command = Command::new(program());
+        let mut command = Command::new(program::built("larder"));
         command.args(["serve", "--reverse", &format!("http://{origin}")]);
         command.args(["--listen", &address.to_string()]);
         command.args(["--admin", &address::free().to_string()]);
