@@ -1,5 +1,5 @@
-//! The body of another node's response. If it breaks off, the rest is requested by range: from the
-//! next source that the plan names, and the last time from the origin itself.
+//! The body of another node's response. If it breaks off or stops, the rest is requested by range:
+//! from the next source that the plan names, and the last time from the origin itself.
 //!
 //! Guarantee: if a node stops, the responses that it was sending are delayed, not cut, provided
 //! that a strong validator proves that the rest fits.
@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -56,6 +57,7 @@ pub(crate) async fn outlasting(
     mut response: Response<OriginBody>,
 ) -> Response<OriginBody> {
     let Some((same, length)) = continuable(&response) else { return response };
+    response.body_mut().set_silence(silence(options));
     let early = at_hand(response.body_mut()).await;
     let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
     let early = match early {
@@ -65,7 +67,7 @@ pub(crate) async fn outlasting(
         }
         early => early,
     };
-    let (silence, request) = (options.upstream.body_timeout, request());
+    let (longest, request) = (options.upstream.body_timeout, request());
     response.map(|body| {
         let body = PeerBody {
             services: services.clone(),
@@ -78,8 +80,14 @@ pub(crate) async fn outlasting(
             source: Source::Peer(Box::new(body)),
             left: RESUMPTIONS,
         };
-        OriginBody::stream(body, silence)
+        OriginBody::stream(body, longest)
     })
+}
+
+/// Returns the time without a byte after which the rest is requested elsewhere. All nodes that are
+/// asked may hang one after another before the client's own time is over.
+fn silence(options: &Options) -> Duration {
+    options.upstream.body_timeout / (RESUMPTIONS + 1)
 }
 
 /// Returns the validators for requesting the rest of a response, and its length; `None` unless it
@@ -118,8 +126,10 @@ impl PeerBody {
             self.request.ask_origin();
         }
         let (services, options) = (self.services.clone(), self.options.clone());
+        let silence = silence(&options);
         let resume =
             Resume::of(services, options, self.request.clone(), self.same.clone(), self.length);
+        let resume = if left == 0 { resume } else { resume.with_silence(silence) };
         self.source = Source::Rest(Box::new(resume.begin(self.came..self.length)));
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::HeaderValue;
@@ -32,6 +33,8 @@ pub(crate) struct Resume {
     same: Same,
     /// Length of the whole body, in bytes.
     length: u64,
+    /// The maximum time without a byte, if it is not that of origins.
+    silence: Option<Duration>,
 }
 
 /// The fields that a response with the rest must share with the response that was begun.
@@ -97,14 +100,19 @@ impl Resume {
         upstream_request.method = http::Method::GET;
         upstream_request.interim = None;
         validators::remove_conditions(&mut upstream_request.headers);
-        Resume { services, options, upstream_request, same, length }
+        Resume { services, options, upstream_request, same, length, silence: None }
+    }
+
+    /// Sets the maximum time without a byte; by default that of origins.
+    pub fn with_silence(self, silence: Duration) -> Resume {
+        Resume { silence: Some(silence), ..self }
     }
 
     /// Requests `range` of the body.
     pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
-            let Resume { services, options, mut upstream_request, same, length } = self;
+            let Resume { services, options, mut upstream_request, same, length, silence } = self;
             let part = ByteRange { start: range.start, end: range.end };
             let value = format!("bytes={}-{}", range.start, range.end - 1);
             upstream_request.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
@@ -113,7 +121,9 @@ impl Resume {
             let response =
                 asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
             let skip = fits(&response, &same, part, length)?;
-            Some((response.into_body(), skip))
+            let mut body = response.into_body();
+            silence.into_iter().for_each(|silence| body.set_silence(silence));
+            Some((body, skip))
         };
         ResumedBody { state: State::Asking(Box::pin(asking)), left, skip: 0 }
     }

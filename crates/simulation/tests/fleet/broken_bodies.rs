@@ -51,6 +51,8 @@ struct Script {
     objects: Objects,
     /// Bodies break off from now on.
     breaks: Cell<bool>,
+    /// Bodies that break off stop, and their connections stay open.
+    hangs: bool,
     /// So many answers of the origin break off for each object, and until then no other node
     /// answers for a rest.
     cuts: usize,
@@ -99,7 +101,8 @@ impl Other {
             send_answer(&mut connection, answer).await;
             if breaks {
                 // By then it has arrived.
-                sleep(Duration::from_secs(1)).await;
+                let for_time = if self.script.hangs { 100_000 } else { 1 };
+                sleep(Duration::from_secs(for_time)).await;
                 return connection.reset_at_close();
             }
         }
@@ -226,12 +229,13 @@ async fn ask_among(
     world: World,
     copies: Copies,
     replication: Replication,
-    cuts: usize,
+    (cuts, hangs): (usize, bool),
 ) -> Vec<Outcome> {
     let objects = Objects::lasting(world.seed, Instant::now());
     let script = Rc::new(Script {
         objects: objects.clone(),
         breaks: Cell::default(),
+        hangs,
         cuts,
         keys: RefCell::default(),
         asked: RefCell::default(),
@@ -277,8 +281,8 @@ async fn ask_among(
     outcomes
 }
 
-fn run(copies: Copies, replication: Replication, cuts: usize) -> Vec<Outcome> {
-    World::run(5, Link::default(), async |world| ask_among(world, copies, replication, cuts).await)
+fn run(copies: Copies, replication: Replication, how: (usize, bool)) -> Vec<Outcome> {
+    World::run(5, Link::default(), async |world| ask_among(world, copies, replication, how).await)
 }
 
 /// The reach and the first byte of each question.
@@ -287,10 +291,15 @@ fn questions(of: &Outcome) -> Vec<(&str, usize)> {
 }
 
 #[test]
-fn the_last_rest_comes_from_the_origin_where_all_other_nodes_break_off() {
+fn the_last_rest_comes_from_the_origin_where_all_other_nodes_break_off_or_hang() {
     // What comes passes through as it is, or is stored on its way.
-    for copies in [Copies::DiscardCache, Copies::Inclusive] {
-        for of in run(copies, Replication::ONE, 0) {
+    for (copies, hangs) in [
+        (Copies::DiscardCache, false),
+        (Copies::Inclusive, false),
+        (Copies::DiscardCache, true),
+        (Copies::Inclusive, true),
+    ] {
+        for of in run(copies, Replication::ONE, (0, hangs)) {
             let half = of.length / 2;
             let more = half + (of.length - half) / 2;
             let expected = [("memory", 0), ("memory", half), ("origin", more)];
@@ -306,7 +315,7 @@ fn the_last_rest_comes_from_the_origin_where_all_other_nodes_break_off() {
 #[test]
 fn no_other_node_is_asked_for_the_last_rest() {
     for copies in [Copies::DiscardCache, Copies::Inclusive] {
-        for of in run(copies, Replication::ONE, 2) {
+        for of in run(copies, Replication::ONE, (2, false)) {
             // Twice the two that have not answered refuse, and what the origin sends breaks off.
             let reaches: Vec<_> = of.asked.iter().map(|asked| &*asked.reach).collect();
             let expected = ["memory", "memory", "origin", "memory", "origin"];
@@ -318,7 +327,7 @@ fn no_other_node_is_asked_for_the_last_rest() {
 
 #[test]
 fn the_rest_of_what_another_memory_breaks_off_comes_from_the_origin() {
-    for of in run(Copies::Inclusive, Replication::All, 0) {
+    for of in run(Copies::Inclusive, Replication::All, (0, false)) {
         assert!(of.detail.ends_with("HIT_PEER"), "{}: {}", of.object, of.detail);
         assert_eq!(questions(&of), [("memory", 0)], "{}", of.object);
         assert_eq!(of.fetches, 1, "{}", of.object);

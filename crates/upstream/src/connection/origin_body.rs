@@ -144,6 +144,11 @@ impl OriginBody {
         &self.state.spellings
     }
 
+    /// Sets the maximum time without a byte. Must be called before the first poll.
+    pub fn set_silence(&mut self, silence: Duration) {
+        self.state.silence = silence;
+    }
+
     /// Limits the body to `max` bytes.
     pub fn limit(&mut self, max: u64) {
         self.state.allowance = Some(max);
