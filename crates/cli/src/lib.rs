@@ -1,8 +1,6 @@
-//! Code shared by the command lines of Larder's programs: quantities, command results, and cleanup
-//! when a command is interrupted.
+//! Code shared by the command lines of all programs: written quantities and command results.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod cleanup;
 pub mod outcome;
 pub mod units;

@@ -1,8 +1,9 @@
 //! The document root of a static web server: selects the file that answers a request and reads it.
 //!
 //! [`Root::find`] takes the path of a URL and returns what answers it: an open file, a redirect to
-//! a directory, a listing, or nothing. The crate contains no HTTP server and caches nothing. Its
-//! functions are system calls that may wait for a disk; call them on threads that may block.
+//! a directory, a listing, or nothing. The crate contains no HTTP server and caches nothing. Except
+//! in [`origin`], functions are system calls that may wait for a disk; call them on threads that
+//! may block. [`origin`] is a document root in the place of an origin server.
 //!
 //! Guarantees:
 //!
@@ -25,6 +26,7 @@ mod found;
 mod listing;
 mod media_type;
 mod options;
+pub mod origin;
 mod pattern;
 mod reader;
 mod request_path;

@@ -17,6 +17,7 @@ mod facts;
 pub mod gossip;
 mod published;
 pub mod static_list;
+pub mod warning_limiter;
 
 use std::pin::Pin;
 use std::time::Duration;

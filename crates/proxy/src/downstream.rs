@@ -9,5 +9,6 @@ pub(crate) mod http1;
 pub mod http2;
 pub(crate) mod listener;
 pub(crate) mod proxy_protocol;
+pub(crate) mod shortage;
 pub(crate) mod stream;
 pub mod tunnel;

@@ -24,10 +24,10 @@
 //! - `origin` has the sites, the targets of requests, and origin failures as reported to clients;
 //!   `object` has stored objects, the writer of all heads, and the leases of the store; `rules` has
 //!   the operator's rules;
-//! - `client` has the state and limits of client connections; `observe` has events, metrics and
-//!   logs.
+//! - `client` has the state and limits of client connections; `message` edits messages on their
+//!   way; `observe` has events, metrics and logs.
 //!
-//! Crates below these: `upstream`, connections to origin servers; `message`, HTTP messages; `net`,
+//! Crates below these: `upstream`, connections to origin servers; `net`,
 //! sockets, addresses, certificates and clocks.
 
 // The limit is in `clippy.toml`.
@@ -42,6 +42,7 @@ mod fetch;
 mod fill;
 mod fleet_control;
 mod get;
+pub mod message;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod network_fuzz;

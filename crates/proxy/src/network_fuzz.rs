@@ -11,9 +11,9 @@
 use std::hash::BuildHasher as _;
 use std::time::Duration;
 
+use crate::message::scheme::Scheme;
 use fastrand::Rng;
 use http1::RequestHead;
-use message::scheme::Scheme;
 use net::clock::TokioClock;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Builder;

@@ -6,9 +6,9 @@ pub mod fill;
 
 use std::sync::Arc;
 
-use message::forwarded::Forwarded;
-use message::pseudonym::Pseudonym;
+use crate::message::forwarded::Forwarded;
 use net::certificate_store::CertificateStore;
+use upstream::message::pseudonym::Pseudonym;
 use upstream::settings::limits::UpstreamLimits;
 
 use crate::client::http2_options::Http2Options;

@@ -6,4 +6,5 @@ pub(crate) mod handover;
 pub(crate) mod health_checks;
 pub(crate) mod reclaimer;
 pub(crate) mod run;
+pub(crate) mod wall_clock;
 pub(crate) mod worker;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http1::RequestHead;
-use message::pseudonym::Pseudonym;
-use message::via::Via;
 use net::clock::TokioClock;
 use store::{FetchToken, Key};
 use tokio::time::sleep;
+use upstream::message::pseudonym::Pseudonym;
+use upstream::message::via::Via;
 use upstream::send::client::Upstream;
 
 use crate::client::pool::Pool;

@@ -7,6 +7,7 @@ pub mod origin_body;
 pub mod overrun;
 pub mod pinned;
 pub(crate) mod pool;
+pub mod put_back;
 pub mod raw_target;
 pub mod request_body;
 pub mod send_file;

@@ -22,6 +22,7 @@
 
 pub mod connection;
 pub mod failure;
+pub mod message;
 pub mod names;
 pub mod send;
 pub mod servers;

@@ -122,7 +122,7 @@ fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
 
 /// Removes unfinished files and ends the process with the exit code of `signal`.
 fn end(signal: i32) -> ! {
-    cli::cleanup::remove_all();
+    workload::cleanup::remove_all();
     process::exit(128 + signal)
 }
 

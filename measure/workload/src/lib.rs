@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod cleanup;
 pub mod contents;
 pub mod generator;
 pub mod lru_stack;

@@ -9,11 +9,10 @@ use std::path::PathBuf;
 
 use http::HeaderName;
 use ipnet::IpNet;
-use message::forwarded::Forwarded;
-use message::pseudonym::Pseudonym;
 use net::certificate_store::TlsOptions;
 use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
+use proxy::message::forwarded::Forwarded;
 use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
@@ -22,6 +21,7 @@ use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
 use semantics::ClientReload;
 use store::{FormatOptions, LayoutName};
+use upstream::message::pseudonym::Pseudonym;
 use upstream::settings::limits::UpstreamLimits;
 
 use crate::config::fleet::FleetConfig;

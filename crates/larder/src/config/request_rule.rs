@@ -3,7 +3,7 @@
 //! The proxy's own types check the values; this module names the key of an invalid one.
 
 use http::Method;
-use message::header_edits::Edits;
+use proxy::message::header_edits::Edits;
 use proxy::rules::request_rules;
 use proxy::rules::request_rules::QuerySend;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};

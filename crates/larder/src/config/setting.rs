@@ -11,7 +11,6 @@ use fleet::member::Address;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
 use membership::gossip::Seed;
-use message::pseudonym::Pseudonym;
 use net::networks::Networks;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
@@ -19,6 +18,7 @@ use semantics::trusted::{TrustedField, TrustedFields};
 use semantics::{Lifetime, Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
+use upstream::message::pseudonym::Pseudonym;
 
 pub use crate::config::configuration::{Config, Site};
 use crate::config::fleet::listed::Listed;

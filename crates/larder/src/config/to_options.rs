@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::HeaderName;
-use message::forwarded::Forwarded;
 use net::address::Locals;
 use net::certificate::Certificate;
 use net::certificate_store::CertificateStore;
 use proxy::admin::guard::Guard;
 use proxy::client::limits::ClientLimits;
+use proxy::message::forwarded::Forwarded;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;

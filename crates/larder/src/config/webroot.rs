@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use file_origin::options::FileOptions;
-use file_origin::origin::FileOrigin;
 use files::Pattern;
+use files::origin::file_origin::FileOrigin;
+use files::origin::options::FileOptions;
 use proxy::origin::path_prefix::PathPrefix;
 
 /// The settings of a site's files, before its directory is opened.

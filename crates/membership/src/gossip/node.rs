@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use crate::warning_limiter::WarningLimiter;
 use chitchat::{
     ChitchatConfig, ChitchatHandle, ChitchatId, FailureDetectorConfig, NodeState, spawn_chitchat,
 };
 use fleet::Member;
-use net::seldom::Seldom;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -82,8 +82,8 @@ pub struct Node {
 /// Rate limits by kind of warning.
 #[derive(Default)]
 struct Warnings {
-    malformed: Seldom,
-    seeds: Seldom,
+    malformed: WarningLimiter,
+    seeds: WarningLimiter,
 }
 
 impl Node {

@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::warning_limiter::WarningLimiter;
 use chitchat::transport::{Socket, Transport};
 use chitchat::{Chitchat, ChitchatId, ChitchatMessage, Deserializable, Serializable};
 use fleet::members::MEMBERS_MAX;
 use net::clock::TokioClock;
-use net::seldom::Seldom;
 use tokio::net::UdpSocket;
 use tokio::sync::Mutex;
 
@@ -45,12 +45,12 @@ pub struct Wire {
 /// Rate limits by kind of warning.
 #[derive(Default)]
 pub struct Warnings {
-    unopened: Seldom,
-    malformed: Seldom,
-    crowded: Seldom,
-    oversized: Seldom,
-    unsent: Seldom,
-    unreceived: Seldom,
+    unopened: WarningLimiter,
+    malformed: WarningLimiter,
+    crowded: WarningLimiter,
+    oversized: WarningLimiter,
+    unsent: WarningLimiter,
+    unreceived: WarningLimiter,
 }
 
 /// A transport over the node's socket.
@@ -219,7 +219,7 @@ impl Wire {
         .ok()
     }
 
-    fn warn(&self, kind: &Seldom, what: impl FnOnce() -> String) {
+    fn warn(&self, kind: &WarningLimiter, what: impl FnOnce() -> String) {
         if let Some(more) = kind.due(self.clock.running()) {
             log::warn!("{}{more}", what());
         }

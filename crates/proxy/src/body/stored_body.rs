@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use crate::message::cut_short::Truncated;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
-use message::cut_short::Truncated;
 use store::{Key, ReadError};
 use tokio::task::spawn_local;
 

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
-use message::informational;
 use upstream::connection::pinned::PinnedConnection;
+use upstream::message::informational;
 
 use crate::client::connection_state::ConnectionState;
 use crate::client::link::Transport;

@@ -10,7 +10,7 @@ use h2::RecvStream;
 use http::header;
 use http::header::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use message::request_body::BrokenOff;
+use upstream::message::request_body::BrokenOff;
 
 use crate::client::handle::Client;
 use crate::client::upload_rate::Watched;

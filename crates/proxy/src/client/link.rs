@@ -1,6 +1,6 @@
 //! Transport of a client connection.
 
-use message::scheme::Scheme;
+use crate::message::scheme::Scheme;
 
 use crate::observe::tls_facts::TlsFacts;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use net::shortage::Shortage;
+use crate::downstream::shortage::Shortage;
 use tokio::sync::Semaphore;
 
 use crate::client::addresses::Addresses;

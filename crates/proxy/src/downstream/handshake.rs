@@ -8,13 +8,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::message::scheme::Scheme;
 use bytes::Bytes;
 use ipnet::IpNet;
-use message::scheme::Scheme;
+use membership::warning_limiter::WarningLimiter;
 use net::address;
 use net::clock::TokioClock;
 use net::fleet_tls::FleetTls;
-use net::seldom::Seldom;
 use net::socket::Socket;
 use rustls::ProtocolVersion;
 use tokio::io::AsyncReadExt;
@@ -64,7 +64,7 @@ pub struct FleetProtocol {
     /// Mutual TLS that proves membership. `None`: any host that can connect is trusted.
     pub tls: Option<FleetTls>,
     /// Rate limit of warnings about hosts that are not nodes of the fleet.
-    pub strangers: Seldom,
+    pub strangers: WarningLimiter,
 }
 
 /// HTTP versions with different framing.

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::message::date;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -25,12 +26,11 @@ use http1::{
     HeadError, RequestFraming, RequestHead, may_end, write_field, write_number_field,
     write_status_line,
 };
-use message::date;
-use message::request_body::RequestBody;
-use message::upgrade;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::yield_now;
 use tokio::time::timeout;
+use upstream::message::request_body::RequestBody;
+use upstream::message::upgrade;
 
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::client::handle::Client;

@@ -4,9 +4,9 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use net::put_back::PutBack;
 use net::socket::{PeerEnd, Socket, transport};
 use tokio_rustls::server::TlsStream;
+use upstream::connection::put_back::PutBack;
 
 /// A socket, and bytes put back after they were read too early.
 pub(crate) type Raw = PutBack<Socket>;

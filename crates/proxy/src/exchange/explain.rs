@@ -14,12 +14,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::message::scheme::Scheme;
 use fleet::lookup::Asked;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use http1::RequestHead;
-use message::scheme::Scheme;
-use message::upgrade;
 use semantics::freshness::Basis;
 use semantics::reuse::StalePermit;
 use semantics::settings::lifetimes::StatusScope;
@@ -30,6 +29,7 @@ use semantics::{
 };
 use serde_json::{Value, json};
 use store::{Key, LookupOptions};
+use upstream::message::upgrade;
 
 use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};

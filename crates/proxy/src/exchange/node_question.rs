@@ -18,10 +18,10 @@ use http::header::HeaderValue;
 use http::{Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use http1::{RequestHead, RequestTarget};
-use message::request_body::RequestBody;
 use net::address;
 use semantics::{EditFields, Fields, Identity, value};
 use tokio::time::{sleep, timeout};
+use upstream::message::request_body::RequestBody;
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
@@ -68,7 +68,8 @@ pub(crate) async fn answer(
     let node = services.shared.node.as_ref();
     let understood = node.map_or(Protocols::OWN, |node| node.protocols());
     let question = Question::take(&mut head.fields, understood);
-    let scheme = question.as_ref().map_or(message::scheme::Scheme::Http, |asked| asked.scheme);
+    let scheme =
+        question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
     let asked_for = question.as_ref().ok().map(|asked| client.asked_for(asked.client));
     let client = asked_for.as_ref().unwrap_or(client);
     let transaction = Transaction::open(services, client, &head, scheme);
@@ -96,7 +97,7 @@ async fn control(
     head: &RequestHead,
     body: RequestBody,
 ) -> Response<ResponseBody> {
-    let scheme = message::scheme::Scheme::Http;
+    let scheme = crate::message::scheme::Scheme::Http;
     let transaction = Transaction::open(services, client, head, scheme);
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet.");

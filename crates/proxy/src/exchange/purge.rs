@@ -9,9 +9,9 @@ use std::rc::Rc;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use http1::RequestHead;
-use message::request_body::RequestBody;
 use semantics::Url;
 use store::{Key, Mode, Target};
+use upstream::message::request_body::RequestBody;
 
 use crate::exchange::purge_hint;
 use crate::exchange::purge_names::{Name, all_names};

@@ -25,9 +25,9 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::header::HeaderMap;
 
+use crate::message::scheme::Scheme;
 use http::{Method, header};
 use http1::RequestHead;
-use message::scheme::Scheme;
 use semantics::reuse::Fallback;
 use semantics::{
     IdentifyingFields, QueryRule, RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta,

@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::message::cut_short::Truncated;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use message::cut_short::Truncated;
 use store::{Refusal, Unfinished};
 use upstream::connection::origin_body::BodyError;
 

@@ -13,13 +13,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use http::{Method, Response, StatusCode};
-use message::request_body::RequestBody;
 use net::random::random;
 use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{Seconds, VaryMarker, reuse};
 use store::{Home, Key, Source};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
+use upstream::message::request_body::RequestBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
 use crate::fill::registry::{Joining, name_of_head, name_of_unkept};

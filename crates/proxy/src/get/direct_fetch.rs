@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use http::{Method, Response};
-use message::request_body::RequestBody;
 use semantics::ExchangeTimes;
 use store::{FetchToken, Key};
 use upstream::connection::origin_body::OriginBody;
+use upstream::message::request_body::RequestBody;
 
 use crate::body::peer_body;
 use crate::fill::registry::HitForMiss;

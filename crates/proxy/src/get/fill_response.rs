@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use http::header::HeaderMap;
 use http::{Method, Response, StatusCode, header};
-use message::informational::Informational;
 use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
 use semantics::{Portion, Seconds, Spellings, StoredHead, hop_by_hop};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
+use upstream::message::informational::Informational;
 
 use crate::body::fill_body::FillBody;
 use crate::body::relayed_body::RelayedBody;

@@ -280,7 +280,7 @@ pub(crate) fn is_representative(facts: &RequestFacts) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use message::scheme::Scheme;
+    use crate::message::scheme::Scheme;
     use upstream::servers::group::{Group, GroupOptions};
 
     use super::*;

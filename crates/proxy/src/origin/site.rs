@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use crate::message::scheme::Scheme;
 use http1::RequestHead;
-use message::scheme::Scheme;
 use net::address;
 use net::address::bare;
 use semantics::{ClientReload, Identity, RequestFacts, Settings, Url};

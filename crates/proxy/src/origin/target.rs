@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use message::scheme::Scheme;
+use crate::message::scheme::Scheme;
 use net::address::bare;
 use semantics::{Url, cache_key};
 use upstream::send::origin::Origin;

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use crate::message::cut_short::Truncated;
 use bytes::Bytes;
-use message::cut_short::Truncated;
 use semantics::multipart::Multipart;
 
 use crate::body::stored_body::EntryBody;

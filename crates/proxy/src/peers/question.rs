@@ -10,10 +10,10 @@ use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 
+use crate::message::scheme::Scheme;
 use fleet::lookup::{Ask, Reach};
 use fleet::{KeyHash, MemberId, Protocols};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use message::scheme::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use semantics::{EditFields, value};
 

@@ -11,9 +11,9 @@ use std::pin::Pin;
 use bytes::{Bytes, BytesMut};
 use http::header;
 use http_body::Body as _;
-use message::request_body::{BrokenOff, BufferedBody, RequestBody};
 use semantics::Fields;
 use upstream::connection::request_body::status_of;
+use upstream::message::request_body::{BrokenOff, BufferedBody, RequestBody};
 
 use crate::client::limits::ClientLimits;
 use crate::object::buffers::{Buffered, Buffers};

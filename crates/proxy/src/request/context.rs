@@ -10,12 +10,12 @@ use fleet::lookup::{Asked, Reach, Request};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
 use http1::RequestHead;
-use message::upgrade::Upgrade;
 use net::address;
 use semantics::cache_key::{UrlParts, primary_of_parts};
 use semantics::validators::Selected;
 use semantics::{Portion, QueryRule, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, Locality, LookupOptions, Retention, Tiers};
+use upstream::message::upgrade::Upgrade;
 use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use crate::message::framing;
+use crate::message::scheme::Scheme;
 use http1::RequestHead;
-use message::scheme::Scheme;
-use message::{framing, upgrade};
 use semantics::Identity;
+use upstream::message::upgrade;
 
 use crate::options::Options;
 use crate::origin::target::Target;

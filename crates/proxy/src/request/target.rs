@@ -8,16 +8,16 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
+use crate::message::framing;
+use crate::message::scheme::Scheme;
 use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Version, header};
 use http1::{RequestHead, percent_encoded};
-use message::framing;
-use message::scheme::Scheme;
-use message::via::has_member;
 use net::address::bare;
 use semantics::forwarded::X_FORWARDED_PROTO;
 use semantics::{EditFields, Fields, UsualNames, claims, value};
+use upstream::message::via::has_member;
 use upstream::send::origin::VERSION;
 
 use crate::observe::outcome::Invalid;

@@ -7,14 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use crate::message::framing;
 use http::header::{HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use http1::RequestHead;
-use message::informational::Informational;
-use message::request_body::RequestBody;
-use message::upgrade::Upgrade;
-use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
 use semantics::{
@@ -25,6 +22,10 @@ use upstream::connection::origin_body::OriginBody;
 use upstream::connection::pinned::PinnedConnection;
 use upstream::connection::raw_target::RawTarget;
 use upstream::connection::request_body::{ClientBody, OutBody};
+use upstream::message::informational::Informational;
+use upstream::message::request_body::RequestBody;
+use upstream::message::upgrade::Upgrade;
+use upstream::message::via;
 use upstream::send::attempts::Attempts;
 use upstream::send::client::Upstream;
 use upstream::send::origin::{Connector, Origin};

@@ -9,14 +9,14 @@ use std::task::Poll;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Response, StatusCode, Version, header};
 use http_body::Body as _;
-use message::informational::Informational;
-use message::request_body::RequestBody;
-use message::upgrade;
-use message::upgrade::Upgrade;
 use semantics::cache_control::Scope;
 use semantics::{ResponseDirectives, hop_by_hop};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::tunnel::UpstreamTunnel;
+use upstream::message::informational::Informational;
+use upstream::message::request_body::RequestBody;
+use upstream::message::upgrade;
+use upstream::message::upgrade::Upgrade;
 
 use crate::body::peer_body;
 use crate::body::relayed_body::Relay;

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use crate::message::cut_short::Truncated;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use message::cut_short::Truncated;
 use semantics::Spellings;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::send_file::Sent;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::message::scheme::Scheme;
 use http::header::HeaderValue;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use http1::RequestHead;
-use message::scheme::Scheme;
 use semantics::{Fields, value};
 use upstream::send::attempts::Attempts;
 

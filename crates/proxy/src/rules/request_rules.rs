@@ -14,9 +14,9 @@
 
 use std::sync::Arc;
 
+use crate::message::header_edits::Edits;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
-use message::header_edits::Edits;
 use ring::digest;
 use semantics::device_class::DeviceClass;
 use semantics::{

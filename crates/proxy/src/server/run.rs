@@ -8,10 +8,10 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use std::{io, thread};
 
+use crate::server::wall_clock::WallClock;
 use device::AnyDevice;
 use net::clock::TokioClock;
 use net::network::Network;
-use net::wall_clock::WallClock;
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_local;

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use crate::server::wall_clock;
+use crate::server::wall_clock::WallClock;
 use net::clock::TokioClock;
 use net::network::Network;
-use net::wall_clock;
-use net::wall_clock::WallClock;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use upstream::connection::overrun::Overruns;

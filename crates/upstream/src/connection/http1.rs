@@ -20,10 +20,10 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
+use crate::message::informational::Informational;
 use bytes::{Buf as _, BytesMut};
 use http::{Request, Response, StatusCode};
 use http1::{HeaderMaps, ResponseFraming, ResponseHead};
-use message::informational::Informational;
 use semantics::Spellings;
 use tokio::io::AsyncReadExt;
 use tokio::task::coop::consume_budget;

@@ -35,10 +35,10 @@ use tokio::time::{interval, timeout};
 
 use crate::connection::request_body::OutBody;
 use crate::failure::failure_log::FailureLog;
+use crate::message::informational::Informational;
+use crate::message::upgrade;
 use crate::settings::endpoint::Endpoint;
 use crate::settings::limits::UpstreamLimits;
-use message::informational::Informational;
-use message::upgrade;
 use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 

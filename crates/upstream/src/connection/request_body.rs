@@ -14,8 +14,8 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
 use crate::failure::error::Failure;
-use message::informational::Informational;
-use message::request_body::{BrokenOff, RequestBody};
+use crate::message::informational::Informational;
+use crate::message::request_body::{BrokenOff, RequestBody};
 
 /// Time after which the body is sent although the upstream has not answered `Expect: 100-continue`
 /// (RFC 9110, 10.1.1).

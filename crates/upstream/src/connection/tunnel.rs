@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::http2;
+use crate::connection::put_back::PutBack;
 use crate::connection::stream::Stream;
 use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
-use net::put_back::PutBack;
 use net::socket::{Socket, transport};
 
 /// Upstream end of a tunnel.

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use crate::message::informational::Informational;
+use crate::message::upgrade::Upgrade;
 use http::header::HeaderValue;
 use http::{Request, header};
-use message::informational::Informational;
-use message::upgrade::Upgrade;
 use semantics::{Spellings, connection_login};
 
 use crate::connection::pinned::PinnedConnection;

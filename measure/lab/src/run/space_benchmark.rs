@@ -1,9 +1,9 @@
 //! One workload on one or several space managers in a directory of this machine, for `larder lab
 //! space`.
 //!
-//! Each manager works in a new directory below the given one. That is removed afterwards, also when
-//! a signal ends the run ([`cli::cleanup`]); existing files are not touched. All managers get the
-//! same requests, and so the same operations.
+//! Each manager works in a new directory below the given one. The directory is removed afterwards,
+//! also when a signal ends the run ([`workload::cleanup`]); existing files are not touched. All
+//! managers get the same requests, and so the same operations.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::space::manager::{SpaceError, SpaceManager};
 use crate::space::real_directory::RealDirectory;
 use crate::space::real_engine;
 use crate::space::real_engine::RealClock;
-use cli::cleanup::TemporaryPath;
+use workload::cleanup::TemporaryPath;
 use workload::generator::Workload;
 use workload::request::Request;
 use workload::two_level::TwoLevel;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::cleanup::TemporaryPath;
 use crate::request::{Kind, Method, Request};
-use cli::cleanup::TemporaryPath;
 
 /// The header line of a table.
 const HEADER: &str = "time_ms,client,site,group,object,version,size,method,status,kind,cacheable";

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use message::request_body::BrokenOff;
+use upstream::message::request_body::BrokenOff;
 
 use crate::client::connection_state::ConnectionState;
 use crate::downstream::http1::wire::Wire;

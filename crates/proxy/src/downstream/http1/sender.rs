@@ -11,12 +11,12 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use crate::message::cut_short::Truncated;
 use bytes::{Buf, Bytes};
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode, Version};
 use http_body::Body;
 use http1::{write_chunk_size, write_field, write_last_chunk, write_number_field};
-use message::cut_short::Truncated;
 use semantics::Spellings;
 use tokio::task::yield_now;
 use upstream::connection::send_file::Sent;

@@ -14,10 +14,10 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::Frame;
 use http1::{BodyLength, Chunks, Malformed, Piece};
-use message::request_body::BrokenOff;
 use net::socket::PeerEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use upstream::connection::send_file::Sent;
+use upstream::message::request_body::BrokenOff;
 
 use crate::client::connection_state::{CloseReason, ConnectionState};
 use crate::downstream::stream::Stream;

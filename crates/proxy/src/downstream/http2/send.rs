@@ -5,13 +5,13 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::message::cut_short::Truncated;
+use crate::message::date;
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, header};
 use http_body::{Body, Frame};
-use message::cut_short::Truncated;
-use message::date;
 use net::clock::TokioClock;
 use net::http2_stream::poll_room;
 use tokio::task::yield_now;

@@ -19,10 +19,10 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use http1::{RequestHead, has_no_body};
-use message::request_body::RequestBody;
-use message::upgrade;
 use net::http2_stream::StreamIo;
 use tokio::task::spawn_local;
+use upstream::message::request_body::RequestBody;
+use upstream::message::upgrade;
 
 use super::pings::Keepalive;
 use super::send::{send_body, send_whole, settle};

@@ -7,10 +7,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use crate::connection::put_back::PutBack;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http1::{Chunks, Piece, ResponseLength};
-use net::put_back::PutBack;
 use semantics::Spellings;
 use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, spawn_local};

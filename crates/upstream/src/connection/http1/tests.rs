@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 
+use crate::message::request_body::{BrokenOff, RequestBody};
 use bytes::Bytes;
 use http::header::HeaderMap;
-use message::request_body::{BrokenOff, RequestBody};
 use net::socket::{OtherSocket, Socket};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::net::UnixStream;

@@ -1,0 +1,13 @@
+//! Edits of HTTP messages on their way through the proxy: framing, schemes, cookies, dates,
+//! `Forwarded`, and the operator's changes to fields.
+
+pub mod cookies;
+pub mod cut_short;
+pub mod date;
+pub mod forwarded;
+pub mod framing;
+pub mod header_edits;
+pub mod scheme;
+
+#[cfg(test)]
+mod tests;
