@@ -32,6 +32,7 @@ pub struct Options {
 ///
 /// The name of the first step that fails.
 pub fn run(options: &Options) -> Result<(), String> {
+    let begin = Instant::now();
     step("format", || cargo(&["fmt", "--all", "--check"], None))?;
     step("source rules", tidy::run)?;
     step("clippy", || {
@@ -52,13 +53,21 @@ pub fn run(options: &Options) -> Result<(), String> {
         })?;
     }
     let mut tally = Tally::default();
+    // Built first, so that the seconds of the steps below are those of the tests.
+    step("building the tests", || cargo(&[TESTS, &["--no-run"]].concat(), None))?;
     // The tests of the measuring workspace run the program that those of the server leave.
     step("tests", || tests(&workspace::root(), &mut tally))?;
     step("tests of what measures", || tests(&workspace::measure(), &mut tally))?;
     for line in &tally.skips {
         println!("{line}");
     }
-    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skips.len());
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "{} passed, {} failed, {} skipped in {seconds:.0} s",
+        tally.passed,
+        tally.failed,
+        tally.skips.len()
+    );
     if tally.passed == 0 { Err("no test was run".into()) } else { Ok(()) }
 }
 
