@@ -1,6 +1,6 @@
-//! Fuzz tests of the code that parses bytes from peers. The input is pieces of real syntax in
-//! random order, some of them damaged. The code must never panic, must read the same however the
-//! bytes are split, and must accept no more than they say.
+//! Fuzz tests of the parsers of bytes from peers. The input is pieces of real syntax in random
+//! order, some of them damaged. A parser must never panic, must give the same result however the
+//! bytes are split, and must not accept damaged input as something else.
 //!
 //! The parsers of caching fields are tested likewise in `semantics`, those of the device in
 //! `store`; heads and frames go through the real program in `tests/it/mutations.rs`.
@@ -26,7 +26,7 @@ use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
 
-/// A source of random input that prints its seed when a test panics.
+/// Source of random input that prints its seed when a test panics.
 struct Chance(u64, Rng);
 
 impl Chance {
@@ -64,7 +64,7 @@ impl Drop for Chance {
     }
 }
 
-/// Minimum number of rounds, also on a machine too busy to reach it in the given time.
+/// Minimum number of rounds, also on a machine too slow to reach it in the given time.
 const ROUNDS_MIN: usize = 60_000;
 
 /// Repeats `round` for the time set in the environment (one second by default), and at least

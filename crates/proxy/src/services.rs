@@ -1,4 +1,4 @@
-//! The state that requests use: [`Services`] per worker, [`Shared`] per process.
+//! State that requests use: [`Services`] per worker, [`Shared`] per process.
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashSet;
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Makes the shared state from the first options. `fill_budget` is the memory for the windows
+    /// Creates the shared state from the first options. `fill_budget` is the memory for the windows
     /// of fills, in bytes.
     pub fn new(
         options: &Options,
@@ -83,10 +83,10 @@ impl Shared {
     }
 }
 
-/// The moment at which a lookup began, in terms of fills that had ended.
+/// Start of a lookup, as the number of fills that had ended.
 pub(crate) type LookupStart = EndedSoFar;
 
-/// The moment at which a request arrived, in terms of fills that had begun.
+/// Arrival of a request, as the number of fills that had begun.
 pub(crate) type Arrival = BegunSoFar;
 
 /// The state that the requests of one worker use.
@@ -95,15 +95,14 @@ pub(crate) struct Services {
     pub clock: TokioClock,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
-    /// The sites whose neighbours this worker is validating.
+    /// Sites whose neighbours this worker is validating.
     pub attended: RefCell<HashSet<u64>>,
     /// The tasks and bodies that need the store.
     pub leases: Rc<Leases>,
-    /// The worker's fetches whose request has left.
+    /// Fetches of the worker that no request drives.
     pub detached: Detached,
-    /// Held by each request that runs on after its client cancelled it.
+    /// Held by each request that continues after its client cancelled it.
     pub run_on: Rc<()>,
-    /// Pool of request heads.
     pub heads: Pool<RequestHead>,
     /// Pool of access log texts.
     pub log_fields: Pool<LogFields>,
@@ -135,7 +134,6 @@ impl Services {
         })
     }
 
-    /// Returns the options in force.
     pub fn options(&self) -> Arc<Options> {
         self.options.borrow().clone()
     }
@@ -145,7 +143,6 @@ impl Services {
         Ref::map(self.options.borrow(), |options| &**options)
     }
 
-    /// Replaces the options in force.
     pub fn set_options(&self, options: Arc<Options>) {
         *self.options.borrow_mut() = options;
     }
@@ -155,8 +152,8 @@ impl Services {
         self.store.borrow().clone().flatten()
     }
 
-    /// Returns the store if stored objects may be used. In a fleet that requires a node that has
-    /// caught up with all purges.
+    /// Returns the store if stored objects may be used. In a fleet the node must have caught up
+    /// with all purges.
     pub fn usable_store(&self) -> Option<Store> {
         let is_away = self.shared.node.as_ref().is_some_and(|node| !node.purges().may_use());
         self.store().filter(|_| !is_away)

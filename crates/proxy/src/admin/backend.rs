@@ -27,21 +27,21 @@ use crate::services::Services;
 /// a thread of its own.
 pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
 
-/// The setup of a proxy's admin interface.
+/// Configuration of the admin interface of a running proxy.
 pub struct AdminSetup {
     /// The listening socket.
     pub listener: ListenSocket,
-    /// The guard that admits requests.
+    /// Check that admits or refuses a request.
     pub guard: Guard,
     /// The metrics for `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// The function behind `/reload`.
+    /// Runs for `/reload`.
     pub reload: Reload,
     /// Reports problems with the files of the caches in use, for `/readyz`.
     pub trouble: Trouble,
 }
 
-/// A function that returns a sentence describing a problem, if there is one. It must not block.
+/// Returns a sentence about the current problem, or `None`. Must not block.
 pub type Trouble = Box<dyn Fn() -> Option<String> + Send>;
 
 /// The admin backend of a running proxy.
@@ -55,8 +55,8 @@ pub(crate) struct ProxyBackend {
 }
 
 impl ProxyBackend {
-    /// Serves the admin interface until the runtime ends, because it also reports the drain, or
-    /// until another process takes it over.
+    /// Serves the admin interface until the runtime ends or another process takes it over. It
+    /// outlives the listeners because it reports the drain.
     pub fn start(
         setup: AdminSetup,
         services: Rc<Services>,

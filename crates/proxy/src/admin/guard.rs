@@ -1,4 +1,4 @@
-//! The guard of the admin interface: the checks that precede every endpoint.
+//! Checks that every admin request passes before it reaches an endpoint.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 
 use crate::admin::interface::{Answer, closing, is_loopback, text};
 
-/// The host names and the token that a request must match.
+/// Host names and token that an admin request must match.
 #[derive(Clone, Default)]
 pub struct Guard {
     names: Vec<String>,

@@ -1,5 +1,5 @@
-//! Connection slots of the admin interface. When all are taken, the connection that has been idle
-//! longest is closed for the next one. Connections with a request in progress stay.
+//! Bounded connection slots of the admin interface. When all are taken, the longest-idle connection
+//! is closed for the next one; a connection with a request in progress is never closed.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,7 +8,6 @@ use std::time::Instant;
 use net::clock::TokioClock;
 use tokio::sync::Notify;
 
-/// A bounded set of connection slots.
 pub(crate) struct Seats {
     most: usize,
     clock: TokioClock,
@@ -16,7 +15,6 @@ pub(crate) struct Seats {
     left: Rc<Notify>,
 }
 
-/// The state of one taken slot.
 struct State {
     /// When the slot was taken or its last request ended.
     since: Cell<Instant>,
@@ -24,7 +22,7 @@ struct State {
     leave: Notify,
 }
 
-/// A taken slot, freed when dropped.
+/// A taken slot, freed on drop.
 pub(crate) struct Seat {
     state: Rc<State>,
     clock: TokioClock,
@@ -59,7 +57,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// Waits until the slot is needed for another connection.
+    /// Waits until another connection needs the slot.
     pub async fn asked_to_leave(&self) {
         self.state.leave.notified().await;
     }
@@ -78,7 +76,7 @@ impl Drop for Seat {
     }
 }
 
-/// Keeps a connection marked as busy until dropped.
+/// Marks its connection as busy until dropped.
 pub(crate) struct Busy {
     state: Rc<State>,
     clock: TokioClock,

@@ -1,5 +1,5 @@
-//! The state of all sites' servers, and of origins that are not servers, for the metrics and the
-//! admin interface.
+//! State of all sites' servers and of origins that are not servers, for metrics and the admin
+//! interface.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
 
-/// The figures of a proxy's servers, read at each scrape.
+/// Metrics source for the servers of all sites.
 pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 
 impl Source for ServerFigures {
@@ -49,7 +49,6 @@ impl Source for ServerFigures {
     }
 }
 
-/// Adds the figures of an origin that is not a server.
 fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
     let labels = [("site", site)];
     for figure in origin.figures() {
@@ -60,7 +59,6 @@ fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
     }
 }
 
-/// Adds the figures of requests that wait for a free server of a site.
 fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     let (queue, labels) = (group.queue_status(), [("site", site)]);
     let help = "Requests that wait for a server with room.";

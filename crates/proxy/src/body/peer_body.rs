@@ -1,8 +1,8 @@
-//! The body of another node's response. If it breaks off or stops, the rest is requested by range:
-//! from the next source that the plan names, and the last time from the origin itself.
+//! Body of another node's response. If it breaks off or stalls, the rest is requested by range from
+//! the next source in the plan, and at last from the origin.
 //!
-//! Guarantee: if a node stops, the responses that it was sending are delayed, not cut, provided
-//! that a strong validator proves that the rest fits.
+//! Guarantee: when a node stops, the responses it was sending are delayed, not cut, if a strong
+//! validator proves that the rest fits.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,14 +23,12 @@ use crate::peers::origin::FromPeer;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// Upper bound on requests for the rest of one body. The last one goes to the origin itself.
+/// Upper bound on requests for the rest of one body. The last one goes to the origin.
 const RESUMPTIONS: u32 = 3;
 
-/// The body of another node's response, continued elsewhere if it breaks off.
 struct PeerBody {
     services: Rc<Services>,
     options: Arc<Options>,
-    /// The request that the response answers.
     request: UpstreamRequest,
     /// Bytes that had arrived when the head was examined.
     early: Option<Bytes>,
@@ -38,7 +36,7 @@ struct PeerBody {
     length: u64,
     came: u64,
     source: Source,
-    /// How many more times the rest may be requested.
+    /// Number of requests for the rest that are still allowed.
     left: u32,
 }
 
@@ -47,9 +45,8 @@ enum Source {
     Rest(Box<ResumedBody>),
 }
 
-/// Makes the body of a response continue from elsewhere if the node that sends it stops. Applies
-/// only to a whole response of another node with a strong validator. `request` makes the request
-/// that the response answers.
+/// Makes the body of a response continue from elsewhere if its node stops. Applies only to a whole
+/// response of another node with a strong validator. `request` rebuilds the request.
 pub(crate) async fn outlasting(
     services: &Rc<Services>,
     options: &Arc<Options>,
@@ -84,8 +81,8 @@ pub(crate) async fn outlasting(
     })
 }
 
-/// Returns the time without a byte after which the rest is requested elsewhere. All nodes that are
-/// asked may hang one after another before the client's own time is over.
+/// Returns the time without a byte after which the rest is requested elsewhere. It is short enough
+/// for all nodes to hang in turn before the client's own timeout.
 fn silence(options: &Options) -> Duration {
     options.upstream.body_timeout / (RESUMPTIONS + 1)
 }
@@ -99,8 +96,8 @@ fn continuable(response: &Response<OriginBody>) -> Option<(Same, u64)> {
     Some((same, length))
 }
 
-/// Takes the bytes of a body that have already arrived, without waiting. If the body broke off, the
-/// next read reports that again.
+/// Takes body bytes that have already arrived, without waiting. If the body broke off, the next
+/// read reports that again.
 async fn at_hand(body: &mut OriginBody) -> Option<Bytes> {
     let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
         Poll::Ready(frame) => Poll::Ready(frame),
@@ -121,8 +118,8 @@ impl PeerBody {
         log::debug!("another node's answer broke off, the rest is asked for: {why}");
         self.left = left;
         if left == 0 {
-            // The last attempt works as without a fleet, whatever the paths between the nodes are
-            // like.
+            // The last attempt bypasses the fleet, so it works even if all paths between nodes are
+            // broken.
             self.request.ask_origin();
         }
         let (services, options) = (self.services.clone(), self.options.clone());

@@ -1,7 +1,7 @@
-//! The rest of a body whose source was lost while the body was being sent. It is requested by
-//! range, under the strong entity tag of the part sent so far and, if the origin vouches for its
-//! responses, under its version. The transfer is cut if the request fails or if the origin has
-//! another representation now.
+//! Fetches the rest of a body whose source was lost while it was being sent. The range request
+//! carries the strong entity tag of the part already sent and, if the origin vouches for its
+//! responses, the version. If it fails or the origin now has another representation, the transfer
+//! is cut.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -25,24 +25,23 @@ use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// A fetch of the rest of a body, prepared before the head is sent and rarely begun.
+/// Prepared fetch of the rest of a body. Created before the head is sent, rarely started.
 pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
     upstream_request: UpstreamRequest,
     same: Same,
-    /// Length of the whole body, in bytes.
     length: u64,
-    /// The maximum time without a byte, if it is not that of origins.
+    /// Maximum time without a byte; `None`: that of origins.
     silence: Option<Duration>,
 }
 
-/// The fields that a response with the rest must share with the response that was begun.
+/// Fields in which the response with the rest must equal the first response.
 #[derive(Clone)]
 pub(crate) struct Same {
     /// The strong entity tag.
     etag: HeaderValue,
-    /// The [`VERSION`]: files that replaced each other may share an entity tag.
+    /// Value of the [`VERSION`] field; files that replaced each other may share an entity tag.
     version: Option<HeaderValue>,
 }
 
@@ -60,7 +59,6 @@ impl Same {
     }
 }
 
-/// The rest of a body.
 pub(crate) struct ResumedBody {
     state: State,
     left: u64,
@@ -68,7 +66,7 @@ pub(crate) struct ResumedBody {
     skip: u64,
 }
 
-/// The body of a response, and the number of bytes to skip before the requested ones.
+/// Body of a response, and the number of bytes to skip.
 type ResumeAnswer = Option<(OriginBody, u64)>;
 
 enum State {
@@ -108,7 +106,6 @@ impl Resume {
         Resume { silence: Some(silence), ..self }
     }
 
-    /// Requests `range` of the body.
     pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
@@ -149,7 +146,6 @@ fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u
 }
 
 impl ResumedBody {
-    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.left
     }

@@ -1,5 +1,5 @@
-//! Body of an HTTP/2 request. The client may send only as much as is passed on: flow-control
-//! capacity is released when the previous piece has been passed on.
+//! Body of an HTTP/2 request. Flow-control capacity is released when a piece has been passed on, so
+//! the client sends only as fast as the upstream takes.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,7 +15,6 @@ use message::request_body::BrokenOff;
 use crate::client::handle::Client;
 use crate::client::upload_rate::Watched;
 
-/// Body of one stream.
 pub(crate) struct StreamBody {
     stream: RecvStream,
     /// Bytes still to come, if the head states a length. The `h2` crate enforces it.
@@ -24,7 +23,7 @@ pub(crate) struct StreamBody {
     owed: usize,
     data_ended: bool,
     watched: Watched,
-    /// Client that sends nothing until it gets a 100 Continue (RFC 9110, 10.1.1).
+    /// Client that waits for a 100 Continue before it sends the body (RFC 9110, 10.1.1).
     expectant: Option<Rc<Client>>,
 }
 

@@ -1,13 +1,11 @@
-//! Permits for tunnels, which limit how many are open at a time.
+//! Permits that bound the number of open tunnels.
 //!
-//! An idle tunnel uses up the limit for nothing, for up to `client.tunnel-idle`. When the limit is
-//! reached, a new tunnel displaces an idle one: of the client address with the most tunnels, the
-//! one that was idle longest.
+//! An idle tunnel can hold its permit for up to `client.tunnel-idle`. At the limit, a new tunnel
+//! displaces an idle one: the longest-idle tunnel of the client address with the most tunnels.
 //!
-//! Guarantee: no address can exclude the others or end their tunnels by opening many. A new tunnel
-//! displaces one of its own address, or of an address that has more. An active tunnel is displaced
-//! only for an address that has none, and only if its own address has more than half of all
-//! tunnels.
+//! Guarantee: no address can exclude others or end their tunnels by opening many. A new tunnel
+//! displaces only tunnels of its own address or of one that has more. An active tunnel is displaced
+//! only for an address without any, and only if its own address has more than half of all tunnels.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,14 +20,13 @@ use tokio::time::sleep;
 
 use crate::client::addresses::network;
 
-/// Time without a byte after which a tunnel is idle. Also the longest time that a new tunnel waits
-/// for a permit.
+/// Time without a byte after which a tunnel is idle. Also the longest wait for a permit.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Value of `last_moved` for a tunnel that is not open yet.
+/// `last_moved` of a tunnel that is not open yet.
 const NOT_OPEN: u64 = u64::MAX;
 
-/// Tunnels of all workers, open or about to be.
+/// Tunnels of all workers, open or waiting to open.
 #[derive(Debug)]
 pub(crate) struct Places {
     clock: TokioClock,
@@ -42,13 +39,12 @@ struct Taken {
     by_id: HashMap<u64, Arc<Holder>>,
 }
 
-/// One tunnel that holds a permit.
 #[derive(Debug)]
 struct Holder {
-    /// Client address, reduced to its network in IPv6.
+    /// Client address; in IPv6 its network.
     client: IpAddr,
     since: Instant,
-    /// Milliseconds after `since` at which the last byte moved, or [`NOT_OPEN`].
+    /// Milliseconds from `since` to the last byte, or [`NOT_OPEN`].
     last_moved: AtomicU64,
     displaced: Notify,
 }
@@ -61,16 +57,15 @@ pub(crate) struct TunnelPermit {
     holder: Arc<Holder>,
 }
 
-/// How the search for a permit treats active tunnels.
+/// How the search treats active tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     Spared,
-    /// One of an address with more than half of all tunnels may be displaced for an address without
-    /// any.
+    /// An active tunnel of an address with more than half of all may be displaced for an address
+    /// without any.
     Ignored,
 }
 
-/// An open tunnel that may be displaced by a new one.
 #[derive(Debug)]
 struct Idlest {
     id: u64,
@@ -80,7 +75,6 @@ struct Idlest {
     has_majority: bool,
 }
 
-/// Result of the search for a permit.
 enum Search {
     Found(TunnelPermit),
     /// A tunnel may be idle after this time.
@@ -94,8 +88,8 @@ impl Places {
         Places { clock, taken: Mutex::default() }
     }
 
-    /// Takes a permit for a tunnel of `client`, of at most `max`, displacing another tunnel if
-    /// necessary. Waits at most [`IDLE`]; returns `None` when no permit can be had.
+    /// Takes a permit for a tunnel of `client`, out of `max`, displacing another tunnel if
+    /// necessary. Returns `None` after at most [`IDLE`].
     pub async fn take(self: &Arc<Places>, max: usize, client: IpAddr) -> Option<TunnelPermit> {
         let wait = match self.search(max, client, Activity::Spared) {
             Search::Found(permit) => return Some(permit),
@@ -142,11 +136,10 @@ impl Places {
 }
 
 impl Taken {
-    /// Returns the open tunnel to displace for one of `client`. Candidates are the tunnels of
-    /// `client` and of addresses that have more. Idle tunnels come before active ones; then those
-    /// of the address with the most tunnels; then the one that was idle longest. If `client` has no
-    /// tunnel, those of an address with more than half of all come first, so that idle tunnels of
-    /// other addresses are not ended because of it.
+    /// Returns the tunnel to displace for one of `client`. Candidates are tunnels of `client` and
+    /// of addresses that have more. Idle tunnels come first, then those of the address with the
+    /// most tunnels, then the longest idle. If `client` has no tunnel, an address with more than
+    /// half of all comes first, so that idle tunnels of others survive its growth.
     fn idlest(&self, now: Instant, client: IpAddr) -> Option<Idlest> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for holder in self.by_id.values() {
@@ -165,7 +158,7 @@ impl Taken {
 }
 
 impl Holder {
-    /// Returns the time since the last byte moved; `None` when the tunnel is not open yet.
+    /// Returns the time since the last byte, or `None` if the tunnel is not open yet.
     fn idle(&self, now: Instant) -> Option<Duration> {
         let last = Some(self.last_moved.load(Relaxed)).filter(|last| *last != NOT_OPEN)?;
         let lifetime = now.saturating_duration_since(self.since);
@@ -174,7 +167,7 @@ impl Holder {
 }
 
 impl TunnelPermit {
-    /// Records that the tunnel was opened or that bytes moved through it.
+    /// Records that the tunnel opened or moved bytes.
     pub fn note_moved(&self, now: Instant) {
         let millis = now.saturating_duration_since(self.holder.since).as_millis();
         self.holder.last_moved.store(millis as u64, Relaxed);
@@ -249,7 +242,7 @@ mod tests {
         };
         let (came, ()) = tokio::join!(open(&places, A), move_on);
         assert!(came.is_none());
-        // Soon after their last byte they are idle, and the new tunnel waits for that.
+        // Soon after their last byte the tunnels are idle; the new one waits for that.
         assert!(open(&places, A).await.is_some());
         assert!(!is_displaced(&opening).await);
     }
@@ -278,7 +271,7 @@ mod tests {
         };
         let (came, ()) = tokio::join!(open(&places, A), move_on(8));
         assert!(came.is_none() && !is_displaced(&lone).await);
-        // An active tunnel is displaced for an address that has none, but not for one that has one.
+        // An active tunnel is displaced for an address without any, not for one that has one.
         let (came, ()) = tokio::join!(places.take(4, C.into()), move_on(8));
         assert!(came.is_some() && !is_displaced(&lone).await);
         let (again, ()) = tokio::join!(open(&places, C), move_on(8));

@@ -1,5 +1,5 @@
 //! One client connection from accept to close: the handshakes (`handshake`), then HTTP/1 (`http1`)
-//! or HTTP/2 (`http2`), and the tunnels that either may become.
+//! or HTTP/2 (`http2`), and a tunnel if the connection becomes one.
 
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
@@ -21,7 +21,6 @@ use crate::observe::event::Event;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// Serves a connection until it ends.
 pub(crate) async fn run(
     connections: Rc<Connections>,
     socket: Socket,
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_waiting_connection_takes_little() {
-        // Larger futures are boxed for as long as they run.
+        // Larger futures are boxed while they run.
         let run = size(|(all, socket, peer, manners): (_, _, _, &'static _)| {
             run(all, socket, peer, manners)
         });

@@ -1,5 +1,5 @@
-//! Open connections of one worker: their timeouts, which of them may be closed for other clients,
-//! and how they end on shutdown.
+//! Open connections of one worker: their timeouts, their candidates for closing, and their end on
+//! shutdown.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,13 +22,11 @@ use crate::observe::event::Event;
 use crate::options::Options;
 use crate::services::Services;
 
-/// Grace for a connection that has not received any bytes, counted from the start of the drain or
-/// from accept, whichever is later. Its first request may be on its way and would be lost.
+/// Grace for a connection without any received bytes, from the start of the drain or from accept,
+/// whichever is later. Its first request may be on its way and would be lost.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Open connections of one worker.
 pub(crate) struct Connections {
-    /// Number of the worker.
     pub index: usize,
     pub services: Rc<Services>,
     pub connection_limit: Arc<ConnectionLimit>,
@@ -39,17 +37,17 @@ pub(crate) struct Connections {
     next_id: Cell<u64>,
 }
 
-/// A connection as seen by the sweep.
+/// A connection as the periodic sweep sees it.
 struct TrackedConnection {
     state: Rc<ConnectionState>,
     group: Group,
     /// When the sweep first saw the current phase.
     since: Instant,
-    /// When the proxy was first seen to wait for the client, and the bytes moved by then.
+    /// When the proxy was first seen waiting for the client, and the bytes moved by then.
     blocked: Option<(Instant, u64)>,
 }
 
-/// Guard that unregisters a connection when dropped.
+/// Unregisters a connection on drop.
 pub(crate) struct WatchGuard {
     connections: Rc<Connections>,
     id: u64,
@@ -96,14 +94,14 @@ impl Connections {
         self.services.set_options(options);
     }
 
-    /// Returns whether an open connection still waits for its first request and is not draining.
+    /// Returns whether a connection that is not draining still waits for its first request.
     pub fn has_fresh(&self) -> bool {
         let waits =
             |watched: &TrackedConnection| watched.state.is_fresh() && !watched.state.draining();
         self.open.borrow().values().any(waits)
     }
 
-    /// Registers a connection with the sweep. It was counted in the worker's load when accepted.
+    /// Registers a connection with the sweep. The worker's load counted it at accept.
     pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>, group: Group) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
@@ -116,7 +114,7 @@ impl Connections {
         WatchGuard { connections: self.clone(), id }
     }
 
-    /// Returns the first `most` connections that may be closed, of this group or of all.
+    /// Returns the first `most` connections that may be closed, of one group or of all.
     pub fn candidates(&self, most: usize, of: Option<Group>) -> Vec<Candidate> {
         let now = self.services.clock.instant();
         let mut all = Vec::new();
@@ -135,7 +133,7 @@ impl Connections {
         reclaimer::first(all, most)
     }
 
-    /// Closes those of these connections that still may be closed, and returns how many.
+    /// Closes those of these connections that may still be closed. Returns their number.
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
@@ -147,8 +145,8 @@ impl Connections {
         closed
     }
 
-    /// Closes at most `most` connections with a request for `servers` whose clients may be gone,
-    /// oldest first, and returns how many.
+    /// Closes up to `most` connections with a request for `servers` whose clients may be gone,
+    /// oldest first. Returns their number.
     pub fn close_left(&self, servers: usize, most: usize) -> usize {
         let connections = self.open.borrow();
         let left = connections.values().map(|watched| &watched.state).filter(|state| {
@@ -161,9 +159,9 @@ impl Connections {
         left.len()
     }
 
-    /// Lets running responses finish, then cuts the remaining connections when the drain time has
-    /// passed. Until then it also waits for connections that any worker has accepted for this one
-    /// and that are not registered yet.
+    /// Lets running responses finish, then cuts the remaining connections when the drain time is
+    /// over. Until then it also waits for connections accepted for this worker but not registered
+    /// yet.
     pub async fn drain(&self) {
         let limits = self.services.options().client.clone();
         let began = self.services.clock.instant();
@@ -190,8 +188,8 @@ impl Connections {
         }
     }
 
-    /// Returns the time between two sweeps: a quarter of the shortest timeout (5 ms to 1 s), so
-    /// that none is exceeded by much.
+    /// Returns the time between two sweeps: a quarter of the shortest timeout, from 5 ms to 1 s, so
+    /// that no timeout is exceeded by much.
     pub fn sweep_interval(&self) -> Duration {
         let options = self.services.options();
         let limits = &options.client;

@@ -1,9 +1,8 @@
-//! Steps from an accepted socket to a connection that speaks HTTP: the PROXY protocol header, the
-//! TLS handshake, and the choice of the HTTP version.
+//! Steps from an accepted socket to an HTTP connection: the PROXY protocol header, the TLS
+//! handshake, and the choice of the HTTP version.
 //!
-//! All of it happens before the first request, on the worker that will serve the connection, and
-//! within a time limit. Failures are counted, and logged at debug level only, so that a port scan
-//! does not fill the log.
+//! They run before the first request, on the connection's worker, with a timeout. Failures are
+//! counted and logged at debug level only, so that a port scan does not fill the log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,18 +35,18 @@ use crate::options::Options;
 /// Connection preface of HTTP/2 (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Protocol that a listener expects on its connections.
+/// Protocol of a listener's connections.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerProtocol {
-    /// True if the listener speaks TLS.
+    /// Serve TLS.
     pub tls: bool,
-    /// Without TLS: serve HTTP/2 to clients that send its preface.
+    /// True to serve HTTP/2 without TLS to clients that send its preface.
     pub h2c: bool,
-    /// Networks of the peers that must send a PROXY protocol header; all other peers are refused.
-    /// Clients of a Unix socket have no address and are trusted if there is any network here.
-    /// Empty: no PROXY protocol.
+    /// Networks of peers that must send a PROXY protocol header; other peers are refused. Clients
+    /// of a Unix socket have no address and are trusted if the list is not empty. An empty list
+    /// disables the PROXY protocol.
     pub proxies: Vec<IpNet>,
-    /// Set if the listener serves only other nodes of the fleet.
+    /// Set for a listener that serves only other fleet nodes.
     pub fleet: Option<Arc<FleetProtocol>>,
 }
 
@@ -58,30 +57,29 @@ impl ListenerProtocol {
     }
 }
 
-/// Protocol between nodes of a fleet: HTTP/2, without a choice of version.
+/// Protocol between fleet nodes: HTTP/2, without negotiation.
 #[derive(Debug, Default)]
 pub struct FleetProtocol {
-    /// Mutual TLS that proves membership. `None`: any host that can connect is trusted.
+    /// Mutual TLS that proves membership. `None` trusts any host that can connect.
     pub tls: Option<FleetTls>,
-    /// Rate limit of warnings about hosts that are not nodes of the fleet.
+    /// Limits the rate of warnings about hosts that are not fleet nodes.
     pub strangers: Seldom,
 }
 
-/// HTTP versions with different framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
     Http2,
 }
 
-/// A connection that is ready for its first request.
+/// Connection that is ready for its first request.
 pub(crate) struct Negotiated {
     pub stream: Stream,
     /// Client address, as given by the PROXY protocol header or else by the socket.
     pub client: SocketAddr,
     pub link: Transport,
     pub protocol: Protocol,
-    /// Held while the connection is open, for the limit per client address.
+    /// Counts against the limit per client address while the connection is open.
     pub place: Option<AddressSlot>,
 }
 
@@ -191,7 +189,7 @@ async fn secure(
     None
 }
 
-/// Performs the handshake with another node, within the time a client has for a request head.
+/// Performs the handshake with another node, within the client timeout for a request head.
 async fn meet_node(
     (raw, client): (Raw, SocketAddr),
     link: Transport,
@@ -233,7 +231,7 @@ fn facts(stream: &TlsStream<Raw>) -> TlsFacts {
     TlsFacts { version, cipher, sni: connection.server_name().map(Box::from) }
 }
 
-/// Returns whether the client sent the HTTP/2 preface. The bytes read are put back.
+/// Returns whether the client sent the HTTP/2 preface. Puts the bytes read back.
 async fn begins_with_preface(raw: &mut Raw) -> bool {
     let mut bytes = Vec::with_capacity(PREFACE.len());
     while bytes.len() < PREFACE.len() && PREFACE.starts_with(&bytes) {

@@ -1,8 +1,8 @@
-//! Accepts connections. All workers accept from the same listening sockets and pass a connection to
-//! the worker that has the fewest. With SO_REUSEPORT the kernel's hash would leave workers idle
+//! Accepts connections. All workers accept from the same listening sockets and pass each connection
+//! to the worker that has the fewest. With SO_REUSEPORT the kernel's hash would leave workers idle
 //! when connections are few, and a second process could bind the same address unnoticed.
 //!
-//! When the connection limit is reached or descriptors have run out, idle connections are closed
+//! When the connection limit is reached or file descriptors run out, idle connections are closed
 //! (`client::reclaimer`). If all are busy, accepting pauses, with one log line and without a busy
 //! loop. Each accepting task then holds at most one client that waits for a permit.
 
@@ -27,11 +27,11 @@ use crate::downstream::connections::Connections;
 use crate::downstream::handshake::ListenerProtocol;
 
 /// Longest pause between two searches for a connection to close. Also the pause after an accept
-/// that failed for lack of a resource when no connection could be closed.
+/// that failed for lack of resources when no connection could be closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Pause after connections were told to close, which they do at once. Also the first pause when
-/// none could be closed.
+/// Pause after connections were told to close, which takes effect at once. Also the first pause
+/// when none could be closed.
 const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A listening socket, and the protocol of its connections.
@@ -58,32 +58,30 @@ impl Listener {
     }
 }
 
-/// A listener within the runtime of a worker.
 pub(crate) struct Accepting {
     socket: AcceptSocket,
     manners: Arc<ListenerProtocol>,
 }
 
-/// A connection on its way to its worker.
 pub(crate) struct Accepted {
     socket: MovingSocket,
     from: From,
 }
 
-/// Where a connection comes from, and its permit.
+/// Listener and peer of a connection, and its permit.
 struct From {
     client: SocketAddr,
     manners: Arc<ListenerProtocol>,
-    /// `None`: accepted before the drain began, without a permit.
+    /// `None` if accepted before the drain began, without a permit.
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Waits for a permit for one more connection of a group. Closes an idle connection, or waits for
-/// another to end.
+/// Waits for a connection permit of a group. Closes an idle connection, or waits for another to
+/// end.
 async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePermit> {
     let Room { places, crowded } = limit.room(group);
     if let Ok(permit) = places.clone().try_acquire_owned() {
-        // Warn again only after permits were amply available, not whenever one connection ends.
+        // Warn again only after many permits were free, not whenever one connection ends.
         if crowded.load(Ordering::Relaxed) && places.available_permits() >= limit.workers() * 4 {
             crowded.store(false, Ordering::Relaxed);
         }
@@ -98,8 +96,7 @@ async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePer
             return Some(permit);
         }
         let makes_way = limit.reclaimer.close_idle(Some(group)).await > 0;
-        // A connection is not registered until shortly after accept, and cannot be closed until
-        // then.
+        // A new connection is registered shortly after accept, and cannot be closed before.
         if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
             log::warn!("{}", crowd(group));
         }
@@ -111,7 +108,7 @@ async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePer
     }
 }
 
-/// Returns the warning that all connections of a group are busy.
+/// Returns the warning for a group without free permits.
 fn crowd(group: Group) -> &'static str {
     match group {
         Group::Clients => {
@@ -156,7 +153,7 @@ pub(crate) async fn accept(
                 place(&connections, socket, From { client, manners, _room: room }, &peers);
             }
             Err(error) if lacks_resource(&error) => make_descriptors(&connections, &error).await,
-            // For example, the client left before it was accepted.
+            // For example, the client disconnected before accept.
             Err(error) => log::debug!("accept: {error}"),
         }
     }

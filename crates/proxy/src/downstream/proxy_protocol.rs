@@ -1,5 +1,5 @@
-//! PROXY protocol header, versions 1 and 2, by which a load balancer states the client of a
-//! connection. The crate `ppp` parses the bytes; this module decides which of them to trust.
+//! PROXY protocol header, versions 1 and 2, in which a load balancer states the client of a
+//! connection. The crate `ppp` parses the bytes; this module decides which values to trust.
 //!
 //! The header is expected only on listeners configured for it, and only from trusted peers: any
 //! other peer could forge its address.
@@ -22,27 +22,22 @@ const LONGEST_V1: usize = 107;
 const SIGNATURE_V1: &[u8] = b"PROXY ";
 const SIGNATURE_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Type of the TLV field about TLS, and its bit that says that the client spoke TLS.
+/// Type of the TLV field about TLS, and the bit in it that is set if the client spoke TLS.
 const TLS_FIELD: u8 = 0x20;
 const TLS_CLIENT: u8 = 0x01;
 
-/// Content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Client address, if it is not the peer's own.
     pub client: Option<SocketAddr>,
-    /// True if the client spoke TLS to the balancer.
+    /// True if the client spoke TLS to the load balancer.
     pub secured: bool,
 }
 
-/// Why a connection was refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The bytes are not a header.
     Malformed,
-    /// The connection ended within the header.
     Ended,
-    /// The connection failed.
     Io(io::Error),
 }
 
@@ -100,14 +95,14 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
             Ok(Some((told, header.header.len())))
         }
         HeaderResult::V2(Ok(header)) => Ok(Some((told_v2(&header), header.len()))),
-        // A version 1 line is complete here, so missing parts will not come.
+        // A version 1 line is complete here, so missing parts will not follow.
         result @ HeaderResult::V2(_) if result.is_incomplete() => Ok(None),
         _ => Err(Refusal::Malformed),
     }
 }
 
 fn told_v2(header: &v2::Header<'_>) -> Told {
-    // The connection is the balancer's own, such as a health check.
+    // The connection is the load balancer's own, such as a health check.
     if header.command == v2::Command::Local {
         return Told { client: None, secured: false };
     }
@@ -143,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Reads a header, and checks that every way to split its bytes in two gives the same result.
+    /// Parses a header, and checks that every way to split its bytes in two gives the same result.
     fn said(bytes: &[u8]) -> Result<(Told, Bytes), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let whole = runtime.block_on(read(&mut &bytes[..])).map_err(|why| why.to_string());
@@ -190,7 +185,7 @@ mod tests {
         v6[15] = 9;
         v6[33] = 7;
         assert_eq!(said(&v2(1, 0x21, &v6)).unwrap().0, client("[2001::9]:7"));
-        // A health check of the balancer, and a client whose address it does not state.
+        // A health check of the load balancer, and a client whose address it does not state.
         assert_eq!(said(&v2(0, 0x11, &v4)).unwrap().0, NOBODY);
         assert_eq!(said(&v2(1, 0x00, &[])).unwrap().0, NOBODY);
         assert_eq!(said(&v2(1, 0x31, &[0; 216])).unwrap().0, NOBODY);

@@ -1,4 +1,4 @@
-//! The order of the decisions on a request. Each decision is made elsewhere.
+//! Order of the decisions on a request. Each decision is made elsewhere.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -55,22 +55,22 @@ use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::services::Services;
 
-/// The response to a request, or the work that makes it.
+/// A response, or the future that makes it.
 #[expect(clippy::large_enum_variant, reason = "what is answered at once allocates nothing")]
 pub(crate) enum Answering {
     Now(ClientResponse),
     Later(Unanswered),
 }
 
-/// The work that makes a response. Dropping it cancels the work.
+/// Future that makes a response. Dropping it cancels the request.
 pub(crate) struct Unanswered {
     work: Pin<Box<dyn Future<Output = ClientResponse>>>,
     /// True if the response may invalidate stored objects.
     pub is_unsafe: bool,
 }
 
-/// Maximum number of requests that run on after their client cancelled them, per connection and per
-/// worker. The second bound is needed because they outlive their connections.
+/// Maximum number of requests that continue after their client cancelled them, per connection and
+/// per worker. The second bound is needed because they outlive their connections.
 const RUN_ON_MAX: [usize; 2] = [16, 128];
 
 impl Unanswered {
@@ -78,13 +78,12 @@ impl Unanswered {
         Unanswered { work: Box::pin(work), is_unsafe: false }
     }
 
-    /// Polls for the response.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ClientResponse> {
         self.work.as_mut().poll(cx)
     }
 
     /// Continues the work until the response has been processed, if that may invalidate stored
-    /// objects: the client has cancelled a request that the origin may have carried out (RFC 9111,
+    /// objects: the client cancelled a request that the origin may have carried out (RFC 9111,
     /// 4.4).
     pub fn run_on(self, services: &Services, connection: &ConnectionState) {
         let held = [&connection.run_on, &services.run_on];
@@ -99,7 +98,6 @@ impl Unanswered {
     }
 }
 
-/// A request whose target and rule are known.
 struct Understood {
     context: RequestContext,
     transaction: Transaction,
@@ -107,17 +105,15 @@ struct Understood {
     purge: PurgeFields,
 }
 
-/// The next step for a request that cannot be answered at once.
 enum Rest {
     /// Check whether it is a purge, and whether its destination is permitted.
     Permission,
     /// Read its body, or open a tunnel.
     Body,
-    /// Follow its route.
     Route(Route),
 }
 
-/// Answers one request, at once if nothing has to be waited for. Errors become responses too.
+/// Answers a request, without waiting if possible. Errors become responses too.
 pub(crate) fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -150,8 +146,8 @@ pub(crate) fn answer(
     }
 }
 
-/// Interprets a request: removes fields that the client is not trusted to send, and finds its rule
-/// and target.
+/// Interprets a request: removes fields that the client is not trusted to send, and finds the rule
+/// and the target.
 #[expect(clippy::result_large_err, reason = "a refusal is an answer")]
 fn understand(
     services: &Rc<Services>,
@@ -246,7 +242,7 @@ fn at_once(
     Err((transaction, Rest::Route(route)))
 }
 
-/// Carries out the remaining steps for a request.
+/// Carries out the remaining steps of a request.
 async fn later(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -297,7 +293,7 @@ async fn later(
     go(context, transaction, body, route).await
 }
 
-/// Makes the changes that apply to every response.
+/// Applies the changes that every response needs.
 fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientResponse {
     if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
@@ -342,7 +338,7 @@ fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
     (!agrees).then_some("The request's Content-Length is not that of its body.")
 }
 
-/// Returns the refusal of a request that is valid but not accepted here, if it is one.
+/// Returns the refusal of a valid request that this proxy does not accept, if any.
 fn refusal_of(
     client: &Client,
     options: &Options,
@@ -389,7 +385,7 @@ fn permitted_by_name(context: &RequestContext) -> Verdict {
 }
 
 /// Checks that the access rules permit the request, by its method and by every other method that
-/// its fields ask an application to assume. Stored responses too are served only to clients that
+/// its fields ask an application to assume. Cached responses too are served only to clients that
 /// could fetch them.
 async fn permitted(context: &RequestContext) -> Result<(), Failure> {
     permits(context, context.query()).await?;
@@ -415,7 +411,7 @@ async fn permits(context: &RequestContext, query: Query<'_>) -> Result<(), Failu
     }
 }
 
-/// Returns the denial of a protocol upgrade, if the operator's rule refuses it.
+/// Returns the denial of a protocol upgrade if the operator's rule refuses it.
 fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     let rule =
         context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
@@ -427,7 +423,7 @@ fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     Some(Denial { reason: Denied::Upgrade, text })
 }
 
-/// Returns whether a request may arrive on this connection: in a reverse proxy a TLS connection
+/// Returns whether a request may arrive on this connection. In a reverse proxy a TLS connection
 /// must have been secured for the request's host (RFC 9110, 7.4).
 pub(crate) fn is_for_connection<'h>(
     client: &Client,
@@ -441,7 +437,6 @@ pub(crate) fn is_for_connection<'h>(
     keyring.covers(tls.sni.as_deref(), address::bare(host()))
 }
 
-/// Answers a request by its route.
 async fn go(
     context: &RequestContext,
     transaction: Transaction,
@@ -464,7 +459,7 @@ async fn go(
         (Route::Write(why), _) => {
             let services = &context.services;
             // A fleet has other nodes to inform, and this node may have a store that is not in use
-            // now.
+            // yet.
             if services.is_without_store() && services.shared.node.is_none() {
                 return Box::pin(pass_through::pass(context, transaction, body, why)).await;
             }
@@ -481,7 +476,7 @@ const BAD_URL: Refused = Refused {
     text: "The URL's path or host is not valid.",
 };
 
-/// Forwards an unsafe request. Objects that its response invalidates are removed before the client
+/// Forwards an unsafe request. Removes the objects that its response invalidates before the client
 /// gets the response (RFC 9111, 4.4).
 async fn write_through(
     context: &RequestContext,
@@ -539,8 +534,8 @@ async fn forget_below(context: &RequestContext, collection: Url) {
     }
 }
 
-/// Returns where the response to a POST would be stored for later GETs. `None` where rules give the
-/// object several names: the rule that a GET would have, and so its key, is then unknown.
+/// Returns where the response to a POST would be stored for later GETs. Returns `None` if rules
+/// give the object several names, because the rule and the key of a GET are then unknown.
 fn place_of_post(context: &RequestContext, url: &Url) -> Option<(Store, Key)> {
     let names_itself = context.head.method == Method::POST
         && context.upgrade.is_none()

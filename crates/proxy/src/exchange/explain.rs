@@ -1,12 +1,13 @@
-//! Explains how a request is treated: the decisions on a real request, one by one, in words.
+//! Explains in words how a request is treated, decision by decision.
 //!
-//! An explanation runs the same code as a real request, `Route` and `Plan`: which rule is in force,
-//! the key of the object, what is stored under it and whether it would be used, and whether a
+//! An explanation runs the code of a real request, `Route` and `Plan`. It reports the rule in
+//! force, the key of the object, the stored response and whether it would be used, and whether a
 //! response would be stored and for how long. That response is given with the question or fetched
-//! from the origin. Nothing is stored or removed; objects that are looked up count as used.
+//! from the origin. Nothing is stored or removed, but objects that are looked up count as used.
 //!
 //! The origin is asked only by GET and HEAD, and only where the access rules permit it to the
-//! client that asks for the explanation. An explanation reaches nothing that a request would not.
+//! client that requests the explanation. An explanation reaches nothing that a request could not
+//! reach.
 
 mod in_fleet;
 
@@ -60,9 +61,8 @@ pub struct Question {
     method: Method,
     url: Url,
     headers: HeaderMap,
-    /// A response as the origin might send it.
+    /// Response that the origin might send.
     answer: Option<(StatusCode, HeaderMap)>,
-    /// True to ask the origin.
     ask: bool,
 }
 
@@ -111,7 +111,6 @@ impl Question {
         Ok(Question { method, url, headers, answer, ask })
     }
 
-    /// Returns whether to ask the origin.
     pub(crate) fn asks_origin(&self) -> bool {
         self.ask
     }
@@ -147,16 +146,15 @@ fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
     }
 }
 
-/// A request, and everything decided about it before the lookup.
+/// Request and everything decided about it before the lookup.
 struct Case<'a> {
     options: &'a Options,
     head: &'a RequestHead,
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
-    /// The client that asks for the explanation.
+    /// Client that requests the explanation.
     client: SocketAddr,
-    /// The time of the question.
     now: Time,
 }
 
@@ -240,7 +238,7 @@ impl Case<'_> {
     }
 
     /// Returns path and query as sent to the origin: those of the key's `name` if the rule rewrites
-    /// the query, else those of the `url` that the request names.
+    /// the query, else those of `url`.
     fn sent<'u>(&self, url: &'u Url, name: &'u Url) -> &'u str {
         let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.head.method);
         if self.rule.as_ref().is_some_and(is_rewritten) { name.sent() } else { url.sent() }
@@ -258,8 +256,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns why the access rules deny the request to the client, as far as that does not depend
-    /// on the destination's address.
+    /// Returns why the access rules deny the request, as far as that is known without the
+    /// destination's address.
     fn denial(&self) -> Option<String> {
         let query = Query {
             client: self.client.ip(),
@@ -308,7 +306,7 @@ impl Case<'_> {
         plan::PlanInput { facts: &self.facts, rule, settings, now: self.now, vouched }.plan(found).0
     }
 
-    /// Returns the plan in view of the running fills and, if the request would join one of them, a
+    /// Returns the plan in view of the running fills and, if the request would join one, a
     /// description of that.
     fn collapse(
         &self,
@@ -362,7 +360,7 @@ impl Case<'_> {
         }
     }
 
-    /// Describes what the fleet does for the object; null if the fleet plays no part.
+    /// Describes the fleet's part in serving the object; null if it has none.
     fn tell_fleet(
         &self,
         node: &Node,
@@ -397,7 +395,7 @@ impl Case<'_> {
         }
     }
 
-    /// Explains what would become of a response: the given one, or the origin's own.
+    /// Explains how a response would be treated: the given one, or the origin's own.
     async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
         let requested = services.clock.time();
         let (from, status, headers) = match &question.answer {
@@ -456,8 +454,8 @@ impl Case<'_> {
         }))
     }
 
-    /// Names the rule's lifetimes (`names`) and edits that do not apply to a response because of
-    /// its status; `None` when all apply. `headers` are the fields after the edits.
+    /// Lists the rule's lifetimes (`names`) and edits that do not apply to a response because of
+    /// its status; `None` if all apply. `headers` are the fields after the edits.
     fn not_applied(
         &self,
         status: StatusCode,
@@ -488,7 +486,6 @@ fn in_short(failure: Failure) -> String {
     }
 }
 
-/// Describes a stored response.
 fn describe(stored: &StoredResponse, now: Time) -> Value {
     let packed = stored.head.packed();
     let headers: Vec<String> = stored
@@ -512,8 +509,8 @@ fn describe(stored: &StoredResponse, now: Time) -> Value {
     })
 }
 
-/// Describes joining a running fetch. `head` is the age of its head, and what permits it if stale;
-/// `None` when the fetch has no head yet.
+/// Describes joining a running fetch. `head` is the age of its head and the permit to use it if
+/// stale; `None` if the fetch has no head yet.
 fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     match head {
         None => "join the running fetch: its answer has not come yet".to_owned(),
@@ -524,8 +521,7 @@ fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     }
 }
 
-/// Describes a plan where the origin vouches for its responses; `current` says whether the stored
-/// one is current.
+/// Describes a plan where the origin vouches for its responses. `current` is the origin's verdict.
 fn in_words_of_voucher(plan: &Plan, current: Option<bool>) -> Option<&'static str> {
     match (plan, current?) {
         (Plan::Serve { .. }, true) => Some("answer from the cache: the origin says it is current"),

@@ -1,9 +1,9 @@
 //! Answers questions of other fleet nodes. A question is a client's request for an object, in the
 //! form in which the origin would get it.
 //!
-//! Only connections between nodes lead here. This node refuses a question if it has missed purges
-//! that the asking node knows of, if the question has passed too many nodes, or if it would store
-//! the object under another key. The asking node then goes to the origin.
+//! Only connections between nodes reach this code. The node refuses a question if it has missed
+//! purges that the asking node knows of, if the question has passed too many nodes, or if it would
+//! store the object under another key. The asking node then turns to the origin.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -46,15 +46,15 @@ use crate::rules::request_rules;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
-/// Delay before the first 102 response, which shows the asking node that this one is working. Most
-/// responses come sooner.
+/// Delay before the first 102 response, which tells the asking node that this one is working. Most
+/// responses are faster.
 const FIRST_SIGN: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Maximum size of a control message in bytes: enough for the log positions of the largest allowed
 /// number of members. Replies may be longer.
 const MESSAGE_MAX: usize = 1 << 20;
 
-/// Answers a question of another node. One that cannot be parsed gets an error response.
+/// Answers a question of another node. A question that cannot be parsed gets an error response.
 pub(crate) async fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -77,7 +77,7 @@ pub(crate) async fn answer(
             let _busy = node.busy();
             let asked = Asked { services, client, options, node };
             let answering = asked.answer(head, question, transaction);
-            // The signs have to be on their way before the response.
+            // The 102 responses must be sent before the response.
             relay(client, None, Box::pin(with_signs(client, answering)).as_mut()).await
         }
         (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
@@ -89,7 +89,6 @@ pub(crate) async fn answer(
     response
 }
 
-/// Answers another node's control message.
 async fn control(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -122,7 +121,6 @@ async fn control(
     error_response::with_type(transaction, status, Outcome::Fleet, "application/json", body.into())
 }
 
-/// A parsed question.
 struct Asked<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
@@ -180,7 +178,7 @@ impl Asked<'_> {
             cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty);
         let is_head = context.head.method == Method::HEAD;
         let mut response = answering.await;
-        // These fields have no meaning when they come from an origin.
+        // These fields have no meaning in a response of an origin.
         if response.body().has_stored_field(&[FLEET.as_str(), OWNERS.as_str()]) {
             response = stored_fields::with_map(response, self.services, (is_head, true));
         }
@@ -192,9 +190,9 @@ impl Asked<'_> {
         response
     }
 
-    /// Marks a request with its rule, where the rule is part of the key; the asking node has
-    /// already applied the rule. Returns the identity of that node's client: fields that the rule
-    /// sets belong to the proxy.
+    /// Marks a request with its rule if the rule is part of the key; the asking node has already
+    /// applied the rule. Returns the identity of that node's client, for which fields set by the
+    /// rule do not count.
     fn prepare(&self, head: &mut RequestHead, rule: Option<&Rule>) -> Identity {
         request_rules::distrust(&mut head.fields);
         let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
@@ -208,7 +206,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Notes that the asking node now has a copy in memory, if its class makes it keep one.
+    /// Records that the asking node now has a copy in memory, if its class makes it keep one.
     fn note_holder(
         &self,
         context: &RequestContext,
@@ -224,7 +222,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns whether this node has carried out all purges that the asking one knows of.
+    /// Returns whether this node has carried out all purges that the asking node knows of.
     fn is_up_to_date(&self, theirs: Option<&[u8]>) -> bool {
         let own = self.node.positions();
         let Some(theirs) = theirs else { return false };
@@ -238,8 +236,8 @@ impl Asked<'_> {
     }
 }
 
-/// Puts the absolute URL into the request line, with the scheme that the client used. The
-/// connection between the nodes says nothing about that scheme.
+/// Puts the absolute URL into the request line, with the scheme that the client used. The scheme of
+/// the connection between nodes is unrelated.
 fn name_whole_url(head: &mut RequestHead, question: &Question) {
     let host = head.fields.line(&header::HOST).and_then(value::text);
     let Some(authority) = head.target.authority().or(host) else { return };
@@ -249,7 +247,7 @@ fn name_whole_url(head: &mut RequestHead, question: &Question) {
     head.target = target;
 }
 
-/// Waits for a response, and sends 102 responses meanwhile to show that this node is working.
+/// Waits for a response and sends 102 responses meanwhile.
 async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     let mut sign = pin!(sleep(FIRST_SIGN));
@@ -268,7 +266,7 @@ async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Refuses a question. The asking node then goes elsewhere.
+/// Refuses a question. The asking node then turns elsewhere.
 fn refuse(transaction: Transaction, status: StatusCode, why: &str) -> Response<ResponseBody> {
     let outcome = match status {
         StatusCode::SERVICE_UNAVAILABLE => Outcome::Error(Error::Draining),

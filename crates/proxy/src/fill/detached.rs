@@ -1,9 +1,9 @@
-//! Drives a fetch in the task of the request that began it while that request waits for the head.
+//! Drives a fetch in the task of the request that began it, while that request waits for the head.
 //! Most fetches end in that time and need no task of their own.
 //!
 //! Guarantees: a fetch moves to a task of its own when its head has arrived and its body has not,
-//! and when its request leaves while other clients wait. Before the head, the fetch ends when no
-//! client waits for it; from the head on, the fetch itself decides whether it is still wanted.
+//! and when its request is dropped while other clients wait. Before the head, the fetch ends when
+//! no client waits for it. From the head on, the fetch itself decides whether it is still wanted.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -21,10 +21,10 @@ use crate::fill::state::Fill;
 /// drives the fetch; dropping that body unread cancels the transfer.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
-/// A fetch that its request no longer drives, and the fill whose clients keep it alive.
+/// Fetch without a driving request, and the fill whose clients keep it alive.
 type LeftFetch = (Running, Option<Arc<Fill>>);
 
-/// The fetches of one worker that their requests no longer drive.
+/// Fetches of one worker without a driving request.
 pub(crate) struct Detached {
     sender: UnboundedSender<LeftFetch>,
     receiver: RefCell<Option<UnboundedReceiver<LeftFetch>>>,
@@ -38,7 +38,7 @@ impl Default for Detached {
 }
 
 impl Detached {
-    /// Spawns a task for each such fetch, and never returns. Further calls return at once.
+    /// Spawns a task for each such fetch. Never returns, except that a second call returns at once.
     pub async fn run(&self) {
         let Some(mut receiver) = self.receiver.take() else { return };
         while let Some((mut running, fill)) = receiver.recv().await {
@@ -53,8 +53,8 @@ impl Detached {
 
     /// Drives a fetch until its fill has a head, and then as far as it gets without waiting. If
     /// this future is dropped earlier, [`Detached::run`] continues the fetch while clients wait for
-    /// its head. A fetch that has its head but not its body continues in a task of its own. Returns
-    /// the output of the fetch, if it has ended.
+    /// its head. A fetch with a head but without its body continues in a task of its own. Returns
+    /// the output of a fetch that has ended.
     pub async fn drive(&self, fill: &Arc<Fill>, fetch: Running) -> Option<Box<OriginBody>> {
         let mut led = Led { running: Some(fetch), fill: Some(fill), detached: self };
         let handed_over = poll_fn(|cx| {
@@ -74,7 +74,6 @@ impl Detached {
     }
 }
 
-/// A fetch driven by a request.
 struct Led<'a> {
     running: Option<Running>,
     /// The fill whose clients keep the fetch alive; `None` if the fetch continues in any case.
@@ -84,7 +83,7 @@ struct Led<'a> {
 
 impl Drop for Led<'_> {
     fn drop(&mut self) {
-        // The receiver is gone when the worker is ending: dropping the fetch then ends its fill.
+        // The receiver is gone when the worker is ending; dropping the fetch then ends its fill.
         self.running
             .take()
             .into_iter()

@@ -1,5 +1,5 @@
 //! Request collapsing (RFC 9111, 4): decides whether a request that must reach the origin shares a
-//! fetch with other requests for its key. A pure decision on the fills of the key.
+//! fetch with other requests for its key. Pure: depends only on the state of the key's fills.
 
 use semantics::{MethodClass, RequestFacts};
 use store::Key;
@@ -8,7 +8,6 @@ use crate::fill::registry::HitForMiss;
 use crate::get::fit::{Fit, FitInput};
 use crate::observe::outcome::Bypass;
 
-/// How a request obtains its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collapse {
     /// Join the running fill, or begin one that other requests may join.
@@ -17,30 +16,26 @@ pub(crate) enum Collapse {
     Alone,
     /// Send the request to the origin without a fill; store the response if it has become storable.
     PastFills,
-    /// Read through another node of the fleet, which has the document or fetches it; keep nothing
-    /// here.
+    /// Read through another fleet node, which has the document or fetches it; keep nothing here.
     ReadThrough,
-    /// Bypass the cache.
     Bypass(Bypass),
 }
 
-/// The inputs of the decision.
 pub(crate) struct CollapseInput<'a> {
     pub facts: &'a RequestFacts,
-    /// The fit of the running fill, if one runs.
+    /// How the running fill fits the request; `None` if none runs.
     pub running: Option<Fit>,
     /// Why the response for the key recently could not be shared, or never can be.
     pub hit_for_miss: Option<HitForMiss>,
-    /// The origin is asked for a range only.
+    /// True if the origin is asked for a range only.
     pub ranged: bool,
-    /// Each request that wants a younger response than the stored one fetches for itself.
+    /// True if each request that wants a younger response than the stored one fetches for itself.
     pub obeys_reloads: bool,
-    /// A stored response is to be validated.
+    /// True if a stored response is to be validated.
     pub validates: bool,
-    /// The request has waited in vain and no longer waits.
+    /// True if the request has waited in vain and no longer waits.
     pub waits_no_more: bool,
-    /// Another node of the fleet is asked to provide the document, and this node keeps nothing of
-    /// it.
+    /// True if another fleet node is asked for the document and this node keeps nothing of it.
     pub is_elsewhere: bool,
 }
 
@@ -69,7 +64,7 @@ impl<'a> CollapseInput<'a> {
     pub fn decide(&self) -> Collapse {
         let directives = &self.facts.directives;
         if directives.no_store {
-            // The request may use the stored response, but nothing of this exchange may be kept.
+            // The request may use the stored response, but no part of this exchange may be kept.
             return Collapse::Bypass(Bypass::NoStore);
         }
         let hit_for_miss = self.hit_for_miss.filter(|why| why.concerns(self.facts));

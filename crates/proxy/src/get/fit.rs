@@ -4,8 +4,8 @@
 //! variant, or is not permitted by the follower's own request. A request that arrived before the
 //! head may use a response that was fresh when it was requested, even if it became stale on its
 //! way: asking again would bring nothing younger (RFC 9111, 4). A request that arrived later gets
-//! only what is fresh now. A request for a younger response (a reload) gets that of a fetch that
-//! began after it arrived.
+//! only a response that is fresh now. A request for a younger response (a reload) gets that of a
+//! fetch that began after its arrival.
 
 use fleet::lookup::{Asked, may_wait};
 use http::{HeaderName, HeaderValue};
@@ -34,32 +34,31 @@ pub(crate) enum Fit {
     Alone,
 }
 
-/// The use of a fetch for a request that waited for it.
+/// How a request may use the fetch that it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The request may have the response.
     MayHave,
-    /// The request wants a response that was requested after it arrived: that of the next fetch,
+    /// The request wants a response that was requested after its arrival: that of the next fetch,
     /// like other requests that waited.
     WaitsForNext,
     /// No shared fetch has a response for the request.
     AsksAlone,
 }
 
-/// The facts of a request that decide which fills fit it.
+/// Facts of a request that decide which fills fit it.
 pub(crate) struct FitInput<'a> {
     pub services: &'a Services,
     pub options: &'a Options,
     pub facts: &'a RequestFacts,
     pub settings: &'a Settings,
-    /// When the request arrived.
     pub came: Time,
-    /// The fills that had begun when the request arrived.
+    /// Number of fills that had begun when the request arrived.
     pub begun_before: BegunSoFar,
     pub now: Time,
-    /// The client or the node that sent the request.
+    /// Client or node that sent the request.
     pub asked: Asked,
-    /// The mark of the request's rule, if the rule is part of the key.
+    /// Mark of the request's rule, if the rule is part of the key.
     pub rule_mark: Option<&'a HeaderValue>,
 }
 
@@ -98,7 +97,7 @@ impl<'a> FitInput<'a> {
             // The head decides whether a response to credentials may be shared.
             FillStage::Waiting if self.facts.has_credentials() => Fit::Alone,
             FillStage::Waiting if fill.has_credentials() => Fit::Another,
-            // The origin may have lost the request, or may still respond to others.
+            // The origin may have lost the request but still respond to others.
             FillStage::Waiting
                 if self.services.clock.since(fill.begun()) >= self.options.fill.wait =>
             {
@@ -161,7 +160,7 @@ impl<'a> FitInput<'a> {
         }
     }
 
-    /// Returns whether the body arrives so slowly that a new request should fetch again: the fetch
+    /// Returns whether the body arrives so slowly that a new request should fetch again. The fetch
     /// may hang although the origin would respond now.
     fn crawls(&self, fill: &Fill) -> bool {
         let running = self.services.clock.since(fill.begun());

@@ -1,9 +1,9 @@
-//! The stored variants of resources and their entity tags, so that the origin can be asked about
-//! all of them at once (RFC 9111, 4.3.1).
+//! Stored variants of resources and their entity tags, so that the origin can be asked about all of
+//! them at once (RFC 9111, 4.3.1).
 //!
-//! They are known in memory only: the latest few variants of each of the most recently added
-//! resources. An unknown variant costs a fetch and nothing else. An entry is only a hint, which a
-//! lookup in the store confirms.
+//! They are known in memory only: the latest few variants of the most recently added resources. An
+//! unknown variant costs a fetch and nothing else. An entry is only a hint, which a lookup in the
+//! store confirms.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,11 @@ use store::Key;
 
 /// Upper bound on resources with known variants.
 const RESOURCES_MAX: usize = 1024;
-/// Upper bound on variants of a resource: every tag makes the conditional request longer.
+/// Maximum number of known variants per resource; every tag makes the conditional request longer.
 const VARIANTS_MAX: usize = 8;
-/// Longer keys and tags, in bytes, are not worth the memory.
+/// Maximum length of a key or tag in bytes; longer ones are not worth the memory.
 const LENGTH_MAX: usize = 512;
 
-/// The known variants, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Variants {
     known: Mutex<Known>,
@@ -38,11 +37,10 @@ struct Known {
 struct Resource {
     /// Latest first.
     variants: VecDeque<Variant>,
-    /// The origin's 304 does not name the variant that it confirms.
+    /// True if the origin's 304 does not name the variant that it confirms.
     is_mute: bool,
 }
 
-/// A stored variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub key: Key,
@@ -99,14 +97,14 @@ impl Variants {
         resource.map_or_else(Vec::new, |resource| resource.variants.iter().cloned().collect())
     }
 
-    /// Forgets a variant that is no longer stored.
+    /// Removes a variant that is no longer stored.
     pub fn forget(&self, epoch: u128, key: &Key) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {
             resource.variants.retain(|variant| variant.key != *key);
         }
     }
 
-    /// Records that the origin's 304 did not name a variant: the origin is not asked about several
+    /// Records that the origin's 304 did not name a variant. The origin is not asked about several
     /// variants again.
     pub fn mute(&self, epoch: u128) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {

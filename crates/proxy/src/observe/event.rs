@@ -1,4 +1,4 @@
-//! Events that are counted, besides requests.
+//! Events counted besides requests.
 
 /// A counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Event {
     ConnectionOpened,
     /// A client connection ended.
     ConnectionClosed,
-    /// An idle client connection was closed to make room for another one.
+    /// An idle client connection was closed to free its permit or descriptor.
     ConnectionMadeWay,
     /// A client connection was closed because its address had reached its connection limit.
     AddressCrowded,
@@ -53,7 +53,7 @@ pub enum Event {
     TunnelOpened,
     /// A tunnel ended.
     TunnelClosed,
-    /// An idle tunnel was closed to make room for another one.
+    /// An idle tunnel was closed to free its permit.
     TunnelMadeWay,
     /// A client connection or one of its streams changed its protocol; a tunnel follows.
     Upgraded,

@@ -1,7 +1,7 @@
 //! Counters of the proxy and their export to Prometheus.
 //!
 //! Every request pays for counting, so counting is a few uncontended atomic additions: each thread
-//! counts in a shard of its own, and a scrape adds up the shards. Everything else, including
+//! counts in a shard of its own, and a scrape adds up the shards. All other work, including
 //! formatting, happens at a scrape. Figures of other parts (the store, its devices) come from
 //! [`Source`]s that are called at each scrape; nothing is sampled in between.
 //!
@@ -24,7 +24,7 @@ mod sample;
 
 pub use sample::{CONTENT_TYPE, Samples};
 
-/// A component with figures of its own: the store, the log, the devices.
+/// Component with figures of its own: the store, the log, the devices.
 pub trait Source: Send + Sync {
     /// Adds the current figures. Called at each scrape on the thread of the admin interface; must
     /// not block for long.
@@ -67,7 +67,7 @@ const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 /// Number of outcome names, without reasons; numbered by [`name_index`].
 const NAMES: usize = 15;
 
-/// The counters of one thread, aligned so that no two threads write to the same cache line.
+/// Counters of one thread, aligned so that no two threads write to the same cache line.
 #[repr(align(128))]
 struct Shard {
     requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
@@ -97,7 +97,7 @@ impl Shard {
     }
 }
 
-/// All counters: one set per process, shared by its workers.
+/// All counters, one set per process, shared by its workers.
 pub struct Metrics {
     shards: Box<[Shard]>,
     sources: Mutex<Vec<Box<dyn Source>>>,
@@ -105,8 +105,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Creates counters for `threads` threads that count concurrently. More threads may count, but
-    /// then some share cache lines.
+    /// Creates counters for `threads` threads that count concurrently. With more threads some share
+    /// cache lines.
     pub fn new(threads: usize, clock: TokioClock) -> Metrics {
         Metrics {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
@@ -115,12 +115,12 @@ impl Metrics {
         }
     }
 
-    /// Adds a source that is called at each scrape from now on.
+    /// Adds a source to call at each scrape.
     pub fn add_source(&self, source: Box<dyn Source>) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
-    /// Drops all sources, and with them everything they keep open.
+    /// Drops all sources and the resources they keep open.
     pub fn forget_sources(&self) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -133,7 +133,7 @@ impl Metrics {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         add(&shard.requests[outcome.index()][class(status)], 1);
         add(&shard.body_bytes[name], body_bytes);
-        // The duration of a tunnel is its time in use, not a latency.
+        // A tunnel's duration is its time in use, not a latency.
         if outcome != Outcome::Tunnel {
             let bucket = BOUNDS.partition_point(|&bound| bound < micros);
             add(&shard.latency[name][bucket], 1);
@@ -333,7 +333,7 @@ impl Metrics {
     }
 
     /// Adds the lookup results of the UCFS paper (3.1, systems C12). They show the value of the
-    /// cache independently of the request outcome.
+    /// cache independently of request outcomes.
     fn cache(&self, out: &mut Samples) {
         let lookups = [
             ("miss", Event::CacheMiss),

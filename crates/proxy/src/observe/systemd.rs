@@ -1,8 +1,8 @@
 //! Messages to the service manager (the `sd_notify` protocol): ready, reloading, stopping, and a
 //! status line.
 //!
-//! They are dropped if the service manager did not ask for them (no `NOTIFY_SOCKET`). A message
-//! that cannot be sent is logged and does not stop the process.
+//! They are dropped if there is no `NOTIFY_SOCKET`. A message that cannot be sent is logged and
+//! does not stop the process.
 
 use sd_notify::NotifyState;
 

@@ -1,5 +1,5 @@
 //! Recent origin failures. While one is known, requests that may use a stale response need not each
-//! wait until the origin fails again.
+//! wait for the origin to fail again.
 //!
 //! A failure to connect concerns the whole origin: a site, or in a forward proxy a host and port. A
 //! timeout does too, if the origin answered nothing else meanwhile. Any other failure concerns only
@@ -9,7 +9,7 @@
 //!
 //! Guarantees: a failure that a request itself causes does not keep other requests from fresh
 //! responses. A failure met by another request never delays a retry that is due or under way. A
-//! failure that may result from a client's directives or credentials is not noted for a key.
+//! failure that may result from a client's directives or credentials is not recorded for a key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -26,7 +26,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
 
-/// Maximum number of known failures; further ones are not noted.
+/// Maximum number of known failures; further ones are not recorded.
 const KNOWN_MAX: usize = 16_384;
 
 /// Time in milliseconds between a failure and the next trial.
@@ -38,16 +38,15 @@ const TRY_MAX: u64 = 180_000;
 /// Number of slots for the times of origins' last responses.
 const SLOTS: usize = 64;
 
-/// The known failures, shared by all workers.
 pub(crate) struct Outages {
     known: Mutex<HashMap<u64, Outage>>,
     is_empty: AtomicBool,
-    /// When an origin last answered, by its hash. Origins that share a slot count as one.
+    /// Time of each origin's last response, by its hash. Origins in the same slot count as one.
     answered: [AtomicU64; SLOTS],
     hasher: RandomState,
 }
 
-/// The possible extents of a failure, as hashes: an origin, and a key of it.
+/// Possible extents of a failure, as hashes: an origin, and a key of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Concerned {
     origin: u64,
@@ -66,7 +65,7 @@ pub(crate) struct Attempt {
     pub trial: Option<Trial>,
 }
 
-/// A trial: the retry of a known failure, identified by the hash of its extent.
+/// Retry of a known failure, identified by the hash of its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trial(u64);
 
@@ -74,7 +73,6 @@ pub(crate) struct Trial(u64);
 struct Outage {
     until: u64,
     try_from: u64,
-    /// Start of the trial under way.
     trying: Option<u64>,
     /// The error status that the origin answered with; `None` if it did not answer.
     status: Option<StatusCode>,
@@ -84,15 +82,14 @@ struct Outage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub status: Option<StatusCode>,
-    /// Set if the caller must retry the origin: send an [`Attempt`] with it, or give it back.
+    /// Set if the caller must retry the origin: send an [`Attempt`] with it, or return it.
     pub trial: Option<Trial>,
 }
 
-/// The extent of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     Origin,
-    /// The origin, if it has answered nothing meanwhile.
+    /// The origin, if it has answered nothing since.
     Silence,
     Key,
 }
@@ -129,7 +126,7 @@ impl Outages {
         }
     }
 
-    /// Returns the hash of the origin of `target`. Configured origins are told apart by site,
+    /// Returns the hash of the origin of `target`. Configured origins are distinguished by site,
     /// because two sites may share a host.
     pub fn origin(&self, target: &Target<'_>) -> u64 {
         match target.site.name() {
@@ -179,14 +176,14 @@ impl Outages {
         found
     }
 
-    /// Gives back a trial that could not begin; the next request may begin one.
+    /// Returns a trial that could not begin; the next request may begin one.
     pub fn give_back(&self, trial: Trial) {
         if let Some(outage) = self.lock().get_mut(&trial.0) {
             outage.trying = None;
         }
     }
 
-    /// Notes a failure, which stays known for `hold`.
+    /// Records a failure, which stays known for `hold`.
     pub fn failed(&self, attempt: &Attempt, failure: &Failure, now: u64, hold: Duration) {
         self.end_trial(attempt, now);
         let Attempt { concerned, sent, is_representative, .. } = *attempt;
@@ -201,8 +198,8 @@ impl Outages {
         self.note(hash, None, now, hold);
     }
 
-    /// Notes that the origin answered, with `error` if its status is an error that a stale response
-    /// may replace.
+    /// Records that the origin answered, with `error` if its status is an error that a stale
+    /// response may replace.
     pub fn answered(&self, attempt: &Attempt, error: Option<StatusCode>, now: u64, hold: Duration) {
         let concerned = attempt.concerned;
         self.answered[concerned.origin as usize % SLOTS].store(now, Relaxed);
@@ -219,7 +216,7 @@ impl Outages {
         }
     }
 
-    /// Notes that the trial of `attempt` has ended without success.
+    /// Records that the trial of `attempt` has ended without success.
     fn end_trial(&self, attempt: &Attempt, now: u64) {
         if let Some(Trial(hash)) = attempt.trial
             && let Some(outage) = self.lock().get_mut(&hash)
@@ -271,7 +268,7 @@ impl Outage {
 }
 
 /// Returns whether an origin treats a request like those of other clients, as far as its fields
-/// tell: they carry neither cache directives nor credentials.
+/// show: they carry neither cache directives nor credentials.
 pub(crate) fn is_representative(facts: &RequestFacts) -> bool {
     let has_wishes = facts.directives != RequestDirectives::default();
     !(has_wishes || facts.has_credentials() || facts.is_logged_in)
@@ -377,7 +374,7 @@ mod tests {
         }
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), None);
-        // Neither does it end a known failure.
+        // Nor does it end a known failure.
         outages.failed(&attempt(page, 5), &failure(Error::Upstream), 10, HOLD);
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), Some(None));

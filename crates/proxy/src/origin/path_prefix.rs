@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use semantics::Url;
 
-/// A path prefix. It has no final slash, so `/`, which covers all paths, is empty.
+/// Path prefix. It has no final slash, so `/`, which covers all paths, is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathPrefix(String);
 

@@ -28,7 +28,7 @@ use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
 use crate::rules::tables::words::Words;
 
-/// Everything that a proxy serves.
+/// All sites of a proxy.
 #[derive(Clone, Debug)]
 pub struct Front {
     kind: FrontKind,
@@ -48,7 +48,7 @@ impl Default for Front {
 }
 
 impl Front {
-    /// Makes a forward proxy: clients name the origin in an absolute-form request target, or ask
+    /// Creates a forward proxy: clients name the origin in an absolute-form request target, or ask
     /// for a tunnel.
     pub fn forward() -> Front {
         let site = Site {
@@ -65,7 +65,7 @@ impl Front {
         Front::new(FrontKind::Forward, vec![site])
     }
 
-    /// Makes a reverse proxy: the configuration determines the origin, and the request's host and
+    /// Creates a reverse proxy: the configuration determines the origin, and the request's host and
     /// path select the site.
     pub fn reverse(sites: Vec<Site>) -> Front {
         Front::new(FrontKind::Reverse, sites)
@@ -145,7 +145,7 @@ impl Front {
         self.kind == FrontKind::Forward
     }
 
-    /// Returns whether the front stands for its origins. If so, it has their certificates, and
+    /// Returns whether the front represents its origins. If so, it has their certificates, and
     /// ignores fields from clients that only a trusted proxy may set.
     pub(crate) fn stands_for_origins(&self) -> bool {
         self.kind == FrontKind::Reverse
@@ -219,17 +219,16 @@ impl From<Group> for Source {
     }
 }
 
-/// A site: one source of responses, with its hosts, paths and aliases.
+/// One source of responses, with its hosts, paths and aliases.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// The index of this site in its front.
     number: usize,
     /// Unique among the sites; `None` for the single site of a forward proxy.
     name: Option<String>,
-    /// The prefix of its objects' keys.
     key_prefix: String,
     hosts: Vec<String>,
-    /// Path prefixes; empty means every path.
+    /// Path prefixes; empty covers every path.
     paths: Vec<PathPrefix>,
     source: Source,
     pass_host: bool,
@@ -239,7 +238,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its
+    /// Creates the site `name` of a reverse proxy, for every host that no other site claims. Its
     /// origin gets its own name in `Host`.
     pub fn new(name: &str, source: impl Into<Source>) -> Site {
         let source = source.into();
@@ -381,8 +380,8 @@ impl Site {
         }
     }
 
-    /// Returns the caching settings, if the site's origin vouches for its responses. The settings
-    /// of rules and of the whole proxy, which concern lifetimes, do not apply then.
+    /// Returns the caching settings if the site's origin vouches for its responses. The settings of
+    /// rules and of the whole proxy, which concern lifetimes, do not apply then.
     pub(crate) fn vouched(&self) -> Option<&Arc<Settings>> {
         self.vouched.as_ref()
     }

@@ -1,5 +1,5 @@
-//! The task that fetches a gap of an object that is stored in parts: one request to the origin for
-//! consecutive windows, each a fill of its own that any number of clients follow.
+//! Task that fetches a gap of an object stored in parts: one request to the origin for consecutive
+//! windows, each a fill of its own that any number of clients follow.
 //!
 //! Windows are begun one by one, so that a request for later bytes does not wait for the bytes
 //! before them. The task ends at the end of the gap, where another fetch has begun, where the store
@@ -29,7 +29,6 @@ use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
 use crate::services::Services;
 
-/// A fetch of a gap.
 pub(crate) struct RangeFetch {
     parts: Rc<PartialObject>,
     gap: ByteRange,
@@ -38,17 +37,17 @@ pub(crate) struct RangeFetch {
     other_response: Rc<Cell<Option<OtherResponse>>>,
 }
 
-/// A response that does not fill the gap, unchanged. It may answer the client's own request.
+/// Response that does not fill the gap, unchanged. It may answer the client's own request.
 pub(crate) struct OtherResponse {
     pub response: Response<OriginBody>,
     pub times: ExchangeTimes,
-    /// The origin has another representation now.
+    /// True if the origin has another representation now.
     pub changed: bool,
-    /// Taken before the request was sent to the origin.
+    /// Token taken before the request was sent to the origin.
     pub token: FetchToken,
 }
 
-/// A registered fill, which is removed from the registry and ended however the task ends.
+/// Registered fill. It is removed from the registry and ended however the task ends.
 struct RegisteredFill {
     parts: Rc<PartialObject>,
     fill: Arc<Fill>,
@@ -56,7 +55,7 @@ struct RegisteredFill {
 }
 
 impl RegisteredFill {
-    /// Removes the fill from the registry: new requests find what it stored instead.
+    /// Removes the fill from the registry. New requests find what it stored.
     fn leave_table(&self) {
         self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
@@ -71,12 +70,11 @@ impl Drop for RegisteredFill {
     }
 }
 
-/// The writer of one window's part.
 struct PartWriter {
     sink: Sink,
-    /// Bytes of the old part that come before the fetched ones.
+    /// Bytes of the old part that precede the fetched ones.
     before: u64,
-    /// The old part, if it continues where the fetched bytes end.
+    /// The old part, if it continues after the fetched bytes.
     after: Option<Part>,
 }
 
@@ -213,8 +211,7 @@ impl RangeFetch {
         parts.count(counted);
     }
 
-    /// Opens the part for `range` of a window, starting with the bytes that the window has before
-    /// `range`.
+    /// Opens the part for `range` of a window, starting with the window's bytes before `range`.
     async fn begin_part(&self, range: ByteRange) -> PartWriter {
         let part = self.parts.part(self.parts.layout.number(range.start)).await;
         let mut after = None;
@@ -253,7 +250,6 @@ impl RangeFetch {
         begun.ok()
     }
 
-    /// Carries one window.
     async fn window(
         &self,
         body: &mut Incoming<OriginBody>,
@@ -272,8 +268,8 @@ impl RangeFetch {
         pump.carry(body, Some(range.count()), is_wanted).await
     }
 
-    /// If the range is complete, appends the old bytes behind it; then commits the part. The start
-    /// of a window that broke off is kept.
+    /// Appends the old bytes after the range if it is complete, then commits the part. Keeps the
+    /// start of a window that broke off.
     async fn finish_part(&self, part_writer: &mut PartWriter, at: u64, full: bool) {
         let _lease = self.parts.services.leases.lease_until_done();
         if let Some(after) = part_writer.after.take().filter(|_| full) {

@@ -28,18 +28,15 @@ pub(super) fn is_pattern(text: &str) -> bool {
         || is_choice()
 }
 
-/// The paths that a regular expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathPattern {
-    /// Paths with this prefix.
     Begin(String),
-    /// This path only.
     Whole(String),
 }
 
 impl PathPattern {
     /// Reads a regular expression on paths with their queries. Without `^` it still matches from
-    /// the start of the path, which is what its senders mean.
+    /// the start of the path, as its senders intend.
     pub(super) fn read(pattern: &str) -> Option<PathPattern> {
         let (rest, at_begin) = match pattern.strip_prefix('^') {
             Some(rest) => (rest, true),

@@ -1,4 +1,4 @@
-//! The target of a request, read from its head and checked. Nothing is allocated here, because this
+//! Target of a request, read from its head and checked. Nothing is allocated here, because this
 //! code runs before every cache hit.
 //!
 //! Guarantees: a [`Target`] has at most one host. In HTTP/2 `:authority` and `Host` agree on it; in
@@ -26,8 +26,7 @@ use crate::origin::site::{Front, Site};
 use crate::origin::target::Target;
 use crate::peers::question::{FLEET, PURGES};
 
-/// The refusal of a request, which is answered with an error of the proxy's own without further
-/// checks.
+/// Refusal of a request, answered with an error of the proxy's own without further checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub status: StatusCode,
@@ -46,7 +45,7 @@ const NO_HOST: &str = "The Host field is not a host name.";
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
-/// Removes fields that this client is not trusted to send. Runs before anything else reads the
+/// Removes fields that this client is not trusted to send. Runs before any other code reads the
 /// request, so that the key, comparisons and the upstream request see the same fields. Returns the
 /// scheme of the request's URL if its target names none; `connection` is the scheme of the
 /// connection.
@@ -196,10 +195,9 @@ pub(crate) fn encoded(path: &str) -> String {
     percent_encoded(path.as_bytes(), |byte| USUAL[usize::from(byte)])
 }
 
-/// A target without the texts borrowed from its head; the head notes the host.
+/// Target without the texts borrowed from its head. The head records the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetPlace {
-    /// The index of its site.
     site: usize,
     pub scheme: Scheme,
     port: u16,
@@ -207,7 +205,7 @@ pub(crate) struct TargetPlace {
     are_one: bool,
 }
 
-/// The position of the host name in a head.
+/// Position of the host name in a head.
 pub(crate) enum HostPlace {
     /// In the authority of the request line.
     Authority(Range<usize>),
@@ -235,7 +233,6 @@ impl TargetPlace {
         (TargetPlace { site: site.number(), scheme, port, are_one }, host)
     }
 
-    /// Notes in the head the host at `place`.
     pub fn note_host(place: Option<HostPlace>, head: &mut RequestHead) {
         match place {
             Some(HostPlace::Authority(place)) => head.target.note_host_of_authority(place),
@@ -290,7 +287,6 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
 
 const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
 
-/// Checks the requirements on every request.
 fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     let fields = &head.fields;
     if head.version == Version::HTTP_09 || head.version > Version::HTTP_2 {

@@ -1,6 +1,6 @@
-//! The upstream request made for a client: its head as it will be sent, and the client's address,
-//! since the access rules check every server address for that client. It owns its data because a
-//! fill outlives the request that began it.
+//! Upstream request made for a client: its head as it will be sent, and the client's address, since
+//! the access rules check every server address for that client. It owns its data because a fill
+//! outlives the request that began it.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -50,27 +50,27 @@ pub(super) const FIELDS_ADDED: usize = 8;
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
     pub to: Arc<dyn Origin>,
-    /// The origin itself, when fleet nodes are asked first.
+    /// The origin itself, if fleet nodes are asked first.
     past_fleet: Option<Arc<dyn Origin>>,
     pub method: Method,
     pub headers: HeaderMap,
     /// The original spelling of the field names.
     spellings: Spellings,
     uri: Uri,
-    /// The target as received, if the URI contains it encoded.
+    /// Target as received, if the URI contains it encoded.
     raw_target: Option<RawTarget>,
     client: SocketAddr,
     /// True if `Host` is set to the server's own name.
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules see them.
     named: (String, u16),
-    /// The origin's hash in the table of outages.
+    /// Hash of the origin in the table of outages.
     origin: u64,
-    /// The target's host, if the choice among several servers depends on it.
+    /// Host of the target, if the choice among several servers depends on it.
     place: String,
     /// Receives the 1xx responses.
     pub interim: Option<Arc<Informational>>,
-    /// The servers that the request was sent to, kept for the log.
+    /// Servers that the request was sent to, for the log.
     pub trail: Option<Arc<Attempts>>,
     /// The operator's rule for the request, which also edits the response.
     pub rule: Option<Arc<Rule>>,
@@ -78,16 +78,16 @@ pub(crate) struct UpstreamRequest {
     upgrade: Option<Rc<Upgrade>>,
     /// True if only an idle pooled connection may be used, and no new one opened.
     pub reuse_only: bool,
-    /// The status of the stored response that a 304 confirms; 200 for the client's own conditions.
+    /// Status of the stored response that a 304 confirms; 200 for the client's own conditions.
     pub confirms: StatusCode,
-    /// The origin connection that belongs to the client's connection.
+    /// Origin connection that belongs to the client's connection.
     pub pinned: Option<Weak<PinnedConnection>>,
     /// The caching settings, if the origin vouches for its responses.
     vouched: Option<Arc<Settings>>,
 }
 
 impl UpstreamRequest {
-    /// Makes the upstream request from a client's request, with the fields that a proxy adds and
+    /// Creates the upstream request from a client's request, with the fields that a proxy adds and
     /// without those that it removes.
     pub fn new(
         services: &Services,
@@ -112,7 +112,7 @@ impl UpstreamRequest {
         made
     }
 
-    /// Makes the upstream request from one that another fleet node forwards for a client. The
+    /// Creates the upstream request from one that another fleet node forwards for a client. The
     /// fields that a proxy adds are already there.
     pub fn passed_on(
         services: &Services,
@@ -173,8 +173,8 @@ impl UpstreamRequest {
         }
     }
 
-    /// Applies the operator's rule, if any, to the request to `target`: its query becomes that of
-    /// the key, unless the request asks for another protocol, and its response is edited.
+    /// Applies the operator's rule, if any, to the request to `target`: the query becomes that of
+    /// the key, unless the request asks for another protocol, and the response is edited.
     pub fn obey(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
         let Some(rule) = rule else { return };
         if rule.rewrites_query(&self.method)
@@ -199,7 +199,7 @@ impl UpstreamRequest {
         self.to = Arc::new(FleetOrigin::new(asking.clone(), self.to.clone()));
     }
 
-    /// Sends the request straight to the origin, without asking other nodes.
+    /// Bypasses the fleet: sends the request straight to the origin.
     pub fn ask_origin(&mut self) {
         if let Some(origin) = self.past_fleet.take() {
             self.to = origin;
@@ -219,7 +219,8 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Like [`UpstreamRequest::run`], for a request that is not sent again once it has a response.
+    /// Sends a request that is not repeated once it has a response; otherwise like
+    /// [`UpstreamRequest::run`].
     pub async fn run_last(
         &mut self,
         services: &Services,
@@ -236,8 +237,8 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Like [`UpstreamRequest::run`], but consumes the request. `again` makes an equal one if it
-    /// must be sent again.
+    /// Consumes the request; otherwise like [`UpstreamRequest::run`]. `again` makes an equal one if
+    /// it must be repeated.
     pub async fn run_once(
         mut self,
         services: &Services,
@@ -288,8 +289,8 @@ impl UpstreamRequest {
         Ok(response)
     }
 
-    /// Refuses a response that announces more bytes than the rule permits. One without a length is
-    /// cut off at the limit.
+    /// Refuses a response that announces more bytes than the rule permits. Cuts one without a
+    /// length at the limit.
     fn limit(
         &self,
         services: &Services,
@@ -480,5 +481,5 @@ pub(crate) fn sanitize_response(
         headers.insert(header::TRAILER, announced);
     }
     headers.append(header::VIA, services.shared.via.entry(version));
-    // The server side adds a missing `Date`, with the time at which the head is sent.
+    // The server side adds a missing `Date` with the time at which the head is sent.
 }

@@ -8,13 +8,13 @@ use net::address;
 use semantics::Fields;
 use subtle::ConstantTimeEq;
 
-/// The clients that may use the method `PURGE`, and the fields that carry tags.
+/// Clients that may use the method `PURGE`, and fields that carry tags.
 #[derive(Clone, Debug)]
 pub struct Purging {
     /// Networks of clients that may purge. Default none.
     pub from: Vec<ipnet::IpNet>,
-    /// The secret that admits other clients. Default none. With neither networks nor a secret,
-    /// `PURGE` is forwarded like any other method.
+    /// Secret that admits other clients. Default none. With neither networks nor a secret, `PURGE`
+    /// is forwarded like any other method.
     pub secret: Option<PurgeSecret>,
     /// The fields of responses, and of `PURGE`, that carry tags. For stored objects, the fields
     /// that the store was opened with apply.
@@ -35,7 +35,7 @@ impl Default for Purging {
     }
 }
 
-/// The secret in a request, after comparison.
+/// Result of comparing the secret in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenSecret {
     /// The request has none, or none is expected.
@@ -62,7 +62,7 @@ impl Purging {
     }
 }
 
-/// A secret that requests carry in a field of its own. Formatting does not reveal it.
+/// Secret that requests carry in a field of its own. Formatting does not reveal it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PurgeSecret {
     field: HeaderName,
@@ -70,9 +70,10 @@ pub struct PurgeSecret {
 }
 
 impl PurgeSecret {
-    /// Makes the secret from its field and value.
+    /// Creates the secret from its field and value.
     ///
     /// # Errors
+    ///
     /// The value is not valid in a field. The text says what is expected, without repeating the
     /// value.
     pub fn new(field: HeaderName, value: &str) -> Result<PurgeSecret, &'static str> {

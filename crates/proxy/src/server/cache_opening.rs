@@ -3,8 +3,8 @@
 //! store.
 //!
 //! Until the store is open, every request is passed through. URLs that unsafe requests invalidate
-//! in the meantime are remembered and removed before anything is served from the store: an upgrade
-//! must not bring back a response that a client has changed (RFC 9111, 4.4).
+//! in the meantime are remembered and removed before the store serves anything: an upgrade must not
+//! bring back a response that a client has changed (RFC 9111, 4.4).
 
 use std::io;
 use std::rc::Rc;

@@ -10,7 +10,7 @@ use crate::server::worker::Worker;
 /// Answers the reclaimer's requests for one worker until the channel closes.
 pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Ask>) {
     while let Some(ask) = inbox.recv().await {
-        // The asking task may be gone.
+        // The task that asked may be gone.
         match ask {
             Ask::Candidates(most, group, tell) => {
                 drop(tell.send(worker.connections.candidates(most, group)));

@@ -37,12 +37,11 @@ mod origin;
 use client::Client;
 use origin::{Origin, Then, ok};
 
-/// Requests that are counted together, after as many that are not.
+/// Number of requests counted together, after as many that are not counted.
 const REQUESTS: u64 = 100;
 
-/// Number of counts of each route, of which the minimum is taken. Work that depends on the clock
-/// (the date of each second, writes to the device) adds to some of them, and more on a slow
-/// machine.
+/// Number of counts per route; the minimum is taken. Work that depends on the clock (the date of
+/// each second, writes to the device) adds to some of them, and more on a slow machine.
 const ROUNDS: u64 = 8;
 
 /// Additional fields of each request.

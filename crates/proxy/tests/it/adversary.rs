@@ -31,7 +31,6 @@ fn held_origin(
     (origin, sender)
 }
 
-/// Sends a GET and reads the response on another thread.
 fn ask(rig: &Rig, url: &str, fields: &str) -> thread::JoinHandle<Answer> {
     let mut client = rig.client();
     client.send(request("GET", url, fields));
@@ -273,7 +272,7 @@ fn a_client_without_framing_sees_that_its_answer_was_cut() {
     let host = origin.address;
     write!(stream, "GET http://{host}/ HTTP/1.0\r\n\r\n").unwrap();
     let mut read = Vec::new();
-    // A connection's end would complete the body, so only a reset shows that it is truncated.
+    // The end of a connection would complete the body, so only a reset shows that it is truncated.
     let error = stream.read_to_end(&mut read).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }
@@ -500,7 +499,7 @@ fn a_post_on_a_dying_connection_is_not_sent_twice() {
 
 #[test]
 fn a_slow_client_gets_the_whole_of_what_the_store_gives_up_half_way() {
-    // Larger than a quarter of the cache, which is known only after the whole body.
+    // Larger than a quarter of the cache, a fact known only after the whole body.
     let body: Vec<u8> = (0..40_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let mut answer =
         format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n").into_bytes();

@@ -267,7 +267,7 @@ fn stale_answers_stand_in_for_a_failing_origin() {
             assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("good", detail));
         }
     }
-    // must-revalidate forbids it.
+    // must-revalidate forbids the stale response.
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.number {
             0 => {
@@ -364,7 +364,7 @@ fn variants_are_kept_apart() {
     assert_eq!(ask(&mut client, "en"), "MISS");
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
-    // From memory if reading the `Vary` marker has also brought the variant.
+    // A memory hit if reading the `Vary` marker has also brought the variant.
     let outcome = ask(&mut rig.client(), "de");
     assert!(["HIT_DISK", "HIT_RAM"].contains(&outcome.as_str()), "{outcome}");
 }
@@ -483,7 +483,7 @@ fn every_outcome_of_the_cache_is_counted_once() {
     rig.client().get(&fresh);
     rig.client().get(&fresh);
     assert_eq!(counts(&rig), [0, 1, 0, 1, 0]);
-    // Another start, as reading one object may also have brought the other.
+    // A fresh start, because reading one object may also have brought the other.
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
     rig.client().get(&stale);

@@ -2,7 +2,7 @@
 //! request, and which fetch for themselves.
 //!
 //! A response with `max-age=1` and `Age: 1` expires on arrival, like one that takes a second to
-//! arrive. So no test has to wait for it.
+//! arrive, so no test has to wait for it.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -30,7 +30,6 @@ const FRESH: &str = "Cache-Control: max-age=600\r\n";
 struct Gate(Arc<(Mutex<usize>, Condvar)>);
 
 impl Gate {
-    /// Lets `count` more responses through.
     fn open(&self, count: usize) {
         *self.0.0.lock().unwrap() += count;
         self.0.1.notify_all();
@@ -94,7 +93,7 @@ fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
     Waiters(waiters)
 }
 
-/// Starts one client with a running fetch, and `count` that wait for it.
+/// Starts one client with a running fetch, and `count` clients that wait for it.
 fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Answer>, Waiters) {
     let before = origin.count();
     let leader = ask(rig, "GET", url, "");
@@ -102,7 +101,7 @@ fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<
     (leader, followers(rig, count, url, ""))
 }
 
-/// Returns what the proxy would do with a request, as its admin interface explains it.
+/// Returns the action that the proxy would take on a request, as its admin interface explains it.
 fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
     let fields: String = fields.iter().map(|field| format!("&header={field}")).collect();
     let request = format!("GET /explain?url={url}&method={method}{fields} HTTP/1.1\r\n");
@@ -238,7 +237,7 @@ fn clients_with_credentials_never_wait_for_one_another() {
         // A client without credentials does not wait for a response that may be private either.
         clients.push(ask(&rig, "GET", &url, ""));
         wait_until("its own is asked for", || origin.count() == CLIENTS + 1);
-        // And requests with credentials do not wait for its fetch.
+        // Requests with credentials do not wait for its fetch either.
         clients.push(ask(&rig, "GET", &url, field));
         wait_until("one more is asked for", || origin.count() == CLIENTS + 2);
         gate.open(CLIENTS + 2);
@@ -292,7 +291,7 @@ fn each_waits_for_its_own_variant() {
         waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), own));
     }
     assert_eq!(origin.count(), 2);
-    // From then on each variant has its own fetch.
+    // After that each variant has its own fetch.
     let fields = "Cache-Control: max-age=1\r\nAge: 1\r\nVary: Accept-Language\r\n";
     let (origin, gate) = gated(move |asked| ok(fields, &own(asked)));
     let url = origin.url("/");
@@ -318,7 +317,7 @@ fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
     }
 }
 
-/// Returns whether the case was tried: all clients waited before `wait` had passed. Of the two
+/// Returns whether the case occurred: all clients waited before `wait` had passed. Of the two
 /// fetches, `first` gets its response first, and all waiting clients share that response.
 fn asked_once_more(first: usize, wait: Duration) -> bool {
     let begun = Arc::new(AtomicUsize::new(0));
@@ -537,8 +536,8 @@ fn what_the_first_client_has_already_is_asked_for_once_more() {
     assert_eq!(origin.count(), 2);
 }
 
-/// In real time, as clients and origins experience it: whatever the lifetime and the duration of a
-/// response, the origin has at most one request for it at a time.
+/// Checks in real time, as clients and origins experience it: whatever the lifetime and the
+/// duration of a response, the origin has at most one request for it at a time.
 #[test]
 fn an_origin_has_one_request_for_a_resource_at_a_time() {
     let now = Arc::new(Mutex::new(std::collections::HashMap::<String, (usize, usize)>::new()));

@@ -90,7 +90,7 @@ fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = origin.local_addr().unwrap().to_string();
     let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
-    // Each connection goes to the worker with the fewest: one to each.
+    // Each connection goes to the worker with the fewest, so each worker gets one.
     let mut clients = [rig.client(), rig.client()];
     for client in &mut clients {
         let head = connect(client, &target);

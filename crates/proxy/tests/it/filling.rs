@@ -1,4 +1,4 @@
-//! Fills: one fetch for many clients, and everything that can go wrong with it.
+//! Fills: one fetch for many clients, and the ways in which it can fail.
 
 use std::io::Write;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -114,7 +114,7 @@ fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
     texts.sort();
     texts.dedup();
     assert_eq!(texts.len(), 10, "everybody has an answer of his own: {texts:?}");
-    // The proxy remembers it, so no request waits for another now.
+    // The proxy remembers that the response cannot be shared, so no request waits for another now.
     assert_eq!(rig.client().get(&url).detail(), "MISS");
 }
 

@@ -329,7 +329,7 @@ fn a_trusted_proxy_knows_the_scheme_whatever_the_url_says() {
 fn an_expectation_waits_for_the_upstream() {
     let origin = Origin::start(|_, _| Then::Close);
     drop(origin);
-    // The origin rejects without the body, so the client is not asked to send it.
+    // The origin rejects the request without its body, so the client is not asked to send it.
     let refusing = raw_origin(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
     // The body is not read before the origin responds.
     let rig = Rig::forward_with(|options| options.client.request_buffer = 0);

@@ -98,7 +98,7 @@ fn an_upload_goes_on_while_its_answer_comes() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
-    // Such a body is not collected before it is forwarded.
+    // A gRPC body is not buffered before it is forwarded.
     client.send("POST /echo HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n");
     client.send("Content-Type: application/grpc\r\n\r\n1\r\na\r\n");
     let head = client.head();

@@ -81,7 +81,7 @@ fn trailers_that_may_be_none_do_not_break_the_answer() {
     }
 }
 
-/// Starts an origin that responds to a POST when it is told to.
+/// Starts an origin that responds to a POST when the test says so.
 fn slow_to_write() -> (Origin, Sender<()>) {
     let (tell, told): (_, Receiver<()>) = channel();
     let told = Arc::new(Mutex::new(told));

@@ -63,7 +63,7 @@ fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
     let (mut alice, mut bob) = (rig.client(), rig.client());
     assert_eq!(text(&mut alice, "/0", ALICE), "alice 0");
     assert_eq!(text(&mut bob, "/1", "Authorization: Negotiate bob\r\n"), "bob 0");
-    // Without credentials they are still logged in, and share nothing with others.
+    // Without credentials the clients are still logged in, and share nothing with others.
     for n in 1..4 {
         let page = format!("/page{n}");
         assert_eq!(text(&mut alice, &page, ""), format!("alice {n}"));
@@ -102,7 +102,7 @@ fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
         let mut front = rig.client();
         assert!(text(&mut front, "/0", &format!("{ALICE}{field}")).starts_with("alice"));
         assert!(text(&mut front, "/1", &format!("{field}X: y\r\n")).starts_with("nobody"));
-        // Also if the front reveals itself only later.
+        // The same if the client turns out to be a proxy only later.
         let mut front = rig.client();
         assert!(text(&mut front, "/2", ALICE).starts_with("alice"));
         assert!(text(&mut front, "/3", field).starts_with("nobody"), "{field}");

@@ -139,7 +139,7 @@ fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
         get("/many", ""),
     ]
     .concat();
-    // The POST invalidates the stored response of its URL: the next request is a miss again.
+    // The POST invalidates the stored response of its URL, so the next request is a miss again.
     let whole = answers(&[requests.as_bytes()]);
     assert_eq!(whole.matches("HTTP/1.1 ").count(), 11, "{whole}");
     for at in 1..requests.len() {
@@ -261,7 +261,7 @@ fn a_client_that_does_not_wait_takes_turns_with_others() {
     for path in paths {
         assert!(!talk(&rig, &[get(path, "").as_bytes()]).is_empty());
     }
-    // They do not overlap each time: one may begin late.
+    // The two do not overlap each time: one may begin late.
     let runs: Vec<_> = (0..100).filter_map(|_| longest_run(&rig, paths, 300)).take(5).collect();
     assert!(runs.len() == 5 && runs.iter().all(|run| *run <= 16), "{runs:?}");
 }

@@ -111,7 +111,6 @@ fn v4(last: u8, ttl: u32) -> (IpAddr, u32) {
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), ttl)
 }
 
-/// Looks a name up once.
 fn look(lookup: &DnsLookup, name: &str) -> std::io::Result<Found> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(lookup.lookup(name))

@@ -73,7 +73,7 @@ fn nobody_keeps_others_out_by_saying_little() {
         assert_eq!(client.answer().text(), "yes", "{bytes:?}");
         assert!(crowded(&rig) > (ROOM * 2) as u64, "{bytes:?}");
         let told = rest(held.into_iter().next().unwrap());
-        // An HTTP/2 client is told that nothing was processed: the last frame is a GOAWAY.
+        // An HTTP/2 client learns that nothing was processed: the last frame is a GOAWAY.
         let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(told.ends_with(&goaway), bytes == PREFACE, "{told:?}");
     }

@@ -94,7 +94,7 @@ fn a_second_client_joins_at_any_stage() {
             let mut first = stopped(&rig, &url, &there);
             let mut second = rig.client();
             second.send(request("GET", &url, ""));
-            // It either waits for the fetch, or has sent its own request.
+            // The request either waits for the fetch, or was sent on its own.
             let joined = || rig.seen.metrics.total(Event::FollowerJoined) > 0;
             wait_until("it is on its way", || joined() || origin.count() > 1);
             let second = thread::spawn(move || second.answer());

@@ -40,17 +40,17 @@ use crate::connection::stream::{Stream, Unread};
 const FIRST_READ: usize = 16 << 10;
 /// Bytes per read of a longer body.
 const BODY_READ: usize = 64 << 10;
-/// Free buffer space in bytes below which the buffer grows before a body is read on.
+/// Free buffer space in bytes below which the buffer grows before more of a body is read.
 const LEAST_READ: usize = 8 << 10;
 /// Maximum total bytes of 1xx responses before one final response.
 const INTERIM_MAX: usize = 1 << 20;
 
-/// Number of fields to be added to a response head later, reserved in its map.
+/// Number of fields that will be added to a response head later, reserved in its map.
 const FIELDS_ADDED: usize = 6;
 /// Size in bytes above which the memory of a head is not kept.
 const HEAD_KEPT_MAX: usize = 8 << 10;
 
-/// One connection, closed on drop.
+/// HTTP/1.1 connection to an origin, closed on drop.
 pub(crate) struct Http1 {
     stream: Stream,
     /// Bytes read but not yet consumed.
@@ -61,15 +61,15 @@ pub(crate) struct Http1 {
     /// becomes that of the next response.
     head: ResponseHead,
     maps: HeaderMaps,
-    /// Memory of the last request, once that has finished.
+    /// Memory of the last request after its end, for the next one.
     pub spare: Option<Box<Request<OutBody>>>,
     /// Address of the server; `None` for a Unix socket.
     pub address: Option<IpAddr>,
     /// Maximum size of a response head in bytes.
     head_max: usize,
-    /// Kind of the last response; `None`: there was none yet.
+    /// Kind of the last response; `None` before the first.
     pub last: Option<LastAnswer>,
-    /// Kind of response that stray bytes on the connection are attributed to: the latest one
+    /// Kind of response to which stray bytes on the connection are attributed: the latest one
     /// without a body, if there was any. Bytes that arrived late after it may have been read as a
     /// later response.
     pub suspect: LastAnswer,
@@ -81,8 +81,8 @@ pub(crate) struct Broke {
     pub request: Option<Box<Request<OutBody>>>,
     /// True if no byte was sent and nothing was taken from the body.
     pub is_unsent: bool,
-    /// Set if the bytes read probably belong after an earlier response on this connection, because
-    /// they came before the request or are not a response. The kind of that response.
+    /// Kind of the earlier response that the bytes read probably belong to. Set if the bytes came
+    /// before the request or are not a response.
     pub overran: Option<LastAnswer>,
     pub error: Http1Error,
 }
@@ -97,13 +97,12 @@ impl Http1 {
         Http1 { stream, input, output, head, maps, spare, address, head_max, last, suspect }
     }
 
-    /// Returns what is unread on an idle connection, including bytes already read or decrypted. The
-    /// connection can be reused only if there is nothing.
+    /// Returns the unread data on an idle connection, including bytes already read or decrypted.
+    /// The connection can be reused only if there is none.
     pub fn unread(&mut self) -> Unread {
         if self.has_input() { Unread::Bytes } else { self.stream.unread() }
     }
 
-    /// Returns whether there are bytes read but not consumed.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
@@ -178,7 +177,6 @@ struct Answer {
     framing: ResponseFraming,
 }
 
-/// A request in progress.
 struct Exchange {
     connection: Box<Http1>,
     request: Box<Request<OutBody>>,

@@ -42,7 +42,7 @@ use message::upgrade;
 use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 
-/// A connection that requests share.
+/// HTTP/2 connection shared by the requests of a worker.
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     pub peer: Peer,
@@ -50,25 +50,23 @@ pub(crate) struct Http2 {
     task: AbortHandle,
 }
 
-/// Remote end of a connection.
 pub(crate) struct Peer {
     pub endpoint: Arc<Endpoint>,
     /// `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Log of its failures.
     pub failures: Option<Arc<FailureLog>>,
     pub clock: TokioClock,
 }
 
 struct State {
-    /// Requests whose responses have not ended.
+    /// Number of requests whose responses have not ended.
     active: Cell<usize>,
     since: Cell<Instant>,
     retired: Cell<bool>,
     closed: Cell<bool>,
-    /// A ping was answered, so the origin's first SETTINGS have been read.
+    /// Set once a ping was answered, so the origin's first SETTINGS have been read.
     introduced: Cell<bool>,
-    /// Notified by a request that waits for `introduced`.
+    /// Notified by a request that waits for the origin's SETTINGS.
     wants_introduction: Notify,
     is_introduced: Notify,
 }
@@ -105,7 +103,7 @@ pub(crate) struct Broke {
     pub untouched: bool,
     /// True if the connection must not be used any more.
     pub dead: bool,
-    /// The connection's error; `None` if HTTP/2 has no form for the request.
+    /// Error of the connection; `None` if HTTP/2 has no form for the request.
     pub error: Option<h2::Error>,
 }
 
@@ -301,7 +299,7 @@ fn poll_answer(
     Pin::new(answer).poll(cx)
 }
 
-/// Converts a request to HTTP/2. Returns it unchanged if its host is missing or invalid.
+/// Converts a request to HTTP/2. Returns it unmodified if its host is missing or invalid.
 fn convert(
     request: Request<OutBody>,
     scheme: &'static str,
@@ -381,7 +379,6 @@ pub(crate) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
     StreamIo { sink, source, early: Bytes::new() }
 }
 
-/// Body of a response.
 pub(crate) struct Incoming {
     body: RecvStream,
     /// Bytes still to come, if the head states a length.

@@ -58,7 +58,7 @@ impl fmt::Display for LastAnswer {
 /// Origins with overruns, shared by all workers.
 #[derive(Debug, Default)]
 pub struct Overruns {
-    /// Set by the first overrun. Until then no request takes the lock.
+    /// Set by the first overrun. Until then requests skip the lock.
     any: AtomicBool,
     origins: Mutex<Origins>,
 }
@@ -66,7 +66,7 @@ pub struct Overruns {
 #[derive(Debug, Default)]
 struct Origins {
     known: HashMap<Endpoint, Kinds>,
-    /// Set when there were more than can be remembered.
+    /// Set when there were more origins than can be remembered.
     is_full: bool,
 }
 

@@ -10,11 +10,10 @@ use crate::settings::endpoint::{At, Endpoint};
 /// many times.
 const STEPS_MAX: usize = 16;
 
-/// Servers that one request was sent to. Filled while the request runs, and read at its end.
+/// Servers that one request was sent to. Filled while the request runs, read at its end.
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<Step>>);
 
-/// One attempt at a server.
 #[derive(Debug, PartialEq)]
 struct Step {
     endpoint: Arc<Endpoint>,
@@ -48,7 +47,7 @@ impl Attempts {
 }
 
 impl fmt::Display for Step {
-    /// Writes address and port; without a connection the server's name.
+    /// Writes address and port, or the server's name if there was no connection.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.endpoint.at, self.address) {
             (At::Tcp(_, port), Some(ip)) => SocketAddr::new(ip.to_canonical(), *port).fmt(f),

@@ -77,7 +77,6 @@ async fn ask(
     }
 }
 
-/// Returns the request of a health check.
 fn request(check: &HealthCheck) -> Box<Request<OutBody>> {
     let mut request = Box::new(Request::new(OutBody::Empty));
     *request.uri_mut() = check.path.clone();

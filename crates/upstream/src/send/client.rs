@@ -51,7 +51,7 @@ pub struct Upstream {
     pub(crate) events: Arc<dyn Events>,
     /// Log of failures; `None`: they are not logged.
     pub(crate) failures: Option<Arc<FailureLog>>,
-    /// Means of freeing descriptors when they have run out.
+    /// Frees file descriptors when they have run out.
     pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
     timers: Timers,
 }
@@ -62,15 +62,15 @@ pub(crate) struct ServerError {
     /// True if the request had no effect there, so that another server may get it, whatever its
     /// method.
     pub(crate) untouched: bool,
-    /// True if the failure counts against the server's health. That of a connection that was idle
-    /// for too long does not.
+    /// True if the failure counts against the server's health. The failure of a connection that was
+    /// idle for too long does not.
     pub(crate) counts: bool,
     /// True if there was a connection to the server.
     pub(crate) had_connection: bool,
 }
 
 impl ServerError {
-    /// Creates the failure of a server after a connection to it existed.
+    /// Creates the failure of a server that a connection was made to.
     fn connected(failure: Failure, untouched: bool, counts: bool) -> ServerError {
         ServerError { failure, untouched, counts, had_connection: true }
     }
@@ -84,7 +84,6 @@ struct ConnectionError {
     is_unsent: bool,
     /// True if the origin states that it did not process the request.
     untouched: bool,
-    /// True if the connection was dead.
     dead: bool,
     failure: Failure,
 }
@@ -116,7 +115,7 @@ impl Upstream {
         Upstream { pool: Rc::new(Pool::new(watch)), failures, ..self }
     }
 
-    /// Sets the means of freeing descriptors when they have run out.
+    /// Sets how to free file descriptors when they have run out.
     pub fn with_descriptors(self, descriptors: Arc<dyn FreeDescriptors>) -> Upstream {
         Upstream { descriptors: Some(descriptors), ..self }
     }
@@ -196,7 +195,7 @@ impl Upstream {
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
-            // That an idle connection was dead is no failure while the request is retried.
+            // A dead idle connection is no failure while the request is retried.
             if !again || fresh || !broke.dead {
                 self.failed(endpoint, phase, &broke.failure);
             }
@@ -230,8 +229,8 @@ impl Upstream {
         Some(Connection::Http1(connection))
     }
 
-    /// Takes or opens a connection that is not pinned, as the request permits: it may ask for
-    /// another protocol, authenticate its connection, or not be allowed to open one.
+    /// Takes or opens a connection that is not pinned. The request may ask for another protocol,
+    /// authenticate its connection, or not be allowed to open one.
     async fn unpinned(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -642,7 +641,7 @@ async fn wait_for_head<T>(
     }
 }
 
-/// Converts an error to a failure. `is_wrong`: the response is not valid HTTP.
+/// Converts an error to a failure. `is_wrong` says that the response is not valid HTTP.
 fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
     let cause = crate::failure::cause::of(error);
     if is_wrong {

@@ -43,7 +43,8 @@ async fn ask_any(
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
-    // The client is authenticated at one server. If that is out of use, it does so at another.
+    // The client is authenticated at one server. If that is out of use, it authenticates at
+    // another.
     let others = pinned.map(|at| !(1 << at));
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
@@ -77,7 +78,7 @@ async fn ask_any(
                 }
                 return Ok(response.map(|body| body.served_by(serving)));
             }
-            // The client or its request is refused, which another server would not change.
+            // The client or its request is refused; another server would not change that.
             Err(ServerError {
                 failure: why @ (Failure::Denied | Failure::Request(..)), ..
             }) => {

@@ -23,7 +23,7 @@ pub(crate) struct Timers {
     kept: RefCell<Vec<Timer>>,
 }
 
-/// Timer of one wait, returned on drop.
+/// Timer of one wait, returned to the worker's timers on drop.
 struct Lent<'a> {
     timers: &'a Timers,
     timer: Option<Timer>,
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(ended, None);
             clock.since(began)
         };
-        // Armed for 9 s and kept; then used for less, for more, and after it had fired long ago.
+        // Armed for 9 s and kept; then used for less, for more, and long after it had fired.
         let slow = async { sleep(second * 2).await };
         assert_eq!(timers.within(second * 9, slow).await, Some(()));
         assert_eq!(timers.kept.borrow().len(), 1);

@@ -1,7 +1,7 @@
 //! Choice of the server for the next request.
 //!
-//! Servers are numbered from 0 to 63, and sets of them are bit sets. Everything here is arithmetic:
-//! the caller provides the set of servers that may get a request.
+//! Servers are numbered from 0 to 63, and sets of them are bit sets. All functions are pure: the
+//! caller provides the set of servers that may get a request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,6 @@ pub enum Balance {
     UrlHash,
 }
 
-/// Returns the members of a set.
 pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
@@ -27,7 +26,7 @@ pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// State of the round-robin.
+/// State of the weighted round-robin.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<Vec<i64>>);
 

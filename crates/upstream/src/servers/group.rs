@@ -43,8 +43,8 @@ pub struct Group {
 pub struct GroupOptions {
     /// How requests are distributed.
     pub balance: Balance,
-    /// Failures in a row that take a server out of use; those of requests for one URL count once.
-    /// 0: none do. A site's only server always stays in use. Default 3.
+    /// Failures in a row that take a server out of use; those of requests for one URL count once. 0
+    /// disables this. A site's only server always stays in use. Default 3.
     pub max_fails: u32,
     /// Time for which a server is out of use before one request tries it. Default 10 s.
     pub fail_timeout: Duration,
@@ -54,8 +54,8 @@ pub struct GroupOptions {
     pub tries: u32,
     /// Active health checks; `None`: there are none.
     pub check: Option<HealthCheck>,
-    /// Maximum number of requests that wait while all servers are at their limits; 0: none wait.
-    /// Default 256.
+    /// Maximum number of requests that wait while all servers are at their limits; 0 disables
+    /// waiting. Default 256.
     pub queue: u32,
     /// Maximum time that they wait. Default 10 s.
     pub queue_timeout: Duration,
@@ -255,7 +255,7 @@ impl Group {
         self.servers.iter().all(|server| server.health.fit(now) != Fit::Yes)
     }
 
-    /// Returns whether a server may get a request. `all_out`: all servers are out of use.
+    /// Returns whether a server may get a request. `all_out` says that all servers are out of use.
     fn may_get(&self, server: &Server, all_out: bool, now: u64) -> bool {
         let health = &server.health;
         health.fit(now) != Fit::No || (all_out && health.is_last_resort())
@@ -369,7 +369,6 @@ pub(crate) struct Serving {
     pub at: usize,
     trial: Cell<bool>,
     clock: TokioClock,
-    /// Upload permit, if it has one.
     upload: Option<OwnedSemaphorePermit>,
 }
 
@@ -452,7 +451,6 @@ mod tests {
         static CLOCK: TokioClock = TokioClock::system();
     }
 
-    /// Returns the clock of a test.
     fn clock() -> TokioClock {
         CLOCK.with(|clock| *clock)
     }

@@ -5,9 +5,9 @@
 //! two are separate, and a server must be healthy by both. All workers share this state; only
 //! failures take a lock.
 //!
-//! A single bad page must not take a server out of use. So failures of one URL count once, and a
-//! server that has answered another request within the last second stays in use, unless connecting
-//! to it failed.
+//! A single bad page must not take a server out of use. Failures of one URL therefore count once,
+//! and a server that has answered another request within the last second stays in use, unless
+//! connecting to it failed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ const ANSWERED_LATELY: u64 = 1000;
 /// Maximum number of failed URLs that are remembered.
 const URLS_MAX: usize = 64;
 
-/// Cause that a failure is attributed to.
+/// Cause to which a failure is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The request, by the hash of its URL: a connection was made, but the request failed on it.
@@ -50,12 +50,10 @@ pub(crate) struct Health {
     trying: AtomicBool,
     /// Set while its checks fail.
     ill: AtomicBool,
-    /// Requests in progress.
     pub active: AtomicU32,
     pub figures: Figures,
 }
 
-/// Counters of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub requests: AtomicU64,
@@ -89,7 +87,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// Returns the name that operators see.
+    /// Returns the name shown to operators.
     pub fn name(self) -> &'static str {
         match self {
             Use::Up => "up",
@@ -151,8 +149,8 @@ impl Health {
         !self.ill.load(Relaxed) && !self.silent.load(Relaxed)
     }
 
-    /// Records that a request succeeded. `trial`: it was the trial request. Returns whether the
-    /// server is back in use.
+    /// Records that a request succeeded. `trial` says that it was the trial request. Returns
+    /// whether the server is back in use.
     pub fn succeeded(&self, trial: bool, now: u64) -> bool {
         if self.out_until.load(Relaxed) != 0 && !trial {
             // The request began before the server went out of use, and proves nothing.
@@ -170,7 +168,7 @@ impl Health {
     }
 
     /// Records that a request failed. `limit` failures in a row take the server out of use for
-    /// `pause`. Returns whether this one did.
+    /// `pause`. Returns whether this failure did.
     pub fn failed(
         &self,
         blame: Blame,

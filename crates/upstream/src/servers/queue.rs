@@ -29,7 +29,6 @@ pub(crate) struct Queue {
     figures: Figures,
 }
 
-/// Counters of a queue.
 #[derive(Debug, Default)]
 struct Figures {
     /// Requests that waited, whatever the result.
@@ -38,17 +37,15 @@ struct Figures {
     pub wait_us: AtomicU64,
     /// Requests whose wait timed out.
     pub timeouts: AtomicU64,
-    /// Requests that were refused because the queue was full.
+    /// Requests refused because the queue was full.
     pub refused: AtomicU64,
 }
 
 impl Queue {
-    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Relaxed)
     }
 
-    /// Returns the state of the queue.
     pub fn status(&self) -> QueueStatus {
         let Figures { waits, wait_us, timeouts, refused } = &self.figures;
         QueueStatus {
@@ -124,7 +121,8 @@ impl Group {
         }
     }
 
-    /// Waits until there is a server. `behind_others`: only after a notification.
+    /// Waits until there is a server. `behind_others` skips the first check, so that only a
+    /// notification ends the wait.
     async fn wait(
         self: &Arc<Self>,
         (refused, hash): (u64, u64),

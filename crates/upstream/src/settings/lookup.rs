@@ -17,10 +17,11 @@ pub struct Found {
 /// A lookup in progress.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = io::Result<Found>> + 'a>>;
 
-/// A source of addresses for names, shared by all workers.
+/// Source of addresses for names, shared by all workers.
 pub trait Lookup: fmt::Debug + Send + Sync {
     /// Looks up the addresses of a name, which must not be an address itself. Returns
-    /// [`io::ErrorKind::NotFound`] if the name does not exist, where the source can tell.
+    /// [`io::ErrorKind::NotFound`] if the name does not exist, where the source can distinguish
+    /// that.
     fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a>;
 }
 

@@ -24,11 +24,11 @@ use net::certificate;
 /// Options by which a server and the proxy prove their identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// PEM file with the trusted authorities; `None`: those of the system.
+    /// PEM file with the trusted authorities; `None` for those of the system.
     pub authorities: Option<PathBuf>,
-    /// Certificate and key to present on request; `None`: none.
+    /// Certificate and key to present on request, if any.
     pub identity: Option<Identity>,
-    /// Name to request (SNI) and to verify in the certificate; `None`: the origin's host.
+    /// Name to request (SNI) and to verify in the certificate; `None` for the origin's host.
     pub name: Option<String>,
     /// Accept any certificate, so that the server's identity is unknown.
     pub unverified: bool,

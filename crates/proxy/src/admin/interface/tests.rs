@@ -11,7 +11,7 @@ use tokio::task::LocalSet;
 use super::*;
 use crate::request::purge_order::{Purged, Scope};
 
-/// A backend with one stored URL; records purges.
+/// Backend with one stored URL. Records purges.
 struct Shelf {
     readiness: RefCell<Readiness>,
     purged: RefCell<Vec<String>>,

@@ -1,8 +1,8 @@
-//! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
+//! One HTTP/2 client connection from its preface to its end (RFC 9113).
 //!
 //! Its task drives the connection and answers the streams whose response is available at once
-//! (`dispatch`); any other stream has a task of its own. Guarantees: a request is given up when the
-//! client cancels it or its connection ends, unless its response may invalidate stored ones
+//! (`dispatch`); every other stream has a task of its own. Guarantees: a request is cancelled when
+//! the client resets it or its connection ends, unless its response may invalidate stored ones
 //! (`run_on`). After a GOAWAY the client still gets the responses to its earlier requests. A
 //! connection that the sweep cuts ends at once.
 
@@ -41,34 +41,31 @@ use crate::response::stored_fields;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// Upper bound on the requests of a connection that are answered in one turn. Responses that are
-/// available at once share their writes.
+/// Maximum number of requests answered per turn. Responses that are available at once share their
+/// writes.
 const ANSWERED_AT_ONCE: usize = 32;
 
 thread_local! {
-    /// Requests that were accepted but not begun. All connections of a worker share this memory.
+    /// Requests that were accepted but not started. All connections of a worker share this memory.
     static ACCEPTED: Cell<Vec<(Request<RecvStream>, SendResponse<Bytes>)>> =
         const { Cell::new(Vec::new()) };
 }
 
-/// Stage of a connection.
 enum Http2Stage {
     Handshake(Handshake<ClientIo, Bytes>),
     Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Keepalive> },
 }
 
-/// A connection and its shutdown state.
 struct Server<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
     stage: Http2Stage,
     told_to_end: bool,
-    /// Set when the client floods the connection with frames, which are no longer read.
+    /// Set when the client floods the connection with frames; nothing is read after that.
     is_flooded: Rc<Cell<bool>>,
     told_to_calm: bool,
 }
 
-/// Serves a connection until it ends.
 pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
     let services = &connections.services;
     let (io, is_flooded) = ClientIo::new(stream, client, services.clock);
@@ -160,7 +157,7 @@ impl Server<'_> {
                 }
                 Poll::Ready(Some(Err(error))) => Some(Poll::Ready(Err(error))),
                 Poll::Ready(None) => Some(Poll::Ready(Ok(()))),
-                // The frame that says so waits to be sent.
+                // The GOAWAY frame still waits to be sent.
                 Poll::Pending if is_shut_down => None,
                 Poll::Pending if accepted.is_empty() => Some(Poll::Pending),
                 Poll::Pending => None,
@@ -182,14 +179,15 @@ impl Server<'_> {
     }
 }
 
-/// Begins to answer the request of a stream. What cannot be done at once has a task of its own.
+/// Begins to answer the request of a stream. Work that cannot finish at once gets a task of its
+/// own.
 fn begin_stream(
     services: &Rc<Services>,
     connection: &Rc<Client>,
     request: Request<RecvStream>,
     mut reply: SendResponse<Bytes>,
 ) {
-    // The client sends a refused stream's request to the next process, whatever the method.
+    // The client may send a refused stream's request to the next process, whatever the method.
     if services.leases.is_released() {
         return reply.send_reset(Reason::REFUSED_STREAM);
     }
@@ -226,16 +224,15 @@ fn begin_stream(
     }
 }
 
-/// A request whose response has not begun.
 struct Asked {
     services: Rc<Services>,
     client: Rc<Client>,
     method: Method,
-    /// The bytes behind a CONNECT.
+    /// Bytes after a CONNECT.
     behind: Option<RecvStream>,
 }
 
-/// The rest of a response whose head was sent.
+/// Rest of a response whose head was sent.
 struct Unsent {
     asked: Asked,
     tunnel: Option<Box<Tunnel>>,
@@ -244,8 +241,8 @@ struct Unsent {
 }
 
 impl Asked {
-    /// Sends the head of the response, and a body that is all there if the client has room for it.
-    /// Returns what is left.
+    /// Sends the head of the response, and the body if it is complete and the client's window holds
+    /// it. Returns the rest.
     fn begin_response(self, response: ClientResponse) -> Option<Unsent> {
         let Asked { services, client, method, .. } = &self;
         let is_head = *method == Method::HEAD;

@@ -1,4 +1,4 @@
-//! Tunnels over real sockets, and over memory where time matters.
+//! Tests over real sockets, and in memory where time matters.
 
 #![allow(clippy::unwrap_used)]
 
@@ -124,7 +124,7 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
     .0;
     assert!(matches!(ended.how, End::Idle), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (3, 6));
-    // Virtual time: the last byte came at 300 s.
+    // Virtual time: the last byte arrived at 300 s.
     assert_eq!(clock().since(began).as_secs(), 360);
 }
 

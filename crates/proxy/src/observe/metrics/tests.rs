@@ -98,7 +98,7 @@ fn sources_are_asked_at_each_scrape_and_families_stay_together() {
     assert_eq!(value(&text, "larder_index_load"), Some(0.5));
 }
 
-/// Tests that names are unique, that help and type precede the figures of each, and that every
+/// Checks that names are unique, that help and type precede the figures of each, and that every
 /// figure is a number.
 #[test]
 fn the_text_is_well_formed() {

@@ -80,7 +80,7 @@ async fn read_all(body: &mut Incoming) -> Result<(Vec<u8>, Option<HeaderMap>), H
     Ok((bytes, trailers))
 }
 
-/// A received response: status, fields, body, and whether the connection can be reused.
+/// Received response: status, fields, body, and whether the connection can be reused.
 #[derive(Debug, PartialEq)]
 struct Came {
     status: u16,

@@ -19,7 +19,7 @@ use crate::settings::lookup::{Found, Looking, Lookup};
 
 /// DNS lookup. Each worker has its own connections to name servers.
 pub struct DnsLookup {
-    /// Number by which each thread tells whether its resolver was built from these settings.
+    /// Number by which each thread detects whether its resolver was built from these settings.
     number: u64,
     servers: ResolverConfig,
     options: ResolverOpts,
@@ -30,8 +30,8 @@ thread_local! {
     static RESOLVER: RefCell<Option<(u64, TokioResolver)>> = const { RefCell::new(None) };
 }
 
-/// Records from the hosts file have no real lifetime. Those reported with at least this one are
-/// treated as records without a lifetime.
+/// Lifetime from which on a record counts as having none, because records from the hosts file are
+/// reported with such a lifetime.
 const WITHOUT_END: Duration = Duration::from_secs(23 * 3600);
 
 impl DnsLookup {
@@ -57,7 +57,6 @@ impl DnsLookup {
         Ok(DnsLookup { number: MADE.fetch_add(1, Relaxed), servers, options })
     }
 
-    /// Returns the resolver of this thread.
     fn resolver(&self) -> io::Result<TokioResolver> {
         RESOLVER.with_borrow_mut(|ours| {
             if let Some((number, resolver)) = ours

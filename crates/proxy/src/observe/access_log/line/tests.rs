@@ -155,7 +155,7 @@ fn user_information_is_left_out() {
     }
 }
 
-/// Tests every byte in every field that peers control, and texts that look like the end of a field.
+/// Tests every byte in every field that peers control, and texts that resemble the end of a field.
 #[test]
 fn nothing_breaks_out_of_its_field() {
     let all: Vec<u8> = (0..=255).collect();
@@ -283,7 +283,6 @@ fn random_address(rng: &mut fastrand::Rng) -> IpAddr {
     }
 }
 
-/// Returns a number of any length.
 fn random_number(rng: &mut fastrand::Rng) -> u64 {
     match rng.u8(..8) {
         0 => u64::MAX,
