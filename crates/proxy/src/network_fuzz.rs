@@ -100,7 +100,7 @@ const BALANCER: [&[u8]; 16] = [
 ];
 
 #[test]
-fn headers_of_balancers() {
+fn fuzz_proxy_protocol_headers() {
     let runtime = Builder::new_current_thread().build().unwrap();
     let mut read = 0;
     rounds(|chance| {
@@ -182,7 +182,7 @@ fn read(text: &[u8]) -> Option<RequestHead> {
 }
 
 #[test]
-fn targets_of_requests() {
+fn fuzz_request_targets() {
     let (forward, reverse, mut taken) = (Front::forward(), site(), 0);
     rounds(|chance| {
         let Some(head) = some_request(chance) else { return };
@@ -234,7 +234,7 @@ const QUERIES: [&[u8]; 22] = [
 ];
 
 #[test]
-fn purges() {
+fn purge_requests_are_carried_out() {
     let mut understood = 0;
     rounds(|chance| {
         let query = chance.noise(&QUERIES, 5);

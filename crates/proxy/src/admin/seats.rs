@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_longest_leaves_and_nobody_who_works() {
+    fn the_longest_idle_connection_is_closed_never_a_busy_one() {
         let seats = Seats::new(3, TokioClock::system());
         let [a, b, c] = [(); 3].map(|()| now(seats.take()).expect("a seat"));
         drop(a.work());

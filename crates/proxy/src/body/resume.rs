@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_very_representation_fits() {
+    fn only_the_same_representation_fits() {
         let part = ByteRange { start: 5, end: 10 };
         let head = |tag: &'static str, version: &'static str| {
             let fields = [("etag", tag), ("larder-version", version)].map(|(name, value)| {

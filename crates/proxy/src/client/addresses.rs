@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_has_its_own_places() {
+    fn each_address_has_its_own_limit() {
         let addresses = Arc::new(Addresses::default());
         let enter = |client: &str| addresses.enter(client.parse().unwrap(), 2);
         let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1"), enter("192.0.2.2")];

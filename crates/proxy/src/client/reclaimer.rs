@@ -236,7 +236,7 @@ mod tests {
     use net::clock::TokioClock;
 
     #[test]
-    fn who_never_asked_makes_way_for_nodes_however_young_it_is() {
+    fn node_connections_without_a_request_are_closed_first() {
         let now = TokioClock::system().instant();
         let node = |id, has_asked, phase| {
             let activity = standing(id, phase, has_asked, now);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_worth_least_go_first() {
+    fn candidates_are_closed_in_order_of_worth() {
         let began = TokioClock::system().instant();
         let at = |seconds: u64| began + Duration::from_secs(seconds);
         let all = [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn few_places_are_given_up_one_by_one() {
+    fn a_low_limit_closes_one_connection_at_a_time() {
         assert_eq!([1, 4, 511, 512, 16_384].map(at_once), [1, 1, 1, 2, 32]);
     }
 }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_tunnel_that_was_idle_longest_of_the_client_with_most_makes_way() {
+    async fn the_longest_idle_tunnel_of_the_largest_client_is_displaced() {
         let places = Arc::new(Places::new(TokioClock::system()));
         let lone = open(&places, B).await.unwrap();
         let mut crowd = Vec::new();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn active_tunnels_and_those_that_are_not_open_yet_stay() {
+    async fn active_and_unopened_tunnels_are_not_displaced() {
         let places = Arc::new(Places::new(TokioClock::system()));
         assert!(places.take(0, A.into()).await.is_none());
         let opening = places.take(4, A.into()).await.unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_ends_no_tunnels_of_addresses_with_fewer() {
+    async fn an_address_displaces_no_tunnels_of_addresses_with_fewer() {
         let places = Arc::new(Places::new(TokioClock::system()));
         let lone = open(&places, B).await.unwrap();
         advance(IDLE * 5).await;

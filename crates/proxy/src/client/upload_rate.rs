@@ -88,7 +88,7 @@ mod tests {
     use net::clock::TokioClock;
 
     #[test]
-    fn only_what_is_withheld_is_given_up() {
+    fn only_stalled_bodies_are_cancelled() {
         let limits = ClientLimits {
             stall_timeout: Duration::from_secs(10),
             rate_min: 100,

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_connection_takes_little() {
+    fn a_waiting_connection_needs_little_memory() {
         // Larger futures are boxed while they run.
         let run = size(|(all, socket, peer, manners): (_, _, _, &'static _)| {
             run(all, socket, peer, manners)

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_lacks_something_is_refused_when_it_ends() {
+    fn an_incomplete_line_is_refused_at_its_end() {
         assert!(matches!(parse(b"PROXY TCP4 nonsense"), Ok(None)));
         for line in ["PROXY TCP4 nonsense\r\n", "PROXY TCP4 192.0.2.7\r\n", "PROXY \r\n"] {
             assert!(matches!(parse(line.as_bytes()), Err(Refusal::Malformed)), "{line}");
@@ -164,7 +164,7 @@ mod tests {
     const NOBODY: Told = Told { client: None, secured: false };
 
     #[test]
-    fn version_1() {
+    fn version_1_headers_are_parsed() {
         let (told, rest) = said(b"PROXY TCP4 192.0.2.1 192.0.2.2 5 80\r\nGET /").unwrap();
         assert_eq!((told, &rest[..]), (client("192.0.2.1:5"), &b"GET /"[..]));
         let (told, _) = said(b"PROXY TCP6 2001:db8::1 2001:db8::2 5 80\r\nGET /").unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2() {
+    fn version_2_headers_are_parsed() {
         let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80];
         let mut bytes = v2(1, 0x11, &v4);
         bytes.extend(b"GET /");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_balancer_says_that_its_client_spoke_tls() {
+    fn the_tls_field_marks_a_client_that_spoke_tls() {
         let field = |bits: u8| {
             let mut rest = vec![192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80];
             rest.extend([TLS_FIELD, 0, 5, bits, 0, 0, 0, 0]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn other_bytes_are_refused() {
         let bad: [&[u8]; 9] = [
             b"GET / HTTP/1.1\r\n\r\n",
             b"proxy TCP4 192.0.2.1 192.0.2.2 5 80\r\n",

@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_parameters_are_named() {
         for (query, word) in [
             ("", "no URL"),
             ("url=/x", "scheme"),

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_spellings_of_a_name_are_near_it() {
+    fn other_spellings_of_a_name_are_suggested() {
         let near = |text: &str| {
             let url = Url::parse(text).unwrap();
             let all = near(&Front::forward(), &url);

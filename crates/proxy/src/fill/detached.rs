@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "local")]
-    async fn a_fetch_whose_request_leaves_goes_on() {
+    async fn a_fetch_continues_without_the_request_that_began_it() {
         let (detached, ended) = (Rc::new(Detached::default()), Rc::new(Cell::new(false)));
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         let noted = ended.clone();

@@ -95,7 +95,7 @@ mod tests {
     use net::clock::TokioClock;
 
     #[test]
-    fn a_site_has_its_rate_and_no_more() {
+    fn a_site_never_exceeds_its_rate() {
         let (known, began) = (Neighbours::default(), TokioClock::system().instant());
         let taken = |site, after: u64| {
             let now = began + Duration::from_millis(after);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_beyond_the_table_wait_until_others_are_full_again() {
+    fn a_full_table_admits_no_further_sites() {
         let (known, began) = (Neighbours::default(), TokioClock::system().instant());
         for site in 0..BUDGETS_MAX as u64 {
             assert!(known.take(site, 1, began));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_stays_until_somebody_asks() {
+    fn a_mark_stays_until_the_first_request() {
         let known = Neighbours::default();
         assert!(!known.is_marked(b"a") && !known.asked_for(b"a"));
         known.mark(b"a");

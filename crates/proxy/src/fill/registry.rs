@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_fill_is_seen_by_those_who_looked_before() {
+    fn a_request_that_looked_up_before_sees_the_end_of_a_fill() {
         let (mut shard, [a, b]) = (Shard::default(), [1, 2]);
         let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedSoFar(since));
         let note = |shard: &mut Shard, key, number| {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn any_pieces_are_read_as_they_came() {
+    fn any_pieces_are_read_back_in_order() {
         let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| fastrand::u64(..));
         eprintln!("LARDER_SEED={seed}");

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_stored_passes_unless_something_is_stored_or_a_range_is_wanted() {
+    fn unstorable_responses_bypass_fills_unless_stored_or_ranged() {
         let miss = |why| move |input: &mut CollapseInput<'_>| input.hit_for_miss = Some(why);
         assert_eq!(decide(&[], miss(HitForMiss::NotStorable)), Collapse::PastFills);
         assert_eq!(decide(&[], miss(HitForMiss::NotFresh)), Collapse::Alone);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_node_keeps_is_read_through_it_unless_it_cannot_be_stored() {
+    fn documents_of_another_node_are_read_through_it_if_storable() {
         let elsewhere = |input: &mut CollapseInput<'_>| input.is_elsewhere = true;
         assert_eq!(decide(&[], elsewhere), Collapse::ReadThrough);
         let range = [(header::RANGE, "bytes=0-1")];
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_exchange_is_kept_that_the_client_wants_unstored() {
+    fn no_store_requests_leave_nothing_in_the_cache() {
         let no_store = [(header::CACHE_CONTROL, "no-store")];
         assert_eq!(decide(&no_store, |_| ()), Collapse::Bypass(Bypass::NoStore));
     }

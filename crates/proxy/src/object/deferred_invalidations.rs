@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_missed_is_bounded_and_ends_with_the_store() {
+    fn deferred_keys_are_bounded_until_the_store_opens() {
         let key = || Key::new(Bytes::from_static(b"k"), Locality::default()).unwrap();
         let missed = DeferredInvalidations::new();
         assert!(missed.remember(vec![key(); MISSED_MAX]).is_ok());

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_written_from_parts_lies_where_that_of_the_url_does() {
+    fn a_key_written_from_parts_has_the_locality_of_its_url() {
         let mut key = Vec::new();
         for (host, path) in [("A.example", "/"), ("a.example", "/d/e?f/g"), ("b", "/d/")] {
             let parts = cache_key::UrlParts { scheme: "http", host, port: Some(81), path };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_named_as_the_directory_is_that_of_the_url() {
+    fn a_group_named_like_the_directory_is_the_urls_group() {
         let key = |url| primary_key("forward", &Url::parse(url).unwrap()).unwrap();
         for (url, directory) in [
             ("http://a.example/x", "/"),

@@ -172,7 +172,7 @@ mod tests {
     use crate::object::lookup::resident_marker;
 
     #[tokio::test(flavor = "local")]
-    async fn a_marker_brings_nothing_back_that_was_removed_after_it_was_read() {
+    async fn a_marker_does_not_restore_removed_variants() {
         let url = Url::parse("http://a.example/x").unwrap();
         let (store, primary) = (&empty_store().await, &primary_key("forward", &url).unwrap());
         let names = |name: &str| vec![name.parse().unwrap()];

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_read_in_another_way_when_other_fields_carry_tags() {
+    fn the_label_version_follows_the_tag_fields() {
         let version = |spaced: &[&'static str], listed: &[&'static str]| {
             let names = |names: &[&'static str]| {
                 names.iter().map(|name| http::HeaderName::from_static(name)).collect()
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_called_by_url_and_host() {
+    fn an_object_has_url_and_host_labels() {
         assert_eq!(labels("http://a.example/x?y"), ["u a.example/x?y", "h a.example"]);
         assert_eq!(
             labels("https://A.example:8443/"),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn needs_end_with_those_who_have_them() {
+    fn leases_end_on_drop() {
         let leases = Rc::<Leases>::default();
         assert!(!leases.are_firm());
         let (brief, firm, other) =

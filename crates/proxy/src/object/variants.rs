@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_variants_are_known_each_key_and_each_tag_once() {
+    fn the_latest_variants_are_known_once_per_key_and_tag() {
         let variants = Variants::default();
         for number in 0..=VARIANTS_MAX {
             variants.note(7, variant(&format!("key {number}"), &format!("\"{number}\"")));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_does_not_tell_them_apart_is_not_asked() {
+    fn an_origin_that_names_no_variant_is_not_asked_again() {
         let variants = Variants::default();
         variants.note(7, variant("a", "\"a\""));
         variants.mute(7);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn old_resources_make_way() {
+    fn the_oldest_resources_are_dropped() {
         let variants = Variants::default();
         for epoch in 0..=RESOURCES_MAX as u128 {
             variants.note(epoch, variant("a", "\"a\""));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strong_tag_names_its_equal_and_a_weak_one_its_like() {
+    fn strong_and_weak_tags_are_compared_by_their_rules() {
         let (strong, weak) = (variant("a", "\"a\""), variant("a", "W/\"a\""));
         let tag = |text: &'static str| EntityTag::parse(text.as_bytes()).unwrap();
         assert!(strong.is_named(&tag("\"a\"")) && !weak.is_named(&tag("\"a\"")));

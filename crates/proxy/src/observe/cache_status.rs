@@ -180,7 +180,7 @@ mod tests {
     use crate::observe::outcome::{Denied, Invalid};
 
     #[test]
-    fn hits_have_the_values_that_are_made_beforehand() {
+    fn prebuilt_hit_values_equal_built_ones() {
         for name in ["larder", "edge.example", "with; semicolon"] {
             let texts = HitStatus::new(name);
             for (from_memory, outcome) in [(true, Outcome::HitRam), (false, Outcome::HitDisk)] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_behind_what_an_upstream_wrote() {
+    fn the_member_follows_those_of_upstreams() {
         let mut headers = HeaderMap::new();
         headers.append(CACHE_STATUS, HeaderValue::from_static("Origin; hit, Mid; fwd=stale"));
         CacheStatus::new(Outcome::Miss).append_to("larder", &mut headers);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_is_a_valid_value_with_its_name_in_it() {
+    fn every_outcome_yields_a_valid_value_with_its_name() {
         for outcome in Outcome::all() {
             let value = CacheStatus::new(outcome).ttl(i64::MIN).value("larder");
             let text = value.to_str().unwrap();

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_tries_again_and_its_answer_ends_the_outage() {
+    fn one_request_retries_and_its_response_ends_the_outage() {
         let outages = Outages::new();
         let page = outages.concerned(1, b"1");
         let look = |now| outages.look(page, ALL, true, now);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_may_come_from_the_client_is_not_for_others() {
+    fn a_failure_the_client_may_have_caused_concerns_no_other_client() {
         let (outages, error) = (Outages::new(), Some(StatusCode::BAD_GATEWAY));
         let page = outages.concerned(1, b"1");
         let known = || outages.look(page, ALL, true, 10).map(|known| known.status);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_concerns_no_more_than_it_shows() {
+    fn a_failure_concerns_only_its_own_extent() {
         let extent = |reason: Error, answers: bool| {
             let outages = Outages::new();
             let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned(1, key));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_stale_is_fetched() {
+    fn responses_that_must_not_be_stale_are_fetched() {
         let outages = Outages::new();
         let page = outages.concerned(1, b"1");
         let unreachable = Fallback { on_error: false, on_unreachable: true };

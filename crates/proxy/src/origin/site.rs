@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forward_proxy_is_one_site_where_each_name_is_for_itself() {
+    fn a_forward_proxy_is_one_site_without_aliases() {
         let front = Front::forward();
         let one = front.site_of("any.example", "/").unwrap();
         let url = Url::parse("http://any.example:8080/x?y").unwrap();
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_picks_the_site_and_with_it_origin_and_key() {
+    fn the_host_selects_the_site_its_origin_and_its_key() {
         let front = Front::reverse(vec![
             site("a", &["a.example", "::1"], &[81, 82]),
             site("rest", &[], &[83]),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_of_the_path_picks_among_the_sites_of_a_host() {
+    fn the_longest_path_prefix_selects_among_the_sites_of_a_host() {
         let on = |name: &str, hosts: &[&str], paths: &[&str]| {
             let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
             site(name, hosts, &[81]).with_paths(paths)

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_breaks_off_is_taken_up_twice_and_again_after_progress() {
+    fn a_broken_fetch_is_repeated_twice_and_again_after_progress() {
         let mut breaks = Breaks::default();
         assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
         breaks.progressed(PROGRESS as usize - 1);

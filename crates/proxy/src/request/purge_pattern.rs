@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_literal_path_and_the_begin_of_one_are_understood() {
+    fn literal_paths_and_prefixes_are_understood() {
         let begin = |path: &str| Some(PathPattern::Begin(path.to_owned()));
         let whole = |path: &str| Some(PathPattern::Whole(path.to_owned()));
         for (pattern, read) in [
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_urls_as_they_occur_are_no_patterns() {
+    fn usual_tags_and_urls_are_not_patterns() {
         for text in [
             "node:1",
             "/books?page=1",

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn split_takes_hosts_and_ports() {
+    fn split_separates_host_and_port() {
         assert_eq!(split("a.example"), Some(("a.example", None)));
         assert_eq!(split("a.example:"), Some(("a.example", None)));
         assert_eq!(split("a.example."), Some(("a.example", None)));
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn forward_takes_absolute_form_only() {
+    fn a_forward_proxy_accepts_only_absolute_form() {
         let front = Front::forward();
         let p = parts("GET", "http://user:secret@A.example:81/x?y", &["a.example:81"]);
         let t = target(&p, &front, Scheme::Http).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_as_long_as_an_origin_can_be_asked_for() {
+    fn a_path_fits_into_an_origin_request() {
         let front = sites();
         let mut head = parts("GET", "/", &["a.example"]);
         for (length, status) in [(LONGEST_PATH, None), (LONGEST_PATH + 1, Some(414))] {
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_whole_url_counts_and_one_host_field_is_needed() {
+    fn an_absolute_url_overrides_the_single_host_field() {
         let front = Front::forward();
         let refused = |hosts: &[&str]| {
             target(&parts("GET", "http://a.example/", hosts), &front, Scheme::Http).unwrap_err().why
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_no_site_of_the_host_is_for_is_missing() {
+    fn a_path_without_a_site_is_not_found() {
         let server = || Group::one(Endpoint::plain("127.0.0.1", 8080));
         let site = Site::new("a", server()).with_hosts(vec!["a.example".to_owned()]);
         let front = Front::reverse(vec![site.with_paths(vec!["/x/".parse().unwrap()])]);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secured_connection_serves_https_urls() {
+    fn only_a_tls_connection_serves_https_urls() {
         let front = sites();
         let p = parts("GET", "/x", &["a.example"]);
         let t = target(&p, &front, Scheme::Https).unwrap();

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_our_own_ports_are_one() {
+    fn the_hosts_and_ports_of_a_site_count_as_one() {
         let ours = aliases(true);
         assert_eq!(ours.canonical(8443, 443), Some(("www.test", 443)));
         assert_eq!(ours.canonical(443, 443), Some(("www.test", 443)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_may_be_one() {
+    fn every_host_may_count_as_one() {
         let ours = Aliases::of_every_host(&[8080]);
         let one = |text: &str| ours.one(Url::parse(text).unwrap()).to_string();
         assert_eq!(one("http://any.test:8080/x"), "http://localhost/x");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_has_the_name_that_is_in_use() {
+    fn stored_responses_have_the_name_in_use() {
         let ours = aliases(true);
         assert_eq!(ours.hosts("localhost"), ["localhost", "www.test"]);
         assert_eq!(ours.hosts("[::1]:8080"), ["[::1]:8080", "www.test"]);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_or_the_secret_admits() {
+    fn a_network_or_the_secret_admits_a_client() {
         let (home, away) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
         let given = |purging: &Purging, values: &[&str]| {
             let mut fields = HeaderMap::new();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_shown_and_fits_into_a_field() {
+    fn a_secret_is_hidden_and_valid_in_a_field() {
         let secret = purging(&[], Some("s3cret"));
         assert!(!format!("{secret:?}").contains("s3cret"));
         for wrong in ["", "a b", "a\n", "ä"] {

@@ -34,7 +34,7 @@ fn connect(client: &mut Client, target: &str) -> String {
 }
 
 #[test]
-fn no_spelling_of_an_address_leads_to_our_own_listeners() {
+fn no_spelling_of_an_address_reaches_the_proxys_listeners() {
     let admin = TcpListener::bind("127.0.0.1:0").unwrap();
     let rig = rig(admin.local_addr().unwrap(), Vec::new());
     let ports = [rig.address.port(), admin.local_addr().unwrap().port()];
@@ -103,7 +103,7 @@ fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
 }
 
 #[test]
-fn what_happens_is_counted() {
+fn events_are_counted() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nCache-Control: max-age=60\r\n\r\nabc";
     let origin = Origin::always(answer);
     let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());

@@ -57,7 +57,7 @@ fn text(client: &mut Client, path: &str, fields: &str) -> String {
 const ALICE: &str = "Authorization: NTLM alice\r\n";
 
 #[test]
-fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
+fn an_authenticated_connection_belongs_to_its_client() {
     let (origin, head) = (origin(), "HEAD /h HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let rig = Rig::reverse_of_one_worker(origin.address);
     let (mut alice, mut bob) = (rig.client(), rig.client());
@@ -85,7 +85,7 @@ fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
 }
 
 #[test]
-fn a_connection_on_which_a_login_was_offered_is_closed() {
+fn a_connection_challenged_for_a_login_is_closed() {
     let origin = origin();
     let rig = Rig::reverse_of_one_worker(origin.address);
     assert_eq!(get(&mut rig.client(), "/challenge", "").status, 401);
@@ -95,7 +95,7 @@ fn a_connection_on_which_a_login_was_offered_is_closed() {
 }
 
 #[test]
-fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
+fn clients_with_several_users_get_no_pinned_connection() {
     let origin = origin();
     let rig = Rig::reverse_of_one_worker(origin.address);
     for field in ["Via: 1.1 front\r\n", "X-Forwarded-For: 192.0.2.1\r\n", "Forwarded: for=x\r\n"] {
@@ -118,7 +118,7 @@ fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
 }
 
 #[test]
-fn a_client_stays_at_the_server_where_it_has_logged_in() {
+fn a_client_stays_at_the_server_that_authenticated_it() {
     let origins = [origin(), origin(), origin()];
     let server = |origin: &Origin| Server::new(Endpoint::plain("127.0.0.1", origin.address.port()));
     let servers = origins.iter().map(server).collect();
@@ -132,7 +132,7 @@ fn a_client_stays_at_the_server_where_it_has_logged_in() {
 }
 
 #[test]
-fn a_client_logs_in_over_http1_also_where_the_server_speaks_http2() {
+fn logins_use_http1_even_if_the_server_speaks_http2() {
     let (authority, origin) = (Authority::new(), origin());
     let config = authority.server(authority.issue("origin.example"), &["h2", "http/1.1"], false);
     let front = Front::start(origin.address, config);

@@ -43,7 +43,7 @@ fn ask(client: &mut Client, method: &str, path: &str) -> Answer {
 }
 
 #[test]
-fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
+fn extra_bytes_end_their_connection_and_reuse_after_a_head() {
     for (method, path) in [
         ("HEAD", "/same"),
         ("HEAD", "/late"),
@@ -85,7 +85,7 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
 }
 
 #[test]
-fn a_body_behind_a_head_does_not_fail_the_next_request() {
+fn a_body_after_a_head_response_does_not_fail_the_next_request() {
     let origin = Origin::start(|asked, stream| {
         // The body arrives with the next request.
         let late = if asked.on_connection > 0 { "a body" } else { "" };
@@ -108,7 +108,7 @@ fn a_body_behind_a_head_does_not_fail_the_next_request() {
 }
 
 #[test]
-fn bytes_that_were_read_as_a_later_answer_are_put_down_to_the_bodiless_one() {
+fn late_bytes_are_attributed_to_the_bodiless_response() {
     let (go, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let origin = Origin::start(move |asked, stream| {

@@ -40,7 +40,7 @@ fn rest(mut stream: TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn the_longest_idle_makes_way() {
+fn the_longest_idle_connection_is_closed() {
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
     let rig = Rig::forward_with(|options| options.client.connections = ROOM);
     let url = origin.url("/");
@@ -62,7 +62,7 @@ fn the_longest_idle_makes_way() {
 }
 
 #[test]
-fn nobody_keeps_others_out_by_saying_little() {
+fn incomplete_requests_do_not_exclude_others() {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for bytes in [&b""[..], b"GET / HT", b"PRI * HT", PREFACE] {
         let origin = Origin::always(ok("", "yes"));
@@ -80,7 +80,7 @@ fn nobody_keeps_others_out_by_saying_little() {
 }
 
 #[test]
-fn nobody_makes_way_in_the_middle_of_a_request() {
+fn no_connection_is_closed_during_a_request() {
     let (go, gone) = mpsc::channel::<()>();
     let gone = std::sync::Mutex::new(gone);
     let origin = Origin::start(move |asked, stream| {
@@ -111,7 +111,7 @@ fn nobody_makes_way_in_the_middle_of_a_request() {
 }
 
 #[test]
-fn one_address_has_so_many_connections() {
+fn connections_per_address_are_limited() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::forward_with(|options| options.client.per_address = Some(2));
     let url = origin.url("/");

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_connection_is_read_by_the_same_rules() {
+    fn bodies_from_other_sources_obey_the_same_rules() {
         assert!(matches!(read(&["a", "b"], true, 9), (text, None) if text == "ab"));
         let (text, error) = read(&["a", "broken"], true, 9);
         assert!(text == "a" && matches!(&error, Some(BodyError::Stream(_))));

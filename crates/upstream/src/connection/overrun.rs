@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overrun_ends_reuse_after_a_head_and_answers_of_its_kind() {
+    fn an_overrun_ends_reuse_after_head_and_its_kind_of_response() {
         use LastAnswer::{Bodiless, Framed, Head};
         let (overruns, a) = (Overruns::default(), Endpoint::plain("a.example", 80));
         let permitted = |endpoint: &Endpoint| {

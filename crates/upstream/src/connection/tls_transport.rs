@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_followed_however_they_come() {
+    fn record_boundaries_are_tracked_in_any_pieces() {
         let mut bytes = Vec::new();
         let mut ends = vec![0];
         for length in [0, 1, 255, 256, 300, 5, 0, 16_640] {

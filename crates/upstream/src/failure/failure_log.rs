@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_can_make_up_is_bounded() {
+    fn lines_about_invented_servers_are_bounded() {
         let mut window = Window::default();
         let mut lines = 0;
         for n in 0..10_000 {

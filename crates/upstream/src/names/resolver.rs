@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_is_asked_for_again_when_its_time_is_over() {
+    async fn a_name_is_looked_up_again_after_its_lifetime() {
         LocalSet::new()
             .run_until(async {
                 let lookup = Arc::new(Counting::default());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn addresses_that_are_over_serve_while_nobody_knows_others() {
+    async fn stale_addresses_serve_while_lookups_fail() {
         let silent = [None, Some(io::ErrorKind::TimedOut), Some(io::ErrorKind::NotFound)];
         for then in silent {
             let ttl = Duration::from_secs(10);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lifetimes_are_believed_within_bounds() {
+    async fn lifetimes_are_clamped() {
         for (said, held) in [(0, 5), (30, 30), (86_400, 60)] {
             let ttl = Duration::from_secs(said);
             let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then: None });

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_server_and_all_addresses() {
+    fn summary_has_the_last_server_and_all_addresses() {
         let trail = Attempts::default();
         assert_eq!(trail.told(), None);
         trail.note(&Arc::new(Endpoint::plain("a.example", 81)), None);

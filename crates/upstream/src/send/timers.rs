@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_never_rests_ends_at_its_bound() {
+    async fn busy_work_ends_at_its_bound() {
         let timers = Timers::new(TokioClock::system());
         let restless = async {
             loop {

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_smooth_and_in_proportion() {
+    fn round_robin_is_smooth_and_proportional() {
         let (turns, weights) = (Turns::default(), [5, 1, 1]);
         let order: Vec<_> = (0..7).map(|_| turns.next(0b111, |at| weights[at])).collect();
         assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_loaded_for_its_weight() {
+    fn least_connections_respects_weights() {
         let (loads, weights) = ([4, 1, 2, 9], [2, 1, 1, 4]);
         let of = |set| least(set, |at| loads[at], |at| weights[at]);
         assert_eq!(of(0b1111), 0b0010);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_spread_by_weight_and_stay_when_a_server_goes() {
+    fn url_hash_is_proportional_and_stable() {
         let (weights, seeds) = ([1, 1, 2], [b"a", b"b", b"c"].map(|name| hash([&name[..]])));
         let of = |set, url: u32| {
             let hash = hash([&url.to_le_bytes()[..]]);

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_is_left_out_and_tried_once() {
+    fn a_failed_server_is_out_of_use_and_tried_once() {
         let fail_timeout = Duration::ZERO;
         let options = GroupOptions { fail_timeout, max_fails: 2, ..GroupOptions::default() };
         let all = group(options, |_, _| ());
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn backups_stand_by_and_nobody_is_an_error() {
+    fn backups_are_used_last_and_no_server_is_an_error() {
         let all = group(GroupOptions::default(), |at, server| server.backup = at == 2);
         assert_eq!(order(&all, 4), [0, 1, 0, 1]);
         fail(&all, 0, 3);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_would_be_out_those_that_fail_fast_are_used() {
+    fn servers_that_fail_fast_are_the_last_resort() {
         let all = group(GroupOptions { max_fails: 1, ..GroupOptions::default() }, |_, _| ());
         for at in 0..3 {
             let blame = if at == 2 { Blame::Silence } else { Blame::Request(at) };
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn no_server_gets_more_at_a_time_than_it_may() {
+    fn no_server_exceeds_its_request_limit() {
         let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(2));
         let held: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
         let Err(failure) = all.choose(0, 0, clock()) else { panic!("all are busy") };
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn open_uploads_get_half_of_the_places() {
+    async fn uploads_get_half_of_the_capacity() {
         let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(1));
         let held = all.admit_upload().await.unwrap();
         assert!(held.is_some());
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_is_not_chosen_again() {
+    fn a_tried_server_is_not_chosen_again() {
         let all = group(GroupOptions::default(), |_, _| ());
         assert_eq!(all.choose(0b101, 0, clock()).unwrap().at, 1);
         assert!(all.has_other(0b011, 1) && !all.has_other(0b111, 1));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_take_it_out_and_one_trial_brings_it_back() {
+    fn consecutive_failures_end_use_and_one_trial_restores_it() {
         let health = Health::default();
         assert!(!fails(&health, false, 1));
         health.succeeded(false, 1);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_page_does_not_take_it_out_nor_keep_it_out() {
+    fn one_bad_page_neither_ends_nor_prevents_use() {
         let health = Health::default();
         assert!(!(0..100).any(|now| fails_at(&health, 7, false, now)));
         assert!(fails_at(&health, 8, false, 100));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_in_use_while_it_answers_others() {
+    fn a_server_stays_in_use_while_it_answers_others() {
         let health = Health::default();
         health.succeeded(false, 5);
         assert!(!(0..100).any(|url| fails_at(&health, url, false, 6)));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_is_no_last_resort() {
+    fn a_silent_server_is_not_a_last_resort() {
         let health = Health::default();
         assert!(health.failed(Blame::Silence, false, (1, PAUSE), 1));
         assert!(!health.is_last_resort());
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_decide_apart_from_requests() {
+    fn checks_and_requests_decide_separately() {
         let health = Health::default();
         assert!(!health.checked(true));
         assert!(health.checked(false) && !health.checked(false));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
+    async fn the_queue_is_fair_and_bounded() {
         let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
         let waits = async {
             let mut held = vec![
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_longer_than_allowed_and_who_leaves_takes_nothing() {
+    async fn waits_time_out_and_cancelled_requests_free_their_place() {
         let all = group(1, 1, 10);
         let waits = async {
             let held = all.admit(0, 0, clock()).await.unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_wait_learn_that_no_server_is_left() {
+    async fn all_waiting_requests_learn_that_no_server_is_left() {
         let options = GroupOptions { max_fails: 1, ..GroupOptions::default() };
         let server = |at| {
             let mut server = Server::new(Endpoint::plain("a.example", at));

@@ -113,7 +113,7 @@ mod tests {
     use crate::settings::tls::TlsOptions;
 
     #[test]
-    fn authorities_leave_the_usual_port_out() {
+    fn authorities_omit_the_default_port() {
         let tls = Tls::new(TlsOptions::default(), Http2::Off);
         let of = |host: &str, port, tls: Option<&Tls>| {
             let tls = tls.cloned();

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_named() {
+    fn unusable_files_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let (empty, missing) = (dir.path().join("empty.pem"), dir.path().join("missing.pem"));
         fs::write(&empty, "nothing here\n").unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_asked_for_is_the_host_unless_another_is_given() {
+    fn the_tls_name_is_the_host_unless_configured() {
         let of = |name: Option<&str>, host: &str| {
             let name = name.map(str::to_owned);
             let tls = Tls::new(TlsOptions { name, ..TlsOptions::default() }, Http2::Off);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_bring_nothing_are_bounded_however_they_are_split() {
+    fn frames_without_effect_are_bounded_however_they_are_split() {
         for piece in [1, 5, 9, 100] {
             // SETTINGS, PING, PRIORITY, WINDOW_UPDATE, RST_STREAM, an unknown type, empty DATA.
             for (kind, length) in [(4, 6), (6, 8), (2, 5), (8, 4), (3, 4), (77, 1), (DATA, 0)] {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_short_messages_may_answer_each_of_them() {
+    fn a_client_may_acknowledge_each_short_message() {
         let begin = TokioClock::system().instant();
         let mut watch = FrameWatch::new(begin);
         assert!(watch.take(&[0; PREFACE], begin, 0));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_come_back_with_time_and_with_what_is_sent() {
+    fn permits_come_back_with_time_and_with_sent_bytes() {
         let now = TokioClock::system().instant();
         let mut watch = FrameWatch::new(now);
         let update = frame(8, 0, 4);

@@ -175,7 +175,7 @@ impl Write for Stuck {
 }
 
 #[test]
-fn a_stuck_disk_stops_no_worker_and_takes_no_more_memory() {
+fn a_stuck_disk_blocks_no_worker_and_needs_bounded_memory() {
     let (release, stuck) = mpsc::channel();
     let sink = Box::new(Stuck(stuck));
     let log = AccessLog::start(Format::Json, sink, || Err(io::ErrorKind::NotFound.into())).unwrap();

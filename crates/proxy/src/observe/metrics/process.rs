@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_proc() {
+    fn proc_lines_are_parsed() {
         let status = "Name:\tlarder\nVmSize:\t  999 kB\nVmRSS:\t    1234 kB\n";
         assert_eq!(kib_of(status, "VmRSS:"), Some(1234 * 1024));
         assert_eq!(kib_of(status, "VmSwap:"), None);

@@ -132,7 +132,7 @@ const ONE_ZERO: &[u8] =
     b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_is_the_same_however_it_comes() {
+async fn a_response_is_the_same_in_any_pieces() {
     for (answer, trailers, closes) in [
         (PLAIN, 0, false),
         (CHUNKED, 0, false),
@@ -152,7 +152,7 @@ async fn an_answer_is_the_same_however_it_comes() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_that_breaks_off_anywhere_is_not_whole() {
+async fn a_truncated_response_is_not_whole() {
     for answer in [PLAIN, CHUNKED, TRAILED, ONE_ZERO] {
         for length in 0..answer.len() {
             let came = ask("GET", &answer[..length], 7, true).await;
@@ -179,7 +179,7 @@ async fn read_until_error(body: &mut Incoming) -> (String, Option<Http1Error>) {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_came_before_a_cut_is_read_before_the_error() {
+async fn bytes_before_a_break_are_read_before_the_error() {
     for (frame, cut) in [
         ("Content-Length: 9\r\n\r\n", "hello"),
         ("Transfer-Encoding: chunked\r\n\r\n", "9\r\nhello"),
@@ -201,7 +201,7 @@ async fn what_came_before_a_cut_is_read_before_the_error() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_was_decrypted_before_an_error_is_read_before_it() {
+async fn bytes_decrypted_before_an_error_are_read_first() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
     let (connection, mut origin) = connected_in_tls().await;
     origin.write_all(answer.as_bytes()).await.unwrap();
@@ -216,7 +216,7 @@ async fn what_was_decrypted_before_an_error_is_read_before_it() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn names_keep_their_spelling_both_ways() {
+async fn field_names_keep_their_spelling_both_ways() {
     let (connection, mut origin) = connected();
     let (mut source, sink) = tokio::io::duplex(10);
     let mut asked = request("POST", "/");
@@ -234,7 +234,7 @@ async fn names_keep_their_spelling_both_ways() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
+async fn a_connection_is_reused_only_after_unambiguous_messages() {
     let again = async |method: &str, answer: &str, closes: bool| {
         ask(method, answer.as_bytes(), 1000, closes).await.unwrap().again
     };
@@ -263,7 +263,7 @@ async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_could_be_read_in_two_ways_is_an_error() {
+async fn ambiguous_responses_are_errors() {
     for fields in [
         "Content-Length: 5\r\nContent-Length: 6",
         "Content-Length: 5, 6",
@@ -301,7 +301,7 @@ async fn what_could_be_read_in_two_ways_is_an_error() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn heads_are_bounded() {
+async fn response_heads_are_bounded() {
     let long = |n: usize| format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "y".repeat(n));
     let many = |n: usize| format!("HTTP/1.1 204 OK\r\n{}\r\n", "a: b\r\n".repeat(n));
     for size in [100, 100_000] {
@@ -316,7 +316,7 @@ async fn heads_are_bounded() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn interim_answers_are_told_and_a_change_keeps_what_follows() {
+async fn interim_responses_are_reported_and_a_switch_keeps_later_bytes() {
     let (connection, mut origin) = connected();
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(3);
     let answer = format!("{hints}HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nearly");
@@ -360,7 +360,7 @@ async fn written(request: Box<Request<OutBody>>) -> String {
 }
 
 #[tokio::test(flavor = "local")]
-async fn requests_are_written_as_they_are_framed() {
+async fn requests_are_written_by_their_framing() {
     let host = "host: a\r\n";
     assert_eq!(written(request("GET", "/x?y")).await, format!("GET /x?y HTTP/1.1\r\n{host}\r\n"));
     assert_eq!(written(request("OPTIONS", "*")).await, format!("OPTIONS * HTTP/1.1\r\n{host}\r\n"));
@@ -386,7 +386,7 @@ async fn requests_are_written_as_they_are_framed() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_may_come_before_the_request_was_sent() {
+async fn a_response_may_precede_the_end_of_the_request() {
     let (connection, mut origin) = connected();
     let (mut source, sink) = tokio::io::duplex(1 << 20);
     let mut request = request("POST", "/");
@@ -409,7 +409,7 @@ async fn an_answer_may_come_before_the_request_was_sent() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
+async fn a_response_before_a_close_is_read_and_half_a_body_is_an_error() {
     let (connection, mut origin) = connected();
     let (mut source, sink) = tokio::io::duplex(1 << 20);
     let mut long = request("POST", "/");
@@ -451,7 +451,7 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
+async fn a_buffer_is_reused_once_released() {
     let (mut connection, mut origin) = connected();
     let mut places = Vec::new();
     for _ in 0..3 {
@@ -486,7 +486,7 @@ async fn broke(answer: &[u8]) -> Broke {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_request_that_got_no_answer_has_its_fields() {
+async fn a_request_without_a_response_keeps_its_fields() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     for (answer, error) in [
         (hints.to_owned(), "Closed"),
@@ -504,7 +504,7 @@ async fn a_request_that_got_no_answer_has_its_fields() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn interim_answers_end() {
+async fn interim_responses_are_bounded() {
     let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
     for (count, ends) in [(INTERIM_MAX / hint.len(), true), (INTERIM_MAX / hint.len() + 1, false)] {
         let answer = format!("{}HTTP/1.1 204 No\r\n\r\n", hint.repeat(count));
@@ -520,7 +520,7 @@ fn has_had_its_turn() -> bool {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_comes_at_once_is_read_in_turns() {
+async fn a_large_response_takes_turns() {
     // Together as large as one read may be.
     let chunks = "1\r\nx\r\n".repeat(2000);
     let (connection, mut origin) = connected();
@@ -549,7 +549,7 @@ async fn what_comes_at_once_is_read_in_turns() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_connection_that_ended_is_seen_by_a_task_that_has_had_its_turn() {
+async fn a_task_without_budget_detects_a_closed_connection() {
     let (mut idle, mut origin) = connected();
     let (mut other, _open) = connected();
     origin.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
@@ -582,7 +582,7 @@ async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<Unix
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
+async fn bytes_decrypted_after_a_response_are_not_the_next_one() {
     // Bytes after the response are found whether it fills the buffer exactly or leaves room.
     for total in [1000, FIRST_READ - 1, FIRST_READ, FIRST_READ + 1] {
         for has_more in [false, true] {
@@ -607,7 +607,7 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
+async fn an_idle_tls_connection_accepts_tickets_and_keys_but_no_data() {
     let (mut idle, mut origin) = connected_in_tls().await;
     // The session tickets of the handshake have arrived by now.
     assert_eq!(idle.unread(), Unread::Nothing);
@@ -676,7 +676,7 @@ impl OtherSocket for Unacknowledged {
 }
 
 #[tokio::test(flavor = "local")]
-async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
+async fn premature_bytes_are_not_a_response() {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
     let ask = async |request: Box<Request<OutBody>>, last: Option<LastAnswer>| {
         let (near, mut far) = tokio::io::duplex(1000);
