@@ -21,7 +21,7 @@ use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::downstream::proxy_protocol;
-use crate::downstream::proxy_protocol::Told;
+use crate::downstream::proxy_protocol::ProxyHeader;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
@@ -116,9 +116,9 @@ fn fuzz_proxy_protocol_headers() {
         let mut cut = (&mut one).chain(&mut other);
         let pieces = runtime.block_on(proxy_protocol::read(&mut cut));
         match (whole, pieces) {
-            (Ok((told, rest)), Ok((Told { client, secured }, early))) => {
+            (Ok((told, rest)), Ok((ProxyHeader { client, is_tls }, early))) => {
                 assert!(bytes.ends_with(&rest), "{bytes:?}");
-                assert_eq!((told.client, told.secured), (client, secured), "{bytes:?}");
+                assert_eq!((told.client, told.is_tls), (client, is_tls), "{bytes:?}");
                 assert!(rest.starts_with(&early), "{bytes:?}");
                 read += 1;
             }

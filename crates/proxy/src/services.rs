@@ -15,11 +15,11 @@ use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
 use crate::client::pool::Pool;
-use crate::client::tunnel_places::Places;
+use crate::client::tunnel_permits::TunnelPermits;
 use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
-use crate::fill::registry::{BegunSoFar, EndedSoFar, FillRegistry};
+use crate::fill::registry::{BegunCount, EndedCount, FillRegistry};
 use crate::object::buffers::Buffers;
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::purge_labels::ObjectLabels;
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub fill_budget: Arc<FillBudget>,
     /// The memory of bodies that wait for slow clients.
     pub buffers: Arc<Buffers>,
-    pub tunnels: Arc<Places>,
+    pub tunnels: Arc<TunnelPermits>,
     /// This node, if it belongs to a fleet.
     pub node: Option<Arc<Node>>,
 }
@@ -77,17 +77,17 @@ impl Shared {
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
             buffers: Arc::default(),
-            tunnels: Arc::new(Places::new(clock)),
+            tunnels: Arc::new(TunnelPermits::new(clock)),
             node,
         }
     }
 }
 
 /// Start of a lookup, as the number of fills that had ended.
-pub(crate) type LookupStart = EndedSoFar;
+pub(crate) type LookupStart = EndedCount;
 
 /// Arrival of a request, as the number of fills that had begun.
-pub(crate) type Arrival = BegunSoFar;
+pub(crate) type Arrival = BegunCount;
 
 /// The state that the requests of one worker use.
 pub(crate) struct Services {
@@ -96,7 +96,7 @@ pub(crate) struct Services {
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
     /// Sites whose neighbours this worker is validating.
-    pub attended: RefCell<HashSet<u64>>,
+    pub validated_sites: RefCell<HashSet<u64>>,
     /// The tasks and bodies that need the store.
     pub leases: Rc<Leases>,
     /// Fetches of the worker that no request drives.
@@ -123,7 +123,7 @@ impl Services {
             observer: shared.observer.clone(),
             shared,
             upstream: Rc::new(upstream),
-            attended: RefCell::default(),
+            validated_sites: RefCell::default(),
             leases: Rc::default(),
             detached: Detached::default(),
             run_on: Rc::default(),
@@ -177,12 +177,12 @@ impl Services {
 
     /// Returns the moment for a lookup that begins now.
     pub fn lookup_start(&self) -> LookupStart {
-        self.shared.fills.ended_so_far()
+        self.shared.fills.ended_count()
     }
 
     /// Returns the moment for a request that arrives now.
     pub fn arrival(&self) -> Arrival {
-        self.shared.fills.begun_so_far()
+        self.shared.fills.begun_count()
     }
 
     /// Removes everything stored under these keys, durably: now, or once the store is open. `fetch`

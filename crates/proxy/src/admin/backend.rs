@@ -135,7 +135,7 @@ impl Backend for ProxyBackend {
             let reclaimer = &self.reclaimer;
             let _turn = reclaimer.turn(Group::Clients).await;
             if reclaimer.close_idle(None).await == 0 {
-                reclaimer.let_go().await;
+                reclaimer.close_idle_upstreams().await;
             }
         })
     }

@@ -33,8 +33,8 @@ use net::network::AcceptSocket;
 use net::socket::Socket;
 use tokio::sync::Semaphore;
 
+use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::guard::Guard;
-use crate::admin::seats::{Seat, Seats};
 use crate::exchange::explain::Question;
 use crate::observe::metrics::CONTENT_TYPE;
 use crate::request::purge_order::{Purge, PurgeResult};
@@ -147,25 +147,25 @@ impl<B: Backend> Admin<B> {
         if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
         }
-        let seats = Seats::new(CONNECTIONS, self.clock);
+        let slots = ConnectionSlots::new(CONNECTIONS, self.clock);
         let mut stop = pin!(stop);
         loop {
             let seated = async {
                 let accepted = listener.accept().await?;
-                io::Result::Ok((accepted, seats.take().await))
+                io::Result::Ok((accepted, slots.take().await))
             };
             let seated = tokio::select! {
                 seated = seated => seated,
                 () = &mut stop => return,
             };
             match seated {
-                Ok(((stream, client), seat)) => {
+                Ok(((stream, client), slot)) => {
                     self.accept_failed.set(false);
                     let admin = self.clone();
                     tokio::task::spawn_local(async move {
                         tokio::select! {
-                            () = seat.asked_to_leave() => {}
-                            () = admin.connection(stream, client, &seat) => {}
+                            () = slot.displaced() => {}
+                            () = admin.connection(stream, client, &slot) => {}
                         }
                     });
                 }
@@ -173,7 +173,7 @@ impl<B: Backend> Admin<B> {
                     if !self.accept_failed.replace(true) {
                         log::warn!("the admin interface cannot accept connections: {error}");
                     }
-                    if !seats.free_one() {
+                    if !slots.close_longest_idle() {
                         self.backend.close_idle_clients().await;
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -182,10 +182,10 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn connection(self: Rc<Self>, stream: Socket, client: SocketAddr, seat: &Seat) {
+    async fn connection(self: Rc<Self>, stream: Socket, client: SocketAddr, slot: &ConnectionSlot) {
         let service = service_fn(|request| {
             let admin = self.clone();
-            async move { Ok::<_, Infallible>(admin.answer(request, client, seat).await) }
+            async move { Ok::<_, Infallible>(admin.answer(request, client, slot).await) }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -199,14 +199,19 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, client: SocketAddr, seat: &Seat) -> Answer {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: SocketAddr,
+        slot: &ConnectionSlot,
+    ) -> Answer {
         let mut answer = match self.guard.refusal(&request) {
             Some(refused) => refused,
             None => {
                 let (head, body) = request.into_parts();
                 match body_of(&head.headers, body).await {
                     Ok(body) => {
-                        let _busy = seat.work();
+                        let _busy = slot.work();
                         self.route(Request::from_parts(head, body), client).await
                     }
                     Err(answer) => *answer,

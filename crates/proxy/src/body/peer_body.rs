@@ -34,7 +34,7 @@ struct PeerBody {
     early: Option<Bytes>,
     same: Same,
     length: u64,
-    came: u64,
+    received: u64,
     source: Source,
     /// Number of requests for the rest that are still allowed.
     left: u32,
@@ -73,7 +73,7 @@ pub(crate) async fn outlasting(
             early,
             same,
             length,
-            came: 0,
+            received: 0,
             source: Source::Peer(Box::new(body)),
             left: RESUMPTIONS,
         };
@@ -127,7 +127,7 @@ impl PeerBody {
         let resume =
             Resume::of(services, options, self.request.clone(), self.same.clone(), self.length);
         let resume = if left == 0 { resume } else { resume.with_silence(silence) };
-        self.source = Source::Rest(Box::new(resume.begin(self.came..self.length)));
+        self.source = Source::Rest(Box::new(resume.begin(self.received..self.length)));
         Ok(())
     }
 }
@@ -141,14 +141,14 @@ impl Body for PeerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(data) = self.early.take() {
-            self.came += data.len() as u64;
+            self.received += data.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         loop {
             let why = match &mut self.source {
                 Source::Peer(body) => match ready!(Pin::new(body).poll_frame(cx)) {
                     Some(Ok(frame)) => {
-                        self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
+                        self.received += frame.data_ref().map_or(0, |data| data.len() as u64);
                         return Poll::Ready(Some(Ok(frame)));
                     }
                     Some(Err(error)) => Some(error.to_string()),
@@ -156,13 +156,13 @@ impl Body for PeerBody {
                 },
                 Source::Rest(rest) => {
                     if let Some(data) = ready!(rest.poll(cx)) {
-                        self.came += data.len() as u64;
+                        self.received += data.len() as u64;
                         return Poll::Ready(Some(Ok(Frame::data(data))));
                     }
                     None
                 }
             };
-            if self.came >= self.length {
+            if self.received >= self.length {
                 // Missing trailers are not part of the content.
                 return Poll::Ready(None);
             }
@@ -175,11 +175,11 @@ impl Body for PeerBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Peer(body) => self.early.is_none() && body.is_end_stream(),
-            Source::Rest(_) => self.came >= self.length,
+            Source::Rest(_) => self.received >= self.length,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.length.saturating_sub(self.came))
+        SizeHint::with_exact(self.length.saturating_sub(self.received))
     }
 }

@@ -183,7 +183,7 @@ impl RelayedBody {
 impl Drop for RelayedBody {
     fn drop(&mut self) {
         if let Source::Queue(queue) = &self.source {
-            queue.is_left.set(true);
+            queue.is_client_gone.set(true);
             queue.wake_task();
         }
     }
@@ -192,7 +192,7 @@ impl Drop for RelayedBody {
 /// Bytes read from an origin by a task and not yet taken by the client.
 struct Queue {
     waiting: RefCell<Waiting>,
-    is_left: Cell<bool>,
+    is_client_gone: Cell<bool>,
     reader: Cell<Option<Waker>>,
     task: Cell<Option<Waker>>,
 }
@@ -219,7 +219,7 @@ impl Queue {
         let waiting = Waiting { window, at: 0, held, trailers: None, end: None, spilled: None };
         let queue = Rc::new(Queue {
             waiting: RefCell::new(waiting),
-            is_left: Cell::default(),
+            is_client_gone: Cell::default(),
             reader: Cell::default(),
             task: Cell::default(),
         });
@@ -252,7 +252,7 @@ impl Queue {
 
     /// Polls for the origin's next frame; `None` if the client is gone.
     fn poll_origin(&self, body: &mut OriginBody, cx: &mut Context<'_>) -> Poll<Option<NextFrame>> {
-        if self.is_left.get() {
+        if self.is_client_gone.get() {
             return Poll::Ready(None);
         }
         self.task.set(Some(cx.waker().clone()));
@@ -263,7 +263,7 @@ impl Queue {
     /// Waits until the client has taken all received bytes or is gone.
     fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<()> {
         let waiting = self.waiting.borrow();
-        if self.is_left.get() || waiting.at == waiting.window.end() {
+        if self.is_client_gone.get() || waiting.at == waiting.window.end() {
             return Poll::Ready(());
         }
         self.task.set(Some(cx.waker().clone()));
@@ -350,7 +350,7 @@ impl Spill {
         let services = &relay.services;
         let store = services.store().filter(|_| relay.may_spill)?;
         let mut held = relay.begin();
-        if queue.is_left.get() || services.leases.is_released() || !held.grow(SPILL_MEMORY) {
+        if queue.is_client_gone.get() || services.leases.is_released() || !held.grow(SPILL_MEMORY) {
             return None;
         }
         let (fill, writer) = open(&store, relay).await?;

@@ -49,7 +49,7 @@ pub(crate) struct ConnectionState {
     /// Number of requests being answered; may exceed one on HTTP/2.
     open: Cell<u32>,
     multiplexed: Cell<bool>,
-    asked: Cell<bool>,
+    had_request: Cell<bool>,
     since: Cell<Option<Instant>>,
     /// Response bodies waiting for flow-control window from the client, on HTTP/2.
     paced: Cell<u32>,
@@ -89,7 +89,7 @@ impl ConnectionState {
             phase: Default::default(),
             open: Default::default(),
             multiplexed: Default::default(),
-            asked: Default::default(),
+            had_request: Default::default(),
             since: Default::default(),
             paced: Default::default(),
             changed: Default::default(),
@@ -123,13 +123,13 @@ impl ConnectionState {
     }
 
     /// Starts the first phase, at accept.
-    pub fn came(&self) {
+    pub fn accepted(&self) {
         self.since.set(Some(self.clock.instant()));
     }
 
     /// Returns whether the connection has had a request.
-    pub fn has_asked(&self) -> bool {
-        self.asked.get()
+    pub fn has_had_request(&self) -> bool {
+        self.had_request.get()
     }
 
     /// Returns when the current phase began.
@@ -148,7 +148,7 @@ impl ConnectionState {
 
     /// Records that a request head has arrived.
     pub fn request_began(&self, now: Instant) {
-        self.asked.set(true);
+        self.had_request.set(true);
         self.open.set(self.open.get() + 1);
         if self.phase() != Phase::Busy {
             self.set_phase_at(Phase::Busy, now);
@@ -269,19 +269,19 @@ impl ConnectionState {
 
     /// Returns whether a request is being answered although its client sends nothing more. Such a
     /// client may be gone.
-    pub fn may_be_left(&self) -> bool {
+    pub fn may_be_gone(&self) -> bool {
         self.half_closed.get() && !self.is_multiplexed() && self.is_answering()
     }
 
     /// Wakes the task of a request whose client may be gone, so that it checks.
     pub fn look_for_end(&self) {
-        if self.may_be_left() {
+        if self.may_be_gone() {
             self.wake();
         }
     }
 
     /// Records the servers that the current request is for, as a number unique to them.
-    pub fn asks(&self, servers: usize) {
+    pub fn set_servers(&self, servers: usize) {
         self.servers.set(servers);
     }
 

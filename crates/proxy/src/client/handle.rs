@@ -34,7 +34,7 @@ impl Client {
     }
 
     /// Returns the client at `address`, for which another node asks.
-    pub fn asked_for(&self, address: SocketAddr) -> Rc<Client> {
+    pub fn on_behalf_of(&self, address: SocketAddr) -> Rc<Client> {
         let Client { state, link, .. } = self;
         let (state, link) = (state.clone(), link.clone());
         Rc::new(Client { state, address, link, login: None, reply: None })

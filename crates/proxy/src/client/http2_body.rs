@@ -57,7 +57,7 @@ impl StreamBody {
             };
             match next {
                 Some(Ok(data)) => {
-                    upload.came(data.len());
+                    upload.note_received(data.len());
                     self.owed = data.len();
                     self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -70,7 +70,7 @@ impl StreamBody {
             upload.waits(cx);
             return Poll::Pending;
         };
-        upload.came(0);
+        upload.note_received(0);
         let trailers = trailers.map_err(BrokenOff::Http2);
         Poll::Ready(trailers.transpose().map(|trailers| trailers.map(Frame::trailers)))
     }

@@ -31,25 +31,25 @@ use crate::client::connection_state::Phase;
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections closed by one search.
-pub(crate) const MOST: usize = 32;
+pub(crate) const CLOSED_AT_ONCE_MAX: usize = 32;
 
 /// Why a connection may be closed, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Worth {
+pub(crate) enum CloseRank {
     /// Its client may be gone.
-    Left,
+    MayBeGone,
     /// No complete request head within [`GRACE`].
-    Nothing,
+    NoRequest,
     /// Idle between two requests; the client may return.
     Idle,
     /// Just accepted, or its request has just begun.
-    Young,
+    New,
 }
 
 /// Connection that may be closed; the smallest is closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
-    worth: Worth,
+    worth: CloseRank,
     since: Instant,
     pub id: u64,
 }
@@ -67,23 +67,23 @@ pub(crate) struct ConnectionActivity {
     pub id: u64,
     pub group: Group,
     pub phase: Phase,
-    pub has_asked: bool,
+    pub has_had_request: bool,
     /// True if a request is in progress and the client sends nothing more.
-    pub may_be_left: bool,
+    pub may_be_gone: bool,
     pub since: Instant,
 }
 
 impl ConnectionActivity {
     /// Returns the connection's rank, or `None` if it must not be closed.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
-        let ConnectionActivity { id, group, phase, has_asked, may_be_left, since } = *self;
+        let ConnectionActivity { id, group, phase, has_had_request, may_be_gone, since } = *self;
         let is_old = group == Group::Nodes || now.saturating_duration_since(since) >= GRACE;
-        let worth = match (phase, has_asked) {
-            _ if may_be_left => Worth::Left,
+        let worth = match (phase, has_had_request) {
+            _ if may_be_gone => CloseRank::MayBeGone,
             (Phase::Busy, _) => return None,
-            (Phase::Idle, true) => Worth::Idle,
-            (Phase::Idle | Phase::Head, _) if is_old => Worth::Nothing,
-            (Phase::Idle | Phase::Head, _) => Worth::Young,
+            (Phase::Idle, true) => CloseRank::Idle,
+            (Phase::Idle | Phase::Head, _) if is_old => CloseRank::NoRequest,
+            (Phase::Idle | Phase::Head, _) => CloseRank::New,
         };
         Some(Candidate { worth, since, id })
     }
@@ -99,7 +99,7 @@ pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
 
 /// Returns the number of connections to close at once under the limit `connections`.
 pub(crate) fn at_once(connections: usize) -> usize {
-    (connections / 256).clamp(1, MOST)
+    (connections / 256).clamp(1, CLOSED_AT_ONCE_MAX)
 }
 
 /// Request to a worker.
@@ -110,9 +110,9 @@ pub(crate) enum Ask {
     Close(Vec<u64>, oneshot::Sender<usize>),
     /// Close up to this many (second field) requests for these servers (first field) whose clients
     /// may be gone, and report how many were closed.
-    CloseLeft(usize, usize, oneshot::Sender<usize>),
+    CloseAbandoned(usize, usize, oneshot::Sender<usize>),
     /// Close the idle upstream connections and report how many there were.
-    LetGo(oneshot::Sender<usize>),
+    CloseUpstreams(oneshot::Sender<usize>),
 }
 
 pub(crate) struct ConnectionReclaimer {
@@ -152,9 +152,9 @@ impl ConnectionReclaimer {
     }
 
     /// Closes idle upstream connections to free descriptors. Returns how many there were.
-    pub async fn let_go(&self) -> usize {
+    pub async fn close_idle_upstreams(&self) -> usize {
         let mut closed = 0;
-        for (_, told) in self.ask(Ask::LetGo) {
+        for (_, told) in self.ask(Ask::CloseUpstreams) {
             closed += told.await.unwrap_or(0);
         }
         closed
@@ -205,7 +205,7 @@ impl FreeDescriptors for ConnectionReclaimer {
     fn free(&self) -> Freeing<'_> {
         Box::pin(async {
             let _turn = self.turn(Group::Clients).await;
-            self.let_go().await > 0 || self.close_idle(None).await > 0
+            self.close_idle_upstreams().await > 0 || self.close_idle(None).await > 0
         })
     }
 
@@ -218,7 +218,7 @@ impl FreeDescriptors for ConnectionReclaimer {
             let mut closed = 0;
             for worker in &self.workers {
                 let (tell, told) = oneshot::channel();
-                if worker.send(Ask::CloseLeft(servers, most - closed, tell)).is_ok() {
+                if worker.send(Ask::CloseAbandoned(servers, most - closed, tell)).is_ok() {
                     closed += told.await.unwrap_or(0);
                 }
                 if closed >= most {
@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn node_connections_without_a_request_are_closed_first() {
         let now = TokioClock::system().instant();
-        let node = |id, has_asked, phase| {
-            let activity = standing(id, phase, has_asked, now);
+        let node = |id, has_had_request, phase| {
+            let activity = standing(id, phase, has_had_request, now);
             ConnectionActivity { group: Group::Nodes, ..activity }.candidate(now)
         };
         assert!(node(2, false, Phase::Idle) < node(1, true, Phase::Idle));
@@ -247,9 +247,14 @@ mod tests {
         assert_eq!(node(3, true, Phase::Busy), None);
     }
 
-    fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> ConnectionActivity {
-        let may_be_left = false;
-        ConnectionActivity { id, group: Group::Clients, phase, has_asked, may_be_left, since }
+    fn standing(
+        id: u64,
+        phase: Phase,
+        has_had_request: bool,
+        since: Instant,
+    ) -> ConnectionActivity {
+        let may_be_gone = false;
+        ConnectionActivity { id, group: Group::Clients, phase, has_had_request, may_be_gone, since }
     }
 
     #[test]
@@ -266,7 +271,7 @@ mod tests {
             standing(7, Phase::Head, true, at(95)),
             standing(8, Phase::Idle, false, at(20)),
             standing(9, Phase::Head, false, at(15)),
-            ConnectionActivity { may_be_left: true, ..standing(10, Phase::Busy, true, at(99)) },
+            ConnectionActivity { may_be_gone: true, ..standing(10, Phase::Busy, true, at(99)) },
         ];
         let candidates: Vec<_> = all.iter().filter_map(|one| one.candidate(at(100))).collect();
         let mut order = candidates.clone();

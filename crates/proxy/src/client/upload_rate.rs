@@ -28,7 +28,7 @@ impl Upload {
         self.reader.borrow_mut().replace(cx.waker().clone());
     }
 
-    pub fn came(&self, bytes: usize) {
+    pub fn note_received(&self, bytes: usize) {
         self.awaited.set(false);
         self.received.set(self.received.get() + bytes as u64);
     }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::client::connection_state::ConnectionState;
 use crate::client::handle::Client;
 use crate::downstream::connections::Connections;
-use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
+use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, negotiate};
 use crate::downstream::tunnel::End;
 use crate::downstream::{http1, http2, tunnel};
 use crate::observe::event::Event;
@@ -25,17 +25,18 @@ pub(crate) async fn run(
     connections: Rc<Connections>,
     socket: Socket,
     peer: SocketAddr,
-    manners: &ListenerProtocol,
+    protocol: &ListenerProtocol,
 ) {
     let state = Rc::new(ConnectionState::new(connections.services.clock));
-    let _watched = connections.watch(&state, manners.group());
+    let _watched = connections.watch(&state, protocol.group());
     let Services { observer, .. } = &*connections.services;
     let (options, addresses) =
         (connections.services.options(), &connections.connection_limit.addresses);
     let clock = connections.services.clock;
-    let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer, clock));
+    let ready =
+        Box::pin(negotiate(socket, peer, protocol, &options, addresses, &**observer, clock));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
-    let Negotiated { stream, client: address, link, protocol, place: _place } = ready;
+    let Negotiated { stream, client: address, link, protocol, address_slot: _slot } = ready;
     let login = (protocol == Protocol::Http1 && !link.is_peer).then(Rc::default);
     let client = Client { state: state.clone(), address, link: Rc::new(link), login, reply: None };
     let client = Rc::new(client);
@@ -98,7 +99,7 @@ pub(crate) async fn tunnel_through<T>(
     transaction.count_sent(ended.received);
     match &ended.how {
         End::Displaced => {
-            observer.count(Event::TunnelMadeWay, 1);
+            observer.count(Event::TunnelDisplaced, 1);
             transaction.note_whole();
         }
         End::Closed | End::Idle | End::Expired => transaction.note_whole(),
@@ -120,8 +121,8 @@ mod tests {
     #[test]
     fn a_waiting_connection_needs_little_memory() {
         // Larger futures are boxed while they run.
-        let run = size(|(all, socket, peer, manners): (_, _, _, &'static _)| {
-            run(all, socket, peer, manners)
+        let run = size(|(all, socket, peer, protocol): (_, _, _, &'static _)| {
+            run(all, socket, peer, protocol)
         });
         let serve = size(|(all, client, stream)| http1::serve(all, client, stream));
         let state = size_of::<ConnectionState>();

@@ -13,22 +13,25 @@ use crate::client::reclaimer::{ConnectionReclaimer, Group};
 /// client request may need one.
 const NODES_MIN: usize = 256;
 
-pub(crate) struct Room {
-    pub places: Arc<Semaphore>,
+pub(crate) struct GroupPermits {
+    pub permits: Arc<Semaphore>,
     /// Set once the exhaustion of the permits has been logged.
-    pub crowded: AtomicBool,
+    pub was_exhausted: AtomicBool,
 }
 
-impl Room {
-    fn of(places: usize) -> Room {
-        Room { places: Arc::new(Semaphore::new(places)), crowded: AtomicBool::new(false) }
+impl GroupPermits {
+    fn of(permits: usize) -> GroupPermits {
+        GroupPermits {
+            permits: Arc::new(Semaphore::new(permits)),
+            was_exhausted: AtomicBool::new(false),
+        }
     }
 }
 
 /// Open connections of all workers, and their limits.
 pub(crate) struct ConnectionLimit {
-    clients: Room,
-    nodes: Room,
+    clients: GroupPermits,
+    nodes: GroupPermits,
     /// Closes idle connections when a limit is reached.
     pub reclaimer: Arc<ConnectionReclaimer>,
     pub addresses: Arc<Addresses>,
@@ -63,8 +66,8 @@ impl ConnectionLimit {
         reclaimer: ConnectionReclaimer,
     ) -> ConnectionLimit {
         ConnectionLimit {
-            clients: Room::of(connections.max(1)),
-            nodes: Room::of(connections.max(NODES_MIN)),
+            clients: GroupPermits::of(connections.max(1)),
+            nodes: GroupPermits::of(connections.max(NODES_MIN)),
             reclaimer: Arc::new(reclaimer),
             addresses: Arc::default(),
             descriptors: Shortage::default(),
@@ -73,7 +76,7 @@ impl ConnectionLimit {
         }
     }
 
-    pub fn room(&self, group: Group) -> &Room {
+    pub fn group(&self, group: Group) -> &GroupPermits {
         match group {
             Group::Clients => &self.clients,
             Group::Nodes => &self.nodes,
@@ -91,7 +94,7 @@ impl ConnectionLimit {
     }
 
     /// Counts a connection assigned to a worker.
-    pub fn came(&self, worker: usize) {
+    pub fn connection_assigned(&self, worker: usize) {
         self.loads[worker].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -102,7 +105,7 @@ impl ConnectionLimit {
         self.accepting.load(Ordering::Acquire) > 0 || self.loads[worker].load(Ordering::Acquire) > 0
     }
 
-    pub fn left(&self, worker: usize) {
+    pub fn connection_ended(&self, worker: usize) {
         self.loads[worker].fetch_sub(1, Ordering::Relaxed);
     }
 }

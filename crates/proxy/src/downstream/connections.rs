@@ -59,7 +59,7 @@ impl Drop for WatchGuard {
         if let Some(watched) = open.borrow_mut().remove(&self.id) {
             watched.state.report_moved(&*services.observer);
         }
-        connection_limit.left(*index);
+        connection_limit.connection_ended(*index);
         services.observer.connection(false);
     }
 }
@@ -105,7 +105,7 @@ impl Connections {
     pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>, group: Group) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        state.came();
+        state.accepted();
         state.count_half_closed(&self.connection_limit.reclaimer.half_closed);
         let since = self.services.clock.instant();
         let watched = TrackedConnection { state: state.clone(), group, since, blocked: None };
@@ -123,11 +123,12 @@ impl Connections {
         for (&id, watched) in open.iter().filter(|(_, watched)| wanted(watched)) {
             let (state, group) = (&watched.state, watched.group);
             let since = state.since().unwrap_or(watched.since);
-            let (phase, has_asked) = (state.phase(), state.has_asked());
-            let may_be_left = state.may_be_left();
-            let standing = ConnectionActivity { id, group, phase, has_asked, may_be_left, since };
+            let (phase, has_had_request) = (state.phase(), state.has_had_request());
+            let may_be_gone = state.may_be_gone();
+            let standing =
+                ConnectionActivity { id, group, phase, has_had_request, may_be_gone, since };
             // A connection must not be closed while it is being cut or has unsent response bytes.
-            let may_close = state.cut().is_none() && (may_be_left || !state.is_answering());
+            let may_close = state.cut().is_none() && (may_be_gone || !state.is_answering());
             all.extend(standing.candidate(now).filter(|_| may_close));
         }
         reclaimer::first(all, most)
@@ -137,20 +138,20 @@ impl Connections {
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
-        let may_close = |state: &ConnectionState| state.may_be_left() || !state.is_answering();
+        let may_close = |state: &ConnectionState| state.may_be_gone() || !state.is_answering();
         let waiting = found.filter(|watched| may_close(&watched.state));
         let closed =
             waiting.inspect(|watched| watched.state.cut_now(CloseReason::Reclaimed)).count();
-        self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
+        self.services.observer.count(Event::ConnectionReclaimed, closed as u64);
         closed
     }
 
     /// Closes up to `most` connections with a request for `servers` whose clients may be gone,
     /// oldest first. Returns their number.
-    pub fn close_left(&self, servers: usize, most: usize) -> usize {
+    pub fn close_abandoned(&self, servers: usize, most: usize) -> usize {
         let connections = self.open.borrow();
         let left = connections.values().map(|watched| &watched.state).filter(|state| {
-            state.cut().is_none() && state.may_be_left() && state.servers() == servers
+            state.cut().is_none() && state.may_be_gone() && state.servers() == servers
         });
         let mut left: Vec<_> = left.collect();
         left.sort_by_key(|state| state.since());

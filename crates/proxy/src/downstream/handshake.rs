@@ -80,14 +80,14 @@ pub(crate) struct Negotiated {
     pub link: Transport,
     pub protocol: Protocol,
     /// Counts against the limit per client address while the connection is open.
-    pub place: Option<AddressSlot>,
+    pub address_slot: Option<AddressSlot>,
 }
 
 /// Performs the handshakes. Returns `None` for a connection that was refused or failed.
-pub(crate) async fn welcome(
+pub(crate) async fn negotiate(
     socket: Socket,
     peer: SocketAddr,
-    manners: &ListenerProtocol,
+    listener: &ListenerProtocol,
     options: &Options,
     addresses: &Arc<Addresses>,
     observer: &dyn Observer,
@@ -98,13 +98,14 @@ pub(crate) async fn welcome(
     // A client of a Unix socket has no address unless a load balancer states one.
     let mut has_address = !on_unix_socket;
     let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
-    if let Some(fleet) = &manners.fleet {
+    if let Some(fleet) = &listener.fleet {
         link.is_peer = true;
-        return meet_node((raw, client), link, fleet, options, observer, clock).await;
+        return node_handshake((raw, client), link, fleet, options, observer, clock).await;
     }
-    if !manners.proxies.is_empty() {
+    if !listener.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
-        let trusted = on_unix_socket || manners.proxies.iter().any(|network| network.contains(&ip));
+        let trusted =
+            on_unix_socket || listener.proxies.iter().any(|network| network.contains(&ip));
         if !trusted {
             observer.count(Event::ProxyHeaderRefused, 1);
             log::debug!("{peer}: not one that the PROXY protocol is accepted from");
@@ -116,7 +117,7 @@ pub(crate) async fn welcome(
                 raw.put_back(early);
                 client = told.client.unwrap_or(peer);
                 has_address |= told.client.is_some();
-                if told.secured {
+                if told.is_tls {
                     link.scheme = Scheme::Https;
                 }
                 None
@@ -130,36 +131,36 @@ pub(crate) async fn welcome(
             return None;
         }
     }
-    let place = match options.client.per_address {
+    let address_slot = match options.client.per_address {
         Some(most) if has_address && !options.forwarded.trusts(client.ip()) => {
-            let Some(place) = addresses.enter(client.ip(), most) else {
-                observer.count(Event::AddressCrowded, 1);
+            let Some(address_slot) = addresses.enter(client.ip(), most) else {
+                observer.count(Event::AddressLimitReached, 1);
                 log::debug!("{client}: as many connections as one address may have");
                 return None;
             };
-            Some(place)
+            Some(address_slot)
         }
         _ => None,
     };
-    if manners.tls {
-        return secure(raw, client, link, place, options, observer).await;
+    if listener.tls {
+        return secure(raw, client, link, address_slot, options, observer).await;
     }
     let mut protocol = Protocol::Http1;
-    if manners.h2c {
+    if listener.h2c {
         match timeout(options.client.idle_timeout, begins_with_preface(&mut raw)).await {
             Ok(true) => protocol = Protocol::Http2,
             Ok(false) => {}
             Err(_) => return None,
         }
     }
-    Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, place })
+    Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, address_slot })
 }
 
 async fn secure(
     raw: Raw,
     client: SocketAddr,
     mut link: Transport,
-    place: Option<AddressSlot>,
+    address_slot: Option<AddressSlot>,
     options: &Options,
     observer: &dyn Observer,
 ) -> Option<Negotiated> {
@@ -179,7 +180,7 @@ async fn secure(
             link.scheme = Scheme::Https;
             link.tls = Some(facts);
             let stream = Stream::Tls(Box::new(stream));
-            return Some(Negotiated { stream, client, link, protocol, place });
+            return Some(Negotiated { stream, client, link, protocol, address_slot });
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "too slow".to_owned(),
@@ -190,7 +191,7 @@ async fn secure(
 }
 
 /// Performs the handshake with another node, within the client timeout for a request head.
-async fn meet_node(
+async fn node_handshake(
     (raw, client): (Raw, SocketAddr),
     link: Transport,
     fleet: &FleetProtocol,
@@ -198,7 +199,8 @@ async fn meet_node(
     observer: &dyn Observer,
     clock: TokioClock,
 ) -> Option<Negotiated> {
-    let met = |stream| Negotiated { stream, client, link, protocol: Protocol::Http1, place: None };
+    let met =
+        |stream| Negotiated { stream, client, link, protocol: Protocol::Http1, address_slot: None };
     let Some(tls) = &fleet.tls else { return Some(met(Stream::Plain(raw))) };
     let accept = TlsAcceptor::from(tls.server.clone()).accept(raw);
     let why = match timeout(options.client.head_timeout, accept).await {

@@ -390,7 +390,7 @@ impl Connection {
         if Rc::weak_count(&self.wire) == 0 {
             wire.discard_body();
         }
-        !wire.body_has_come()
+        !wire.body_has_arrived()
     }
 
     /// Prepares the connection for the next request.

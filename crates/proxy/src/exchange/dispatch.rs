@@ -98,7 +98,7 @@ impl Unanswered {
     }
 }
 
-struct Understood {
+struct ParsedRequest {
     context: RequestContext,
     transaction: Transaction,
     body: RequestBody,
@@ -130,7 +130,7 @@ pub(crate) fn answer(
     let busy = services.shared.node.as_ref().map(Node::busy);
     match understand(services, client, options, head, body) {
         Err(answering) => answering,
-        Ok(Understood { context, transaction, body, purge }) => {
+        Ok(ParsedRequest { context, transaction, body, purge }) => {
             let (transaction, rest) = match at_once(&context, transaction, &body, &purge) {
                 Ok(response) => return Answering::Now(response),
                 Err(rest) => rest,
@@ -155,7 +155,7 @@ fn understand(
     options: Arc<Options>,
     mut head: Pooled<RequestHead>,
     body: RequestBody,
-) -> Result<Understood, Answering> {
+) -> Result<ParsedRequest, Answering> {
     let purge = PurgeFields::of(&options, &head);
     if head.method == Method::OPTIONS {
         head.target.name_server();
@@ -201,7 +201,7 @@ fn understand(
     let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
     let upgrade = upgrade.map(Rc::new);
     let context = RequestContext::new(services, client, options, head, prepared, upgrade);
-    Ok(Understood { context, transaction, body, purge })
+    Ok(ParsedRequest { context, transaction, body, purge })
 }
 
 /// Answers a request without waiting, or returns the next step.
@@ -226,7 +226,7 @@ fn at_once(
         Ok(response) => return Ok(finished(context, response)),
         Err(transaction) => transaction,
     };
-    context.client.state.asks(context.site().group().map_or(0, Group::number));
+    context.client.state.set_servers(context.site().group().map_or(0, Group::number));
     if context.upgrade.is_some() || !body.is_end_stream() {
         return Err((transaction, Rest::Body));
     }
@@ -263,7 +263,7 @@ async fn later(
                 Ok(response) => return response,
                 Err(transaction) => transaction,
             };
-            context.client.state.asks(context.site().group().map_or(0, Group::number));
+            context.client.state.set_servers(context.site().group().map_or(0, Group::number));
             Rest::Body
         }
         rest => rest,

@@ -147,7 +147,7 @@ fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
 }
 
 /// Request and everything decided about it before the lookup.
-struct Case<'a> {
+struct ExplainedRequest<'a> {
     options: &'a Options,
     head: &'a RequestHead,
     target: Target<'a>,
@@ -173,7 +173,8 @@ pub(crate) async fn explain(
     let Prepared { target, rule, identity } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
     let facts = target.site.facts(head, identity, &options.semantics);
-    let case = Case { options, head, target, facts, rule, client, now: services.clock.time() };
+    let case =
+        ExplainedRequest { options, head, target, facts, rule, client, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
@@ -220,16 +221,16 @@ pub(crate) async fn explain(
         "fleet": Value::Null,
     });
     if let (Some(node), Some(key)) = (&services.shared.node, &key) {
-        told["fleet"] = case.tell_fleet(node, key, found.as_ref(), past.is_none());
+        told["fleet"] = case.add_fleet(node, key, found.as_ref(), past.is_none());
     }
     if let Some(found) = &found {
-        case.tell_found(found, &mut told);
+        case.add_found(found, &mut told);
     }
     told["answer"] = case.answer(services, question).await?;
     Ok(told)
 }
 
-impl Case<'_> {
+impl ExplainedRequest<'_> {
     fn settings(&self) -> &Settings {
         if let Some(settings) = self.target.site.vouched() {
             return settings;
@@ -321,7 +322,7 @@ impl Case<'_> {
             _ => return (plan, None),
         };
         let (options, facts, settings) = (self.options, &self.facts, self.settings());
-        let (came, now) = (self.now, self.now);
+        let (arrived, now) = (self.now, self.now);
         let rule_mark = self.rule.as_ref().and_then(|rule| rule.mark.as_ref());
         let asked = Asked::ByClient;
         let begun_before = services.arrival();
@@ -330,7 +331,7 @@ impl Case<'_> {
             options,
             facts,
             settings,
-            came,
+            arrived,
             begun_before,
             now,
             asked,
@@ -361,7 +362,7 @@ impl Case<'_> {
     }
 
     /// Describes the fleet's part in serving the object; null if it has none.
-    fn tell_fleet(
+    fn add_fleet(
         &self,
         node: &Node,
         key: &Key,
@@ -377,7 +378,7 @@ impl Case<'_> {
     }
 
     /// Adds the lookup result to the explanation.
-    fn tell_found(&self, found: &LookupResult, told: &mut Value) {
+    fn add_found(&self, found: &LookupResult, told: &mut Value) {
         let marker = match found {
             LookupResult::Stored(stored) => stored.marker.as_ref(),
             LookupResult::Nothing { marker, .. } => marker.as_ref(),

@@ -69,13 +69,13 @@ pub(crate) async fn answer(
     let understood = node.map_or(Protocols::OWN, |node| node.protocols());
     let question = Question::take(&mut head.fields, understood);
     let scheme = question.as_ref().map_or(message::scheme::Scheme::Http, |asked| asked.scheme);
-    let asked_for = question.as_ref().ok().map(|asked| client.asked_for(asked.client));
-    let client = asked_for.as_ref().unwrap_or(client);
+    let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
+    let client = asking_client.as_ref().unwrap_or(client);
     let transaction = Transaction::open(services, client, &head, scheme);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
-            let asked = Asked { services, client, options, node };
+            let asked = ParsedQuestion { services, client, options, node };
             let answering = asked.answer(head, question, transaction);
             // The 102 responses must be sent before the response.
             relay(client, None, Box::pin(with_signs(client, answering)).as_mut()).await
@@ -121,14 +121,14 @@ async fn control(
     error_response::with_type(transaction, status, Outcome::Fleet, "application/json", body.into())
 }
 
-struct Asked<'a> {
+struct ParsedQuestion<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
     options: &'a Arc<Options>,
     node: &'a Arc<Node>,
 }
 
-impl Asked<'_> {
+impl ParsedQuestion<'_> {
     async fn answer(
         &self,
         mut head: Pooled<RequestHead>,

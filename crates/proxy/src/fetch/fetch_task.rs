@@ -114,7 +114,7 @@ pub(crate) struct FillGuard {
 
 impl FillGuard {
     /// Removes the fill from the registry. New requests find what it stored.
-    pub fn leave_table(&mut self) {
+    pub fn unregister(&mut self) {
         for key in self.keys.iter_mut().filter_map(Option::take) {
             self.services.shared.fills.remove(&key, &self.fill);
         }
@@ -123,7 +123,7 @@ impl FillGuard {
 
 impl Drop for FillGuard {
     fn drop(&mut self) {
-        self.leave_table();
+        self.unregister();
         // The head is missing only if the task was dropped.
         if matches!(self.fill.stage(), FillStage::Waiting) {
             let failed = Failed {
@@ -193,9 +193,9 @@ impl FetchTask {
         // The neighbours are validated after the response has arrived.
         self.is_driven = false;
         let near = piggyback_validation::near(&self);
-        let came = self.fetch().await;
+        let ended = self.fetch().await;
         // Boxed because it rarely runs and would enlarge the future of every fill.
-        Box::pin(piggyback_validation::attend(&self, near, came)).await;
+        Box::pin(piggyback_validation::validate_neighbours(&self, near, ended)).await;
         None
     }
 
@@ -281,7 +281,7 @@ impl FetchTask {
         let (outages, now) = (&self.services.shared.outages, self.services.clock.millis());
         let hold = self.options.fill.stale_refresh_time;
         let attempt = Attempt {
-            concerned: self.upstream_request.concerned(outages, &self.key),
+            scope: self.upstream_request.failure_scope(outages, &self.key),
             sent,
             is_representative: self.is_kept && !self.ranged && is_representative(&self.facts),
             trial: match self.purpose {
@@ -304,7 +304,7 @@ impl FetchTask {
 
     /// Ends the fill without a response; the stored response stays unchanged.
     pub fn leave(&self, fill_guard: &mut FillGuard) {
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.publish(FillStage::Absent(false), None);
     }
 
@@ -316,7 +316,7 @@ impl FetchTask {
         if self.purpose == FetchPurpose::Neighbour {
             return self.leave(fill_guard);
         }
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.publish(FillStage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
@@ -410,7 +410,7 @@ impl FetchTask {
         fill_guard: &mut FillGuard,
     ) {
         fill_guard.counted = Event::FillUnstored;
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         self.handed_over = Some(Box::new(body));
     }
@@ -461,9 +461,9 @@ impl FetchTask {
             self.note_variant(&self.key, shared);
         }
         fill_guard.counted = counted;
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.end(end);
-        sink.let_go(&self.fill).await;
+        sink.drop_when_unneeded(&self.fill).await;
     }
 
     /// Returns the shared head, and whether its marker is new, if the response may be stored. Sets

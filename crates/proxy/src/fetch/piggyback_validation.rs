@@ -51,7 +51,7 @@ use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
 /// Maximum number of sites whose neighbours one worker validates at a time.
-const ATTENDED_MAX: usize = 16;
+const VALIDATED_SITES_MAX: usize = 16;
 
 /// Marks a site whose neighbours a worker validates, until dropped.
 struct SiteGuard {
@@ -61,17 +61,17 @@ struct SiteGuard {
 
 impl SiteGuard {
     /// Marks the site. Returns `None` if its neighbours are being validated already, or if
-    /// [`ATTENDED_MAX`] sites are marked.
+    /// [`VALIDATED_SITES_MAX`] sites are marked.
     fn begin(services: &Rc<Services>, site: u64) -> Option<SiteGuard> {
-        let mut attended = services.attended.borrow_mut();
-        let free = attended.len() < ATTENDED_MAX && attended.insert(site);
+        let mut validated_sites = services.validated_sites.borrow_mut();
+        let free = validated_sites.len() < VALIDATED_SITES_MAX && validated_sites.insert(site);
         free.then(|| SiteGuard { services: services.clone(), site })
     }
 }
 
 impl Drop for SiteGuard {
     fn drop(&mut self) {
-        self.services.attended.borrow_mut().remove(&self.site);
+        self.services.validated_sites.borrow_mut().remove(&self.site);
     }
 }
 
@@ -109,8 +109,8 @@ fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Setting
 /// Validates the keys of `near` that still need it, one after another, if the origin had a usable
 /// response for the validation `of`. If too few were in memory and the object of `of` was read from
 /// the device, reads the objects around it there first.
-pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
-    if came == Event::FillAborted {
+pub(crate) async fn validate_neighbours(of: &FetchTask, mut near: Vec<Key>, ended: Event) {
+    if ended == Event::FillAborted {
         return;
     }
     let (services, options) = (&of.services, &of.options);
@@ -119,7 +119,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     let joinable = &services.shared.neighbours;
     let mut left = most(of);
     let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
-    if near.len() < usize::from(left) && from_device && came == Event::FillValidated {
+    if near.len() < usize::from(left) && from_device && ended == Event::FillValidated {
         of.store.bring_neighbours(&of.key, 2 * usize::from(left)).await;
         near = self::near(of);
     }
@@ -137,7 +137,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
         let event = match fetch_task.fetch().await {
             Event::FillValidated => Event::NeighbourValidated,
             Event::FillStored => Event::NeighbourReplaced,
-            _ => Event::NeighbourLeft,
+            _ => Event::NeighbourUnchanged,
         };
         services.observer.count(event, 1);
     }

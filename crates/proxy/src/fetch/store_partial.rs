@@ -95,7 +95,7 @@ impl FetchTask {
         let (key, marker, epoch) = (self.key.clone(), self.marker.clone(), layout.epoch);
         let stage = SparseStage { key, marker, epoch, hit_for_miss };
         self.fill.publish(FillStage::Sparse(Arc::new(stage)), None);
-        fill_guard.leave_table();
+        fill_guard.unregister();
         let opening = self.fill.clone();
         spawn_local(async move {
             poll_fn(|cx| match opening.poll_interest(cx) {
@@ -187,7 +187,7 @@ impl FetchTask {
             return self.hand_over(head, body, fill_guard);
         }
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
-        fill_guard.leave_table();
+        fill_guard.unregister();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;
         fill_guard.counted = counted;
         self.fill.end(end);

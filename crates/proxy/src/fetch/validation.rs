@@ -95,7 +95,7 @@ impl FetchTask {
             self.fill.note_renewal();
             self.note_variant(&self.key, &head);
         }
-        fill_guard.leave_table();
+        fill_guard.unregister();
         fill_guard.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
         let validated = Validated { meta, head, for_asker, shareable, hit_for_miss };
@@ -160,7 +160,7 @@ impl FetchTask {
             selected,
             of_peer: false,
         };
-        fill_guard.leave_table();
+        fill_guard.unregister();
         fill_guard.counted = Event::FillUnstored;
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         self.fill.end(End::Whole(None));

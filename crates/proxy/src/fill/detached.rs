@@ -22,12 +22,12 @@ use crate::fill::state::Fill;
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
 /// Fetch without a driving request, and the fill whose clients keep it alive.
-type LeftFetch = (Running, Option<Arc<Fill>>);
+type DetachedFetch = (Running, Option<Arc<Fill>>);
 
 /// Fetches of one worker without a driving request.
 pub(crate) struct Detached {
-    sender: UnboundedSender<LeftFetch>,
-    receiver: RefCell<Option<UnboundedReceiver<LeftFetch>>>,
+    sender: UnboundedSender<DetachedFetch>,
+    receiver: RefCell<Option<UnboundedReceiver<DetachedFetch>>>,
 }
 
 impl Default for Detached {
@@ -56,7 +56,7 @@ impl Detached {
     /// its head. A fetch with a head but without its body continues in a task of its own. Returns
     /// the output of a fetch that has ended.
     pub async fn drive(&self, fill: &Arc<Fill>, fetch: Running) -> Option<Box<OriginBody>> {
-        let mut led = Led { running: Some(fetch), fill: Some(fill), detached: self };
+        let mut led = DrivenFetch { running: Some(fetch), fill: Some(fill), detached: self };
         let handed_over = poll_fn(|cx| {
             let Some(running) = &mut led.running else { return Poll::Ready(None) };
             match running.as_mut().poll(cx) {
@@ -74,14 +74,14 @@ impl Detached {
     }
 }
 
-struct Led<'a> {
+struct DrivenFetch<'a> {
     running: Option<Running>,
     /// The fill whose clients keep the fetch alive; `None` if the fetch continues in any case.
     fill: Option<&'a Arc<Fill>>,
     detached: &'a Detached,
 }
 
-impl Drop for Led<'_> {
+impl Drop for DrivenFetch<'_> {
     fn drop(&mut self) {
         // The receiver is gone when the worker is ending; dropping the fetch then ends its fill.
         self.running
@@ -108,7 +108,7 @@ mod tests {
             noted.set(true);
             None
         });
-        drop(Led { running: Some(fetch), fill: None, detached: &detached });
+        drop(DrivenFetch { running: Some(fetch), fill: None, detached: &detached });
         let taking = detached.clone();
         let worker = spawn_local(async move { taking.run().await });
         tokio::task::yield_now().await;

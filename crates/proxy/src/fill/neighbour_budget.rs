@@ -68,7 +68,7 @@ impl Neighbours {
 
     /// Removes the mark of `key`, for a client's request. Returns true if this is the first request
     /// since the validation.
-    pub fn asked_for(&self, key: &[u8]) -> bool {
+    pub fn take_mark(&self, key: &[u8]) -> bool {
         let Some(marks) = self.marks.get() else { return false };
         let hash = self.hash(key);
         let mark = &marks[place(hash)];
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_mark_stays_until_the_first_request() {
         let known = Neighbours::default();
-        assert!(!known.is_marked(b"a") && !known.asked_for(b"a"));
+        assert!(!known.is_marked(b"a") && !known.take_mark(b"a"));
         known.mark(b"a");
         assert!(known.is_marked(b"a") && !known.is_marked(b"b"));
-        assert!(!known.asked_for(b"b"));
-        assert!(known.asked_for(b"a") && !known.asked_for(b"a") && !known.is_marked(b"a"));
+        assert!(!known.take_mark(b"b"));
+        assert!(known.take_mark(b"a") && !known.take_mark(b"a") && !known.is_marked(b"a"));
     }
 }

@@ -175,7 +175,7 @@ impl<'a> Pump<'a> {
     /// Drops the carried bytes from the store once no reader needs them.
     pub async fn discard(&mut self, why: Refusal) {
         self.sink.refuse_open(why);
-        self.sink.let_go(self.fill).await;
+        self.sink.drop_when_unneeded(self.fill).await;
     }
 
     /// Waits until the readers have taken enough of the received bytes, once nothing more is
@@ -187,7 +187,7 @@ impl<'a> Pump<'a> {
         if let Sink::Refused(_) = self.sink {
             self.fill.refuse(self.carried);
             self.wait_for_readers(|fill, cx| fill.poll_caught_up(cx)).await;
-            self.sink.let_go_if_unneeded(self.fill);
+            self.sink.drop_if_unneeded(self.fill);
         }
         if !self.sink.stores() {
             self.lease = None;

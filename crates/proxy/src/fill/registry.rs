@@ -40,16 +40,16 @@ pub(crate) struct FillRegistry {
 
 /// Number of fills that had begun at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BegunSoFar(u64);
+pub(crate) struct BegunCount(u64);
 
 /// Number of fills that had ended at some moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedSoFar(u64);
+pub(crate) struct EndedCount(u64);
 
-pub(crate) enum Joining {
+pub(crate) enum JoinResult {
     /// Existing fill of the key.
     Running(Arc<Fill>),
-    Begun(Arc<Fill>),
+    New(Arc<Fill>),
     /// The key's fill ended after the given moment; the lookup may have missed what it stored.
     Ended,
 }
@@ -136,7 +136,7 @@ struct EndedFill {
     /// Number of the fill among those that have ended.
     number: u64,
     /// Number of the fill among those that have begun, if the stored response came from it.
-    renewal: Option<BegunSoFar>,
+    renewal: Option<BegunCount>,
 }
 
 /// Returns the registry name of a running HEAD fetch for `key`.
@@ -167,7 +167,7 @@ impl Shard {
         self.ended.push_back(ended);
     }
 
-    fn has_ended(&self, key: u64, since: EndedSoFar) -> bool {
+    fn has_ended(&self, key: u64, since: EndedCount) -> bool {
         let mut latest = self.ended.iter().rev().take_while(|ended| ended.number > since.0);
         latest.any(|ended| ended.key == key)
     }
@@ -185,12 +185,12 @@ impl FillRegistry {
 
     /// Returns the number of fills that have begun. A request that records it on arrival can
     /// recognize fills that began later ([`Fill::began_after`]).
-    pub fn begun_so_far(&self) -> BegunSoFar {
-        BegunSoFar(self.begun.load(Ordering::Acquire))
+    pub fn begun_count(&self) -> BegunCount {
+        BegunCount(self.begun.load(Ordering::Acquire))
     }
 
     fn numbered(&self, fill: Fill) -> Fill {
-        fill.numbered(BegunSoFar(self.begun.fetch_add(1, Ordering::AcqRel) + 1))
+        fill.numbered(BegunCount(self.begun.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
     /// Returns the running fill of `key`, if it may be joined.
@@ -201,8 +201,8 @@ impl FillRegistry {
 
     /// Returns the number of fills that have ended. Read before a lookup, it shows whether a fill
     /// of the key has ended since ([`FillRegistry::join_if`]).
-    pub fn ended_so_far(&self) -> EndedSoFar {
-        EndedSoFar(self.ended.load(Ordering::Acquire))
+    pub fn ended_count(&self) -> EndedCount {
+        EndedCount(self.ended.load(Ordering::Acquire))
     }
 
     /// Returns the running fill of `key`, or registers the one that `new` makes and returns it with
@@ -221,17 +221,17 @@ impl FillRegistry {
     pub fn join_if(
         &self,
         key: &Bytes,
-        since: EndedSoFar,
+        since: EndedCount,
         suits: impl FnOnce(&Fill) -> bool,
         new: impl FnOnce() -> Fill,
-    ) -> Joining {
+    ) -> JoinResult {
         let (mut shard, key) = self.shard(key);
         match shard.running.get(&key) {
             Some(running) if running.joinable() && suits(running) => {
-                Joining::Running(running.clone())
+                JoinResult::Running(running.clone())
             }
-            None if shard.has_ended(key.hash, since) => Joining::Ended,
-            _ => Joining::Begun(shard.begin(&key, self.numbered(new()))),
+            None if shard.has_ended(key.hash, since) => JoinResult::Ended,
+            _ => JoinResult::New(shard.begin(&key, self.numbered(new()))),
         }
     }
 
@@ -263,7 +263,7 @@ impl FillRegistry {
     /// Returns whether the response found by a lookup of `key` is known to come from a fill that
     /// began after `begun` was read. `since` was read before the lookup: a fill that ended later
     /// may have stored another response than the one found.
-    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunSoFar, since: EndedSoFar) -> bool {
+    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunCount, since: EndedCount) -> bool {
         let (shard, key) = self.shard(key);
         let renews = |ended: &EndedFill| {
             ended.number <= since.0 && ended.renewal.is_some_and(|number| number > begun)
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_request_that_looked_up_before_sees_the_end_of_a_fill() {
         let (mut shard, [a, b]) = (Shard::default(), [1, 2]);
-        let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedSoFar(since));
+        let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedCount(since));
         let note = |shard: &mut Shard, key, number| {
             shard.note_ended(EndedFill { key, number, renewal: None });
         };

@@ -92,7 +92,7 @@ impl Sink {
     }
 
     /// Drops the bytes of a refused body as soon as no reader of `fill` needs them.
-    pub async fn let_go(&mut self, fill: &Fill) {
+    pub async fn drop_when_unneeded(&mut self, fill: &Fill) {
         if matches!(self, Sink::Refused(_)) {
             poll_fn(|cx| fill.poll_unneeded(cx)).await;
             self.drop_refused();
@@ -100,7 +100,7 @@ impl Sink {
     }
 
     /// Drops the bytes of a refused body if no reader needs them now.
-    pub fn let_go_if_unneeded(&mut self, fill: &Fill) {
+    pub fn drop_if_unneeded(&mut self, fill: &Fill) {
         let mut cx = Context::from_waker(Waker::noop());
         if matches!(self, Sink::Refused(_)) && fill.poll_unneeded(&mut cx).is_ready() {
             self.drop_refused();

@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 use store::{FetchToken, Key, Unfinished};
 
 use crate::fill::fill_budget::WindowShare;
-use crate::fill::registry::{BegunSoFar, HitForMiss};
+use crate::fill::registry::{BegunCount, HitForMiss};
 use crate::fill::window::Window;
 use crate::object::store_lease::Followed;
 use crate::observe::outcome::{Denied, Error};
@@ -43,7 +43,7 @@ pub(crate) struct Fill {
     token: FetchToken,
     begun: Instant,
     /// Number in the registry; `None` if not registered.
-    number: Option<BegunSoFar>,
+    number: Option<BegunCount>,
     /// True if the response stored under the fill's key came from this fill.
     renews: AtomicBool,
     /// Number of ranges requested from the origin although this fill will bring them.
@@ -240,17 +240,17 @@ impl Fill {
     }
 
     /// Returns the fill's number in the registry if the response stored under its key came from it.
-    pub fn renewal(&self) -> Option<BegunSoFar> {
+    pub fn renewal(&self) -> Option<BegunCount> {
         self.number.filter(|_| self.renews.load(Ordering::Acquire))
     }
 
     /// Sets the fill's number in the registry.
-    pub fn numbered(self, number: BegunSoFar) -> Fill {
+    pub fn numbered(self, number: BegunCount) -> Fill {
         Fill { number: Some(number), ..self }
     }
 
     /// Returns whether this fill began after `begun` was read.
-    pub fn began_after(&self, begun: BegunSoFar) -> bool {
+    pub fn began_after(&self, begun: BegunCount) -> bool {
         self.number.is_some_and(|number| number > begun)
     }
 

@@ -22,7 +22,7 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::registry::{Joining, name_of_head, name_of_unkept};
+use crate::fill::registry::{JoinResult, name_of_head, name_of_unkept};
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::direct_fetch;
@@ -123,7 +123,7 @@ pub(crate) async fn answer(
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
         if let LookupResult::Stored(stored) = &found
-            && context.services.shared.neighbours.asked_for(stored.key.as_bytes())
+            && context.services.shared.neighbours.take_mark(stored.key.as_bytes())
             && matches!(plan, Plan::Serve { stale: None, .. })
         {
             count(Event::NeighbourUsed);
@@ -220,7 +220,7 @@ impl CacheRequest<'_> {
         let is_wish = !matches!(cause, Cause::NoCache | Cause::Expired);
         let (packed, begun, since) = (stored.head.packed(), context.begun_before, self.since);
         let by_head = || {
-            packed.received() >= context.came
+            packed.received() >= context.arrived
                 && fills.is_renewed_after(&name_of_head(&stored.key), begun, since)
         };
         let is_renewed = is_wish
@@ -240,7 +240,7 @@ impl CacheRequest<'_> {
         }
         let Services { shared, clock, .. } = &*self.context.services;
         let origin = shared.outages.origin(&self.context.target());
-        let concerned = shared.outages.concerned(origin, stored.key.as_bytes());
+        let concerned = shared.outages.failure_scope(origin, stored.key.as_bytes());
         let may_try = is_representative(&self.context.facts);
         let known = shared.outages.look(concerned, fallback, may_try, clock.millis())?;
         if let Some(trial) = known.trial
@@ -397,9 +397,9 @@ impl CacheRequest<'_> {
             }
             Collapse::Alone => (Arc::new(self.new_fill(asking.as_deref())), true, false),
             Collapse::Share => match self.join_or_begin(name, &key, asking.as_deref()) {
-                Joining::Running(fill) => (fill, false, true),
-                Joining::Begun(fill) => (fill, true, true),
-                Joining::Ended => return again(transaction),
+                JoinResult::Running(fill) => (fill, false, true),
+                JoinResult::New(fill) => (fill, true, true),
+                JoinResult::Ended => return again(transaction),
             },
         };
         let Some(reader) = fill.join() else { return again(transaction) };
@@ -474,7 +474,7 @@ impl CacheRequest<'_> {
 
     /// Returns the running fill of this name if it may fit this request, which looked up `key`.
     /// Otherwise returns a new fill in its place, unless a fill has ended since the lookup.
-    pub fn join_or_begin(&self, name: &Bytes, key: &Key, asking: Option<&Asking>) -> Joining {
+    pub fn join_or_begin(&self, name: &Bytes, key: &Key, asking: Option<&Asking>) -> JoinResult {
         let fit = FitInput::by(self.context);
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;

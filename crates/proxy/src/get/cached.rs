@@ -33,7 +33,7 @@ pub(crate) fn answer(
         let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
         let ready = Ready::of(context, resident)?;
         let neighbours = &context.services.shared.neighbours;
-        if neighbours.asked_for(key) {
+        if neighbours.take_mark(key) {
             context.services.observer.count(Event::NeighbourUsed, 1);
         }
         Some(ready)

@@ -429,8 +429,8 @@ impl FillResponder<'_> {
     /// supports ranges; many would only duplicate the running fetch.
     fn holds(&self, portion: &Portion, head: &FillHead, reader: &Reader) -> bool {
         let context = self.context;
-        let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
-        if !context.facts.has_range || context.head.method != Method::GET || asked_for {
+        let is_own_range = matches!(self.role, Role::Leader { ranged: true, .. });
+        if !context.facts.has_range || context.head.method != Method::GET || is_own_range {
             return true;
         }
         // No range is cut from a response for one client alone.

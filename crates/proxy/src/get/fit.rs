@@ -13,7 +13,7 @@ use semantics::reuse::{Cause, FetchTime, Reuse, StalePermit};
 use semantics::{ClientReload, Packed, RequestFacts, Seconds, Settings, Time, reuse};
 use store::Key;
 
-use crate::fill::registry::{BegunSoFar, HitForMiss};
+use crate::fill::registry::{BegunCount, HitForMiss};
 use crate::fill::state::{Fill, FillHead, FillStage};
 use crate::options::Options;
 use crate::request::context::RequestContext;
@@ -52,9 +52,9 @@ pub(crate) struct FitInput<'a> {
     pub options: &'a Options,
     pub facts: &'a RequestFacts,
     pub settings: &'a Settings,
-    pub came: Time,
+    pub arrived: Time,
     /// Number of fills that had begun when the request arrived.
-    pub begun_before: BegunSoFar,
+    pub begun_before: BegunCount,
     pub now: Time,
     /// Client or node that sent the request.
     pub asked: Asked,
@@ -70,7 +70,7 @@ impl<'a> FitInput<'a> {
             options: &context.options,
             facts: &context.facts,
             settings: context.settings(),
-            came: context.came,
+            arrived: context.arrived,
             begun_before: context.begun_before,
             now: context.now(),
             asked: context.asked(),
@@ -147,7 +147,7 @@ impl<'a> FitInput<'a> {
     pub fn after_waiting(&self, packed: &Packed, names: &[HeaderName], fill: &Fill) -> Waited {
         let fetched = match fill.began_after(self.begun_before) {
             true => FetchTime::After,
-            false => FetchTime::Before(self.came),
+            false => FetchTime::Before(self.arrived),
         };
         let may_have =
             |fetched| reuse::may_follow(packed, names, self.facts, fetched, self.settings);

@@ -18,7 +18,7 @@ use semantics::{ExchangeTimes, Spellings, StoredHead, VaryMarker, forwarded, mer
 use store::{FetchToken, Hint, Key, LookupOptions, Refusal};
 use tokio::time::timeout;
 
-use crate::fill::registry::{FillRegistry, Joining, name_of_head};
+use crate::fill::registry::{FillRegistry, JoinResult, name_of_head};
 use crate::fill::state::{Fill, FillStage};
 use crate::get::cache_request::{CacheRequest, HeadRequest, NextAction, ToValidate, miss_status};
 use crate::get::collapse::{Collapse, CollapseInput};
@@ -78,14 +78,14 @@ impl CacheRequest<'_> {
         let fills = &self.context.services.shared.fills;
         let suits = |fill: &Fill| matches!(fit.of(&ask.key, fill), Fit::Follow(_));
         match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
-            Joining::Ended => NextAction::Retry(transaction),
-            Joining::Begun(fill) => {
+            JoinResult::Ended => NextAction::Retry(transaction),
+            JoinResult::New(fill) => {
                 let mut ending = HeadEnding { fills, name, fill, has_answer: false };
                 let action = self.send_head(ask, transaction).await;
                 ending.has_answer = true;
                 action
             }
-            Joining::Running(fill) => {
+            JoinResult::Running(fill) => {
                 if let Some(mut reader) = fill.join() {
                     self.context.services.observer.count(Event::FollowerJoined, 1);
                     let wait = self.context.options.fill.wait;

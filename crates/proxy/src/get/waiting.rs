@@ -15,7 +15,7 @@ use semantics::VaryMarker;
 use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
-use crate::fill::registry::Joining;
+use crate::fill::registry::JoinResult;
 use crate::fill::state::{FillStage, Reader};
 use crate::get::cache_request::{CacheRequest, NextAction};
 use crate::get::fill_response::{FillResponder, Role};
@@ -98,9 +98,9 @@ impl CacheRequest<'_> {
         }
         let (key, asking) = (&responder.key, self.asking());
         let (fill, began) = match self.join_or_begin(key.as_bytes(), key, asking.as_deref()) {
-            Joining::Running(fill) => (fill, false),
-            Joining::Begun(fill) => (fill, true),
-            Joining::Ended => return None,
+            JoinResult::Running(fill) => (fill, false),
+            JoinResult::New(fill) => (fill, true),
+            JoinResult::Ended => return None,
         };
         let reader = fill.join()?;
         if !began {

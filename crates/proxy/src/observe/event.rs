@@ -8,9 +8,9 @@ pub enum Event {
     /// A client connection ended.
     ConnectionClosed,
     /// An idle client connection was closed to free its permit or descriptor.
-    ConnectionMadeWay,
+    ConnectionReclaimed,
     /// A client connection was closed because its address had reached its connection limit.
-    AddressCrowded,
+    AddressLimitReached,
     /// Bytes received from clients, including heads and tunnels.
     BytesReceived,
     /// Bytes sent to clients, including heads and tunnels.
@@ -54,7 +54,7 @@ pub enum Event {
     /// A tunnel ended.
     TunnelClosed,
     /// An idle tunnel was closed to free its permit.
-    TunnelMadeWay,
+    TunnelDisplaced,
     /// A client connection or one of its streams changed its protocol; a tunnel follows.
     Upgraded,
     /// A lookup found no stored response (systems C12).
@@ -77,7 +77,7 @@ pub enum Event {
     NeighbourReplaced,
     /// A neighbour of a validated object was left unchanged: no response, an error, or a response
     /// that cannot be stored.
-    NeighbourLeft,
+    NeighbourUnchanged,
     /// A validated or replaced neighbour was requested for the first time since, while still fresh.
     NeighbourUsed,
     /// The wall clock was set, or the machine was suspended.

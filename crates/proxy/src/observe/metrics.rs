@@ -260,10 +260,10 @@ impl Metrics {
         let help = "Connections accepted from clients.";
         out.counter("larder_client_connections_accepted", help, &[], opened);
         let help = "Connections without a request that were closed to let others in.";
-        let made_way = self.total(Event::ConnectionMadeWay);
+        let made_way = self.total(Event::ConnectionReclaimed);
         out.counter("larder_client_connections_made_way", help, &[], made_way);
         let help = "Connections that were closed because their address had as many as it may.";
-        let crowded = self.total(Event::AddressCrowded);
+        let crowded = self.total(Event::AddressLimitReached);
         out.counter("larder_client_connections_over_limit", help, &[], crowded);
         let help = "Bytes received from clients, heads and tunnels included.";
         out.counter("larder_client_received_bytes", help, &[], self.total(Event::BytesReceived));
@@ -294,7 +294,7 @@ impl Metrics {
         let help = "Tunnels that were opened.";
         out.counter("larder_tunnels_opened", help, &[], opened);
         let help = "Idle tunnels that were ended for another one (client.tunnels).";
-        out.counter("larder_tunnels_made_way", help, &[], self.total(Event::TunnelMadeWay));
+        out.counter("larder_tunnels_made_way", help, &[], self.total(Event::TunnelDisplaced));
         let help = "Requests whose answer changed the protocol (Upgrade, WebSocket).";
         out.counter("larder_upgrades", help, &[], self.total(Event::Upgraded));
     }
@@ -321,7 +321,7 @@ impl Metrics {
         let ends = [
             ("validated", Event::NeighbourValidated),
             ("replaced", Event::NeighbourReplaced),
-            ("left", Event::NeighbourLeft),
+            ("left", Event::NeighbourUnchanged),
         ];
         for (result, event) in ends {
             let help = "Neighbours of what was validated that the origin was asked about, too.";

@@ -48,7 +48,7 @@ pub(crate) struct Outages {
 
 /// Possible extents of a failure, as hashes: an origin, and a key of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Concerned {
+pub(crate) struct FailureScope {
     origin: u64,
     key: u64,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Concerned {
 /// A request sent to an origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    pub concerned: Concerned,
+    pub scope: FailureScope,
     /// When the request was sent, in milliseconds of the clock.
     pub sent: u64,
     /// True if the origin treats it like other clients' requests ([`is_representative`]).
@@ -142,15 +142,15 @@ impl Outages {
     }
 
     /// Returns the possible extents of a failure of a request for `key` at this origin.
-    pub fn concerned(&self, origin: u64, key: &[u8]) -> Concerned {
-        Concerned { origin, key: self.hasher.hash_one((2, key)) }
+    pub fn failure_scope(&self, origin: u64, key: &[u8]) -> FailureScope {
+        FailureScope { origin, key: self.hasher.hash_one((2, key)) }
     }
 
     /// Returns the known failure that lets a stale response be served under `fallback`. `may_try`
     /// says whether the request may retry the origin.
     pub fn look(
         &self,
-        concerned: Concerned,
+        scope: FailureScope,
         fallback: Fallback,
         may_try: bool,
         now: u64,
@@ -159,7 +159,7 @@ impl Outages {
             return None;
         }
         let mut known = self.lock();
-        let found = [concerned.origin, concerned.key].into_iter().find_map(|hash| {
+        let found = [scope.origin, scope.key].into_iter().find_map(|hash| {
             let outage = known.get_mut(&hash)?;
             let is_permitted = match outage.status {
                 None => fallback.on_unreachable,
@@ -186,14 +186,14 @@ impl Outages {
     /// Records a failure, which stays known for `hold`.
     pub fn failed(&self, attempt: &Attempt, failure: &Failure, now: u64, hold: Duration) {
         self.end_trial(attempt, now);
-        let Attempt { concerned, sent, is_representative, .. } = *attempt;
-        let slot = &self.answered[concerned.origin as usize % SLOTS];
+        let Attempt { scope, sent, is_representative, .. } = *attempt;
+        let slot = &self.answered[scope.origin as usize % SLOTS];
         let hash = match Extent::of(failure) {
             None => return,
-            Some(Extent::Origin) => concerned.origin,
+            Some(Extent::Origin) => scope.origin,
             Some(Extent::Silence | Extent::Key) if !is_representative => return,
-            Some(Extent::Silence) if slot.load(Relaxed) < sent => concerned.origin,
-            Some(Extent::Silence | Extent::Key) => concerned.key,
+            Some(Extent::Silence) if slot.load(Relaxed) < sent => scope.origin,
+            Some(Extent::Silence | Extent::Key) => scope.key,
         };
         self.note(hash, None, now, hold);
     }
@@ -201,18 +201,18 @@ impl Outages {
     /// Records that the origin answered, with `error` if its status is an error that a stale
     /// response may replace.
     pub fn answered(&self, attempt: &Attempt, error: Option<StatusCode>, now: u64, hold: Duration) {
-        let concerned = attempt.concerned;
-        self.answered[concerned.origin as usize % SLOTS].store(now, Relaxed);
+        let scope = attempt.scope;
+        self.answered[scope.origin as usize % SLOTS].store(now, Relaxed);
         if !self.is_empty.load(Relaxed) {
             let mut known = self.lock();
-            known.remove(&concerned.origin);
+            known.remove(&scope.origin);
             if error.is_none() {
-                known.remove(&concerned.key);
+                known.remove(&scope.key);
             }
         }
         self.end_trial(attempt, now);
         if error.is_some() && attempt.is_representative {
-            self.note(concerned.key, error, now, hold);
+            self.note(scope.key, error, now, hold);
         }
     }
 
@@ -310,14 +310,14 @@ mod tests {
     }
 
     /// Returns a representative request that was sent at `sent`.
-    fn attempt(concerned: Concerned, sent: u64) -> Attempt {
-        Attempt { concerned, sent, is_representative: true, trial: None }
+    fn attempt(scope: FailureScope, sent: u64) -> Attempt {
+        Attempt { scope, sent, is_representative: true, trial: None }
     }
 
     #[test]
     fn one_request_retries_and_its_response_ends_the_outage() {
         let outages = Outages::new();
-        let page = outages.concerned(1, b"1");
+        let page = outages.failure_scope(1, b"1");
         let look = |now| outages.look(page, ALL, true, now);
         let at = |now| look(now).map(|known| known.trial.is_some());
         assert_eq!(look(0), None);
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn failures_of_others_do_not_delay_a_trial() {
         let outages = Outages::new();
-        let page = outages.concerned(1, b"1");
+        let page = outages.failure_scope(1, b"1");
         let look = |may_try, now| outages.look(page, ALL, may_try, now).map(|known| known.trial);
         let closed = failure(Error::Upstream);
         let error = Some(StatusCode::BAD_GATEWAY);
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn a_failure_the_client_may_have_caused_concerns_no_other_client() {
         let (outages, error) = (Outages::new(), Some(StatusCode::BAD_GATEWAY));
-        let page = outages.concerned(1, b"1");
+        let page = outages.failure_scope(1, b"1");
         let known = || outages.look(page, ALL, true, 10).map(|known| known.status);
         let odd = Attempt { is_representative: false, ..attempt(page, 5) };
         for reason in [Error::Upstream, Error::BadAnswer, Error::UpstreamTimeout] {
@@ -379,7 +379,7 @@ mod tests {
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), Some(None));
         outages.failed(&odd, &failure(Error::Connect), 10, HOLD);
-        assert!(outages.look(outages.concerned(1, b"2"), ALL, true, 10).is_some());
+        assert!(outages.look(outages.failure_scope(1, b"2"), ALL, true, 10).is_some());
 
         let facts = |name: &'static str, value: &'static str| {
             let mut fields = http::HeaderMap::new();
@@ -396,7 +396,7 @@ mod tests {
     fn a_failure_concerns_only_its_own_extent() {
         let extent = |reason: Error, answers: bool| {
             let outages = Outages::new();
-            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned(1, key));
+            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.failure_scope(1, key));
             if answers {
                 outages.answered(&attempt(other, 0), None, 20, HOLD);
             }
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn responses_that_must_not_be_stale_are_fetched() {
         let outages = Outages::new();
-        let page = outages.concerned(1, b"1");
+        let page = outages.failure_scope(1, b"1");
         let unreachable = Fallback { on_error: false, on_unreachable: true };
         let look = |fallback, now| outages.look(page, fallback, true, now);
         outages.answered(&attempt(page, 0), Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);

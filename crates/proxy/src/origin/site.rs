@@ -197,7 +197,7 @@ impl fmt::Display for Front {
 
 /// Returns the site with the longest matching path prefix.
 fn nearest<'a>(sites: impl Iterator<Item = &'a Site>, tidy: &str) -> Option<&'a Site> {
-    let of = |site: &'a Site| Some((site.reach(tidy)?, site));
+    let of = |site: &'a Site| Some((site.prefix_length(tidy)?, site));
     // The first one wins among equals.
     sites.filter_map(of).min_by_key(|(length, _)| Reverse(*length)).map(|(_, site)| site)
 }
@@ -295,7 +295,7 @@ impl Site {
 
     /// Returns the length of the longest prefix that covers a path; `None` when the site does not
     /// serve it.
-    fn reach(&self, tidy: &str) -> Option<usize> {
+    fn prefix_length(&self, tidy: &str) -> Option<usize> {
         if self.paths.is_empty() {
             return Some(0);
         }

@@ -56,14 +56,14 @@ struct RegisteredFill {
 
 impl RegisteredFill {
     /// Removes the fill from the registry. New requests find what it stored.
-    fn leave_table(&self) {
+    fn unregister(&self) {
         self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
 }
 
 impl Drop for RegisteredFill {
     fn drop(&mut self) {
-        self.leave_table();
+        self.unregister();
         // Neither has an effect if the fill has a head and its body has ended.
         self.fill.publish(FillStage::Absent(false), None);
         self.fill.end(End::Broken(Error::Draining));
@@ -138,7 +138,7 @@ impl RangeFetch {
                 }
                 *response.headers_mut() = as_it_came;
                 self.other_response.set(Some(OtherResponse { response, times, changed, token }));
-                self.now.leave_table();
+                self.now.unregister();
                 self.now.fill.publish(FillStage::Absent(changed), None);
                 parts.count(Event::FillAborted);
             }
@@ -146,7 +146,7 @@ impl RangeFetch {
     }
 
     fn fail(self, failure: Failure) {
-        self.now.leave_table();
+        self.now.unregister();
         let failed = Failed::of(failure);
         self.now.fill.publish(FillStage::Failed(Arc::new(failed)), None);
         self.parts.count(Event::FillAborted);
@@ -189,7 +189,7 @@ impl RangeFetch {
             if !is_full {
                 counted = Event::FillAborted;
             }
-            self.now.leave_table();
+            self.now.unregister();
             fill.end(match carried {
                 Carried::Complete { last, .. } => {
                     fill.push(last);
@@ -200,7 +200,7 @@ impl RangeFetch {
             });
             let mut sink = part_writer.sink;
             if matches!(sink, Sink::Refused(_)) {
-                spawn_local(async move { sink.let_go(&fill).await });
+                spawn_local(async move { sink.drop_when_unneeded(&fill).await });
             }
             match next {
                 Some((key, fill)) => self.now = RegisteredFill { parts: parts.clone(), fill, key },

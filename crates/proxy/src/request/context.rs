@@ -20,7 +20,7 @@ use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
-use crate::client::tunnel_places::TunnelPermit;
+use crate::client::tunnel_permits::TunnelPermit;
 use crate::object::key::locality_at;
 use crate::object::resident::KEY_MAX;
 use crate::object::store::Store;
@@ -52,7 +52,7 @@ pub(crate) struct RequestContext {
     map: OnceCell<HeaderMap>,
     target: TargetPlace,
     pub facts: RequestFacts,
-    pub came: Time,
+    pub arrived: Time,
     /// Number of fills that had begun when the request arrived.
     pub begun_before: Arrival,
     now: Cell<Time>,
@@ -76,14 +76,14 @@ impl RequestContext {
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
         let Prepared { target, rule, identity } = prepared;
-        let (came, site) = (services.clock.time(), target.site(&options.front));
+        let (arrived, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
         // Later requests on an authenticated connection carry no credentials, but the origin still
         // answers for that user.
         if client.is_logged_in() && site.vouched().is_none() {
             facts = facts.logged_in();
         }
-        let now = Cell::new(came);
+        let now = Cell::new(arrived);
         let begun_before = services.arrival();
         let place = Cell::default();
         RequestContext {
@@ -94,7 +94,7 @@ impl RequestContext {
             map: OnceCell::new(),
             target,
             facts,
-            came,
+            arrived,
             begun_before,
             now,
             rule,

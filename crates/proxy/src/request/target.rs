@@ -319,13 +319,21 @@ fn check_fields(head: &RequestHead) -> Result<(), Refused> {
 /// Returns the scheme of the request's URL. A reverse proxy answers an absolute URL only on a
 /// connection of its scheme (RFC 9110, 7.4): responses for `https` URLs require a secured
 /// connection.
-fn check_scheme(head: &RequestHead, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
+fn check_scheme(
+    head: &RequestHead,
+    front: &Front,
+    connection_scheme: Scheme,
+) -> Result<Scheme, Refused> {
     let Some(name) = head.target.scheme() else {
         let needed = head.target.authority().is_some();
-        return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
+        return if needed {
+            Err(Refused::bad(Invalid::Target, ORIGIN_FORM))
+        } else {
+            Ok(connection_scheme)
+        };
     };
     match Scheme::named(name) {
-        Some(scheme) if front.takes_whole_urls() || scheme == came => Ok(scheme),
+        Some(scheme) if front.takes_whole_urls() || scheme == connection_scheme => Ok(scheme),
         Some(_) => Err(Refused {
             status: StatusCode::MISDIRECTED_REQUEST,
             why: Invalid::Misdirected,

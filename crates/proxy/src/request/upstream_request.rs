@@ -35,7 +35,7 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::outages::{Concerned, Outages};
+use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
@@ -105,7 +105,12 @@ impl UpstreamRequest {
             true => _ = fields.append(header::VIA, services.shared.via.entry(head.version)),
             false => services.shared.via.hide(fields),
         }
-        add_forwarding_headers(fields, client.ip(), options, &as_told(&head.method, target));
+        add_forwarding_headers(
+            fields,
+            client.ip(),
+            options,
+            &effective_target(&head.method, target),
+        );
         if matches!(head.method, Method::GET | Method::HEAD) {
             claims::remove_other_methods(fields);
         }
@@ -130,7 +135,7 @@ impl UpstreamRequest {
             true => target.place().0.to_ascii_lowercase(),
             false => String::new(),
         };
-        let target = &as_told(&head.method, target);
+        let target = &effective_target(&head.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // The origin is asked for the host that the response is stored under, however the client
         // spells it in the URL or in `Host`, with or without the default port.
@@ -318,8 +323,8 @@ impl UpstreamRequest {
     }
 
     /// Returns the origin and key that a failure of this request may concern.
-    pub fn concerned(&self, outages: &Outages, key: &Key) -> Concerned {
-        outages.concerned(self.origin, key.as_bytes())
+    pub fn failure_scope(&self, outages: &Outages, key: &Key) -> FailureScope {
+        outages.failure_scope(self.origin, key.as_bytes())
     }
 
     /// Returns the caching settings for the response.
@@ -417,7 +422,7 @@ impl UpstreamRequest {
 
 /// Returns the target as the origin server sees it. Only shareable requests use the alias that
 /// their responses are stored under: a server that gets a POST may compare `Host` with `Origin`.
-fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
+fn effective_target<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
     let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
     Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
 }

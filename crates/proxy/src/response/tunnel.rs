@@ -3,7 +3,7 @@
 use upstream::connection::tunnel::UpstreamTunnel;
 
 use crate::client::limits::Lifetime;
-use crate::client::tunnel_places::TunnelPermit;
+use crate::client::tunnel_permits::TunnelPermit;
 use crate::response::transaction::Transaction;
 
 pub(crate) struct Tunnel {

@@ -16,10 +16,10 @@ pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceive
                 drop(tell.send(worker.connections.candidates(most, group)));
             }
             Ask::Close(ids, tell) => drop(tell.send(worker.connections.close(&ids))),
-            Ask::CloseLeft(servers, most, tell) => {
-                let _ = tell.send(worker.connections.close_left(servers, most));
+            Ask::CloseAbandoned(servers, most, tell) => {
+                let _ = tell.send(worker.connections.close_abandoned(servers, most));
             }
-            Ask::LetGo(tell) => drop(tell.send(worker.services.upstream.let_go())),
+            Ask::CloseUpstreams(tell) => drop(tell.send(worker.services.upstream.close_idle())),
         }
     }
 }

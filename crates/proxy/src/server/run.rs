@@ -286,7 +286,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         let accept = listener::accept(connections, listener, peers.clone(), stopped.clone());
         accepting.push(spawn_local(accept));
     }
-    let inbox = spawn_local(listener::take_over(worker.connections.clone(), inbox));
+    let inbox = spawn_local(listener::serve_assigned(worker.connections.clone(), inbox));
     if let Some(admin) = admin {
         let reclaimer = process.connection_limit.reclaimer.clone();
         ProxyBackend::start(admin, worker.services.clone(), reclaimer, control.clone())?;
@@ -390,7 +390,7 @@ async fn drain_for_next(
     let release = async {
         let held = match worker.services.awaits_store() {
             true => None,
-            false => handover::let_go(worker, &drained).await,
+            false => handover::release(worker, &drained).await,
         };
         process.holding.fetch_sub(1, Ordering::AcqRel);
         let (store, tell) = held.zip(tell)?;

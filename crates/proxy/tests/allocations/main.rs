@@ -125,7 +125,7 @@ fn start_proxy() -> SocketAddr {
         control: Control::new(Options::new(Front::forward(), Arc::new(access))),
         listeners: vec![Listener {
             socket: ListenSocket::Tcp(listener),
-            manners: Arc::new(ListenerProtocol::default()),
+            protocol: Arc::new(ListenerProtocol::default()),
         }],
         workers: 1,
         observer: Arc::new(Unobserved),

@@ -16,7 +16,7 @@ use upstream::names::resolver::DnsLookup;
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint as To;
 use upstream::settings::limits::UpstreamLimits;
-use upstream::settings::lookup::{Found, Lookup as _};
+use upstream::settings::lookup::{FoundAddresses, Lookup as _};
 
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
@@ -111,7 +111,7 @@ fn v4(last: u8, ttl: u32) -> (IpAddr, u32) {
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), ttl)
 }
 
-fn look(lookup: &DnsLookup, name: &str) -> std::io::Result<Found> {
+fn look(lookup: &DnsLookup, name: &str) -> std::io::Result<FoundAddresses> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(lookup.lookup(name))
 }

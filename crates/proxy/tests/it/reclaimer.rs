@@ -15,7 +15,7 @@ use crate::rig::{Rig, wait_until};
 const ROOM: usize = 4;
 
 fn crowded(rig: &Rig) -> u64 {
-    rig.seen.metrics.total(Event::ConnectionMadeWay)
+    rig.seen.metrics.total(Event::ConnectionReclaimed)
 }
 
 /// Opens a connection and sends these bytes.
@@ -120,7 +120,7 @@ fn connections_per_address_are_limited() {
         assert_eq!(client.get(&url).text(), "yes");
     }
     assert!(rest(begun(rig.address, b"")).is_empty());
-    assert_eq!(rig.seen.metrics.total(Event::AddressCrowded), 1);
+    assert_eq!(rig.seen.metrics.total(Event::AddressLimitReached), 1);
     drop(two);
     let again = || {
         let mut client = begun(rig.address, b"");

@@ -11,7 +11,7 @@ use upstream::servers::balance::Balance;
 use upstream::servers::group::{Group, GroupOptions, Next, Server};
 use upstream::servers::health_check::HealthCheck;
 use upstream::settings::endpoint::Endpoint as To;
-use upstream::settings::lookup::{Found, Looking, Lookup};
+use upstream::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
@@ -403,10 +403,12 @@ impl Fixed {
 }
 
 impl Lookup for Fixed {
-    fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+    fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
         self.asked.fetch_add(1, SeqCst);
-        let found =
-            Found { addresses: self.addresses.lock().unwrap().clone(), ttl: Some(self.ttl) };
+        let found = FoundAddresses {
+            addresses: self.addresses.lock().unwrap().clone(),
+            ttl: Some(self.ttl),
+        };
         Box::pin(async move { Ok(found) })
     }
 }

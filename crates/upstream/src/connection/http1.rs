@@ -76,7 +76,7 @@ pub(crate) struct Http1 {
 }
 
 /// A request that failed without a response.
-pub(crate) struct Broke {
+pub(crate) struct FailedRequest {
     /// The request, if it is unmodified and can be retried.
     pub request: Option<Box<Request<OutBody>>>,
     /// True if no byte was sent and nothing was taken from the body.
@@ -121,7 +121,7 @@ impl Http1 {
         request: Box<Request<OutBody>>,
         spellings: &Spellings,
         interim: Option<&Informational>,
-    ) -> Result<Response<Incoming>, Broke> {
+    ) -> Result<Response<Incoming>, FailedRequest> {
         let sending = Sending::new(&request, spellings, std::mem::take(&mut self.output));
         let (connection, broken) = (self, None);
         let mut exchange = Exchange { connection, request, sending, broken, seen: 0, interim: 0 };
@@ -134,7 +134,7 @@ impl Http1 {
                 let overran = connection.last.filter(|_| error.may_be_overrun());
                 let overran = overran.map(|_| connection.suspect);
                 let request = is_as_it_was.then_some(request);
-                Err(Broke { request, is_unsent, overran, error })
+                Err(FailedRequest { request, is_unsent, overran, error })
             }
         }
     }
@@ -295,7 +295,7 @@ impl Exchange {
         response.map(|spellings| match self.sending.is_done() {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
-                connection.output = sending.into_place();
+                connection.output = sending.into_buffer();
                 connection.last = Some(last);
                 if last != LastAnswer::Framed {
                     connection.suspect = last;

@@ -65,9 +65,9 @@ struct State {
     retired: Cell<bool>,
     closed: Cell<bool>,
     /// Set once a ping was answered, so the origin's first SETTINGS have been read.
-    introduced: Cell<bool>,
+    settings_read: Cell<bool>,
     /// Notified by a request that waits for the origin's SETTINGS.
-    wants_introduction: Notify,
+    settings_wanted: Notify,
     is_introduced: Notify,
 }
 
@@ -96,7 +96,7 @@ impl Drop for Stream {
 }
 
 /// A request that failed without a response.
-pub(crate) struct Broke {
+pub(crate) struct FailedRequest {
     /// The request, if it was not sent.
     pub unsent: Option<Request<OutBody>>,
     /// True if the origin states that it did not process the request.
@@ -129,8 +129,8 @@ impl Http2 {
             since: Cell::new(peer.clock.instant()),
             retired: Cell::new(false),
             closed: Cell::new(false),
-            introduced: Cell::new(false),
-            wants_introduction: Notify::new(),
+            settings_read: Cell::new(false),
+            settings_wanted: Notify::new(),
             is_introduced: Notify::new(),
         });
         let (ping, of_task) = (connection.ping_pong(), state.clone());
@@ -173,10 +173,10 @@ impl Http2 {
         let state = &self.state;
         while !self.sender.is_extended_connect_protocol_enabled()
             && self.is_open()
-            && !state.introduced.get()
+            && !state.settings_read.get()
         {
             let told = state.is_introduced.notified();
-            state.wants_introduction.notify_one();
+            state.settings_wanted.notify_one();
             told.await;
         }
         self.is_open() && self.sender.is_extended_connect_protocol_enabled()
@@ -189,14 +189,14 @@ impl Http2 {
         request: Request<OutBody>,
         scheme: &'static str,
         protocol: &str,
-    ) -> Result<Response<(RecvStream, Stream, Option<SendStream<Bytes>>)>, Broke> {
+    ) -> Result<Response<(RecvStream, Stream, Option<SendStream<Bytes>>)>, FailedRequest> {
         let (stream, mut sender, mut head, _) = self.begin(request, scheme).await?;
         *head.method_mut() = Method::CONNECT;
         head.extensions_mut().insert(Protocol::from(protocol));
         upgrade::to_server(head.headers_mut());
-        let (mut answer, mut sink) = sender.send_request(head, false).map_err(Broke::of)?;
+        let (mut answer, mut sink) = sender.send_request(head, false).map_err(FailedRequest::of)?;
         let answered = poll_fn(|cx| poll_answer(&mut answer, None, cx)).await;
-        let response = answered.map_err(Broke::of)?;
+        let response = answered.map_err(FailedRequest::of)?;
         if upgrade::is_switch_of_stream(response.status()) {
             return Ok(response.map(|body| (body, stream, Some(sink))));
         }
@@ -210,19 +210,19 @@ impl Http2 {
         self: &Rc<Self>,
         request: Request<OutBody>,
         scheme: &'static str,
-    ) -> Result<(Stream, SendRequest<Bytes>, Request<()>, OutBody), Broke> {
+    ) -> Result<(Stream, SendRequest<Bytes>, Request<()>, OutBody), FailedRequest> {
         let state = &self.state;
         state.active.set(state.active.get() + 1);
         let stream = Stream { connection: self.clone(), pump: None };
         let sender = match self.sender.clone().ready().await {
             Ok(sender) => sender,
-            Err(error) => return Err(Broke::unsent(request, error)),
+            Err(error) => return Err(FailedRequest::unsent(request, error)),
         };
         match convert(request, scheme) {
             Ok((head, body)) => Ok((stream, sender, head, body)),
             Err(request) => {
                 let unsent = Some(*request);
-                Err(Broke { unsent, untouched: false, dead: false, error: None })
+                Err(FailedRequest { unsent, untouched: false, dead: false, error: None })
             }
         }
     }
@@ -233,15 +233,15 @@ impl Http2 {
         request: Request<OutBody>,
         scheme: &'static str,
         interim: Option<&Arc<Informational>>,
-    ) -> Result<Response<(RecvStream, Stream)>, Broke> {
+    ) -> Result<Response<(RecvStream, Stream)>, FailedRequest> {
         let (mut stream, mut sender, head, body) = self.begin(request, scheme).await?;
         let ends = body.is_end_stream();
-        let (mut answer, sink) = sender.send_request(head, ends).map_err(Broke::of)?;
+        let (mut answer, sink) = sender.send_request(head, ends).map_err(FailedRequest::of)?;
         if !ends {
             stream.pump = Some(spawn_local(pump(body, sink)).abort_handle());
         }
         let answered = poll_fn(|cx| poll_answer(&mut answer, interim, cx)).await;
-        let response = answered.map_err(Broke::of)?;
+        let response = answered.map_err(FailedRequest::of)?;
         Ok(response.map(|body| (body, stream)))
     }
 }
@@ -255,14 +255,14 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duratio
         let mut asked = false;
         tokio::select! {
             _ = tick.tick() => {}
-            () = state.wants_introduction.notified() => asked = !state.introduced.get(),
+            () = state.settings_wanted.notified() => asked = !state.settings_read.get(),
         }
         if state.active.get() == 0 && !asked {
             continue;
         }
         match timeout(wait, ping.ping(h2::Ping::opaque())).await {
             Ok(Ok(_)) => {
-                state.introduced.set(true);
+                state.settings_read.set(true);
                 state.is_introduced.notify_waiters();
             }
             // The connection's task reports its error.
@@ -272,17 +272,17 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duratio
     }
 }
 
-impl Broke {
-    fn unsent(request: Request<OutBody>, error: h2::Error) -> Broke {
-        Broke { unsent: Some(request), untouched: false, dead: true, error: Some(error) }
+impl FailedRequest {
+    fn unsent(request: Request<OutBody>, error: h2::Error) -> FailedRequest {
+        FailedRequest { unsent: Some(request), untouched: false, dead: true, error: Some(error) }
     }
 
-    fn of(error: h2::Error) -> Broke {
+    fn of(error: h2::Error) -> FailedRequest {
         let refused = error.is_reset() && error.reason() == Some(Code::REFUSED_STREAM);
         // Streams that a GOAWAY ends with an error are always beyond the last one that it names.
         let untouched = error.is_remote() && (refused || error.is_go_away());
         let dead = error.is_io() || error.is_go_away();
-        Broke { unsent: None, untouched, dead, error: Some(error) }
+        FailedRequest { unsent: None, untouched, dead, error: Some(error) }
     }
 }
 

@@ -184,7 +184,7 @@ impl Pool {
         });
     }
 
-    pub fn let_go(&self) -> usize {
+    pub fn close_idle(&self) -> usize {
         let mut closed = 0;
         for slot in self.slots.borrow_mut().values_mut() {
             let before = slot.idle.len() + slot.shared.len();

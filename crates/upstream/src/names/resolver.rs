@@ -162,7 +162,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::settings::lookup::{Found, Looking, Lookup};
+    use crate::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
     #[test]
     fn families_alternate() {
@@ -181,14 +181,14 @@ mod tests {
     struct Counting(AtomicU8);
 
     impl Lookup for Counting {
-        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+        fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
             let n = self.0.fetch_add(1, Relaxed) + 1;
             Box::pin(async move {
                 if n == 3 {
                     return Err(io::Error::other("not now"));
                 }
                 let addresses = vec![IpAddr::from([192, 0, 2, n])];
-                Ok(Found { addresses, ttl: Some(Duration::from_secs(10)) })
+                Ok(FoundAddresses { addresses, ttl: Some(Duration::from_secs(10)) })
             })
         }
     }
@@ -249,12 +249,12 @@ mod tests {
     }
 
     impl Lookup for Then {
-        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+        fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
             let first = self.asked.fetch_add(1, Relaxed) == 0;
             Box::pin(async move {
                 let addresses = vec![IpAddr::from([192, 0, 2, 1])];
                 match self.then {
-                    _ if first => Ok(Found { addresses, ttl: Some(self.ttl) }),
+                    _ if first => Ok(FoundAddresses { addresses, ttl: Some(self.ttl) }),
                     Some(kind) => Err(kind.into()),
                     None => std::future::pending().await,
                 }

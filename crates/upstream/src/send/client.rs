@@ -17,7 +17,7 @@ use http::{Request, Response, StatusCode, header};
 use tokio::time::timeout;
 
 use crate::connection::events::{Event, Events};
-use crate::connection::http1::{Broke, Http1, Incoming};
+use crate::connection::http1::{FailedRequest, Http1, Incoming};
 use crate::connection::origin_body::{Lease, NextUse, OriginBody};
 use crate::connection::overrun::{OverrunWatch, Overruns};
 use crate::connection::pool::{Connection, Pool, PoolLimits, may_use};
@@ -399,7 +399,7 @@ impl Upstream {
         let sent = wait_for_head(&self.timers, bound, progress.as_deref(), pin!(sending)).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
-            Some(Err(Broke { request, is_unsent, overran, error })) => {
+            Some(Err(FailedRequest { request, is_unsent, overran, error })) => {
                 if let Some(after) = overran {
                     self.pool.overran(endpoint, after);
                 }
@@ -452,8 +452,8 @@ impl Upstream {
     }
 
     /// Closes all idle connections, and returns how many there were.
-    pub fn let_go(&self) -> usize {
-        self.pool.let_go()
+    pub fn close_idle(&self) -> usize {
+        self.pool.close_idle()
     }
 }
 
@@ -565,7 +565,7 @@ async fn answer_in_time<T>(
     connection: &crate::connection::http2::Http2,
     limits: &UpstreamLimits,
     progress: Option<&Progress>,
-    sending: impl Future<Output = Result<T, crate::connection::http2::Broke>>,
+    sending: impl Future<Output = Result<T, crate::connection::http2::FailedRequest>>,
 ) -> Result<T, ConnectionError> {
     match wait_for_head(timers, limits.head_timeout, progress, pin!(sending)).await {
         None => {
@@ -574,7 +574,7 @@ async fn answer_in_time<T>(
             Err(ConnectionError::late(limits))
         }
         Some(Ok(response)) => Ok(response),
-        Some(Err(crate::connection::http2::Broke { unsent, untouched, dead, error })) => {
+        Some(Err(crate::connection::http2::FailedRequest { unsent, untouched, dead, error })) => {
             if dead {
                 connection.retire();
             }

@@ -92,7 +92,7 @@ impl Upstream {
         let permitted = self.addresses(host, port, limits, check).await?;
         phase.set(Phase::Connect);
         let connected = match race(&self.network, &permitted, limits.stagger).await {
-            Err(error) if lacks_resource(&error) && self.make_way().await => {
+            Err(error) if lacks_resource(&error) && self.free_descriptors().await => {
                 race(&self.network, &permitted, limits.stagger).await
             }
             connected => connected,
@@ -108,7 +108,7 @@ impl Upstream {
         Ok((stream, address))
     }
 
-    async fn make_way(&self) -> bool {
+    async fn free_descriptors(&self) -> bool {
         let Some(descriptors) = &self.descriptors else { return false };
         let freed = descriptors.free().await;
         if freed {

@@ -54,7 +54,7 @@ async fn ask_any(
         };
         let mut serving = match chosen {
             Ok(serving) => serving,
-            Err(nobody) => return Err(last.unwrap_or(nobody)),
+            Err(no_server) => return Err(last.unwrap_or(no_server)),
         };
         tried |= 1 << serving.at;
         tries += 1;

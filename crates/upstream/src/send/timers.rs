@@ -24,12 +24,12 @@ pub(crate) struct Timers {
 }
 
 /// Timer of one wait, returned to the worker's timers on drop.
-struct Lent<'a> {
+struct BorrowedTimer<'a> {
     timers: &'a Timers,
     timer: Option<Timer>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedTimer<'_> {
     fn drop(&mut self) {
         let mut kept = self.timers.kept.borrow_mut();
         if kept.len() < KEPT_MAX {
@@ -47,7 +47,7 @@ impl Timers {
     /// Waits for `work`; returns `None` if it takes longer than `bound`.
     pub async fn within<T>(&self, bound: Duration, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut deadline) = (pin!(work), None);
-        let mut lent = Lent { timers: self, timer: None };
+        let mut lent = BorrowedTimer { timers: self, timer: None };
         poll_fn(|cx| {
             let had_budget = has_budget_remaining();
             if let Poll::Ready(done) = work.as_mut().poll(cx) {

@@ -28,9 +28,9 @@ pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
 
 /// State of the weighted round-robin.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<Vec<i64>>);
+pub(crate) struct RoundRobinState(Mutex<Vec<i64>>);
 
-impl Turns {
+impl RoundRobinState {
     /// Returns the next server of `set`, which must not be empty.
     pub fn next(&self, set: u64, weight: impl Fn(usize) -> u32) -> usize {
         let mut credit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn round_robin_is_smooth_and_proportional() {
-        let (turns, weights) = (Turns::default(), [5, 1, 1]);
+        let (turns, weights) = (RoundRobinState::default(), [5, 1, 1]);
         let order: Vec<_> = (0..7).map(|_| turns.next(0b111, |at| weights[at])).collect();
         assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
         // One server is missing: the others share its turns.

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::servers::balance;
-use crate::servers::balance::{Balance, Turns, hash, members};
+use crate::servers::balance::{Balance, RoundRobinState, hash, members};
 use crate::servers::health::{Blame, Fit, Health};
 use crate::servers::health_check::HealthCheck;
 use crate::servers::queue::Queue;
@@ -31,7 +31,7 @@ pub struct Group {
     name: String,
     servers: Vec<Server>,
     options: GroupOptions,
-    turns: Turns,
+    turns: RoundRobinState,
     queue: Arc<Queue>,
     /// Permits for requests whose bodies are still being sent by their clients: half of the total
     /// capacity. `None` if a server has no limit.
@@ -136,7 +136,7 @@ impl Group {
     /// Creates the group of the site `name`, with 1 to 64 servers; further ones are ignored.
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
-        let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
+        let (name, turns, queue) = (name.to_owned(), RoundRobinState::default(), Arc::default());
         // If one server has no limit, there is no total.
         let places = servers.iter().map(|server| Some(server.max_requests? as usize));
         let half = |places: usize| (places / 2).clamp(1, Semaphore::MAX_PERMITS);
@@ -293,7 +293,7 @@ impl Group {
                 return Ok(Serving::begin(self.clone(), at, trial, clock));
             }
         }
-        Err(self.nobody(now))
+        Err(self.no_server(now))
     }
 
     fn all(&self) -> u64 {
@@ -324,7 +324,7 @@ impl Group {
         }
     }
 
-    pub(crate) fn nobody(&self, now: u64) -> Failure {
+    pub(crate) fn no_server(&self, now: u64) -> Failure {
         let all_out = self.is_all_out(now);
         let busy = |server: &Server| self.may_get(server, all_out, now) && !server.has_room();
         match self.servers.iter().any(busy) {
@@ -500,7 +500,7 @@ mod tests {
         fail(&all, 1, 3);
         assert_eq!(order(&all, 2), [2, 2]);
         fail(&all, 2, 3);
-        let Err(failure) = all.choose(0, 0, clock()) else { panic!("there is nobody") };
+        let Err(failure) = all.choose(0, 0, clock()) else { panic!("no server is left") };
         assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)));
         // A reload keeps the health.
         let mut next = Group::new("site", vec![], GroupOptions::default());

@@ -49,13 +49,13 @@ pub(crate) struct Health {
     /// Set while a trial request is in progress.
     trying: AtomicBool,
     /// Set while its checks fail.
-    ill: AtomicBool,
+    unhealthy: AtomicBool,
     pub active: AtomicU32,
-    pub figures: Figures,
+    pub figures: ServerCounters,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct ServerCounters {
     pub requests: AtomicU64,
     pub failures: AtomicU64,
     /// Number of times that it went out of use.
@@ -83,7 +83,7 @@ pub enum Use {
     /// The next request is a trial.
     ToTry,
     /// Out of use because its checks fail.
-    Ill,
+    Unhealthy,
 }
 
 impl Use {
@@ -93,7 +93,7 @@ impl Use {
             Use::Up => "up",
             Use::Failed => "failed",
             Use::ToTry => "to-try",
-            Use::Ill => "check-failed",
+            Use::Unhealthy => "check-failed",
         }
     }
 }
@@ -101,7 +101,7 @@ impl Use {
 impl Health {
     /// Returns the server's state at `now`.
     pub fn status(&self, now: u64) -> ServerStatus {
-        let Figures { requests, failures, outages, connects, connect_us } = &self.figures;
+        let ServerCounters { requests, failures, outages, connects, connect_us } = &self.figures;
         ServerStatus {
             usage: self.usage(now),
             active: self.active.load(Relaxed),
@@ -114,7 +114,7 @@ impl Health {
     }
 
     pub fn fit(&self, now: u64) -> Fit {
-        if self.ill.load(Relaxed) {
+        if self.unhealthy.load(Relaxed) {
             return Fit::No;
         }
         match self.out_until.load(Relaxed) {
@@ -126,7 +126,7 @@ impl Health {
 
     pub fn usage(&self, now: u64) -> Use {
         match self.out_until.load(Relaxed) {
-            _ if self.ill.load(Relaxed) => Use::Ill,
+            _ if self.unhealthy.load(Relaxed) => Use::Unhealthy,
             0 => Use::Up,
             until if now < until => Use::Failed,
             _ => Use::ToTry,
@@ -146,7 +146,7 @@ impl Health {
     /// Returns whether the server may get requests while all servers are out of use, because it
     /// fails fast.
     pub fn is_last_resort(&self) -> bool {
-        !self.ill.load(Relaxed) && !self.silent.load(Relaxed)
+        !self.unhealthy.load(Relaxed) && !self.silent.load(Relaxed)
     }
 
     /// Records that a request succeeded. `trial` says that it was the trial request. Returns
@@ -231,7 +231,7 @@ impl Health {
 
     /// Records the result of its checks. Returns whether it changed.
     pub fn checked(&self, well: bool) -> bool {
-        let news = self.ill.swap(!well, Relaxed) == well;
+        let news = self.unhealthy.swap(!well, Relaxed) == well;
         if news && !well {
             self.figures.outages.fetch_add(1, Relaxed);
         }
@@ -331,7 +331,7 @@ mod tests {
         assert!(!health.checked(true));
         assert!(health.checked(false) && !health.checked(false));
         health.succeeded(false, 1);
-        assert_eq!((health.fit(1), health.usage(1)), (Fit::No, Use::Ill));
+        assert_eq!((health.fit(1), health.usage(1)), (Fit::No, Use::Unhealthy));
         assert!(health.checked(true));
         assert_eq!(health.fit(1), Fit::Yes);
     }

@@ -26,11 +26,11 @@ pub(crate) struct Queue {
     /// missed between a check of the servers and the wait.
     freed: Notify,
     waiting: AtomicU32,
-    figures: Figures,
+    figures: QueueCounters,
 }
 
 #[derive(Debug, Default)]
-struct Figures {
+struct QueueCounters {
     /// Requests that waited, whatever the result.
     pub waits: AtomicU64,
     /// Total time that they waited, in microseconds.
@@ -47,7 +47,7 @@ impl Queue {
     }
 
     pub fn status(&self) -> QueueStatus {
-        let Figures { waits, wait_us, timeouts, refused } = &self.figures;
+        let QueueCounters { waits, wait_us, timeouts, refused } = &self.figures;
         QueueStatus {
             waiting: self.waiting(),
             waits: waits.load(Relaxed),
@@ -109,7 +109,7 @@ impl Group {
             }
         }
         let Some(_place) = Place::take(queue, self.options().queue, clock) else {
-            return Err(self.nobody(clock.millis()));
+            return Err(self.no_server(clock.millis()));
         };
         let bound = self.options().queue_timeout;
         match timeout(bound, self.wait((refused, hash), behind_others, clock)).await {

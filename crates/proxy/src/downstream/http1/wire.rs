@@ -224,7 +224,7 @@ impl Wire {
     }
 
     /// Returns whether the input holds the rest of the body.
-    pub fn body_has_come(&self) -> bool {
+    pub fn body_has_arrived(&self) -> bool {
         match &self.body {
             BodyRest::Bytes(left) => *left <= self.input.len() as u64,
             BodyRest::Chunked(chunks) => chunks.is_done(),

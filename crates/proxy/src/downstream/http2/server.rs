@@ -206,7 +206,7 @@ fn begin_stream(
     upgrade::from_stream(&mut parts);
     let mut head = services.heads.take();
     read_head(&parts, is_extended_connect, &mut head);
-    let asked = Asked { services: services.clone(), client, method: parts.method, behind };
+    let asked = PendingRequest { services: services.clone(), client, method: parts.method, behind };
     match dispatch::answer(services, &asked.client, head, body) {
         Answering::Now(response) => {
             if let Some(unsent) = asked.begin_response(response) {
@@ -224,7 +224,7 @@ fn begin_stream(
     }
 }
 
-struct Asked {
+struct PendingRequest {
     services: Rc<Services>,
     client: Rc<Client>,
     method: Method,
@@ -234,17 +234,17 @@ struct Asked {
 
 /// Rest of a response whose head was sent.
 struct Unsent {
-    asked: Asked,
+    asked: PendingRequest,
     tunnel: Option<Box<Tunnel>>,
     body: ResponseBody,
     sink: SendStream<Bytes>,
 }
 
-impl Asked {
+impl PendingRequest {
     /// Sends the head of the response, and the body if it is complete and the client's window holds
     /// it. Returns the rest.
     fn begin_response(self, response: ClientResponse) -> Option<Unsent> {
-        let Asked { services, client, method, .. } = &self;
+        let PendingRequest { services, client, method, .. } = &self;
         let is_head = *method == Method::HEAD;
         let response = stored_fields::with_map(response, services, (is_head, false));
         let (mut head, mut body) = response.into_parts();

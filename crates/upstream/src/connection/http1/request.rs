@@ -18,7 +18,7 @@ use crate::connection::request_body::OutBody;
 use crate::connection::stream::Stream;
 
 /// Capacity in bytes above which the head buffer is not kept.
-const PLACE_MAX: usize = 4 << 10;
+const BUFFER_KEPT_MAX: usize = 4 << 10;
 
 pub(super) struct Sending {
     /// Head, or chunk-size line. `sent` is the number of its bytes already sent.
@@ -88,8 +88,8 @@ impl Sending {
     }
 
     /// Returns the head buffer for the next request.
-    pub fn into_place(self) -> Vec<u8> {
-        if self.output.capacity() > PLACE_MAX { Vec::new() } else { self.output }
+    pub fn into_buffer(self) -> Vec<u8> {
+        if self.output.capacity() > BUFFER_KEPT_MAX { Vec::new() } else { self.output }
     }
 
     /// Sends the request to its end. The part of the body that is available is sent with the head;
@@ -102,8 +102,8 @@ impl Sending {
     ) -> Poll<Result<(), Http1Error>> {
         if self.is_new && self.rest != Rest::Nothing {
             self.is_new = false;
-            if let Poll::Ready(came) = self.poll_body(body, cx) {
-                came?;
+            if let Poll::Ready(polled) = self.poll_body(body, cx) {
+                polled?;
             }
         }
         while !self.is_done {

@@ -82,7 +82,7 @@ async fn read_all(body: &mut Incoming) -> Result<(Vec<u8>, Option<HeaderMap>), H
 
 /// Received response: status, fields, body, and whether the connection can be reused.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct ReceivedResponse {
     status: u16,
     fields: Vec<String>,
     body: String,
@@ -92,7 +92,12 @@ struct Came {
 
 /// Sends a request. The origin sends `answer` in pieces of `size` bytes, and then closes the
 /// connection if `closes`. An error is returned by name.
-async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<Came, String> {
+async fn ask(
+    method: &str,
+    answer: &[u8],
+    size: usize,
+    closes: bool,
+) -> Result<ReceivedResponse, String> {
     let (connection, mut origin) = connected();
     let answer = answer.to_vec();
     let origin = tokio::task::spawn_local(async move {
@@ -111,7 +116,7 @@ async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<C
     let (bytes, trailers) = read_all(&mut body).await.map_err(|error| name(&error))?;
     let _open = origin.await.unwrap();
     let fields = head.headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap()));
-    Ok(Came {
+    Ok(ReceivedResponse {
         status: head.status.as_u16(),
         fields: fields.collect(),
         body: String::from_utf8(bytes).unwrap(),
@@ -141,23 +146,31 @@ async fn a_response_is_the_same_in_any_pieces() {
         (ONE_ZERO, 0, false),
     ] {
         for size in 1..=answer.len() {
-            let came = ask("GET", answer, size, closes).await.unwrap();
+            let received = ask("GET", answer, size, closes).await.unwrap();
             let text = String::from_utf8_lossy(answer);
-            assert_eq!((came.status, came.body.as_str()), (200, "hello"), "{text} by {size}");
-            assert_eq!((came.trailers, came.again), (trailers, !closes), "{text} by {size}");
+            assert_eq!(
+                (received.status, received.body.as_str()),
+                (200, "hello"),
+                "{text} by {size}"
+            );
+            assert_eq!(
+                (received.trailers, received.again),
+                (trailers, !closes),
+                "{text} by {size}"
+            );
         }
     }
-    let came = ask("GET", PLAIN, 1000, false).await.unwrap();
-    assert_eq!(came.fields, ["content-length: 5", "x: y"]);
+    let received = ask("GET", PLAIN, 1000, false).await.unwrap();
+    assert_eq!(received.fields, ["content-length: 5", "x: y"]);
 }
 
 #[tokio::test(flavor = "local")]
 async fn a_truncated_response_is_not_whole() {
     for answer in [PLAIN, CHUNKED, TRAILED, ONE_ZERO] {
         for length in 0..answer.len() {
-            let came = ask("GET", &answer[..length], 7, true).await;
+            let received = ask("GET", &answer[..length], 7, true).await;
             let text = String::from_utf8_lossy(&answer[..length]);
-            assert_eq!(came.unwrap_err(), "Closed", "{text}");
+            assert_eq!(received.unwrap_err(), "Closed", "{text}");
         }
     }
     let head = OPEN_ENDED.len() - 5;
@@ -280,8 +293,8 @@ async fn ambiguous_responses_are_errors() {
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nhello");
         for size in [1, 9, 1000] {
-            let came = ask("GET", answer.as_bytes(), size, false).await;
-            assert_eq!(came, Err("Malformed".to_owned()), "{fields:?} by {size}");
+            let received = ask("GET", answer.as_bytes(), size, false).await;
+            assert_eq!(received, Err("Malformed".to_owned()), "{fields:?} by {size}");
         }
     }
     for head in [
@@ -293,8 +306,8 @@ async fn ambiguous_responses_are_errors() {
         "SSH-2.0-OpenSSH_9.6",
     ] {
         let answer = format!("{head}\r\n\r\n");
-        let came = ask("GET", answer.as_bytes(), 1000, true).await;
-        assert_eq!(came, Err("Malformed".to_owned()), "{head:?}");
+        let received = ask("GET", answer.as_bytes(), 1000, true).await;
+        assert_eq!(received, Err("Malformed".to_owned()), "{head:?}");
     }
     let twice = "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello";
     assert_eq!(ask("GET", twice.as_bytes(), 9, false).await.unwrap().body, "hello");
@@ -307,8 +320,8 @@ async fn response_heads_are_bounded() {
     for size in [100, 100_000] {
         assert_eq!(ask("HEAD", long(8000).as_bytes(), size, true).await.unwrap().status, 200);
         for answer in [long(8192), long(100_000), "HTTP/1.1 200 ".repeat(2000)] {
-            let came = ask("HEAD", answer.as_bytes(), size, true).await;
-            let error = came.unwrap_err();
+            let received = ask("HEAD", answer.as_bytes(), size, true).await;
+            let error = received.unwrap_err();
             assert!(["HeadTooLarge", "Malformed"].contains(&error.as_str()), "{error}");
         }
         assert_eq!(ask("GET", many(500).as_bytes(), size, true).await.unwrap().fields.len(), 500);
@@ -471,7 +484,7 @@ async fn a_buffer_is_reused_once_released() {
 
 /// Sends a request with two fields, to which the origin responds with `answer`. Returns the
 /// failure.
-async fn broke(answer: &[u8]) -> Broke {
+async fn broke(answer: &[u8]) -> FailedRequest {
     let (connection, mut origin) = connected();
     let mut asked = request("GET", "/x");
     asked.headers_mut().insert("range", "bytes=1-".parse().unwrap());
@@ -494,7 +507,7 @@ async fn a_request_without_a_response_keeps_its_fields() {
         ("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5, 6\r\n\r\n".to_owned(), "Malformed"),
         ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "Malformed"),
     ] {
-        let Broke { request, is_unsent, error: found, .. } = broke(answer.as_bytes()).await;
+        let FailedRequest { request, is_unsent, error: found, .. } = broke(answer.as_bytes()).await;
         assert!(format!("{found:?}").starts_with(error) && !is_unsent, "{answer}: {found:?}");
         let request = request.unwrap();
         let fields: Vec<_> =
@@ -508,9 +521,9 @@ async fn interim_responses_are_bounded() {
     let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
     for (count, ends) in [(INTERIM_MAX / hint.len(), true), (INTERIM_MAX / hint.len() + 1, false)] {
         let answer = format!("{}HTTP/1.1 204 No\r\n\r\n", hint.repeat(count));
-        let came = ask("GET", answer.as_bytes(), 100_000, false).await;
+        let received = ask("GET", answer.as_bytes(), 100_000, false).await;
         let wrong = Err("Malformed".to_owned());
-        assert_eq!(came.map(|came| came.status), if ends { Ok(204) } else { wrong });
+        assert_eq!(received.map(|received| received.status), if ends { Ok(204) } else { wrong });
     }
 }
 

@@ -15,7 +15,7 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{TokioResolver, system_conf};
 
-use crate::settings::lookup::{Found, Looking, Lookup};
+use crate::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
 /// DNS lookup. Each worker has its own connections to name servers.
 pub struct DnsLookup {
@@ -73,14 +73,14 @@ impl DnsLookup {
         })
     }
 
-    async fn find(&self, name: &str) -> io::Result<Found> {
+    async fn find(&self, name: &str) -> io::Result<FoundAddresses> {
         let found = self.resolver()?.lookup_ip(name).await.map_err(error)?;
         #[allow(clippy::disallowed_methods)] // The library has counted from the system's clock.
         let holds = found.valid_until().saturating_duration_since(Instant::now());
         let mut addresses: Vec<IpAddr> = found.iter().collect();
         // Servers rotate the addresses; keep their order within a family.
         addresses.sort_by_key(|&address| rank(address));
-        Ok(Found { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
+        Ok(FoundAddresses { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
     }
 }
 
@@ -117,7 +117,7 @@ fn rank(address: IpAddr) -> u8 {
 }
 
 impl Lookup for DnsLookup {
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a> {
         Box::pin(self.find(name))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use net::clock::TokioClock;
 use tokio::sync::Notify;
 
-pub(crate) struct Seats {
+pub(crate) struct ConnectionSlots {
     most: usize,
     clock: TokioClock,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
@@ -23,32 +23,37 @@ struct State {
 }
 
 /// A taken slot, freed on drop.
-pub(crate) struct Seat {
+pub(crate) struct ConnectionSlot {
     state: Rc<State>,
     clock: TokioClock,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
 }
 
-impl Seats {
-    pub fn new(most: usize, clock: TokioClock) -> Seats {
-        Seats { most, clock, taken: Rc::default(), left: Rc::default() }
+impl ConnectionSlots {
+    pub fn new(most: usize, clock: TokioClock) -> ConnectionSlots {
+        ConnectionSlots { most, clock, taken: Rc::default(), left: Rc::default() }
     }
 
     /// Waits for a free slot and takes it.
-    pub async fn take(&self) -> Seat {
+    pub async fn take(&self) -> ConnectionSlot {
         while self.taken.borrow().len() >= self.most {
-            self.free_one();
+            self.close_longest_idle();
             self.left.notified().await;
         }
         let (since, busy) = (Cell::new(self.clock.instant()), Cell::new(false));
         let state = Rc::new(State { since, busy, leave: Notify::new() });
         self.taken.borrow_mut().push(state.clone());
-        Seat { state, clock: self.clock, taken: self.taken.clone(), left: self.left.clone() }
+        ConnectionSlot {
+            state,
+            clock: self.clock,
+            taken: self.taken.clone(),
+            left: self.left.clone(),
+        }
     }
 
     /// Asks the connection that has been idle longest to close; returns false if none is idle.
-    pub fn free_one(&self) -> bool {
+    pub fn close_longest_idle(&self) -> bool {
         let taken = self.taken.borrow();
         let waiting = taken.iter().filter(|state| !state.busy.get());
         let first = waiting.min_by_key(|state| state.since.get());
@@ -56,9 +61,9 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// Waits until another connection needs the slot.
-    pub async fn asked_to_leave(&self) {
+    pub async fn displaced(&self) {
         self.state.leave.notified().await;
     }
 
@@ -69,7 +74,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.taken.borrow_mut().retain(|state| !Rc::ptr_eq(state, &self.state));
         self.left.notify_one();
@@ -109,18 +114,18 @@ mod tests {
 
     #[test]
     fn the_longest_idle_connection_is_closed_never_a_busy_one() {
-        let seats = Seats::new(3, TokioClock::system());
-        let [a, b, c] = [(); 3].map(|()| now(seats.take()).expect("a seat"));
+        let slots = ConnectionSlots::new(3, TokioClock::system());
+        let [a, b, c] = [(); 3].map(|()| now(slots.take()).expect("a slot"));
         drop(a.work());
         let working = b.work();
-        assert!(now(seats.take()).is_none(), "nobody has left yet");
-        assert!(now(c.asked_to_leave()).is_some());
-        assert!(now(a.asked_to_leave()).is_none() && now(b.asked_to_leave()).is_none());
+        assert!(now(slots.take()).is_none(), "no slot was freed yet");
+        assert!(now(c.displaced()).is_some());
+        assert!(now(a.displaced()).is_none() && now(b.displaced()).is_none());
         drop(c);
-        let d = now(seats.take()).expect("a seat");
+        let d = now(slots.take()).expect("a slot");
         let (_a, _d) = (a.work(), d.work());
-        assert!(!seats.free_one());
+        assert!(!slots.close_longest_idle());
         drop(working);
-        assert!(seats.free_one() && now(b.asked_to_leave()).is_some());
+        assert!(slots.close_longest_idle() && now(b.displaced()).is_some());
     }
 }

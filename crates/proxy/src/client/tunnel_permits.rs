@@ -28,7 +28,7 @@ const NOT_OPEN: u64 = u64::MAX;
 
 /// Tunnels of all workers, open or waiting to open.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct TunnelPermits {
     clock: TokioClock,
     taken: Mutex<Taken>,
 }
@@ -52,7 +52,7 @@ struct Holder {
 /// Permit for one tunnel, released on drop.
 #[derive(Debug)]
 pub(crate) struct TunnelPermit {
-    places: Arc<Places>,
+    permits: Arc<TunnelPermits>,
     id: u64,
     holder: Arc<Holder>,
 }
@@ -67,7 +67,7 @@ enum Activity {
 }
 
 #[derive(Debug)]
-struct Idlest {
+struct DisplaceableTunnel {
     id: u64,
     idle: Duration,
     /// True if the new tunnel is the first of its address and this one's address has more than half
@@ -82,15 +82,19 @@ enum Search {
     Full,
 }
 
-impl Places {
+impl TunnelPermits {
     /// Creates a set of permits without any tunnels.
-    pub fn new(clock: TokioClock) -> Places {
-        Places { clock, taken: Mutex::default() }
+    pub fn new(clock: TokioClock) -> TunnelPermits {
+        TunnelPermits { clock, taken: Mutex::default() }
     }
 
     /// Takes a permit for a tunnel of `client`, out of `max`, displacing another tunnel if
     /// necessary. Returns `None` after at most [`IDLE`].
-    pub async fn take(self: &Arc<Places>, max: usize, client: IpAddr) -> Option<TunnelPermit> {
+    pub async fn take(
+        self: &Arc<TunnelPermits>,
+        max: usize,
+        client: IpAddr,
+    ) -> Option<TunnelPermit> {
         let wait = match self.search(max, client, Activity::Spared) {
             Search::Found(permit) => return Some(permit),
             Search::Later(wait) => wait,
@@ -103,13 +107,15 @@ impl Places {
         }
     }
 
-    fn search(self: &Arc<Places>, max: usize, client: IpAddr, activity: Activity) -> Search {
+    fn search(self: &Arc<TunnelPermits>, max: usize, client: IpAddr, activity: Activity) -> Search {
         let (mut taken, now) = (self.taken(), self.clock.instant());
         let client = network(client);
         if taken.by_id.len() >= max {
             // The limit may have been lowered by a reload.
             let found = taken.idlest(now, client).filter(|_| taken.by_id.len() == max);
-            let Some(Idlest { id, idle, has_majority }) = found else { return Search::Full };
+            let Some(DisplaceableTunnel { id, idle, has_majority }) = found else {
+                return Search::Full;
+            };
             if idle < IDLE && !(has_majority && activity == Activity::Ignored) {
                 return Search::Later(IDLE - idle);
             }
@@ -126,7 +132,7 @@ impl Places {
         let id = taken.next;
         taken.next += 1;
         taken.by_id.insert(id, holder.clone());
-        Search::Found(TunnelPermit { places: self.clone(), id, holder })
+        Search::Found(TunnelPermit { permits: self.clone(), id, holder })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -140,7 +146,7 @@ impl Taken {
     /// of addresses that have more. Idle tunnels come first, then those of the address with the
     /// most tunnels, then the longest idle. If `client` has no tunnel, an address with more than
     /// half of all comes first, so that idle tunnels of others survive its growth.
-    fn idlest(&self, now: Instant, client: IpAddr) -> Option<Idlest> {
+    fn idlest(&self, now: Instant, client: IpAddr) -> Option<DisplaceableTunnel> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for holder in self.by_id.values() {
             *counts.entry(holder.client).or_default() += 1;
@@ -153,7 +159,7 @@ impl Taken {
             makes_way.then_some((has_majority, idle >= IDLE, count, idle, *id))
         });
         let (has_majority, _, _, idle, id) = open.max()?;
-        Some(Idlest { id, idle, has_majority })
+        Some(DisplaceableTunnel { id, idle, has_majority })
     }
 }
 
@@ -181,7 +187,7 @@ impl TunnelPermit {
 
 impl Drop for TunnelPermit {
     fn drop(&mut self) {
-        self.places.taken().by_id.remove(&self.id);
+        self.permits.taken().by_id.remove(&self.id);
     }
 }
 
@@ -196,9 +202,9 @@ mod tests {
     const B: [u8; 4] = [192, 0, 2, 2];
     const C: [u8; 4] = [192, 0, 2, 3];
 
-    async fn open(places: &Arc<Places>, client: [u8; 4]) -> Option<TunnelPermit> {
-        let permit = places.take(4, client.into()).await?;
-        permit.note_moved(places.clock.instant());
+    async fn open(permits: &Arc<TunnelPermits>, client: [u8; 4]) -> Option<TunnelPermit> {
+        let permit = permits.take(4, client.into()).await?;
+        permit.note_moved(permits.clock.instant());
         Some(permit)
     }
 
@@ -208,57 +214,57 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_tunnel_of_the_largest_client_is_displaced() {
-        let places = Arc::new(Places::new(TokioClock::system()));
-        let lone = open(&places, B).await.unwrap();
+        let permits = Arc::new(TunnelPermits::new(TokioClock::system()));
+        let lone = open(&permits, B).await.unwrap();
         let mut crowd = Vec::new();
         for _ in 0..3 {
             advance(IDLE).await;
-            crowd.push(open(&places, A).await.unwrap());
+            crowd.push(open(&permits, A).await.unwrap());
         }
         advance(IDLE).await;
-        crowd[0].note_moved(places.clock.instant());
-        let came = open(&places, C).await.unwrap();
+        crowd[0].note_moved(permits.clock.instant());
+        let opened = open(&permits, C).await.unwrap();
         let mut ended = Vec::new();
-        for permit in [&lone, &crowd[0], &crowd[1], &crowd[2], &came] {
+        for permit in [&lone, &crowd[0], &crowd[1], &crowd[2], &opened] {
             ended.push(is_displaced(permit).await);
         }
         assert_eq!(ended, [false, false, true, false, false]);
         // Dropping the displaced permit frees nothing.
         drop(crowd.remove(1));
-        assert_eq!(places.taken().by_id.len(), 4);
+        assert_eq!(permits.taken().by_id.len(), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn active_and_unopened_tunnels_are_not_displaced() {
-        let places = Arc::new(Places::new(TokioClock::system()));
-        assert!(places.take(0, A.into()).await.is_none());
-        let opening = places.take(4, A.into()).await.unwrap();
-        let active = [open(&places, A).await, open(&places, A).await, open(&places, A).await];
+        let permits = Arc::new(TunnelPermits::new(TokioClock::system()));
+        assert!(permits.take(0, A.into()).await.is_none());
+        let opening = permits.take(4, A.into()).await.unwrap();
+        let active = [open(&permits, A).await, open(&permits, A).await, open(&permits, A).await];
         let move_on = async {
             for _ in 0..20 {
-                active.iter().flatten().for_each(|one| one.note_moved(places.clock.instant()));
+                active.iter().flatten().for_each(|one| one.note_moved(permits.clock.instant()));
                 sleep(IDLE / 4).await;
             }
         };
-        let (came, ()) = tokio::join!(open(&places, A), move_on);
-        assert!(came.is_none());
+        let (opened, ()) = tokio::join!(open(&permits, A), move_on);
+        assert!(opened.is_none());
         // Soon after their last byte the tunnels are idle; the new one waits for that.
-        assert!(open(&places, A).await.is_some());
+        assert!(open(&permits, A).await.is_some());
         assert!(!is_displaced(&opening).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_displaces_no_tunnels_of_addresses_with_fewer() {
-        let places = Arc::new(Places::new(TokioClock::system()));
-        let lone = open(&places, B).await.unwrap();
+        let permits = Arc::new(TunnelPermits::new(TokioClock::system()));
+        let lone = open(&permits, B).await.unwrap();
         advance(IDLE * 5).await;
         let mut crowd = Vec::new();
         for _ in 0..3 {
-            crowd.push(open(&places, A).await.unwrap());
+            crowd.push(open(&permits, A).await.unwrap());
         }
         let move_on = |for_how_long: u32| {
             let crowd: Vec<_> = crowd.iter().map(|one| one.holder.clone()).collect();
-            let clock = places.clock;
+            let clock = permits.clock;
             async move {
                 for _ in 0..for_how_long {
                     for holder in &crowd {
@@ -269,12 +275,12 @@ mod tests {
                 }
             }
         };
-        let (came, ()) = tokio::join!(open(&places, A), move_on(8));
-        assert!(came.is_none() && !is_displaced(&lone).await);
+        let (opened, ()) = tokio::join!(open(&permits, A), move_on(8));
+        assert!(opened.is_none() && !is_displaced(&lone).await);
         // An active tunnel is displaced for an address without any, not for one that has one.
-        let (came, ()) = tokio::join!(places.take(4, C.into()), move_on(8));
-        assert!(came.is_some() && !is_displaced(&lone).await);
-        let (again, ()) = tokio::join!(open(&places, C), move_on(8));
+        let (opened, ()) = tokio::join!(permits.take(4, C.into()), move_on(8));
+        assert!(opened.is_some() && !is_displaced(&lone).await);
+        let (again, ()) = tokio::join!(open(&permits, C), move_on(8));
         assert!(again.is_none() && !is_displaced(&lone).await);
     }
 }
