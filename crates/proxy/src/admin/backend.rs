@@ -83,7 +83,7 @@ impl Backend for ProxyBackend {
             return Readiness::Draining;
         }
         if self.services.awaits_store() {
-            return Readiness::Recovering("the process before holds the cache".to_owned());
+            return Readiness::Recovering("the previous process holds the cache".to_owned());
         }
         let Some(store) = self.services.store() else {
             return Readiness::Uncached("no cache can be used: nothing is stored".to_owned());
@@ -100,7 +100,7 @@ impl Backend for ProxyBackend {
                 0 => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),
                 stalled => {
                     let out = format!("{stalled} of {all} caches stall");
-                    Readiness::Uncached(format!("{out}: they are served around"))
+                    Readiness::Uncached(format!("{out}: they are bypassed"))
                 }
             },
             (offline, all) => {
@@ -155,7 +155,7 @@ impl Backend for ProxyBackend {
 
     fn set_fleet_policy<'a>(&'a self, text: &'a str) -> Reloaded<'a> {
         Box::pin(async move {
-            let node = self.services.shared.node.as_ref().ok_or("this is no node of a fleet")?;
+            let node = self.services.shared.node.as_ref().ok_or("this is not a node of a fleet")?;
             classes::put_in_force(&self.services, node, text).await
         })
     }

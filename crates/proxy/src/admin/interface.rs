@@ -121,7 +121,7 @@ pub trait Backend: 'static {
 }
 
 /// Error text of a node without a fleet.
-const NO_FLEET: &str = "this is no node of a fleet: start it with --fleet ADDR:PORT";
+const NO_FLEET: &str = "this is not a node of a fleet: start it with --fleet ADDR:PORT";
 
 /// The admin interface.
 pub struct Admin<B> {
@@ -393,7 +393,7 @@ fn method_not_allowed(what: String, allowed: &'static str) -> Answer {
 }
 
 fn too_many_asks() -> Answer {
-    let what = serde_json::json!({"error": "too many explanations ask origins; come again"});
+    let what = serde_json::json!({"error": "too many explanations ask origins; try again later"});
     let mut answer = json_answer(StatusCode::SERVICE_UNAVAILABLE, &what);
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     answer

@@ -30,7 +30,7 @@ impl Source for ServerFigures {
                 let up = u64::from(status.usage == Use::Up);
                 let help = "Whether a server of a site is in use.";
                 out.gauge("larder_upstream_server_up", help, &labels, up);
-                let help = "Requests under way at a server.";
+                let help = "Requests in progress at a server.";
                 let active = u64::from(status.active);
                 out.gauge("larder_upstream_server_active", help, &labels, active);
                 let help = "Requests sent to a server.";
@@ -41,7 +41,7 @@ impl Source for ServerFigures {
                 out.counter("larder_upstream_server_outages", help, &labels, status.outages);
                 let help = "Connections opened to a server.";
                 out.counter("larder_upstream_server_connects", help, &labels, status.connects);
-                let help = "Time spent on opening them, TLS included.";
+                let help = "Time spent opening connections to a server, including TLS.";
                 let us = status.connect_us;
                 out.counter("larder_upstream_server_connect_microseconds", help, &labels, us);
             }
@@ -61,17 +61,29 @@ fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
 
 fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     let (queue, labels) = (group.queue_status(), [("site", site)]);
-    let help = "Requests that wait for a server with room.";
+    let help = "Requests that wait for a server below its request limit.";
     out.gauge("larder_upstream_queue_waiting", help, &labels, u64::from(queue.waiting));
     for (name, help, n) in [
         (
             "larder_upstream_queue_waits",
-            "Requests that have waited for a server with room.",
+            "Requests that have waited for a server below its request limit.",
             queue.waits,
         ),
-        ("larder_upstream_queue_wait_microseconds", "Time that they waited.", queue.wait_us),
-        ("larder_upstream_queue_timeouts", "Requests that waited for too long.", queue.timeouts),
-        ("larder_upstream_queue_refused", "Requests that found the queue full.", queue.refused),
+        (
+            "larder_upstream_queue_wait_microseconds",
+            "Total time that requests waited for a server.",
+            queue.wait_us,
+        ),
+        (
+            "larder_upstream_queue_timeouts",
+            "Requests whose wait for a server timed out.",
+            queue.timeouts,
+        ),
+        (
+            "larder_upstream_queue_refused",
+            "Requests refused because the queue was full.",
+            queue.refused,
+        ),
     ] {
         out.counter(name, help, &labels, n);
     }

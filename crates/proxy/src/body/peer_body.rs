@@ -113,9 +113,9 @@ impl PeerBody {
     /// The rest has been requested too often.
     fn resume(&mut self, why: &str) -> io::Result<()> {
         let Some(left) = self.left.checked_sub(1) else {
-            return Err(io::Error::other(format!("another node's answer broke off: {why}")));
+            return Err(io::Error::other(format!("another node's response broke off: {why}")));
         };
-        log::debug!("another node's answer broke off, the rest is asked for: {why}");
+        log::debug!("another node's response broke off, requesting the rest: {why}");
         self.left = left;
         if left == 0 {
             // The last attempt bypasses the fleet, so it works even if all paths between nodes are

@@ -115,8 +115,11 @@ impl Resume {
             upstream_request.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
             upstream_request.headers.insert(header::IF_RANGE, same.etag.clone());
             let asked = upstream_request.run(&services, &options, None).await;
-            let response =
-                asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
+            let response = asked
+                .inspect_err(|failure| {
+                    log::debug!("the rest of a body cannot be fetched: {failure:?}")
+                })
+                .ok()?;
             let skip = fits(&response, &same, part, length)?;
             let mut body = response.into_body();
             silence.into_iter().for_each(|silence| body.set_silence(silence));

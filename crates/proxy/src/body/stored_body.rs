@@ -113,7 +113,7 @@ impl EntryBody {
                     return Poll::Ready(Some(Ok(bytes)));
                 }
                 State::Done => {
-                    return Poll::Ready(Some(Err(Truncated("a stored piece is gone"))));
+                    return Poll::Ready(Some(Err(Truncated("a stored piece is missing"))));
                 }
             }
         }

@@ -52,7 +52,7 @@ impl Client {
             None => self.state.push_interim(informational::serialise(&head)),
             Some(reply) => {
                 if let Err(error) = reply.borrow_mut().send_informational(head) {
-                    log::debug!("a 1xx answer was not sent: {error}");
+                    log::debug!("a 1xx response was not sent: {error}");
                 }
             }
         }

@@ -104,7 +104,7 @@ pub(crate) async fn tunnel_through<T>(
         }
         End::Closed | End::Idle | End::Expired => transaction.note_whole(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
-        End::Broken(error) => log::debug!("a tunnel broke: {error}"),
+        End::Broken(error) => log::debug!("a tunnel failed: {error}"),
     }
     ended
 }

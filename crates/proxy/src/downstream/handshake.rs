@@ -108,7 +108,7 @@ pub(crate) async fn negotiate(
             on_unix_socket || listener.proxies.iter().any(|network| network.contains(&ip));
         if !trusted {
             observer.count(Event::ProxyHeaderRefused, 1);
-            log::debug!("{peer}: not one that the PROXY protocol is accepted from");
+            log::debug!("{peer}: not a trusted sender of the PROXY protocol");
             return None;
         }
         let header = timeout(options.client.head_timeout, proxy_protocol::read(&mut raw)).await;
@@ -123,7 +123,7 @@ pub(crate) async fn negotiate(
                 None
             }
             Ok(Err(why)) => Some(why.to_string()),
-            Err(_) => Some("its PROXY protocol header came too slowly".to_owned()),
+            Err(_) => Some("its PROXY protocol header arrived too slowly".to_owned()),
         };
         if let Some(why) = why {
             observer.count(Event::ProxyHeaderRefused, 1);
@@ -135,7 +135,7 @@ pub(crate) async fn negotiate(
         Some(most) if has_address && !options.forwarded.trusts(client.ip()) => {
             let Some(address_slot) = addresses.enter(client.ip(), most) else {
                 observer.count(Event::AddressLimitReached, 1);
-                log::debug!("{client}: as many connections as one address may have");
+                log::debug!("{client}: the address has reached its connection limit");
                 return None;
             };
             Some(address_slot)
@@ -210,7 +210,7 @@ async fn node_handshake(
             if FleetTls::is_of_stranger(&error)
                 && let Some(more) = fleet.strangers.due(clock.running())
             {
-                log::warn!("{client} is no node of this fleet: {why}{more}");
+                log::warn!("{client} is not a node of this fleet: {why}{more}");
             }
             why
         }

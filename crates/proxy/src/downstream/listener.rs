@@ -114,11 +114,11 @@ async fn connection_permit(limit: &ConnectionLimit, group: Group) -> Option<Owne
 fn exhaustion_warning(group: Group) -> &'static str {
     match group {
         Group::Clients => {
-            "as many client connections are busy as may be open: further clients wait (raise \
+            "all client connections are busy: further clients wait (raise \
              client.connections, or the limit of open files)"
         }
         Group::Nodes => {
-            "as many connections of other nodes are busy as may be open, the number of \
+            "all connections of other nodes are busy, the number of \
              client.connections: further nodes wait"
         }
     }

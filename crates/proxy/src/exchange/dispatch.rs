@@ -530,7 +530,7 @@ async fn forget_below(context: &RequestContext, collection: Url) {
     let order = Purge { scope: Scope::Prefix(collection.clone()), soft: false };
     let done = purge::purge(&context.services, &context.options, &order).await;
     if let Purged::NotDurable(why) | Purged::NotNow(why) = done.purged {
-        log::warn!("what is stored below {collection} may stay although it was deleted: {why}");
+        log::warn!("objects stored below {collection} may remain although it was deleted: {why}");
     }
 }
 

@@ -514,7 +514,7 @@ fn describe(stored: &StoredResponse, now: Time) -> Value {
 /// stale; `None` if the fetch has no head yet.
 fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     match head {
-        None => "join the running fetch: its answer has not come yet".to_owned(),
+        None => "join the running fetch: its response has not arrived yet".to_owned(),
         Some((age, None)) => format!("join the running fetch: fresh, {} s old", age.get()),
         Some((_, Some(permit))) => {
             format!("join the running fetch: stale, which {permit:?} permits")
@@ -527,7 +527,7 @@ fn in_words_of_voucher(plan: &Plan, current: Option<bool>) -> Option<&'static st
     match (plan, current?) {
         (Plan::Serve { .. }, true) => Some("answer from the cache: the origin says it is current"),
         (Plan::Validate { .. } | Plan::Fetch(_), false) => {
-            Some("ask the origin: it says that what is stored is not current")
+            Some("ask the origin: it says that the stored response is not current")
         }
         _ => None,
     }
@@ -548,13 +548,14 @@ fn in_words(plan: &Plan, conditional: bool) -> String {
         }
         Plan::Fetch(FetchReason::Nothing) => "ask the origin".to_owned(),
         Plan::Fetch(FetchReason::OlderKey) => {
-            "ask the origin: what is stored is older than the rule's key".to_owned()
+            "ask the origin: the stored response is older than the rule's key".to_owned()
         }
         Plan::Fetch(FetchReason::Outlived) => {
-            "ask the origin: what is stored is staler than it is kept".to_owned()
+            "ask the origin: the stored response is stale beyond the permitted time".to_owned()
         }
         Plan::Fetch(FetchReason::Identified) => {
-            "ask the origin: what is stored is not for clients that identify themselves".to_owned()
+            "ask the origin: the stored response is not for clients that identify themselves"
+                .to_owned()
         }
         Plan::Pass(why) => format!("pass it on ({})", why.name()),
         Plan::Refuse(None) => "answer 504: nothing is stored, and only-if-cached".to_owned(),

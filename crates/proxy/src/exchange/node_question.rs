@@ -80,7 +80,7 @@ pub(crate) async fn answer(
             // The 102 responses must be sent before the response.
             relay(client, None, Box::pin(with_signs(client, answering)).as_mut()).await
         }
-        (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
+        (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet."),
         (Some(_), Err(why)) => refuse(transaction, StatusCode::BAD_REQUEST, &why.to_string()),
     };
     let outcome = response.body().outcome().map_or("".into(), Outcome::text);
@@ -98,7 +98,7 @@ async fn control(
     let scheme = message::scheme::Scheme::Http;
     let transaction = Transaction::open(services, client, head, scheme);
     let Some(node) = &services.shared.node else {
-        return refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet.");
+        return refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet.");
     };
     let text = head.fields.line(&FLEET).and_then(value::text);
     let is_understood = text.is_some_and(|text| of_protocol(text, node.protocols()).is_some());
@@ -110,7 +110,7 @@ async fn control(
     let body = match read {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) | Err(_) => {
-            return refuse(transaction, StatusCode::BAD_REQUEST, "The message did not come whole.");
+            return refuse(transaction, StatusCode::BAD_REQUEST, "The message is incomplete.");
         }
     };
     let answer = Box::pin(answers::answer(services, node, head.target.path(), &body)).await;
@@ -141,10 +141,10 @@ impl ParsedQuestion<'_> {
             return refuse(transaction, StatusCode::CONFLICT, "This node has missed purges.");
         }
         if question.hops == 0 || question.hops > MAX_HOPS {
-            return refuse(transaction, StatusCode::LOOP_DETECTED, "It came over too many nodes.");
+            return refuse(transaction, StatusCode::LOOP_DETECTED, "It passed too many nodes.");
         }
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes ask with GET.");
+            return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes must ask with GET.");
         }
         name_whole_url(&mut head, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
@@ -167,7 +167,7 @@ impl ParsedQuestion<'_> {
         let primary = context.url().and_then(|url| context.key(&url));
         let Some(primary) = primary.filter(|primary| self.node.hash(primary.as_bytes()) == key)
         else {
-            let text = "This node files it under another key: the configurations differ.";
+            let text = "This node stores it under another key: the configurations differ.";
             return refuse(transaction, StatusCode::CONFLICT, text);
         };
         let Some(store) = context.store() else {

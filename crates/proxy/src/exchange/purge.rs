@@ -59,7 +59,7 @@ pub(crate) async fn purge(
 
 async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Purged {
     if services.awaits_store() {
-        let text = "the process before holds the cache; send it again in a moment";
+        let text = "the previous process holds the cache; send it again in a moment";
         return Purged::NotNow(text.to_owned());
     }
     let Some(store) = &services.store() else {
@@ -105,7 +105,7 @@ async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
 /// Purges a URL under every front, scheme and name.
 async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> Purged {
     let Some(names) = all_names(options, url) else {
-        return Purged::NotOurs("the URL is longer than any that is stored".to_owned());
+        return Purged::NotOurs("the URL is longer than any stored key".to_owned());
     };
     let there = match mode {
         Mode::Hard => {

@@ -36,8 +36,8 @@ pub(super) fn hint(store: &Store, options: &Options, url: &Url) -> String {
     }
     match &stored[..] {
         [] => unstored(&options.front, url),
-        [one] => format!("{one} is stored: is that one meant?"),
-        several => format!("stored are {}: is one of them meant?", several.join(", ")),
+        [one] => format!("{one} is stored: did you mean that one?"),
+        several => format!("stored are {}: did you mean one of them?", several.join(", ")),
     }
 }
 

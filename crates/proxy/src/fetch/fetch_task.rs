@@ -269,7 +269,7 @@ impl FetchTask {
             }
             Ok(response) => {
                 let status = response.status().as_u16();
-                let cause = format!("it answered {status}, which nobody asked for");
+                let cause = format!("it answered {status}, which was not requested");
                 self.fail(self.upstream_request.bad_answer(&self.services, cause), fill_guard);
             }
             Err(failure) => self.fail(failure, fill_guard),

@@ -208,7 +208,7 @@ impl FetchTask {
         let layout = Layout { epoch: new_epoch(), length, window };
         let sparse = SparseHead { layout, head: head.clone() };
         if sink.commit_as(sparse.encode()).await {
-            log::debug!("{}: what has come of a body is kept", self.upstream_request.to);
+            log::debug!("{}: the received start of a body is kept", self.upstream_request.to);
         }
     }
 }

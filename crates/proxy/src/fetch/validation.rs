@@ -84,7 +84,7 @@ impl FetchTask {
         if refreshed == RefreshResult::Elsewhere
             && let Err(refusal) = self.store_elsewhere(stale, &head).await
         {
-            log::debug!("what was refreshed was not stored where it belongs: {refusal}");
+            log::debug!("a refreshed response was not stored under its new key: {refusal}");
         }
         let shareable = refreshed == RefreshResult::InPlace;
         let hit_for_miss = self.hit_for_miss_of(&head, age::when_asked(response.headers(), times));

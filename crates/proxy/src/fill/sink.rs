@@ -143,7 +143,7 @@ impl Sink {
     }
 
     pub fn refused(&mut self, refusal: Refusal) {
-        log::debug!("no longer stored: {refusal}");
+        log::debug!("no longer being stored: {refusal}");
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => *self = Sink::Refused(writer),
             other => *self = other,
@@ -154,7 +154,7 @@ impl Sink {
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => match writer.commit().await {
                 Ok(()) => *self = Sink::Committed,
-                Err(refusal) => log::debug!("not stored in the end: {refusal}"),
+                Err(refusal) => log::debug!("not stored after all: {refusal}"),
             },
             other => *self = other,
         }

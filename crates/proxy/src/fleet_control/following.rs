@@ -104,10 +104,10 @@ impl Following<'_> {
                 self.reach(end, last);
                 Ok(())
             }
-            None if self.may_come() => Err("nobody could tell them".to_owned()),
+            None if self.may_come() => Err("no node could send them".to_owned()),
             None => {
                 self.node.purges().begin_reaching(self.member, wanted);
-                self.purge_everything("it is gone, and nobody has kept its log").await?;
+                self.purge_everything("it is gone, and no node has kept its log").await?;
                 self.reach(wanted, None);
                 Ok(())
             }

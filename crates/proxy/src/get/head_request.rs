@@ -229,7 +229,7 @@ impl CacheRequest<'_> {
         let place = StorageKey::of(&vary, self.primary, (key, marker), fields)?;
         let inserted = self.insert_head(told.token, &place, &head).await;
         inserted
-            .inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}"))
+            .inspect_err(|why| log::debug!("the response to a HEAD is not stored: {why}"))
             .ok()?;
         Some(head)
     }

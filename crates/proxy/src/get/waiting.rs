@@ -107,7 +107,7 @@ impl CacheRequest<'_> {
             self.context.services.observer.count(Event::FollowerJoined, 1);
             return Some(Awaited { reader, role: Role::Follower });
         }
-        log::debug!("a fetch that others wait for takes long: one of them asks again");
+        log::debug!("a fetch with waiting requests is slow: one of them fetches again");
         let (place, to_validate) = ((key.clone(), marker.clone()), responder.to_validate.as_ref());
         let mut fetch_task = self.fetch_task(fill, place, to_validate, asking, true);
         transaction.note_upstream(&fetch_task.upstream_request);

@@ -43,7 +43,7 @@ impl Head {
         self.parsed.get_or_init(|| match self.meta.as_ref().map(Meta::decode) {
             Some(Ok(Meta::Head(head))) => head,
             _ => {
-                log::warn!("the fields of a stored response cannot be read: it is validated");
+                log::warn!("the fields of a stored response cannot be read: validating it");
                 StoredHead::unreadable(self.facts)
             }
         })

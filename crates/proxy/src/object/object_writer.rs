@@ -150,7 +150,7 @@ impl ObjectWriter<'_> {
             RefreshResult::InPlace => self.replace(stored, head).await,
             RefreshResult::ForClient | RefreshResult::Elsewhere => {}
             RefreshResult::Forbidden => {
-                log::debug!("the origin forbids to keep what it validates");
+                log::debug!("the origin forbids keeping the response that it validates");
                 self.store.remove(&stored.key).await;
             }
         }

@@ -146,7 +146,7 @@ impl AccessLog {
         if let Some(thread) = thread
             && thread.join().is_err()
         {
-            log::error!("the thread of the access log ended with a panic");
+            log::error!("the access log thread panicked");
         }
     }
 

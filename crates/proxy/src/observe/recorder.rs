@@ -36,7 +36,7 @@ impl Recorder {
             let log = Arc::downgrade(log);
             metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
                 let Some(log) = log.upgrade() else { return };
-                let help = "Lines of the access log that could not be written.";
+                let help = "Access log lines that could not be written.";
                 out.counter("larder_access_log_lines_dropped", help, &[], log.dropped());
                 let help = "Failed writes and openings of the access log.";
                 out.counter("larder_access_log_errors", help, &[], log.errors());

@@ -15,7 +15,7 @@ pub fn ready() {
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
-        Err(error) => log::debug!("no time for the service manager: {error}"),
+        Err(error) => log::debug!("the clock cannot be read for the service manager: {error}"),
     }
 }
 
@@ -41,7 +41,7 @@ pub fn extend_timeout(seconds: u32) {
 
 fn send(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        log::debug!("the service manager cannot be told: {error}");
+        log::debug!("the service manager cannot be notified: {error}");
     }
 }
 

@@ -32,7 +32,7 @@ impl<'a> AddressCheck<'a> {
         match failure {
             error::Failure::Denied => match self.denial.take() {
                 Some(denial) => Failure::Denied(denial),
-                None => Failure::Failed(Error::Internal, "nothing denied it".to_owned()),
+                None => Failure::Failed(Error::Internal, "no rule denied it".to_owned()),
             },
             error::Failure::Failed(reason, cause) => Failure::Failed(reason.into(), cause),
             error::Failure::Request(status, text) => Failure::Request(status, text),

@@ -36,7 +36,7 @@ impl FromStr for PathPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PathPrefix, String> {
-        let bad = |why: &str| Err(format!("{text:?} is no beginning of a path: {why}"));
+        let bad = |why: &str| Err(format!("{text:?} is not a path prefix: {why}"));
         if !text.starts_with('/') {
             return bad("expected one such as /static/");
         }
@@ -90,7 +90,7 @@ mod tests {
     fn invalid_prefixes_are_refused() {
         for text in ["", "a", "/a?b", "/a#", "/*", "/%ff", "/%00", "/a/../b", "/./", "/%2e%2e/"] {
             let why = text.parse::<PathPrefix>().unwrap_err();
-            assert!(why.contains("is no beginning of a path"), "{why}");
+            assert!(why.contains("is not a path prefix"), "{why}");
         }
     }
 }

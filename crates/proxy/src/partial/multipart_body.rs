@@ -41,7 +41,7 @@ impl PartBody {
             PartBody::Stored(body) => body.poll(cx),
             PartBody::Sparse(body) => body
                 .poll(cx)
-                .map(|next| next.map(|bytes| bytes.map_err(|_| Truncated("a part is gone")))),
+                .map(|next| next.map(|bytes| bytes.map_err(|_| Truncated("a part is missing")))),
         }
     }
 }

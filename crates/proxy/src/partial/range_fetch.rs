@@ -131,7 +131,7 @@ impl RangeFetch {
                 self.carry(response.into_body()).await;
             }
             verdict => {
-                log::debug!("a part of a stored object is not to be had: {verdict:?}");
+                log::debug!("a part of a stored object cannot be fetched: {verdict:?}");
                 let changed = verdict == Verdict::Changed;
                 if changed {
                     parts.forget(&mut token).await;

@@ -281,7 +281,9 @@ impl UpstreamRequest {
         }
         let length = http_body::Body::size_hint(response.body()).exact();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
-            return Err(self.bad_answer(services, format!("its answer cannot be passed on: {why}")));
+            return Err(
+                self.bad_answer(services, format!("its response cannot be forwarded: {why}"))
+            );
         }
         let is_settled = response.extensions().get::<FromPeer>().is_some();
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
@@ -304,7 +306,7 @@ impl UpstreamRequest {
         max: u64,
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
-            let cause = format!("its answer has more than the {max} bytes that a rule permits");
+            let cause = format!("its response has more than the {max} bytes that a rule permits");
             return Err(self.bad_answer(services, cause));
         }
         response.body_mut().limit(max);

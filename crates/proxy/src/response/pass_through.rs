@@ -136,7 +136,7 @@ fn switch(
     if of_stream {
         let asked = context.headers();
         if !upgrade::to_stream(asked, answer.headers_mut()) {
-            let cause = "its answer to the WebSocket handshake is wrong".to_owned();
+            let cause = "its response to the WebSocket handshake is wrong".to_owned();
             context.services.upstream.bad_answer(&context.destination(), &cause);
             return failure::failed(transaction, Failure::Failed(Error::BadAnswer, cause));
         }

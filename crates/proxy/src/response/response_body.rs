@@ -260,7 +260,7 @@ impl ResponseBody {
             BodySource::Parts(body) => ready!(body.poll(cx)).map(|bytes| {
                 bytes.map(Frame::data).map_err(|why| {
                     broke(why);
-                    Truncated("a part could not be had")
+                    Truncated("a part could not be fetched")
                 })
             }),
             BodySource::Relayed(body) => ready!(body.poll(cx)).map(|frame| {

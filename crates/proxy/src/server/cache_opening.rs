@@ -117,7 +117,7 @@ async fn open(
     };
     let store = open_store(made, clock, options).await?;
     if let Err(refusal) = store.invalidate(&shared.missed.close(), None).await {
-        log::warn!("what was changed before the cache was open is not durable yet: {refusal}");
+        log::warn!("an invalidation before the cache was open is not durable yet: {refusal}");
     }
     let share = store.share();
     opened(&share);

@@ -276,7 +276,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         Some(patience) => timeout(patience, &mut arrival).await.is_ok(),
     };
     if !arrived {
-        log::warn!("serving without the cache until the process before has let go of it");
+        log::warn!("serving without the cache until the previous process has released it");
     }
     let peers: Rc<[_]> = peers.into();
     let (stop, stopped) = watch::channel(false);

@@ -245,7 +245,7 @@ fn a_removed_field_selects_no_variant() {
 #[test]
 fn the_upstream_of_a_site_gets_the_host_that_is_in_the_key() {
     let origin = Origin::start(|asked, stream| {
-        let host = asked.field("host").unwrap_or("nobody".to_owned());
+        let host = asked.field("host").unwrap_or("missing".to_owned());
         let _ = stream.write_all(ok(FRESH, &format!("site {host}")).as_bytes());
         Then::Stay
     });

@@ -129,7 +129,7 @@ fn explain_says_whether_a_request_would_join_a_fetch() {
     }
     let (leader, waiters) = together(&rig, &origin, 1, &url);
     for method in ["GET", "HEAD"] {
-        assert_eq!(would(method, &[]), "join the running fetch: its answer has not come yet");
+        assert_eq!(would(method, &[]), "join the running fetch: its response has not arrived yet");
     }
     // A reload must get a response that was requested after it.
     assert_eq!(would("GET", &["Cache-Control:+no-cache"]), "ask the origin");

@@ -69,12 +69,12 @@ fn no_spelling_of_an_address_reaches_the_proxys_listeners() {
 #[test]
 fn a_rule_refuses_by_name_and_by_address() {
     let origin = Origin::always("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let nobody = "127.0.0.1:1".parse().unwrap();
+    let unreachable = "127.0.0.1:1".parse().unwrap();
     let mut by_name = Rule::new(Action::Deny);
     by_name.hosts = vec![".ads.example".parse().unwrap()];
     let mut by_address = Rule::new(Action::Deny);
     by_address.destinations = vec!["127.0.0.2/32".parse().unwrap()];
-    let rig = rig(nobody, vec![by_name, by_address]);
+    let rig = rig(unreachable, vec![by_name, by_address]);
     let port = origin.address.port();
     assert_eq!(rig.client().get(&origin.url("/")).status, 200);
     for url in ["http://x.ads.example/".to_owned(), format!("http://127.0.0.2:{port}/")] {

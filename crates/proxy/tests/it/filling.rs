@@ -113,7 +113,7 @@ fn an_unshareable_fill_serves_only_its_own_client() {
         clients.into_iter().map(|client| client.join().unwrap().text()).collect();
     texts.sort();
     texts.dedup();
-    assert_eq!(texts.len(), 10, "everybody has an answer of his own: {texts:?}");
+    assert_eq!(texts.len(), 10, "each client has its own response: {texts:?}");
     // The proxy remembers that the response cannot be shared, so no request waits for another now.
     assert_eq!(rig.client().get(&url).detail(), "MISS");
 }

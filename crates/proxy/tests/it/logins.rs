@@ -37,7 +37,7 @@ fn origin() -> Origin {
                  Content-Length: 2\r\n\r\nno"
                     .to_owned()
             }
-            None => ok(fresh, &format!("nobody {}", asked.on_connection)),
+            None => ok(fresh, &format!("anonymous {}", asked.on_connection)),
         };
         let head = answer.split_inclusive("\r\n\r\n").next().unwrap();
         let is_head = asked.method == "HEAD";
@@ -68,7 +68,7 @@ fn an_authenticated_connection_belongs_to_its_client() {
         let page = format!("/page{n}");
         assert_eq!(text(&mut alice, &page, ""), format!("alice {n}"));
         assert_eq!(text(&mut bob, &page, ""), format!("bob {n}"));
-        assert!(text(&mut rig.client(), &page, "").starts_with("nobody"));
+        assert!(text(&mut rig.client(), &page, "").starts_with("anonymous"));
     }
     alice.send(head).answer_to("HEAD");
     // Shareable responses are shared, without another request to the origin.
@@ -80,7 +80,7 @@ fn an_authenticated_connection_belongs_to_its_client() {
     // The origin's connection ends with the client's.
     drop(alice);
     for n in 0..5 {
-        assert!(text(&mut rig.client(), &format!("/{n}"), "X: y\r\n").starts_with("nobody"));
+        assert!(text(&mut rig.client(), &format!("/{n}"), "X: y\r\n").starts_with("anonymous"));
     }
 }
 
@@ -90,7 +90,7 @@ fn a_connection_challenged_for_a_login_is_closed() {
     let rig = Rig::reverse_of_one_worker(origin.address);
     assert_eq!(get(&mut rig.client(), "/challenge", "").status, 401);
     for n in 0..2 {
-        assert_eq!(text(&mut rig.client(), &format!("/{n}"), ""), format!("nobody {n}"));
+        assert_eq!(text(&mut rig.client(), &format!("/{n}"), ""), format!("anonymous {n}"));
     }
 }
 
@@ -101,12 +101,12 @@ fn clients_with_several_users_get_no_pinned_connection() {
     for field in ["Via: 1.1 front\r\n", "X-Forwarded-For: 192.0.2.1\r\n", "Forwarded: for=x\r\n"] {
         let mut front = rig.client();
         assert!(text(&mut front, "/0", &format!("{ALICE}{field}")).starts_with("alice"));
-        assert!(text(&mut front, "/1", &format!("{field}X: y\r\n")).starts_with("nobody"));
+        assert!(text(&mut front, "/1", &format!("{field}X: y\r\n")).starts_with("anonymous"));
         // The same if the client turns out to be a proxy only later.
         let mut front = rig.client();
         assert!(text(&mut front, "/2", ALICE).starts_with("alice"));
-        assert!(text(&mut front, "/3", field).starts_with("nobody"), "{field}");
-        assert!(text(&mut front, "/4", "").starts_with("nobody"), "{field}");
+        assert!(text(&mut front, "/3", field).starts_with("anonymous"), "{field}");
+        assert!(text(&mut front, "/4", "").starts_with("anonymous"), "{field}");
     }
     let trusting = Rig::reverse_to(
         Group::one(Endpoint::plain("127.0.0.1", origin.address.port())),
@@ -114,7 +114,7 @@ fn clients_with_several_users_get_no_pinned_connection() {
     );
     let mut front = trusting.client();
     assert_eq!(text(&mut front, "/0", ALICE), "alice 0");
-    assert!(text(&mut front, "/1", "").starts_with("nobody"));
+    assert!(text(&mut front, "/1", "").starts_with("anonymous"));
 }
 
 #[test]

@@ -239,7 +239,7 @@ impl Exchange {
                     maps.keep(fields);
                 }
                 if self.interim > INTERIM_MAX {
-                    let why = "there are 1xx answers before its answer without end";
+                    let why = "it sends 1xx responses without end";
                     return Poll::Ready(Err(Http1Error::Malformed(why)));
                 }
                 if is_continue && !self.sending.is_done() {

@@ -126,10 +126,12 @@ impl OverrunWatch {
         let is_new = self.overruns.note(endpoint, after);
         if let Some(failures) = &self.failures {
             let consequence = match is_new {
-                true => "; from now on its connections are not reused after such answers and HEAD",
+                true => {
+                    "; from now on its connections are not reused after such responses and HEAD"
+                }
                 false => "",
             };
-            let cause = format!("bytes came behind an answer, probably {after}{consequence}");
+            let cause = format!("bytes followed a response, probably {after}{consequence}");
             failures.note(endpoint, Phase::Idle, &cause, self.clock.instant());
         }
     }

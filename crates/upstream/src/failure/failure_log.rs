@@ -33,9 +33,9 @@ impl fmt::Display for Phase {
             Phase::Connect => "connecting",
             Phase::Tls => "TLS handshake",
             Phase::Send => "sending the request",
-            Phase::Head => "waiting for the answer's head",
-            Phase::Answer => "answer",
-            Phase::Body => "answer's body",
+            Phase::Head => "waiting for the response head",
+            Phase::Answer => "response",
+            Phase::Body => "response body",
             Phase::Idle => "between requests",
         })
     }
@@ -145,7 +145,7 @@ impl Window {
         let rest = all.split_off(all.len().min(LINES_ALL as usize / 4));
         let line = |((server, phase), count): ((String, Phase), Count)| {
             let Count { left_out, last, .. } = count;
-            format!("upstream {server} failed: {phase}: {left_out} more times, at last: {last}")
+            format!("upstream {server} failed: {phase}: {left_out} more times, last: {last}")
         };
         let mut lines: Vec<_> = all.into_iter().map(line).collect();
         let others = others + rest.iter().map(|(_, count)| count.left_out).sum::<u64>();
@@ -186,10 +186,7 @@ mod tests {
         assert!(window.note("a:1".to_owned(), Phase::Body, "x").is_some());
         assert!(window.turn(start + WINDOW / 2).is_empty());
         let left_out = window.turn(start + WINDOW);
-        assert_eq!(
-            left_out,
-            ["upstream a:1 failed: connecting: 7 more times, at last: refused 9?x"]
-        );
+        assert_eq!(left_out, ["upstream a:1 failed: connecting: 7 more times, last: refused 9?x"]);
         assert!(window.end().is_empty());
     }
 

@@ -75,9 +75,9 @@ impl Resolver {
             Ok(Ok(addresses)) => return Ok(addresses),
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(error),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer in time".to_owned(),
+            Err(_) => "no response in time".to_owned(),
         };
-        log::warn!("the name {host} cannot be resolved, its last addresses are used: {why}");
+        log::warn!("the name {host} cannot be resolved, using its last addresses: {why}");
         self.failed(host);
         Ok(stale)
     }
@@ -101,7 +101,7 @@ impl Resolver {
             let (resolver, host, limits) = (self.clone(), host.clone(), limits.clone());
             spawn_local(async move {
                 if let Err(error) = resolver.ask(&host, &limits).await {
-                    log::debug!("the name {host} could not be resolved again: {error}");
+                    log::debug!("the name {host} could not be refreshed: {error}");
                     // Open connections are kept.
                     resolver.failed(&host);
                 }

@@ -515,14 +515,14 @@ fn switch(
         let cause = format!("it changed the protocol, {why}");
         Failure::Failed(Reason::BadAnswer, cause)
     };
-    let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
+    let Some(upgrade) = upgrade else { return Err(wrong("which was not requested")) };
     let Some(chosen) = upgrade.chosen(response.headers()) else {
-        return Err(wrong("and not to one that was asked for"));
+        return Err(wrong("and not to a requested one"));
     };
     let (mut head, mut body) = response.into_parts();
     let spellings = body.take_spellings();
     let Some(switched) = body.into_switched() else {
-        return Err(wrong("before all of the request was sent"));
+        return Err(wrong("before the whole request was sent"));
     };
     head.headers.insert(header::UPGRADE, chosen);
     let body = OriginBody::tunnel(UpstreamTunnel::http1(switched), spellings);
@@ -596,7 +596,7 @@ impl ConnectionError {
     /// Creates the error for a response that did not arrive in time.
     fn late(limits: &UpstreamLimits) -> ConnectionError {
         let seconds = limits.head_timeout.as_secs_f32();
-        let cause = format!("no answer within {seconds} s");
+        let cause = format!("no response within {seconds} s");
         let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
         let (request, is_unsent) = (None, false);
         ConnectionError { request, is_unsent, untouched: false, dead: false, failure }

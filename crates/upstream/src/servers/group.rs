@@ -164,7 +164,7 @@ impl Group {
             Ok(permit) => Ok(permit.ok()),
             Err(_) => {
                 let seconds = bound.as_secs_f32();
-                let text = format!("{self} had as many uploads as they may for {seconds} s");
+                let text = format!("{self} were at their upload limit for {seconds} s");
                 Err(Failure::Failed(Reason::UpstreamBusy, text))
             }
         }
@@ -329,11 +329,11 @@ impl Group {
         let busy = |server: &Server| self.may_get(server, all_out, now) && !server.has_room();
         match self.servers.iter().any(busy) {
             true => {
-                let text = format!("{self} have as many requests as they may");
+                let text = format!("{self} are at their request limit");
                 Failure::Failed(Reason::UpstreamBusy, text)
             }
             false => {
-                let text = format!("{self} are out of use: all failed lately");
+                let text = format!("{self} are out of use: all failed recently");
                 Failure::Failed(Reason::NoUpstream, text)
             }
         }

@@ -156,7 +156,7 @@ impl Group {
 
     fn nobody_for(&self, bound: Duration) -> Failure {
         let seconds = bound.as_secs_f32();
-        let text = format!("{self} had as many requests as they may for {seconds} s");
+        let text = format!("{self} were at their request limit for {seconds} s");
         Failure::Failed(Reason::UpstreamBusy, text)
     }
 }

@@ -105,7 +105,7 @@ impl Tls {
         let name = self.0.options.name.as_deref().unwrap_or(host);
         // A final dot is not part of the name in TLS (RFC 6066, 3).
         let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
-        ServerName::try_from(bare).map_err(|_| "its name is none that TLS can ask for".to_owned())
+        ServerName::try_from(bare).map_err(|_| "its name is not valid in TLS".to_owned())
     }
 }
 

@@ -137,13 +137,13 @@ impl Server<'_> {
             let mut is_shut_down = false;
             let received = self.client.state.received();
             if pings.as_mut().is_some_and(|pings| pings.poll_silence(received, cx).is_ready()) {
-                log::debug!("{}: no answer to a ping", self.client.address);
+                log::debug!("{}: no reply to a ping", self.client.address);
                 (*pings, is_shut_down) = (None, true);
                 http.abrupt_shutdown(Reason::NO_ERROR);
             }
             if self.is_flooded.get() && !self.told_to_calm {
                 (self.told_to_calm, is_shut_down) = (true, true);
-                let why = "frames without end that ask for nothing";
+                let why = "too many frames without effect";
                 self.services.observer.refused(self.client.address, None, &why);
                 http.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
@@ -314,7 +314,7 @@ fn send_head(client: &Client, head: Response<()>, ends: bool) -> Option<SendStre
     let reply: &mut SendResponse<Bytes> = &mut client.reply.as_ref()?.borrow_mut();
     let sent = reply.send_response(head, ends);
     sent.inspect_err(|error| {
-        log::debug!("{}: an answer was not sent: {error}", client.address);
+        log::debug!("{}: a response was not sent: {error}", client.address);
         reply.send_reset(Reason::INTERNAL_ERROR);
     })
     .ok()

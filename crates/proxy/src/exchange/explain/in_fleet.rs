@@ -84,8 +84,8 @@ fn in_words(step: &Step) -> Option<String> {
     };
     let how_far = match reach {
         Reach::Memory => "answers from its memory",
-        Reach::Disk => "answers from what it has stored",
-        Reach::Origin => "answers from what it has stored, or fetches it",
+        Reach::Disk => "answers from its store",
+        Reach::Origin => "answers from its store, or fetches it",
     };
     Some(format!("{member}, {who}, {how_far}"))
 }

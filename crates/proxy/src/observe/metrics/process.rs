@@ -29,7 +29,7 @@ pub(super) fn samples(out: &mut Samples) {
     }
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     if let Some(most) = soft_limit(&limits, "Max open files") {
-        out.gauge("process_max_fds", "Most file descriptors that may be open.", &[], most);
+        out.gauge("process_max_fds", "Maximum number of open file descriptors.", &[], most);
     }
 }
 
