@@ -92,7 +92,7 @@ impl FillBody {
                     }
                     UnfinishedRead::NotYet if self.pauses < NOT_YET_MAX => self.pauses += 1,
                     UnfinishedRead::NotYet | UnfinishedRead::Gone => {
-                        if !self.go_on_from_origin() {
+                        if !self.continue_from_origin() {
                             return self.cut(Error::Store);
                         }
                         continue;
@@ -102,7 +102,7 @@ impl FillBody {
             match ready!(self.reader.poll_next(cx)) {
                 Next::Bytes(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Next::Lagging(partial, at) => self.read_on(partial, at),
-                Next::Broken(Error::Store) if self.go_on_from_origin() => {}
+                Next::Broken(Error::Store) if self.continue_from_origin() => {}
                 Next::Broken(why) => return self.cut(why),
                 Next::End(trailers) => {
                     self.done = true;
@@ -120,7 +120,7 @@ impl FillBody {
 
     /// Requests the bytes lost by the window and the store from the origin. Returns false if that
     /// is impossible.
-    fn go_on_from_origin(&mut self) -> bool {
+    fn continue_from_origin(&mut self) -> bool {
         let (Some(end), Some(rescue)) = (self.end, self.rescue.take()) else { return false };
         self.rest = Some(rescue.begin(self.reader.at()..end));
         true

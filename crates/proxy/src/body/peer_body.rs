@@ -17,7 +17,7 @@ use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use upstream::connection::origin_body::OriginBody;
 
-use crate::body::resume::{Resume, ResumedBody, Same};
+use crate::body::resume::{MatchingFields, Resume, ResumedBody};
 use crate::options::Options;
 use crate::peers::origin::FromPeer;
 use crate::request::upstream_request::UpstreamRequest;
@@ -32,7 +32,7 @@ struct PeerBody {
     request: UpstreamRequest,
     /// Bytes that had arrived when the head was examined.
     early: Option<Bytes>,
-    same: Same,
+    same: MatchingFields,
     length: u64,
     received: u64,
     source: Source,
@@ -47,7 +47,7 @@ enum Source {
 
 /// Makes the body of a response continue from elsewhere if its node stops. Applies only to a whole
 /// response of another node with a strong validator. `request` rebuilds the request.
-pub(crate) async fn outlasting(
+pub(crate) async fn continued_elsewhere(
     services: &Rc<Services>,
     options: &Arc<Options>,
     request: impl FnOnce() -> UpstreamRequest,
@@ -55,7 +55,7 @@ pub(crate) async fn outlasting(
 ) -> Response<OriginBody> {
     let Some((same, length)) = continuable(&response) else { return response };
     response.body_mut().set_silence(silence(options));
-    let early = at_hand(response.body_mut()).await;
+    let early = available_bytes(response.body_mut()).await;
     let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
     let early = match early {
         // The whole body has arrived, so nothing can break off.
@@ -89,16 +89,16 @@ fn silence(options: &Options) -> Duration {
 
 /// Returns the validators for requesting the rest of a response, and its length; `None` unless it
 /// is another node's and whole.
-fn continuable(response: &Response<OriginBody>) -> Option<(Same, u64)> {
+fn continuable(response: &Response<OriginBody>) -> Option<(MatchingFields, u64)> {
     response.extensions().get::<FromPeer>().filter(|_| response.status() == StatusCode::OK)?;
-    let same = Same::of(response.headers())?;
+    let same = MatchingFields::of(response.headers())?;
     let length = response.body().size_hint().exact().filter(|length| *length > 0)?;
     Some((same, length))
 }
 
 /// Takes body bytes that have already arrived, without waiting. If the body broke off, the next
 /// read reports that again.
-async fn at_hand(body: &mut OriginBody) -> Option<Bytes> {
+async fn available_bytes(body: &mut OriginBody) -> Option<Bytes> {
     let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
         Poll::Ready(frame) => Poll::Ready(frame),
         Poll::Pending => Poll::Ready(None),

@@ -30,7 +30,7 @@ pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
     upstream_request: UpstreamRequest,
-    same: Same,
+    same: MatchingFields,
     length: u64,
     /// Maximum time without a byte; `None`: that of origins.
     silence: Option<Duration>,
@@ -38,19 +38,19 @@ pub(crate) struct Resume {
 
 /// Fields in which the response with the rest must equal the first response.
 #[derive(Clone)]
-pub(crate) struct Same {
+pub(crate) struct MatchingFields {
     /// The strong entity tag.
     etag: HeaderValue,
     /// Value of the [`VERSION`] field; files that replaced each other may share an entity tag.
     version: Option<HeaderValue>,
 }
 
-impl Same {
+impl MatchingFields {
     /// Takes the fields from a response. Returns `None` if it has no strong entity tag, because
     /// then nothing proves that the rest fits.
-    pub fn of(headers: &HeaderMap) -> Option<Same> {
+    pub fn of(headers: &HeaderMap) -> Option<MatchingFields> {
         let etag = headers.get(header::ETAG).filter(|tag| tag.as_bytes().starts_with(b"\""))?;
-        Some(Same { etag: etag.clone(), version: headers.get(VERSION).cloned() })
+        Some(MatchingFields { etag: etag.clone(), version: headers.get(VERSION).cloned() })
     }
 
     fn are_in(&self, headers: &HeaderMap) -> bool {
@@ -82,7 +82,7 @@ impl Resume {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
         }
-        let same = Same::of(head.headers())?;
+        let same = MatchingFields::of(head.headers())?;
         let (services, options) = (context.services.clone(), context.options.clone());
         Some(Resume::of(services, options, context.upstream_request(), same, length))
     }
@@ -92,7 +92,7 @@ impl Resume {
         services: Rc<Services>,
         options: Arc<Options>,
         mut upstream_request: UpstreamRequest,
-        same: Same,
+        same: MatchingFields,
         length: u64,
     ) -> Resume {
         upstream_request.method = http::Method::GET;
@@ -131,7 +131,12 @@ impl Resume {
 
 /// Returns how many bytes a response has before the requested part; `None` if it is not of exactly
 /// the same representation. An origin without range requests sends the whole.
-fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u64) -> Option<u64> {
+fn fits<B: Body>(
+    response: &Response<B>,
+    same: &MatchingFields,
+    part: ByteRange,
+    length: u64,
+) -> Option<u64> {
     let headers: &HeaderMap = response.headers();
     if !same.are_in(headers) {
         return None;
@@ -209,7 +214,7 @@ mod tests {
             let body = "x".repeat(body);
             let mut response = Response::builder().status(status).header("content-range", range);
             response.headers_mut().unwrap().extend(headers);
-            fits(&response.body(body).unwrap(), &Same::of(sent).unwrap(), part, 20)
+            fits(&response.body(body).unwrap(), &MatchingFields::of(sent).unwrap(), part, 20)
         };
         let plain = head("\"a\"", "");
         assert_eq!(skip(&plain, 206, plain.clone(), "bytes 5-9/20", 5), Some(0));
@@ -231,6 +236,6 @@ mod tests {
             assert_eq!(skip(&vouched, 206, other.clone(), "bytes 5-9/20", 5), None, "{other:?}");
             assert_eq!(skip(&vouched, 200, other.clone(), "", 20), None, "{other:?}");
         }
-        assert!(Same::of(&head("W/\"a\"", "1")).is_none());
+        assert!(MatchingFields::of(&head("W/\"a\"", "1")).is_none());
     }
 }

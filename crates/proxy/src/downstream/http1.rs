@@ -362,7 +362,7 @@ impl Connection {
     ) -> io::Result<Option<Rest>> {
         let bytes = match encoding {
             Encoding::Nothing => {
-                body.leave_out();
+                body.end_with_head();
                 Bytes::new()
             }
             _ => match self.take_whole(&mut body) {
@@ -443,7 +443,7 @@ impl Connection {
                 None
             }
             End::Tunnel(tunnel) => {
-                return be_tunnel(services, state, stream, input, *tunnel).await;
+                return run_tunnel(services, state, stream, input, *tunnel).await;
             }
         };
         if let Some(response) = last {
@@ -490,7 +490,7 @@ fn refusal(error: HeadError) -> (StatusCode, &'static [u8]) {
 }
 
 /// Runs a tunnel. `early` holds bytes that the client sent before the response.
-async fn be_tunnel(
+async fn run_tunnel(
     services: &Services,
     state: &ConnectionState,
     stream: Stream,

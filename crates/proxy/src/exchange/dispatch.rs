@@ -173,7 +173,7 @@ fn understand(
         head.target.set_scheme(scheme.name());
     }
     let transaction = Transaction::open(services, client, &head, scheme);
-    if let Some(text) = ill_framed(&head, &body) {
+    if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
         let refused = Refused { status, why: Invalid::Body, text };
         return Err(Answering::Now(refuse(transaction, &refused)));
@@ -290,7 +290,7 @@ async fn later(
             asked.route(|| context.primary_key())
         }
     };
-    go(context, transaction, body, route).await
+    follow_route(context, transaction, body, route).await
 }
 
 /// Applies the changes that every response needs.
@@ -329,7 +329,7 @@ fn route_input(context: &RequestContext, has_body: bool, has_store: bool) -> Rou
 }
 
 /// Returns the error in the framing of a request's body, if any.
-fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
+fn framing_error(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
     if framing::is_absurd(&head.fields) {
         return Some("The request's Content-Length is larger than any body.");
     }
@@ -437,7 +437,7 @@ pub(crate) fn is_for_connection<'h>(
     keyring.covers(tls.sni.as_deref(), address::bare(host()))
 }
 
-async fn go(
+async fn follow_route(
     context: &RequestContext,
     transaction: Transaction,
     body: RequestBody,

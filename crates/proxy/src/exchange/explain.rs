@@ -414,7 +414,7 @@ impl ExplainedRequest<'_> {
                 let (client, options) = (self.client, self.options);
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, &self.target);
-                upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
+                upstream_request.apply_rule(self.rule.as_ref(), &self.target, self.options);
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;

@@ -25,7 +25,7 @@ use upstream::send::origin::VERSION;
 use crate::body::peer_body;
 use crate::fetch::piggyback_validation;
 use crate::fetch::validation::ValidationRequest;
-use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
+use crate::fill::pump::{Carried, Incoming, Pump, ReaderlessProgress};
 use crate::fill::registry::{HitForMiss, name_of_unkept};
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{AskerFields, End, Failed, Fill, FillHead, FillStage};
@@ -143,7 +143,7 @@ impl Drop for FillGuard {
 impl FetchTask {
     /// Prevents storing the response whatever its fields say: the client forbids storing any part
     /// of the exchange (RFC 9111, 5.2.1.5).
-    pub fn keep_nothing(&mut self) {
+    pub fn forbid_storing(&mut self) {
         (self.is_kept, self.facts.directives.no_store) = (false, false);
     }
 
@@ -270,7 +270,7 @@ impl FetchTask {
             Ok(response) => {
                 let status = response.status().as_u16();
                 let cause = format!("it answered {status}, which was not requested");
-                self.fail(self.upstream_request.bad_answer(&self.services, cause), fill_guard);
+                self.fail(self.upstream_request.bad_response(&self.services, cause), fill_guard);
             }
             Err(failure) => self.fail(failure, fill_guard),
         }
@@ -339,7 +339,7 @@ impl FetchTask {
     ) {
         let request = || self.upstream_request.clone();
         let response =
-            peer_body::outlasting(&self.services, &self.options, request, response).await;
+            peer_body::continued_elsewhere(&self.services, &self.options, request, response).await;
         let (mut parts, body) = response.into_parts();
         let of_peer = parts.extensions.get::<FromPeer>().is_some_and(|from| from.hit);
         upstream_request::sanitize_response(
@@ -584,8 +584,8 @@ impl FetchTask {
         let store_max = self.upstream_request.rule.as_ref().and_then(|rule| rule.store_max);
         let mut pump = Pump::new(leases, *clock, &self.options.fill, fill, (&mut *sink, 0))
             .with_store_max(store_max);
-        let is_wanted = |unwatched: Unwatched| {
-            let Unwatched { carried, since, is_stored } = unwatched;
+        let is_wanted = |unwatched: ReaderlessProgress| {
+            let ReaderlessProgress { carried, since, is_stored } = unwatched;
             is_stored && self.worth_finishing(carried, since, length)
         };
         let (last, trailers) = match pump.carry(&mut Incoming::new(body), None, is_wanted).await {

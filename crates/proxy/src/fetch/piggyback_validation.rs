@@ -197,14 +197,14 @@ impl NeighbourValidation {
         let stored = lookup::resident(&of.store, key, marker.clone())?;
         let entry = &stored.entry;
         if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
-            || !key_check::is_told_apart(rule.as_deref(), |name| stored.is_selected_by(name))
+            || !key_check::is_keyed_by_rule(rule.as_deref(), |name| stored.is_selected_by(name))
         {
             return None;
         }
         let mut upstream_request =
             UpstreamRequest::new(&of.services, client, options, head, &target);
         upstream_request.interim = None;
-        upstream_request.obey(rule.as_ref(), &target, options);
+        upstream_request.apply_rule(rule.as_ref(), &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);

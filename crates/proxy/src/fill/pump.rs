@@ -64,7 +64,7 @@ pub(crate) struct Pump<'a> {
     blocked: Duration,
 }
 
-pub(crate) struct Unwatched {
+pub(crate) struct ReaderlessProgress {
     pub carried: u64,
     /// Bytes that had been carried when the last reader left.
     pub since: u64,
@@ -109,7 +109,7 @@ impl<'a> Pump<'a> {
         &mut self,
         incoming: &mut Incoming<B>,
         count: Option<u64>,
-        is_wanted: impl Fn(Unwatched) -> bool,
+        is_wanted: impl Fn(ReaderlessProgress) -> bool,
     ) -> Carried {
         let (mut trailers, mut since) = (None, None);
         loop {
@@ -219,7 +219,7 @@ impl<'a> Pump<'a> {
     fn poll_next(
         &mut self,
         body: &mut impl ByteStream,
-        is_wanted: &impl Fn(Unwatched) -> bool,
+        is_wanted: &impl Fn(ReaderlessProgress) -> bool,
         since: &mut Option<u64>,
         cx: &mut Context<'_>,
     ) -> Poll<BodyEvent> {
@@ -234,10 +234,10 @@ impl<'a> Pump<'a> {
             }
             false => {
                 let (since, is_stored) = (*since.get_or_insert(carried), self.sink.stores());
-                is_wanted(Unwatched { carried, since, is_stored })
+                is_wanted(ReaderlessProgress { carried, since, is_stored })
             }
         };
-        if self.fill.is_to_end() {
+        if self.fill.must_end() {
             return Poll::Ready(BodyEvent::Broken(Error::Memory));
         }
         match is_wanted || !self.fill.abandon() {

@@ -103,9 +103,9 @@ impl Hash for HashedKey {
 
 /// Hasher that returns the hash of a [`HashedKey`] unchanged.
 #[derive(Default)]
-struct AsItIs(u64);
+struct PrecomputedHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for PrecomputedHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -119,7 +119,7 @@ impl Hasher for AsItIs {
     }
 }
 
-type ByKey<V> = HashMap<HashedKey, V, BuildHasherDefault<AsItIs>>;
+type ByKey<V> = HashMap<HashedKey, V, BuildHasherDefault<PrecomputedHasher>>;
 
 #[derive(Default)]
 struct Shard {

@@ -534,7 +534,7 @@ impl Fill {
     }
 
     /// Returns whether the fetch must end because the memory of its window is needed.
-    pub fn is_to_end(&self) -> bool {
+    pub fn must_end(&self) -> bool {
         self.share.is_ended()
     }
 

@@ -242,11 +242,11 @@ impl CacheRequest<'_> {
         let origin = shared.outages.origin(&self.context.target());
         let concerned = shared.outages.failure_scope(origin, stored.key.as_bytes());
         let may_try = is_representative(&self.context.facts);
-        let known = shared.outages.look(concerned, fallback, may_try, clock.millis())?;
+        let known = shared.outages.known_failure(concerned, fallback, may_try, clock.millis())?;
         if let Some(trial) = known.trial
             && !self.revalidate_in_background(stored, Some(trial))
         {
-            shared.outages.give_back(trial);
+            shared.outages.return_trial(trial);
         }
         Some(Outcome::Stale(match known.status {
             None => Stale::Unreachable,
@@ -447,7 +447,7 @@ impl CacheRequest<'_> {
         let is_elsewhere =
             asking.is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
         let input = CollapseInput::of(&FitInput::by(self.context), key, validates);
-        CollapseInput { waits_no_more: self.alone, is_elsewhere, ..input }.decide()
+        CollapseInput { has_waited_in_vain: self.alone, is_elsewhere, ..input }.decide()
     }
 
     /// Begins the fill of `reader` and responds from it. `joinable`: other requests may join.
@@ -463,7 +463,7 @@ impl CacheRequest<'_> {
         let to_validate = responder.to_validate.as_ref();
         let mut fetch_task = self.fetch_task(fill, place, to_validate, asking, joinable);
         if self.context.facts.directives.no_store {
-            fetch_task.keep_nothing();
+            fetch_task.forbid_storing();
         }
         transaction.note_upstream(&fetch_task.upstream_request);
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);

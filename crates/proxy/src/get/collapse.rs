@@ -34,7 +34,7 @@ pub(crate) struct CollapseInput<'a> {
     /// True if a stored response is to be validated.
     pub validates: bool,
     /// True if the request has waited in vain and no longer waits.
-    pub waits_no_more: bool,
+    pub has_waited_in_vain: bool,
     /// True if another fleet node is asked for the document and this node keeps nothing of it.
     pub is_elsewhere: bool,
 }
@@ -55,7 +55,7 @@ impl<'a> CollapseInput<'a> {
             ranged: is_ranged(facts),
             obeys_reloads: !fit.shares_reloads(),
             validates,
-            waits_no_more: false,
+            has_waited_in_vain: false,
             is_elsewhere: false,
         }
     }
@@ -76,7 +76,7 @@ impl<'a> CollapseInput<'a> {
         if self.is_elsewhere && !self.validates {
             return Collapse::ReadThrough;
         }
-        let is_alone = self.waits_no_more
+        let is_alone = self.has_waited_in_vain
             || hit_for_miss.is_some()
             || (directives.reloads() && self.obeys_reloads && self.running.is_some())
             || self.running == Some(Fit::Alone);
@@ -111,7 +111,7 @@ mod tests {
             ranged: facts.has_range,
             obeys_reloads: true,
             validates: false,
-            waits_no_more: false,
+            has_waited_in_vain: false,
             is_elsewhere: false,
         };
         change(&mut input);
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(decide(&[], |input| input.running = follow), Collapse::Share);
         assert_eq!(decide(&[], |input| input.running = Some(Fit::Another)), Collapse::Share);
         assert_eq!(decide(&[], |input| input.running = Some(Fit::Alone)), Collapse::Alone);
-        assert_eq!(decide(&[], |input| input.waits_no_more = true), Collapse::Alone);
+        assert_eq!(decide(&[], |input| input.has_waited_in_vain = true), Collapse::Alone);
     }
 
     #[test]

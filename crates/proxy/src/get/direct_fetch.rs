@@ -136,7 +136,7 @@ pub(super) async fn read_memories(
     let Ok(response) = asked else { return Err(transaction) };
     // The local copy cannot continue this body: if the peer fails, the origin sends the rest.
     let rest = || context.upstream_request();
-    let response = peer_body::outlasting(services, options, rest, response).await;
+    let response = peer_body::continued_elsewhere(services, options, rest, response).await;
     transaction.note_upstream(&upstream_request);
     let status = CacheStatus::new(Outcome::HitPeer);
     Ok(pass_through::relay_response(context, transaction, response, status))

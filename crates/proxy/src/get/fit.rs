@@ -103,7 +103,7 @@ impl<'a> FitInput<'a> {
             {
                 Fit::Another
             }
-            FillStage::Streaming(head) if fill.has_begin() && !self.crawls(fill) => {
+            FillStage::Streaming(head) if fill.has_begin() && !self.is_too_slow(fill) => {
                 self.of_head(key, &head, fill, false)
             }
             FillStage::Streaming(_) => Fit::Another,
@@ -162,7 +162,7 @@ impl<'a> FitInput<'a> {
 
     /// Returns whether the body arrives so slowly that a new request should fetch again. The fetch
     /// may hang although the origin would respond now.
-    fn crawls(&self, fill: &Fill) -> bool {
+    fn is_too_slow(&self, fill: &Fill) -> bool {
         let running = self.services.clock.since(fill.begun());
         running >= self.options.fill.wait && fill.produced() < running.as_secs() * CRAWL
     }

@@ -12,7 +12,7 @@ use crate::object::lookup::LookupResult;
 use crate::observe::event::Event;
 use crate::observe::outcome::Bypass;
 use crate::request::context::RequestContext;
-use crate::request::key_check::is_told_apart;
+use crate::request::key_check::is_keyed_by_rule;
 use crate::rules::request_rules::Rule;
 
 /// The plan for a request.
@@ -91,7 +91,7 @@ impl<'a> PlanInput<'a> {
         &self,
         stored: &StoredFacts<'_, impl Fn(&str) -> bool>,
     ) -> (Plan, Option<Event>) {
-        if !is_told_apart(self.rule, &stored.selects) {
+        if !is_keyed_by_rule(self.rule, &stored.selects) {
             return (self.fetch(FetchReason::OlderKey), MISS);
         }
         let reuse = self.reuse(stored);

@@ -80,7 +80,7 @@ struct Outage {
 
 /// A known failure, as seen by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownFailure {
     pub status: Option<StatusCode>,
     /// Set if the caller must retry the origin: send an [`Attempt`] with it, or return it.
     pub trial: Option<Trial>,
@@ -148,13 +148,13 @@ impl Outages {
 
     /// Returns the known failure that lets a stale response be served under `fallback`. `may_try`
     /// says whether the request may retry the origin.
-    pub fn look(
+    pub fn known_failure(
         &self,
         scope: FailureScope,
         fallback: Fallback,
         may_try: bool,
         now: u64,
-    ) -> Option<Known> {
+    ) -> Option<KnownFailure> {
         if self.is_empty.load(Relaxed) {
             return None;
         }
@@ -169,7 +169,7 @@ impl Outages {
                 return None;
             }
             let trial = (may_try && outage.begin_trial(now)).then_some(Trial(hash));
-            Some(Known { status: outage.status, trial })
+            Some(KnownFailure { status: outage.status, trial })
         });
         known.retain(|_, outage| outage.is_current(now));
         self.is_empty.store(known.is_empty(), Relaxed);
@@ -177,7 +177,7 @@ impl Outages {
     }
 
     /// Returns a trial that could not begin; the next request may begin one.
-    pub fn give_back(&self, trial: Trial) {
+    pub fn return_trial(&self, trial: Trial) {
         if let Some(outage) = self.lock().get_mut(&trial.0) {
             outage.trying = None;
         }
@@ -318,7 +318,7 @@ mod tests {
     fn one_request_retries_and_its_response_ends_the_outage() {
         let outages = Outages::new();
         let page = outages.failure_scope(1, b"1");
-        let look = |now| outages.look(page, ALL, true, now);
+        let look = |now| outages.known_failure(page, ALL, true, now);
         let at = |now| look(now).map(|known| known.trial.is_some());
         assert_eq!(look(0), None);
         let timeout = failure(Error::ConnectTimeout);
@@ -341,7 +341,8 @@ mod tests {
     fn failures_of_others_do_not_delay_a_trial() {
         let outages = Outages::new();
         let page = outages.failure_scope(1, b"1");
-        let look = |may_try, now| outages.look(page, ALL, may_try, now).map(|known| known.trial);
+        let look =
+            |may_try, now| outages.known_failure(page, ALL, may_try, now).map(|known| known.trial);
         let closed = failure(Error::Upstream);
         let error = Some(StatusCode::BAD_GATEWAY);
         outages.failed(&attempt(page, 0), &closed, 0, HOLD);
@@ -353,7 +354,7 @@ mod tests {
         outages.failed(&attempt(page, 0), &closed, 1100, HOLD);
         assert_eq!(look(true, 5000), Some(None));
         // The trial could not begin, so another request may begin one.
-        outages.give_back(trial.unwrap());
+        outages.return_trial(trial.unwrap());
         assert_eq!(look(true, 5000), Some(trial));
         outages.failed(&Attempt { trial, ..attempt(page, 5000) }, &closed, 6000, HOLD);
         assert_eq!([6500, 7000].map(|now| look(true, now)), [Some(None), Some(trial)]);
@@ -367,7 +368,7 @@ mod tests {
     fn a_failure_the_client_may_have_caused_concerns_no_other_client() {
         let (outages, error) = (Outages::new(), Some(StatusCode::BAD_GATEWAY));
         let page = outages.failure_scope(1, b"1");
-        let known = || outages.look(page, ALL, true, 10).map(|known| known.status);
+        let known = || outages.known_failure(page, ALL, true, 10).map(|known| known.status);
         let odd = Attempt { is_representative: false, ..attempt(page, 5) };
         for reason in [Error::Upstream, Error::BadAnswer, Error::UpstreamTimeout] {
             outages.failed(&odd, &failure(reason), 10, HOLD);
@@ -379,7 +380,7 @@ mod tests {
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), Some(None));
         outages.failed(&odd, &failure(Error::Connect), 10, HOLD);
-        assert!(outages.look(outages.failure_scope(1, b"2"), ALL, true, 10).is_some());
+        assert!(outages.known_failure(outages.failure_scope(1, b"2"), ALL, true, 10).is_some());
 
         let facts = |name: &'static str, value: &'static str| {
             let mut fields = http::HeaderMap::new();
@@ -401,7 +402,7 @@ mod tests {
                 outages.answered(&attempt(other, 0), None, 20, HOLD);
             }
             outages.failed(&attempt(page, 10), &failure(reason), 30, HOLD);
-            [page, other].map(|page| outages.look(page, ALL, true, 40).is_some())
+            [page, other].map(|page| outages.known_failure(page, ALL, true, 40).is_some())
         };
         assert_eq!(extent(Error::ConnectRefused, true), [true, true]);
         assert_eq!(extent(Error::UpstreamTimeout, true), [true, false]);
@@ -415,7 +416,7 @@ mod tests {
         let outages = Outages::new();
         let page = outages.failure_scope(1, b"1");
         let unreachable = Fallback { on_error: false, on_unreachable: true };
-        let look = |fallback, now| outages.look(page, fallback, true, now);
+        let look = |fallback, now| outages.known_failure(page, fallback, true, now);
         outages.answered(&attempt(page, 0), Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);
         assert_eq!(look(unreachable, 20), None);
         assert!(look(ALL, 20).is_some());

@@ -28,17 +28,17 @@ pub(crate) struct PartsBody {
     ahead: Option<(u64, Segment)>,
     /// Keeps a fetch running into the windows that follow.
     interest: Option<Arc<()>>,
-    breaks: Breaks,
+    breaks: RetryCount,
 }
 
 /// Retry count of a body, reset by progress.
 #[derive(Default)]
-struct Breaks {
+struct RetryCount {
     retries: u32,
     progress: u64,
 }
 
-impl Breaks {
+impl RetryCount {
     fn progressed(&mut self, bytes: usize) {
         self.progress += bytes as u64;
     }
@@ -72,7 +72,7 @@ impl PartsBody {
         mut ahead: Option<(u64, Segment)>,
     ) -> PartsBody {
         let interest = ahead.as_mut().and_then(|(_, segment)| segment.interest.take());
-        let (state, breaks) = (State::Between, Breaks::default());
+        let (state, breaks) = (State::Between, RetryCount::default());
         PartsBody { parts, range, state, ahead, interest, breaks }
     }
 
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_broken_fetch_is_repeated_twice_and_again_after_progress() {
-        let mut breaks = Breaks::default();
+        let mut breaks = RetryCount::default();
         assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
         breaks.progressed(PROGRESS as usize - 1);
         assert!(!breaks.may_retry(), "too little came");

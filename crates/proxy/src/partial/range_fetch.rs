@@ -18,7 +18,7 @@ use store::{FetchToken, Hint, Key};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
+use crate::fill::pump::{Carried, Incoming, Pump, ReaderlessProgress};
 use crate::fill::sink::Sink;
 use crate::fill::state::{End, Failed, Fill, FillStage, PartStage};
 use crate::object::store::Writer;
@@ -260,7 +260,7 @@ impl RangeFetch {
         let Services { leases, clock, .. } = &**services;
         let sink = (&mut part_writer.sink, part_writer.before);
         let mut pump = Pump::new(leases, *clock, &options.fill, &self.now.fill, sink);
-        let is_wanted = |unwatched: Unwatched| {
+        let is_wanted = |unwatched: ReaderlessProgress| {
             let left = range.count() - unwatched.carried;
             self.interest.strong_count() > 0
                 || (unwatched.is_stored && left <= options.fill.finish_rest)

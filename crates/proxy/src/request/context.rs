@@ -357,7 +357,7 @@ impl RequestContext {
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());
         }
-        upstream_request.obey(self.rule.as_ref(), &named, &self.options);
+        upstream_request.apply_rule(self.rule.as_ref(), &named, &self.options);
         upstream_request
     }
 

@@ -180,7 +180,7 @@ impl UpstreamRequest {
 
     /// Applies the operator's rule, if any, to the request to `target`: the query becomes that of
     /// the key, unless the request asks for another protocol, and the response is edited.
-    pub fn obey(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
+    pub fn apply_rule(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
         let Some(rule) = rule else { return };
         if rule.rewrites_query(&self.method)
             && self.upgrade.is_none()
@@ -277,12 +277,12 @@ impl UpstreamRequest {
         }
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && status.is_success() {
             // A 2xx here would tell the client that the protocol was changed (RFC 8441, 4).
-            return Err(self.bad_answer(services, "it did not change the protocol".to_owned()));
+            return Err(self.bad_response(services, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
             return Err(
-                self.bad_answer(services, format!("its response cannot be forwarded: {why}"))
+                self.bad_response(services, format!("its response cannot be forwarded: {why}"))
             );
         }
         let is_settled = response.extensions().get::<FromPeer>().is_some();
@@ -307,15 +307,15 @@ impl UpstreamRequest {
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
             let cause = format!("its response has more than the {max} bytes that a rule permits");
-            return Err(self.bad_answer(services, cause));
+            return Err(self.bad_response(services, cause));
         }
         response.body_mut().limit(max);
         Ok(())
     }
 
     /// Reports an unusable response and returns the failure.
-    pub fn bad_answer(&self, services: &Services, cause: String) -> Failure {
-        services.upstream.bad_answer(&self.to, &cause);
+    pub fn bad_response(&self, services: &Services, cause: String) -> Failure {
+        services.upstream.bad_response(&self.to, &cause);
         Failure::Failed(Error::BadAnswer, cause)
     }
 

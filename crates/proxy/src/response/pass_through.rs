@@ -74,7 +74,10 @@ pub(crate) async fn ask(
     let sending = upstream_request.run_once(&context.services, &context.options, body, again);
     let response = relay(&context.client, interim.as_deref(), pin!(sending)).await?;
     Ok(match asking {
-        Some(_) => peer_body::outlasting(&context.services, &context.options, make, response).await,
+        Some(_) => {
+            peer_body::continued_elsewhere(&context.services, &context.options, make, response)
+                .await
+        }
         None => response,
     })
 }
@@ -137,7 +140,7 @@ fn switch(
         let asked = context.headers();
         if !upgrade::to_stream(asked, answer.headers_mut()) {
             let cause = "its response to the WebSocket handshake is wrong".to_owned();
-            context.services.upstream.bad_answer(&context.destination(), &cause);
+            context.services.upstream.bad_response(&context.destination(), &cause);
             return failure::failed(transaction, Failure::Failed(Error::BadAnswer, cause));
         }
         *answer.status_mut() = StatusCode::OK;

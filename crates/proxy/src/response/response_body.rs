@@ -187,7 +187,7 @@ impl ResponseBody {
     }
 
     /// Records that the response ends with its head and is therefore complete.
-    pub fn leave_out(&mut self) {
+    pub fn end_with_head(&mut self) {
         self.ended();
     }
 

@@ -193,7 +193,7 @@ impl Drop for Transaction {
         let now = self.services.clock.instant();
         self.client.state.request_ended(now);
         self.client.state.report_moved(&*self.services.observer);
-        let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
+        let (server, addresses) = self.trail.take().and_then(|trail| trail.summary()).unzip();
         self.services.observer.finished(&RequestRecord {
             client: self.client.address,
             is_peer: self.client.link.is_peer,

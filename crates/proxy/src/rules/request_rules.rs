@@ -140,7 +140,7 @@ impl Rules {
     /// Compiles these rules, in this order.
     pub fn new(list: Vec<Rule>) -> Rules {
         let marked = |rule: Rule| {
-            let mark = rule.made_mark();
+            let mark = rule.compute_mark();
             let condition_names = mark.as_ref().and_then(|_| rule.when.field_names());
             Arc::new(Rule { mark, condition_names, ..rule })
         };
@@ -245,7 +245,7 @@ impl Rule {
     /// Returns the rule's mark if it is part of the key: request fields select such a rule, and the
     /// key does not contain them otherwise. The mark is a digest of the conditions, so a rule with
     /// other conditions counts as another rule, whatever its name.
-    fn made_mark(&self) -> Option<HeaderValue> {
+    fn compute_mark(&self) -> Option<HeaderValue> {
         if self.when.headers.is_empty() || self.bypass {
             return None;
         }

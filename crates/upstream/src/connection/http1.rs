@@ -31,7 +31,7 @@ use tokio::task::coop::consume_budget;
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::Incoming;
 use self::request::Sending;
-use crate::connection::overrun::LastAnswer;
+use crate::connection::overrun::ResponseKind;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::{Stream, Unread};
 
@@ -68,11 +68,11 @@ pub(crate) struct Http1 {
     /// Maximum size of a response head in bytes.
     head_max: usize,
     /// Kind of the last response; `None` before the first.
-    pub last: Option<LastAnswer>,
+    pub last: Option<ResponseKind>,
     /// Kind of response to which stray bytes on the connection are attributed: the latest one
     /// without a body, if there was any. Bytes that arrived late after it may have been read as a
     /// later response.
-    pub suspect: LastAnswer,
+    pub suspect: ResponseKind,
 }
 
 /// A request that failed without a response.
@@ -83,7 +83,7 @@ pub(crate) struct FailedRequest {
     pub is_unsent: bool,
     /// Kind of the earlier response that the bytes read probably belong to. Set if the bytes came
     /// before the request or are not a response.
-    pub overran: Option<LastAnswer>,
+    pub overran: Option<ResponseKind>,
     pub error: Http1Error,
 }
 
@@ -91,7 +91,7 @@ impl Http1 {
     /// Creates a connection over a stream. `head_max` is the maximum size of a response head in
     /// bytes.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
-        let (input, output, suspect) = (BytesMut::new(), Vec::new(), LastAnswer::Framed);
+        let (input, output, suspect) = (BytesMut::new(), Vec::new(), ResponseKind::Framed);
         let (head, maps, spare, last) =
             (ResponseHead::default(), HeaderMaps::default(), None, None);
         Http1 { stream, input, output, head, maps, spare, address, head_max, last, suspect }
@@ -290,14 +290,14 @@ impl Exchange {
     fn answered(self, answer: Answer) -> Response<Incoming> {
         let Answer { response, framing } = answer;
         let status = response.status();
-        let last = LastAnswer::of(self.request.method(), status);
+        let last = ResponseKind::of(self.request.method(), status);
         let keeps_open = framing.keeps_open && status != StatusCode::SWITCHING_PROTOCOLS;
         response.map(|spellings| match self.sending.is_done() {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_buffer();
                 connection.last = Some(last);
-                if last != LastAnswer::Framed {
+                if last != ResponseKind::Framed {
                     connection.suspect = last;
                     // Bytes that the origin wrongly sends after it should arrive before the
                     // connection is reused.

@@ -140,7 +140,7 @@ impl Http2 {
                 biased;
                 // Requests that wait for a response get the connection's error.
                 ended = connection => drop(ended),
-                () = answers_pings(ping, &of_task, every, wait) => {}
+                () = watch_pings(ping, &of_task, every, wait) => {}
             }
             of_task.closed.set(true);
             of_task.is_introduced.notify_waiters();
@@ -169,7 +169,7 @@ impl Http2 {
 
     /// Returns whether the origin accepts extended CONNECT (RFC 8441, 3). If necessary, waits for
     /// its SETTINGS, which precede its first reply to a ping.
-    pub async fn takes_tunnels(&self) -> bool {
+    pub async fn accepts_tunnels(&self) -> bool {
         let state = &self.state;
         while !self.sender.is_extended_connect_protocol_enabled()
             && self.is_open()
@@ -248,7 +248,7 @@ impl Http2 {
 
 /// Completes when a ping is not answered within `wait`. Sends one every `every` while responses are
 /// awaited, and one when a request waits for the SETTINGS.
-async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duration, wait: Duration) {
+async fn watch_pings(ping: Option<h2::PingPong>, state: &State, every: Duration, wait: Duration) {
     let Some(mut ping) = ping else { return std::future::pending().await };
     let mut tick = interval(every);
     loop {
@@ -315,7 +315,7 @@ fn convert(
     let Ok(uri) = Uri::from_parts(uri) else { return Err(Box::new(request)) };
     let (mut parts, body) = request.into_parts();
     let trailers = hop_by_hop::accepts_trailers(&parts.headers);
-    leave_connection_fields_out(&mut parts.headers);
+    remove_connection_fields(&mut parts.headers);
     if trailers {
         parts.headers.insert(header::TE, header::HeaderValue::from_static("trailers"));
     }
@@ -328,7 +328,7 @@ fn convert(
 }
 
 /// Removes connection-specific fields (RFC 9113, 8.2.2), and `Host`, which is sent as `:authority`.
-fn leave_connection_fields_out(headers: &mut HeaderMap) {
+fn remove_connection_fields(headers: &mut HeaderMap) {
     hop_by_hop::strip(headers);
     headers.remove(header::HOST);
     headers.remove(header::TRANSFER_ENCODING);

@@ -129,7 +129,7 @@ impl OriginBody {
         let spellings = incoming.take_spellings();
         let mut body = OriginBody::of(Source::Http1(incoming, Some(lease)), silence);
         body.state.spellings = spellings;
-        body.give_back_at_end();
+        body.return_connection_at_end();
         body
     }
 
@@ -217,18 +217,18 @@ impl OriginBody {
             Source::Whole(bytes) => bytes.take(),
             _ => None,
         };
-        self.give_back_at_end();
+        self.return_connection_at_end();
         bytes
     }
 
-    fn give_back_at_end(&mut self) {
+    fn return_connection_at_end(&mut self) {
         if self.is_end_stream() {
-            self.give_back();
+            self.return_connection();
         }
     }
 
     /// Returns the connection to the pool after the body's clean end.
-    fn give_back(&mut self) {
+    fn return_connection(&mut self) {
         self.state.serving = None;
         match &mut self.state.source {
             Source::Http1(incoming, lease) => {
@@ -253,7 +253,7 @@ impl OriginBody {
     }
 
     /// Drops the connection after the body broke off, and logs the failure.
-    fn give_up(&mut self, why: &BodyError) {
+    fn drop_connection(&mut self, why: &BodyError) {
         self.state.serving = None;
         match &mut self.state.source {
             Source::Http1(_, lease) => {
@@ -367,23 +367,23 @@ impl Body for OriginBody {
             Poll::Ready(Some(Ok(frame))) => {
                 this.state.armed = false;
                 if !this.spend(&frame) {
-                    this.give_up(&BodyError::TooLong);
+                    this.drop_connection(&BodyError::TooLong);
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
                 }
-                this.give_back_at_end();
+                this.return_connection_at_end();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                this.give_up(&error);
+                this.drop_connection(&error);
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
-                this.give_back();
+                this.return_connection();
                 Poll::Ready(None)
             }
             Poll::Pending => match this.poll_silence(cx) {
                 Poll::Ready(()) => {
-                    this.give_up(&BodyError::Silent);
+                    this.drop_connection(&BodyError::Silent);
                     Poll::Ready(Some(Err(BodyError::Silent)))
                 }
                 Poll::Pending => Poll::Pending,

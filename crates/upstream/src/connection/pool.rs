@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::connection::http1::Http1;
 use crate::connection::http2::Http2;
-use crate::connection::overrun::{LastAnswer, OverrunWatch};
+use crate::connection::overrun::{OverrunWatch, ResponseKind};
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::Unread;
 use crate::settings::endpoint::{At, Endpoint};
@@ -164,7 +164,7 @@ impl Pool {
     }
 
     /// Records that bytes arrived after a response, probably of this kind.
-    pub fn overran(&self, endpoint: &Endpoint, after: LastAnswer) {
+    pub fn overran(&self, endpoint: &Endpoint, after: ResponseKind) {
         self.watch.note(endpoint, after);
     }
 

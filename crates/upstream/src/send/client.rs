@@ -126,7 +126,7 @@ impl Upstream {
     }
 
     /// Logs a response that cannot be used.
-    pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
+    pub fn bad_response(&self, server: &dyn fmt::Display, cause: &str) {
         if let Some(failures) = &self.failures {
             failures.note(server, Phase::Answer, cause, self.clock.instant());
         }
@@ -330,7 +330,7 @@ impl Upstream {
             match &had.0 {
                 Connection::Http1(_) => return Ok(had),
                 Connection::Http2(shared) => {
-                    let answer = timeout(limits.head_timeout, shared.takes_tunnels()).await;
+                    let answer = timeout(limits.head_timeout, shared.accepts_tunnels()).await;
                     if answer == Ok(true) {
                         return Ok(had);
                     }

@@ -71,7 +71,7 @@ async fn ask_any(
                 } else {
                     let cause = format!("it answered {}", response.status().as_u16());
                     serving.failed(Blame::Request(page), &cause);
-                    upstream.bad_answer(endpoint, &cause);
+                    upstream.bad_response(endpoint, &cause);
                     if more && outgoing.may_repeat() {
                         continue;
                     }

@@ -256,7 +256,7 @@ impl Group {
     }
 
     /// Returns whether a server may get a request. `all_out` says that all servers are out of use.
-    fn may_get(&self, server: &Server, all_out: bool, now: u64) -> bool {
+    fn is_eligible(&self, server: &Server, all_out: bool, now: u64) -> bool {
         let health = &server.health;
         health.fit(now) != Fit::No || (all_out && health.is_last_resort())
     }
@@ -264,7 +264,7 @@ impl Group {
     /// Returns whether a server outside `tried` may get the request.
     pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
         let (left, all_out) = (self.all() & !tried, self.is_all_out(now));
-        members(left).any(|at| self.may_get(&self.servers[at], all_out, now))
+        members(left).any(|at| self.is_eligible(&self.servers[at], all_out, now))
     }
 
     /// Chooses the server for a request whose URL has this hash, outside the set `tried`.
@@ -304,7 +304,7 @@ impl Group {
     fn fit(&self, backup: bool, all_out: bool, now: u64) -> u64 {
         let fits = |at: &usize| {
             let server = &self.servers[*at];
-            server.backup == backup && self.may_get(server, all_out, now) && server.has_room()
+            server.backup == backup && self.is_eligible(server, all_out, now) && server.has_room()
         };
         members(self.all()).filter(fits).fold(0, |set, at| set | 1 << at)
     }
@@ -326,7 +326,7 @@ impl Group {
 
     pub(crate) fn no_server(&self, now: u64) -> Failure {
         let all_out = self.is_all_out(now);
-        let busy = |server: &Server| self.may_get(server, all_out, now) && !server.has_room();
+        let busy = |server: &Server| self.is_eligible(server, all_out, now) && !server.has_room();
         match self.servers.iter().any(busy) {
             true => {
                 let text = format!("{self} are at their request limit");

@@ -116,7 +116,7 @@ impl Group {
             Ok(served) => served,
             Err(_) => {
                 queue.figures.timeouts.fetch_add(1, Relaxed);
-                Err(self.nobody_for(bound))
+                Err(self.no_server_for(bound))
             }
         }
     }
@@ -154,7 +154,7 @@ impl Group {
         }
     }
 
-    fn nobody_for(&self, bound: Duration) -> Failure {
+    fn no_server_for(&self, bound: Duration) -> Failure {
         let seconds = bound.as_secs_f32();
         let text = format!("{self} were at their request limit for {seconds} s");
         Failure::Failed(Reason::UpstreamBusy, text)

@@ -82,7 +82,7 @@ impl Wire {
                 self.seen = self.input.len();
                 if taken.is_some() {
                     self.seen = 0;
-                    self.forget_empty();
+                    self.free_empty();
                     return Poll::Ready(Ok(taken));
                 }
             }
@@ -93,7 +93,7 @@ impl Wire {
                 ready!(self.poll_more(cx))?;
                 continue;
             }
-            self.forget_empty();
+            self.free_empty();
             let taken = ready!(self.poll_buffer(cx, &mut take))?;
             if taken.is_some() {
                 return Poll::Ready(Ok(taken));
@@ -101,7 +101,7 @@ impl Wire {
         }
     }
 
-    fn forget_empty(&mut self) {
+    fn free_empty(&mut self) {
         if self.input.is_empty() {
             (self.input, self.seen) = (BytesMut::new(), 0);
         }

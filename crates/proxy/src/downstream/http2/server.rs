@@ -252,7 +252,7 @@ impl PendingRequest {
         let is_bodiless = has_no_body(method, head.status);
         settle(&mut head.headers, &body, is_head || !is_bodiless, services.clock);
         if is_bodiless {
-            body.leave_out();
+            body.end_with_head();
         }
         let ends = tunnel.is_none() && (is_bodiless || body.is_end_stream());
         let mut sink = send_head(client, Response::from_parts(head, ()), ends)?;

@@ -691,7 +691,7 @@ impl OtherSocket for Unacknowledged {
 #[tokio::test(flavor = "local")]
 async fn premature_bytes_are_not_a_response() {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
-    let ask = async |request: Box<Request<OutBody>>, last: Option<LastAnswer>| {
+    let ask = async |request: Box<Request<OutBody>>, last: Option<ResponseKind>| {
         let (near, mut far) = tokio::io::duplex(1000);
         let socket = Socket::Other(Box::new(Unacknowledged(near)));
         let mut connection = Box::new(Http1::new(Stream::Plain(socket), None, 8192));
@@ -700,8 +700,8 @@ async fn premature_bytes_are_not_a_response() {
         let sent = connection.send(request, LOWER, None).await;
         sent.map(drop).map_err(|broke| (format!("{:?}", broke.error), broke.overran))
     };
-    let last = Some(LastAnswer::Head);
-    let premature = Err(("Premature".to_owned(), Some(LastAnswer::Framed)));
+    let last = Some(ResponseKind::Head);
+    let premature = Err(("Premature".to_owned(), Some(ResponseKind::Framed)));
     assert_eq!(ask(request("GET", "/"), last).await, premature);
     // A new connection has no earlier response, and a request with a body may be answered early.
     assert_eq!(ask(request("GET", "/"), None).await, Ok(()));
