@@ -30,8 +30,8 @@ impl Guard {
         if self.is_open(address) {
             log::warn!(
                 "the admin interface listens on {address}, beyond this machine, without a token: \
-                 any host that reaches it can read the metrics and purge the cache; set admin-token or \
-                 admin-token-file, or listen on 127.0.0.1"
+                 any host that reaches it can read the metrics and purge the cache; set \
+                 admin-token or admin-token-file, or listen on 127.0.0.1"
             );
         }
     }

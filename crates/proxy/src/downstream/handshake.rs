@@ -104,9 +104,7 @@ pub(crate) async fn negotiate(
     }
     if !listener.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
-        let trusted =
-            on_unix_socket || listener.proxies.iter().any(|network| network.contains(&ip));
-        if !trusted {
+        if !on_unix_socket && !listener.proxies.iter().any(|network| network.contains(&ip)) {
             observer.count(Event::ProxyHeaderRefused, 1);
             log::debug!("{peer}: not a trusted sender of the PROXY protocol");
             return None;

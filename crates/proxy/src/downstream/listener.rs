@@ -118,8 +118,8 @@ fn exhaustion_warning(group: Group) -> &'static str {
              client.connections, or the limit of open files)"
         }
         Group::Nodes => {
-            "all connections of other nodes are busy, the number of \
-             client.connections: further nodes wait"
+            "all connections for other nodes are busy: further nodes wait (raise \
+             client.connections)"
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn sentence(reason: Reason) -> &'static str {
         Reason::TlsAlert => "The origin server ended the TLS handshake",
         Reason::Certificate => "The origin server does not prove who it is",
         Reason::NoUpstream => "All origin servers of this site are out of use",
-        Reason::UpstreamBusy => "The origin servers are at their request limit",
+        Reason::UpstreamBusy => "The origin servers have as many requests as they may",
         Reason::Upstream => "The origin server ended the connection without a whole answer",
         Reason::UpstreamTimeout => "The origin server did not answer in time",
         Reason::BadAnswer => "The origin server's answer cannot be passed on",

@@ -43,8 +43,7 @@ async fn ask_any(
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
-    // The client is authenticated at one server. If that is out of use, it authenticates at
-    // another.
+    // The client is authenticated at one server. If that is out of use, another one takes over.
     let others = pinned.map(|at| !(1 << at));
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
