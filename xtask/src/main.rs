@@ -45,8 +45,12 @@ enum Chore {
     Differential(differential::Options),
     /// Divides the processor time of a request among its steps, by samples of perf.
     Steps(bench::steps::Options),
-    /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
-    Tidy,
+    /// Checks the rules of the source text (lengths, module comments, words, dead files).
+    Tidy {
+        /// First wraps comments and Markdown paragraphs of more than 100 columns.
+        #[arg(long)]
+        fix: bool,
+    },
     /// Prints which file of a crate imports which.
     Imports {
         /// The crate's folder: proxy, store and so on.
@@ -75,7 +79,8 @@ fn main() -> ExitCode {
         Chore::Differential(options) => differential::run(&options),
         Chore::Instructions(options) => bench::instructions::run(&options),
         Chore::Steps(options) => bench::steps::run(&options),
-        Chore::Tidy => tidy::run(),
+        Chore::Tidy { fix: false } => tidy::run(),
+        Chore::Tidy { fix: true } => tidy::fix(),
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),

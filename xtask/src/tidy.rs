@@ -6,15 +6,20 @@
 //!
 //! The rules: a module comment at the head of every Rust file; at most [`MAX_LINES`] lines per
 //! file, [`MAX_FUNCTION_LINES`] per function, [`MAX_COLUMNS`] columns per line; no words that
-//! announce unfinished work; no machine-specific paths; no Rust file without a `mod` that leads to
-//! it; folders import downwards only ([`rooms`]); links and paths in prose lead somewhere
-//! ([`links`]).
+//! announce unfinished work; comments in plain words ([`words`]); no machine-specific paths; no
+//! Rust file without a `mod` that leads to it; folders import downwards only ([`rooms`]); links and
+//! paths in prose lead somewhere ([`links`]).
+//!
+//! [`fix`] wraps comments and Markdown paragraphs that are too wide ([`wrap`]).
 
+mod comments;
 mod dead;
 mod finding;
 mod imports;
 mod links;
 mod rooms;
+mod words;
+mod wrap;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -68,6 +73,29 @@ pub fn run() -> Result<(), String> {
     }
 }
 
+/// Wraps over-long comments and Markdown paragraphs where that is safe, and prints the changed
+/// files. Then checks the workspace like [`run`].
+///
+/// # Errors
+///
+/// When a file cannot be read or written, or a rule is still broken.
+pub fn fix() -> Result<(), String> {
+    let root = workspace::root();
+    for (path, text) in Tree::read(&root)?.files {
+        let wrapped = match path.extension().and_then(|e| e.to_str()) {
+            Some("rs") => wrap::rust(&text),
+            Some("md") => wrap::markdown(&text),
+            _ => None,
+        };
+        if let Some(wrapped) = wrapped {
+            let path = root.join(path);
+            fs::write(&path, wrapped).map_err(|e| format!("{}: {e}", path.display()))?;
+            println!("wrapped {}", path.display());
+        }
+    }
+    run()
+}
+
 /// Prints the imports between the files of the crates named `name`, by folder.
 ///
 /// # Errors
@@ -104,6 +132,7 @@ pub fn findings(root: &Path) -> Result<Vec<Finding>, String> {
             found.extend(module_comment(path, text));
             found.extend(lengths(path, text));
             found.extend(functions(path, text));
+            found.extend(words::check(path, text));
         }
     }
     found.extend(dead::files(&files));

@@ -1,7 +1,7 @@
 //! The admin interface: metrics, health, purges and explanations over HTTP.
 
 pub(crate) mod backend;
+pub(crate) mod connection_slots;
 pub mod guard;
 pub mod interface;
-pub(crate) mod seats;
 pub(crate) mod server_status;

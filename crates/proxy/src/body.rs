@@ -1,5 +1,5 @@
-//! Response bodies: from the store, from a running fill, from the origin, and from another node. If
-//! the store or the node loses the rest of a body, the rest is fetched by range.
+//! Response bodies: from the store, from a running fill, from the origin, and from another node. A
+//! rest that the store or the node cannot deliver is fetched by range.
 
 pub(crate) mod fill_body;
 pub(crate) mod peer_body;

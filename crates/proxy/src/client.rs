@@ -9,5 +9,5 @@ pub mod limits;
 pub(crate) mod link;
 pub(crate) mod pool;
 pub(crate) mod reclaimer;
-pub(crate) mod tunnel_places;
+pub(crate) mod tunnel_permits;
 pub(crate) mod upload_rate;

@@ -1,4 +1,4 @@
-//! Running fills: their state and readers, the requests that may join them, and their memory.
+//! Running fills: their state, readers and memory, and the requests that may join them.
 
 pub(crate) mod detached;
 pub(crate) mod fill_budget;

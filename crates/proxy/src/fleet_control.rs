@@ -1,8 +1,8 @@
-//! What nodes of a fleet tell each other besides documents: who they are, what was purged, how
-//! documents are treated.
+//! Messages between fleet nodes other than requests for documents: membership, purges, and the
+//! table of document classes.
 //!
-//! Each is a POST on a connection between nodes, with a body in JSON. Nobody who waits for a
-//! document waits here.
+//! Each is a POST on a connection between nodes, with a body in JSON. No client request waits for
+//! one.
 
 pub(crate) mod answers;
 mod audience;

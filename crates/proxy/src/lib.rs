@@ -1,4 +1,4 @@
-//! The HTTP side of Larder: front ends, responses from the cache, fetches for it, the admin
+//! HTTP side of Larder: listeners, responses from the cache, fetches for it, and the admin
 //! interface.
 //!
 //! [`run()`] starts it. The folders, from top to bottom; each imports only those below it
@@ -18,7 +18,7 @@
 //!   bytes;
 //! - `request` interprets a request and makes the upstream request for it;
 //! - `fleet_control` handles all messages between fleet nodes except requests for objects;
-//! - `services` is the state that the requests of a worker share;
+//! - `services` is the state shared by the requests of a worker;
 //! - `peers` is this node's view of the other fleet nodes, and how it asks them;
 //! - `fill` is a running fetch and its readers;
 //! - `origin` has the sites, the targets of requests, and origin failures as reported to clients;

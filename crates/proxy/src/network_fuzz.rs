@@ -1,6 +1,6 @@
-//! Fuzz tests of the code that parses bytes from peers. The input is pieces of real syntax in
-//! random order, some of them damaged. The code must never panic, must read the same however the
-//! bytes are split, and must accept no more than they say.
+//! Fuzz tests of the parsers of bytes from peers. The input is pieces of real syntax in random
+//! order, some of them damaged. A parser must never panic, must give the same result however the
+//! bytes are split, and must not accept damaged input as something else.
 //!
 //! The parsers of caching fields are tested likewise in `semantics`, those of the device in
 //! `store`; heads and frames go through the real program in `tests/it/mutations.rs`.
@@ -21,12 +21,12 @@ use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::downstream::proxy_protocol;
-use crate::downstream::proxy_protocol::Told;
+use crate::downstream::proxy_protocol::ProxyHeader;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
 
-/// A source of random input that prints its seed when a test panics.
+/// Source of random input that prints its seed when a test panics.
 struct Chance(u64, Rng);
 
 impl Chance {
@@ -64,7 +64,7 @@ impl Drop for Chance {
     }
 }
 
-/// Minimum number of rounds, also on a machine too busy to reach it in the given time.
+/// Minimum number of rounds, also on a machine too slow to reach it in the given time.
 const ROUNDS_MIN: usize = 60_000;
 
 /// Repeats `round` for the time set in the environment (one second by default), and at least
@@ -100,7 +100,7 @@ const BALANCER: [&[u8]; 16] = [
 ];
 
 #[test]
-fn headers_of_balancers() {
+fn fuzz_proxy_protocol_headers() {
     let runtime = Builder::new_current_thread().build().unwrap();
     let mut read = 0;
     rounds(|chance| {
@@ -116,9 +116,9 @@ fn headers_of_balancers() {
         let mut cut = (&mut one).chain(&mut other);
         let pieces = runtime.block_on(proxy_protocol::read(&mut cut));
         match (whole, pieces) {
-            (Ok((told, rest)), Ok((Told { client, secured }, early))) => {
+            (Ok((told, rest)), Ok((ProxyHeader { client, is_tls }, early))) => {
                 assert!(bytes.ends_with(&rest), "{bytes:?}");
-                assert_eq!((told.client, told.secured), (client, secured), "{bytes:?}");
+                assert_eq!((told.client, told.is_tls), (client, is_tls), "{bytes:?}");
                 assert!(rest.starts_with(&early), "{bytes:?}");
                 read += 1;
             }
@@ -182,7 +182,7 @@ fn read(text: &[u8]) -> Option<RequestHead> {
 }
 
 #[test]
-fn targets_of_requests() {
+fn fuzz_request_targets() {
     let (forward, reverse, mut taken) = (Front::forward(), site(), 0);
     rounds(|chance| {
         let Some(head) = some_request(chance) else { return };
@@ -234,7 +234,7 @@ const QUERIES: [&[u8]; 22] = [
 ];
 
 #[test]
-fn purges() {
+fn purge_requests_are_carried_out() {
     let mut understood = 0;
     rounds(|chance| {
         let query = chance.noise(&QUERIES, 5);

@@ -1,5 +1,5 @@
 //! Stored objects: responses, their variants, and the labels by which they are purged. Also the
-//! leases of the store, and the removals that wait until the store is open.
+//! leases of the store, and removals that wait until the store is open.
 
 pub(crate) mod buffers;
 pub(crate) mod deferred_invalidations;

@@ -1,4 +1,4 @@
-//! Every setting of the proxy, with its unit, default and reason. Plain data: the command line
+//! Settings of the proxy, each with its unit, default and reason. Plain data: the command line
 //! fills it, the rest of the crate reads it, and a reload replaces it as a whole.
 
 pub mod control;
@@ -40,7 +40,7 @@ pub struct Options {
     pub fill: FillOptions,
     /// The caching settings, where HTTP's rules leave a choice.
     pub semantics: semantics::Settings,
-    /// The information about a request's path to the proxy that upstreams are given.
+    /// Information about a request's path to the proxy that upstreams are given.
     pub forwarded: Forwarded,
     /// The rules that treat some requests differently.
     pub rules: Rules,
@@ -60,7 +60,7 @@ impl Options {
         self.caches = before.caches;
     }
 
-    /// Makes options with their defaults.
+    /// Creates options with their defaults.
     pub fn new(front: Front, access: Arc<Access>) -> Options {
         Options {
             front,

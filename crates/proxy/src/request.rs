@@ -1,5 +1,5 @@
-//! The interpretation of a request: its target, its facts, the operator's rule for it, and the
-//! request sent upstream on its behalf.
+//! Interpretation of a request: its target, its facts, the operator's rule for it, and the request
+//! sent upstream on its behalf.
 
 pub(crate) mod buffering;
 pub(crate) mod context;

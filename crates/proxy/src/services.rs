@@ -1,4 +1,4 @@
-//! The state that requests use: [`Services`] per worker, [`Shared`] per process.
+//! State that requests use: [`Services`] per worker, [`Shared`] per process.
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashSet;
@@ -15,11 +15,11 @@ use upstream::message::via::Via;
 use upstream::send::client::Upstream;
 
 use crate::client::pool::Pool;
-use crate::client::tunnel_places::Places;
+use crate::client::tunnel_permits::TunnelPermits;
 use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
-use crate::fill::registry::{BegunSoFar, EndedSoFar, FillRegistry};
+use crate::fill::registry::{BegunCount, EndedCount, FillRegistry};
 use crate::object::buffers::Buffers;
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::purge_labels::ObjectLabels;
@@ -49,13 +49,13 @@ pub(crate) struct Shared {
     pub fill_budget: Arc<FillBudget>,
     /// The memory of bodies that wait for slow clients.
     pub buffers: Arc<Buffers>,
-    pub tunnels: Arc<Places>,
+    pub tunnels: Arc<TunnelPermits>,
     /// This node, if it belongs to a fleet.
     pub node: Option<Arc<Node>>,
 }
 
 impl Shared {
-    /// Makes the shared state from the first options. `fill_budget` is the memory for the windows
+    /// Creates the shared state from the first options. `fill_budget` is the memory for the windows
     /// of fills, in bytes.
     pub fn new(
         options: &Options,
@@ -77,17 +77,17 @@ impl Shared {
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
             buffers: Arc::default(),
-            tunnels: Arc::new(Places::new(clock)),
+            tunnels: Arc::new(TunnelPermits::new(clock)),
             node,
         }
     }
 }
 
-/// The moment at which a lookup began, in terms of fills that had ended.
-pub(crate) type LookupStart = EndedSoFar;
+/// Start of a lookup, as the number of fills that had ended.
+pub(crate) type LookupStart = EndedCount;
 
-/// The moment at which a request arrived, in terms of fills that had begun.
-pub(crate) type Arrival = BegunSoFar;
+/// Arrival of a request, as the number of fills that had begun.
+pub(crate) type Arrival = BegunCount;
 
 /// The state that the requests of one worker use.
 pub(crate) struct Services {
@@ -95,15 +95,14 @@ pub(crate) struct Services {
     pub clock: TokioClock,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
-    /// The sites whose neighbours this worker is validating.
-    pub attended: RefCell<HashSet<u64>>,
+    /// Sites whose neighbours this worker is validating.
+    pub validated_sites: RefCell<HashSet<u64>>,
     /// The tasks and bodies that need the store.
     pub leases: Rc<Leases>,
-    /// The worker's fetches whose request has left.
+    /// Fetches of the worker that no request drives.
     pub detached: Detached,
-    /// Held by each request that runs on after its client cancelled it.
+    /// Held by each request that continues after its client cancelled it.
     pub run_on: Rc<()>,
-    /// Pool of request heads.
     pub heads: Pool<RequestHead>,
     /// Pool of access log texts.
     pub log_fields: Pool<LogFields>,
@@ -124,7 +123,7 @@ impl Services {
             observer: shared.observer.clone(),
             shared,
             upstream: Rc::new(upstream),
-            attended: RefCell::default(),
+            validated_sites: RefCell::default(),
             leases: Rc::default(),
             detached: Detached::default(),
             run_on: Rc::default(),
@@ -135,7 +134,6 @@ impl Services {
         })
     }
 
-    /// Returns the options in force.
     pub fn options(&self) -> Arc<Options> {
         self.options.borrow().clone()
     }
@@ -145,7 +143,6 @@ impl Services {
         Ref::map(self.options.borrow(), |options| &**options)
     }
 
-    /// Replaces the options in force.
     pub fn set_options(&self, options: Arc<Options>) {
         *self.options.borrow_mut() = options;
     }
@@ -155,8 +152,8 @@ impl Services {
         self.store.borrow().clone().flatten()
     }
 
-    /// Returns the store if stored objects may be used. In a fleet that requires a node that has
-    /// caught up with all purges.
+    /// Returns the store if stored objects may be used. In a fleet the node must have caught up
+    /// with all purges.
     pub fn usable_store(&self) -> Option<Store> {
         let is_away = self.shared.node.as_ref().is_some_and(|node| !node.purges().may_use());
         self.store().filter(|_| !is_away)
@@ -180,12 +177,12 @@ impl Services {
 
     /// Returns the moment for a lookup that begins now.
     pub fn lookup_start(&self) -> LookupStart {
-        self.shared.fills.ended_so_far()
+        self.shared.fills.ended_count()
     }
 
     /// Returns the moment for a request that arrives now.
     pub fn arrival(&self) -> Arrival {
-        self.shared.fills.begun_so_far()
+        self.shared.fills.begun_count()
     }
 
     /// Removes everything stored under these keys, durably: now, or once the store is open. `fetch`

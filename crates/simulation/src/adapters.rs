@@ -13,7 +13,7 @@ use net::socket::OtherSocket;
 use proxy::{ListenSocket, Network};
 use sim::network::{Connection, Host, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use upstream::settings::lookup::{Found, Looking, Lookup};
+use upstream::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
 /// Returns the network as one host sees it.
 pub fn network_of(host: &Host) -> Network {
@@ -34,9 +34,9 @@ pub fn listen(host: &Host, port: u16) -> io::Result<ListenSocket> {
 pub(crate) struct Names(pub sim::network::Network);
 
 impl Lookup for Names {
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a> {
         let found = self.0.lookup(name).ok_or_else(|| io::ErrorKind::NotFound.into());
-        let found = found.map(|address| Found { addresses: vec![address], ttl: None });
+        let found = found.map(|address| FoundAddresses { addresses: vec![address], ttl: None });
         Box::pin(async { found })
     }
 }

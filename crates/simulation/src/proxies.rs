@@ -152,15 +152,15 @@ impl Proxy {
         let control = Control::new(options);
         let mut listeners = vec![Listener {
             socket: listen(&host, port)?,
-            manners: Arc::new(ListenerProtocol::default()),
+            protocol: Arc::new(ListenerProtocol::default()),
         }];
         let node = match node {
             None => None,
             Some((options, list)) => {
                 let fleet = Some(Arc::new(FleetProtocol::default()));
-                let manners = ListenerProtocol { fleet, ..ListenerProtocol::default() };
+                let protocol = ListenerProtocol { fleet, ..ListenerProtocol::default() };
                 let socket = listen(&host, options.own.address.port())?;
-                listeners.push(Listener { socket, manners: Arc::new(manners) });
+                listeners.push(Listener { socket, protocol: Arc::new(protocol) });
                 let own = options.own.clone();
                 let node = Node::new(options, world.lookup(), clock);
                 let now = clock.running();

@@ -2,8 +2,8 @@
 //! failover.
 //!
 //! An [`Origin`](send::origin::Origin) answers requests: a single server, a group of them, or
-//! another implementation. The folders, from top to bottom, each of which imports only those below
-//! it (`package.metadata.folders` in `Cargo.toml`):
+//! another implementation. The folders, from top to bottom; each imports only those below it
+//! (`package.metadata.folders` in `Cargo.toml`):
 //!
 //! - `send` sends requests;
 //! - `connection` has the connections, their bodies, and the pool; `names` resolves names to
@@ -12,7 +12,7 @@
 //! - `settings` says where servers are and how to reach them;
 //! - `failure` has the reasons why there is no response.
 //!
-//! The owner of the crate provides a counter of events ([`connection::events`]), a way to free
+//! The owner of the crate provides a counter of events ([`connection::events`]), a way to free file
 //! descriptors ([`send::descriptors`]), and a closure that decides for each address whether
 //! connecting to it is permitted ([`settings::limits::Check`]). The crate does not depend on caches
 //! or clients.

@@ -1,4 +1,4 @@
-//! Servers of a site: the choice among them, and their health.
+//! Servers of a site: balancing, health, and the queue for them.
 
 pub mod balance;
 pub mod group;

@@ -52,7 +52,7 @@ impl Checker<'_> {
         self.purging();
         self.sites();
         self.servers();
-        self.manners();
+        self.listener_protocol();
         self.rules();
         self.store();
         self.fleet();
@@ -239,7 +239,7 @@ impl Checker<'_> {
     }
 
     /// Checks the settings of origin servers and of files, for each site.
-    fn manners(&mut self) {
+    fn listener_protocol(&mut self) {
         let general = &self.config.manner;
         if let Some((key, text)) = general.problem() {
             return self.complain(&format!("upstream.{key}"), text);

@@ -378,7 +378,7 @@ fn an_explanation_says_whether_a_stored_file_is_current() {
     site.write("page", "two");
     let said = explained();
     assert!(said.contains(" s old, not current\n"), "{said}");
-    let would = "would    ask the origin: it says that what is stored is not current\n";
+    let would = "would    ask the origin: it says that the stored response is not current\n";
     assert!(said.contains(would), "{said}");
 }
 
@@ -638,7 +638,7 @@ fn sites_that_claim_the_same_are_refused() {
     assert!(said.contains("\"a.test\" already belongs to the site of line"), "{said}");
     let said = refused(&["paths = [\"/x\"]", "paths = [\"/y\"]"]);
     assert!(said.contains("give this one a name"), "{said}");
-    assert!(refused(&["paths = [\"x\"]"]).contains("is no beginning of a path"));
+    assert!(refused(&["paths = [\"x\"]"]).contains("is not a path prefix"));
     let said = refused(&["paths = [\"/x\"]\nstrip-prefix = true"]);
     assert!(said.contains("expected root and paths beside it"), "{said}");
     let refused = |text: &str| {

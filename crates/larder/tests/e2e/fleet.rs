@@ -49,7 +49,7 @@ fn each_document_is_fetched_once_whichever_node_is_asked() {
                     owner.to_owned()
                 }
                 None => {
-                    let step = format!("{owner}, an owner, answers from what it has stored, or");
+                    let step = format!("{owner}, an owner, answers from its store, or");
                     assert!(asks.contains(&step) && asks.ends_with("the origin"), "{said}");
                     owner.to_owned()
                 }
@@ -327,6 +327,6 @@ fn settings_that_contradict_each_other_end_the_start() {
     }
     let alone = crate::runner::Setup::forward().start();
     let (code, said) = ask(&alone, &["fleet", "status"]);
-    assert!(code == 1 && said.contains("this is no node of a fleet"), "{code} {said}");
+    assert!(code == 1 && said.contains("this is not a node of a fleet"), "{code} {said}");
     alone.signal(Signal::TERM);
 }

@@ -57,7 +57,7 @@ fn a_node_with_a_certificate_of_another_authority_is_kept_out() {
     let stranger = stranger.start();
     for node in [&nodes[0], &stranger] {
         let all = || node.said();
-        assert!(node.says("is no node of this fleet: it"), "{}", all());
+        assert!(node.says("is not a node of this fleet: it"), "{}", all());
         assert!(all().contains("authorit") && !all().contains("panicked"), "{}", all());
     }
     for (number, node) in nodes.iter().chain([&stranger]).enumerate() {
@@ -187,7 +187,7 @@ fn no_policy_changes_anywhere_when_a_node_cannot_follow() {
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("a node cannot follow, and nothing has changed: c: "), "{said}");
     assert!(
-        ["it did not answer: ", "no answer within"].iter().any(|why| said.contains(why)),
+        ["it did not answer: ", "no response within"].iter().any(|why| said.contains(why)),
         "{said}"
     );
     nodes.iter().for_each(|node| await_whole(node, 3));

@@ -86,17 +86,17 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
     let mean =
         answers(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", true);
     let ready = |at: SocketAddr| format!("http://{at}");
-    let closed = "it closed the connection before its answer was whole";
+    let closed = "it closed the connection before its response was complete";
     for (upstream, method, phase, causes, status) in [
         ("http://nowhere.invalid:81".to_owned(), "GET", "resolving its name", "", 502),
         (ready(nobody), "GET", "connecting", "connection refused", 502),
         (ready(deaf), "POST", "sending the request", "", 502),
-        (ready(hung_up), "GET", "waiting for the answer's head", closed, 502),
-        (ready(hangs), "GET", "waiting for the answer's head", "no answer within 0.5 s", 504),
-        (ready(garbage), "GET", "answer", "not valid HTTP", 502),
-        (ready(mean), "GET", "answer", "its answer cannot be passed on", 502),
-        (ready(short), "GET", "answer's body", "", 0),
-        (ready(silent), "GET", "answer's body", "no byte within the time allowed", 0),
+        (ready(hung_up), "GET", "waiting for the response head", closed, 502),
+        (ready(hangs), "GET", "waiting for the response head", "no response within 0.5 s", 504),
+        (ready(garbage), "GET", "response", "not valid HTTP", 502),
+        (ready(mean), "GET", "response", "its response cannot be forwarded", 502),
+        (ready(short), "GET", "response body", "", 0),
+        (ready(silent), "GET", "response body", "no byte within the time allowed", 0),
     ] {
         let larder = Setup::reverse(&upstream).config(TIMES).start();
         let host = upstream.strip_prefix("http://").unwrap();
@@ -183,7 +183,7 @@ fn tls_says_in_plain_words_what_is_wrong() {
     // Each self-signed certificate is its own authority.
     let cases = [
         (secured(&named, None), &file, "for another name", "tls_certificate_error"),
-        (secured(&strange, None), &file, "of an unknown issuer", "tls_certificate_error"),
+        (secured(&strange, None), &file, "has an unknown issuer", "tls_certificate_error"),
         (secured(&old, None), &old, "its certificate has expired", "tls_certificate_error"),
         (secured(&young, None), &young, "not valid yet", "tls_certificate_error"),
         (secured(&own, None), &own, "an authority's own", "tls_certificate_error"),
@@ -257,14 +257,14 @@ fn a_failure_is_told_though_another_server_answers_and_many_are_counted() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     for (server, what) in
-        [(nobody, "connecting: connection refused"), (failing, "answer: it answered 503")]
+        [(nobody, "connecting: connection refused"), (failing, "response: it answered 503")]
     {
         let lines = of(&server.to_string());
         let (phase, cause) = what.split_once(": ").unwrap();
         let whole = lines.iter().filter(|line| *line == what).count();
         let number = |line: &String| {
             let rest = line.strip_prefix(&format!("{phase}: "))?;
-            let (number, rest) = rest.split_once(" more times, at last: ")?;
+            let (number, rest) = rest.split_once(" more times, last: ")?;
             (rest == cause).then(|| number.parse::<usize>().unwrap())
         };
         let counted: usize = lines.iter().filter_map(number).sum();

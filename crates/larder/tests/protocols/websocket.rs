@@ -352,7 +352,7 @@ fn an_origin_that_changes_to_something_else_is_not_believed() {
             let (head, mut stream) = scene.ask(path, HANDSHAKE).await.unwrap();
             assert!(head.starts_with("HTTP/1.1 502 "), "{path}: {head}");
             assert!(rest(&mut stream).await.contains("cannot be passed on"));
-            let why = "answer: it changed the protocol, and not to one that was asked for";
+            let why = "response: it changed the protocol, and not to a requested one";
             assert!(scene.larder.says(why), "{}", scene.larder.said());
             assert_eq!(scene.call(path, "websocket").await.status(), 502);
         }

@@ -27,21 +27,21 @@ use crate::services::Services;
 /// a thread of its own.
 pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
 
-/// The setup of a proxy's admin interface.
+/// Configuration of the admin interface of a running proxy.
 pub struct AdminSetup {
     /// The listening socket.
     pub listener: ListenSocket,
-    /// The guard that admits requests.
+    /// Check that admits or refuses a request.
     pub guard: Guard,
     /// The metrics for `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// The function behind `/reload`.
+    /// Runs for `/reload`.
     pub reload: Reload,
     /// Reports problems with the files of the caches in use, for `/readyz`.
     pub trouble: Trouble,
 }
 
-/// A function that returns a sentence describing a problem, if there is one. It must not block.
+/// Returns a sentence about the current problem, or `None`. Must not block.
 pub type Trouble = Box<dyn Fn() -> Option<String> + Send>;
 
 /// The admin backend of a running proxy.
@@ -55,8 +55,8 @@ pub(crate) struct ProxyBackend {
 }
 
 impl ProxyBackend {
-    /// Serves the admin interface until the runtime ends, because it also reports the drain, or
-    /// until another process takes it over.
+    /// Serves the admin interface until the runtime ends or another process takes it over. It
+    /// outlives the listeners because it reports the drain.
     pub fn start(
         setup: AdminSetup,
         services: Rc<Services>,
@@ -83,7 +83,7 @@ impl Backend for ProxyBackend {
             return Readiness::Draining;
         }
         if self.services.awaits_store() {
-            return Readiness::Recovering("the process before holds the cache".to_owned());
+            return Readiness::Recovering("the previous process holds the cache".to_owned());
         }
         let Some(store) = self.services.store() else {
             return Readiness::Uncached("no cache can be used: nothing is stored".to_owned());
@@ -100,7 +100,7 @@ impl Backend for ProxyBackend {
                 0 => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),
                 stalled => {
                     let out = format!("{stalled} of {all} caches stall");
-                    Readiness::Uncached(format!("{out}: they are served around"))
+                    Readiness::Uncached(format!("{out}: they are bypassed"))
                 }
             },
             (offline, all) => {
@@ -135,7 +135,7 @@ impl Backend for ProxyBackend {
             let reclaimer = &self.reclaimer;
             let _turn = reclaimer.turn(Group::Clients).await;
             if reclaimer.close_idle(None).await == 0 {
-                reclaimer.let_go().await;
+                reclaimer.close_idle_upstreams().await;
             }
         })
     }
@@ -155,7 +155,7 @@ impl Backend for ProxyBackend {
 
     fn set_fleet_policy<'a>(&'a self, text: &'a str) -> Reloaded<'a> {
         Box::pin(async move {
-            let node = self.services.shared.node.as_ref().ok_or("this is no node of a fleet")?;
+            let node = self.services.shared.node.as_ref().ok_or("this is not a node of a fleet")?;
             classes::put_in_force(&self.services, node, text).await
         })
     }

@@ -1,4 +1,4 @@
-//! The guard of the admin interface: the checks that precede every endpoint.
+//! Checks that every admin request passes before it reaches an endpoint.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 
 use crate::admin::interface::{Answer, closing, is_loopback, text};
 
-/// The host names and the token that a request must match.
+/// Host names and token that an admin request must match.
 #[derive(Clone, Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -30,8 +30,8 @@ impl Guard {
         if self.is_open(address) {
             log::warn!(
                 "the admin interface listens on {address}, beyond this machine, without a token: \
-                 whoever reaches it can read the metrics and purge the cache; set admin-token or \
-                 admin-token-file, or listen on 127.0.0.1"
+                 any host that reaches it can read the metrics and purge the cache; set \
+                 admin-token or admin-token-file, or listen on 127.0.0.1"
             );
         }
     }

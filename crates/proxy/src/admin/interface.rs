@@ -1,15 +1,15 @@
-//! The admin interface: health, readiness, metrics and purges, on an address of its own.
+//! The admin interface: health, readiness, metrics and purges, on a listener of its own.
 //!
-//! It serves the local machine and its operators, and guards against two kinds of others. Web pages
-//! in an operator's browser can reach loopback too, so a request whose Host is not a configured
-//! name is refused (DNS rebinding), and so is one that a browser marks as caused by a page of
-//! another origin. GET changes nothing and contacts no origin. All other clients are kept out by a
-//! token, if one is configured; without a token, listening beyond loopback logs a warning.
+//! The interface serves the local machine and its operators. It defends against two attackers. A
+//! web page in an operator's browser can reach loopback, so requests are refused when their `Host`
+//! is not a configured name (DNS rebinding) or when the browser marks them as cross-origin. GET
+//! changes nothing and contacts no origin. All other clients are kept out by a token, if one is
+//! configured; without one, listening beyond loopback logs a warning.
 //!
-//! A [`Backend`] supplies the data and carries out the actions. Limits are small and fixed: this
-//! interface must answer when the proxy is in trouble, and must never cause trouble. An idle client
-//! cannot lock others out: at the connection limit, the connection that has been idle longest is
-//! closed (`seats`).
+//! A [`Backend`] supplies the data and carries out the actions. Limits are small and fixed: the
+//! interface must answer while the proxy is in trouble, and must never cause trouble. At the
+//! connection limit, the longest-idle connection is closed (`connection_slots`), so idle clients
+//! cannot exclude others.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -33,8 +33,8 @@ use net::network::AcceptSocket;
 use net::socket::Socket;
 use tokio::sync::Semaphore;
 
+use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::guard::Guard;
-use crate::admin::seats::{Seat, Seats};
 use crate::exchange::explain::Question;
 use crate::observe::metrics::CONTENT_TYPE;
 use crate::request::purge_order::{Purge, PurgeResult};
@@ -45,9 +45,9 @@ const HEAD_BYTES: usize = 16 << 10;
 const HEADERS: usize = 64;
 /// Maximum size of a request body in bytes.
 const BODY_BYTES: usize = 64 << 10;
-/// Time for a head to arrive, including the idle time of the connection.
+/// Time for a request head to arrive, including the idle time of the connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time for a body to arrive.
+/// Time for a request body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
@@ -57,7 +57,7 @@ const ASKS: usize = 8;
 /// Pause after a failed accept. The usual cause, too many open files, does not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The readiness of the proxy for traffic.
+/// Whether a load balancer should send traffic here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// It serves.
@@ -66,20 +66,19 @@ pub enum Readiness {
     /// cache is slow, but taking it out of service does not help, and the same device fault may
     /// affect all proxies.
     Uncached(String),
-    /// Not ready yet: the cache is being recovered; the text reports the progress.
+    /// The cache is being recovered; the text reports the progress.
     Recovering(String),
-    /// No longer ready: the process is shutting down.
+    /// The process is shutting down.
     Draining,
 }
 
-/// An explanation, or a sentence that says why there is none.
+/// An explanation, or a sentence on why there is none.
 pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// The changes made by a reload and those that need a restart, or a sentence that says why nothing
-/// changed.
+/// Changes made by a reload and changes that need a restart, or a sentence on why nothing changed.
 pub type Reloaded<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// The part of the proxy that the interface shows and controls.
+/// Operations that the interface needs from the running proxy.
 pub trait Backend: 'static {
     /// Returns whether the proxy should get traffic.
     fn readiness(&self) -> Readiness;
@@ -121,8 +120,8 @@ pub trait Backend: 'static {
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>>;
 }
 
-/// The response where there is no fleet.
-const NO_FLEET: &str = "this is no node of a fleet: start it with --fleet ADDR:PORT";
+/// Error text of a node without a fleet.
+const NO_FLEET: &str = "this is not a node of a fleet: start it with --fleet ADDR:PORT";
 
 /// The admin interface.
 pub struct Admin<B> {
@@ -148,25 +147,25 @@ impl<B: Backend> Admin<B> {
         if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
         }
-        let seats = Seats::new(CONNECTIONS, self.clock);
+        let slots = ConnectionSlots::new(CONNECTIONS, self.clock);
         let mut stop = pin!(stop);
         loop {
             let seated = async {
                 let accepted = listener.accept().await?;
-                io::Result::Ok((accepted, seats.take().await))
+                io::Result::Ok((accepted, slots.take().await))
             };
             let seated = tokio::select! {
                 seated = seated => seated,
                 () = &mut stop => return,
             };
             match seated {
-                Ok(((stream, client), seat)) => {
+                Ok(((stream, client), slot)) => {
                     self.accept_failed.set(false);
                     let admin = self.clone();
                     tokio::task::spawn_local(async move {
                         tokio::select! {
-                            () = seat.asked_to_leave() => {}
-                            () = admin.connection(stream, client, &seat) => {}
+                            () = slot.displaced() => {}
+                            () = admin.connection(stream, client, &slot) => {}
                         }
                     });
                 }
@@ -174,7 +173,7 @@ impl<B: Backend> Admin<B> {
                     if !self.accept_failed.replace(true) {
                         log::warn!("the admin interface cannot accept connections: {error}");
                     }
-                    if !seats.free_one() {
+                    if !slots.close_longest_idle() {
                         self.backend.close_idle_clients().await;
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -183,10 +182,10 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn connection(self: Rc<Self>, stream: Socket, client: SocketAddr, seat: &Seat) {
+    async fn connection(self: Rc<Self>, stream: Socket, client: SocketAddr, slot: &ConnectionSlot) {
         let service = service_fn(|request| {
             let admin = self.clone();
-            async move { Ok::<_, Infallible>(admin.answer(request, client, seat).await) }
+            async move { Ok::<_, Infallible>(admin.answer(request, client, slot).await) }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -200,14 +199,19 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, client: SocketAddr, seat: &Seat) -> Answer {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: SocketAddr,
+        slot: &ConnectionSlot,
+    ) -> Answer {
         let mut answer = match self.guard.refusal(&request) {
             Some(refused) => refused,
             None => {
                 let (head, body) = request.into_parts();
                 match body_of(&head.headers, body).await {
                     Ok(body) => {
-                        let _busy = seat.work();
+                        let _busy = slot.work();
                         self.route(Request::from_parts(head, body), client).await
                     }
                     Err(answer) => *answer,
@@ -333,7 +337,7 @@ impl<B: Backend> Admin<B> {
     }
 }
 
-/// Reads a body within its limits, or returns the response that refuses it.
+/// Reads a body within its limits. The error is the response that refuses it.
 async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Box<Answer>> {
     let too_large = || {
         let what = format!("The body is larger than {BODY_BYTES} bytes.\n");
@@ -389,7 +393,7 @@ fn method_not_allowed(what: String, allowed: &'static str) -> Answer {
 }
 
 fn too_many_asks() -> Answer {
-    let what = serde_json::json!({"error": "too many explanations ask origins; come again"});
+    let what = serde_json::json!({"error": "too many explanations ask origins; try again later"});
     let mut answer = json_answer(StatusCode::SERVICE_UNAVAILABLE, &what);
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     answer

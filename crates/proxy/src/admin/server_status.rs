@@ -1,5 +1,5 @@
-//! The state of all sites' servers, and of origins that are not servers, for the metrics and the
-//! admin interface.
+//! State of all sites' servers and of origins that are not servers, for metrics and the admin
+//! interface.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
 
-/// The figures of a proxy's servers, read at each scrape.
+/// Metrics source for the servers of all sites.
 pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 
 impl Source for ServerFigures {
@@ -30,7 +30,7 @@ impl Source for ServerFigures {
                 let up = u64::from(status.usage == Use::Up);
                 let help = "Whether a server of a site is in use.";
                 out.gauge("larder_upstream_server_up", help, &labels, up);
-                let help = "Requests under way at a server.";
+                let help = "Requests in progress at a server.";
                 let active = u64::from(status.active);
                 out.gauge("larder_upstream_server_active", help, &labels, active);
                 let help = "Requests sent to a server.";
@@ -41,7 +41,7 @@ impl Source for ServerFigures {
                 out.counter("larder_upstream_server_outages", help, &labels, status.outages);
                 let help = "Connections opened to a server.";
                 out.counter("larder_upstream_server_connects", help, &labels, status.connects);
-                let help = "Time spent on opening them, TLS included.";
+                let help = "Time spent opening connections to a server, including TLS.";
                 let us = status.connect_us;
                 out.counter("larder_upstream_server_connect_microseconds", help, &labels, us);
             }
@@ -49,7 +49,6 @@ impl Source for ServerFigures {
     }
 }
 
-/// Adds the figures of an origin that is not a server.
 fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
     let labels = [("site", site)];
     for figure in origin.figures() {
@@ -60,20 +59,31 @@ fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
     }
 }
 
-/// Adds the figures of requests that wait for a free server of a site.
 fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     let (queue, labels) = (group.queue_status(), [("site", site)]);
-    let help = "Requests that wait for a server with room.";
+    let help = "Requests that wait for a server below its request limit.";
     out.gauge("larder_upstream_queue_waiting", help, &labels, u64::from(queue.waiting));
     for (name, help, n) in [
         (
             "larder_upstream_queue_waits",
-            "Requests that have waited for a server with room.",
+            "Requests that have waited for a server below its request limit.",
             queue.waits,
         ),
-        ("larder_upstream_queue_wait_microseconds", "Time that they waited.", queue.wait_us),
-        ("larder_upstream_queue_timeouts", "Requests that waited for too long.", queue.timeouts),
-        ("larder_upstream_queue_refused", "Requests that found the queue full.", queue.refused),
+        (
+            "larder_upstream_queue_wait_microseconds",
+            "Total time that requests waited for a server.",
+            queue.wait_us,
+        ),
+        (
+            "larder_upstream_queue_timeouts",
+            "Requests whose wait for a server timed out.",
+            queue.timeouts,
+        ),
+        (
+            "larder_upstream_queue_refused",
+            "Requests refused because the queue was full.",
+            queue.refused,
+        ),
     ] {
         out.counter(name, help, &labels, n);
     }

@@ -1,4 +1,4 @@
-//! The body of a running fill, as one of its readers gets it.
+//! Body of a running fill, for one of its readers.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,29 +14,27 @@ use crate::fill::state::{Fill, Next, Reader};
 use crate::object::store::Store;
 use crate::observe::outcome::Error;
 
-/// The pause before a piece that a fill has just given to the store is read again.
+/// Pause before a piece that a fill has just given to the store is read again.
 const NOT_YET_PAUSE: Duration = Duration::from_millis(2);
-/// Number of pauses in a row (5 s) after which the reader gives up on the store: it continues from
-/// the origin, or the transfer is cut.
+/// Number of pauses in a row (5 s) after which the reader gives up on the store. It then continues
+/// from the origin, or the transfer is cut.
 const NOT_YET_MAX: u32 = 2500;
 
-/// The body of a fill for one of its clients.
 pub(crate) struct FillBody {
     reader: Reader,
     store: Option<Store>,
     lagging: Option<Reading<UnfinishedRead>>,
     pauses: u32,
-    /// Position behind the last byte, if known.
+    /// Position after the last byte, if known.
     end: Option<u64>,
     rescue: Option<Resume>,
     rest: Option<ResumedBody>,
-    /// The client accepts trailers.
     trailers: bool,
     done: bool,
 }
 
 impl FillBody {
-    /// Creates the body. `end` is the position behind the last byte, if known.
+    /// Creates the body. `end` is the position after the last byte, if known.
     pub fn new(reader: Reader, store: Option<Store>, end: Option<u64>, trailers: bool) -> FillBody {
         FillBody {
             reader,
@@ -51,7 +49,6 @@ impl FillBody {
         }
     }
 
-    /// Returns the fill, if it is stored.
     pub fn stored_fill(&self) -> Option<&Arc<Fill>> {
         Some(self.reader.fill()).filter(|fill| fill.is_stored())
     }
@@ -70,7 +67,6 @@ impl FillBody {
         self.end.map(|end| end.saturating_sub(self.reader.at()))
     }
 
-    /// Polls for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             if self.done {
@@ -96,7 +92,7 @@ impl FillBody {
                     }
                     UnfinishedRead::NotYet if self.pauses < NOT_YET_MAX => self.pauses += 1,
                     UnfinishedRead::NotYet | UnfinishedRead::Gone => {
-                        if !self.go_on_from_origin() {
+                        if !self.continue_from_origin() {
                             return self.cut(Error::Store);
                         }
                         continue;
@@ -106,7 +102,7 @@ impl FillBody {
             match ready!(self.reader.poll_next(cx)) {
                 Next::Bytes(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Next::Lagging(partial, at) => self.read_on(partial, at),
-                Next::Broken(Error::Store) if self.go_on_from_origin() => {}
+                Next::Broken(Error::Store) if self.continue_from_origin() => {}
                 Next::Broken(why) => return self.cut(why),
                 Next::End(trailers) => {
                     self.done = true;
@@ -122,9 +118,9 @@ impl FillBody {
         }
     }
 
-    /// Requests from the origin the bytes that the window and the store have lost. Returns whether
-    /// that is possible.
-    fn go_on_from_origin(&mut self) -> bool {
+    /// Requests the bytes lost by the window and the store from the origin. Returns false if that
+    /// is impossible.
+    fn continue_from_origin(&mut self) -> bool {
         let (Some(end), Some(rescue)) = (self.end, self.rescue.take()) else { return false };
         self.rest = Some(rescue.begin(self.reader.at()..end));
         true

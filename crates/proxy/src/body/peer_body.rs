@@ -1,8 +1,8 @@
-//! The body of another node's response. If it breaks off or stops, the rest is requested by range:
-//! from the next source that the plan names, and the last time from the origin itself.
+//! Body of another node's response. If it breaks off or stalls, the rest is requested by range from
+//! the next source in the plan, and at last from the origin.
 //!
-//! Guarantee: if a node stops, the responses that it was sending are delayed, not cut, provided
-//! that a strong validator proves that the rest fits.
+//! Guarantee: when a node stops, the responses it was sending are delayed, not cut, if a strong
+//! validator proves that the rest fits.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,28 +17,26 @@ use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use upstream::connection::origin_body::OriginBody;
 
-use crate::body::resume::{Resume, ResumedBody, Same};
+use crate::body::resume::{MatchingFields, Resume, ResumedBody};
 use crate::options::Options;
 use crate::peers::origin::FromPeer;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// Upper bound on requests for the rest of one body. The last one goes to the origin itself.
+/// Upper bound on requests for the rest of one body. The last one goes to the origin.
 const RESUMPTIONS: u32 = 3;
 
-/// The body of another node's response, continued elsewhere if it breaks off.
 struct PeerBody {
     services: Rc<Services>,
     options: Arc<Options>,
-    /// The request that the response answers.
     request: UpstreamRequest,
     /// Bytes that had arrived when the head was examined.
     early: Option<Bytes>,
-    same: Same,
+    same: MatchingFields,
     length: u64,
-    came: u64,
+    received: u64,
     source: Source,
-    /// How many more times the rest may be requested.
+    /// Number of requests for the rest that are still allowed.
     left: u32,
 }
 
@@ -47,10 +45,9 @@ enum Source {
     Rest(Box<ResumedBody>),
 }
 
-/// Makes the body of a response continue from elsewhere if the node that sends it stops. Applies
-/// only to a whole response of another node with a strong validator. `request` makes the request
-/// that the response answers.
-pub(crate) async fn outlasting(
+/// Makes the body of a response continue from elsewhere if its node stops. Applies only to a whole
+/// response of another node with a strong validator. `request` rebuilds the request.
+pub(crate) async fn continued_elsewhere(
     services: &Rc<Services>,
     options: &Arc<Options>,
     request: impl FnOnce() -> UpstreamRequest,
@@ -58,7 +55,7 @@ pub(crate) async fn outlasting(
 ) -> Response<OriginBody> {
     let Some((same, length)) = continuable(&response) else { return response };
     response.body_mut().set_silence(silence(options));
-    let early = at_hand(response.body_mut()).await;
+    let early = available_bytes(response.body_mut()).await;
     let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
     let early = match early {
         // The whole body has arrived, so nothing can break off.
@@ -76,7 +73,7 @@ pub(crate) async fn outlasting(
             early,
             same,
             length,
-            came: 0,
+            received: 0,
             source: Source::Peer(Box::new(body)),
             left: RESUMPTIONS,
         };
@@ -84,24 +81,24 @@ pub(crate) async fn outlasting(
     })
 }
 
-/// Returns the time without a byte after which the rest is requested elsewhere. All nodes that are
-/// asked may hang one after another before the client's own time is over.
+/// Returns the time without a byte after which the rest is requested elsewhere. It is short enough
+/// for all nodes to hang in turn before the client's own timeout.
 fn silence(options: &Options) -> Duration {
     options.upstream.body_timeout / (RESUMPTIONS + 1)
 }
 
 /// Returns the validators for requesting the rest of a response, and its length; `None` unless it
 /// is another node's and whole.
-fn continuable(response: &Response<OriginBody>) -> Option<(Same, u64)> {
+fn continuable(response: &Response<OriginBody>) -> Option<(MatchingFields, u64)> {
     response.extensions().get::<FromPeer>().filter(|_| response.status() == StatusCode::OK)?;
-    let same = Same::of(response.headers())?;
+    let same = MatchingFields::of(response.headers())?;
     let length = response.body().size_hint().exact().filter(|length| *length > 0)?;
     Some((same, length))
 }
 
-/// Takes the bytes of a body that have already arrived, without waiting. If the body broke off, the
-/// next read reports that again.
-async fn at_hand(body: &mut OriginBody) -> Option<Bytes> {
+/// Takes body bytes that have already arrived, without waiting. If the body broke off, the next
+/// read reports that again.
+async fn available_bytes(body: &mut OriginBody) -> Option<Bytes> {
     let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
         Poll::Ready(frame) => Poll::Ready(frame),
         Poll::Pending => Poll::Ready(None),
@@ -116,13 +113,13 @@ impl PeerBody {
     /// The rest has been requested too often.
     fn resume(&mut self, why: &str) -> io::Result<()> {
         let Some(left) = self.left.checked_sub(1) else {
-            return Err(io::Error::other(format!("another node's answer broke off: {why}")));
+            return Err(io::Error::other(format!("another node's response broke off: {why}")));
         };
-        log::debug!("another node's answer broke off, the rest is asked for: {why}");
+        log::debug!("another node's response broke off, requesting the rest: {why}");
         self.left = left;
         if left == 0 {
-            // The last attempt works as without a fleet, whatever the paths between the nodes are
-            // like.
+            // The last attempt bypasses the fleet, so it works even if all paths between nodes are
+            // broken.
             self.request.ask_origin();
         }
         let (services, options) = (self.services.clone(), self.options.clone());
@@ -130,7 +127,7 @@ impl PeerBody {
         let resume =
             Resume::of(services, options, self.request.clone(), self.same.clone(), self.length);
         let resume = if left == 0 { resume } else { resume.with_silence(silence) };
-        self.source = Source::Rest(Box::new(resume.begin(self.came..self.length)));
+        self.source = Source::Rest(Box::new(resume.begin(self.received..self.length)));
         Ok(())
     }
 }
@@ -144,14 +141,14 @@ impl Body for PeerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(data) = self.early.take() {
-            self.came += data.len() as u64;
+            self.received += data.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         loop {
             let why = match &mut self.source {
                 Source::Peer(body) => match ready!(Pin::new(body).poll_frame(cx)) {
                     Some(Ok(frame)) => {
-                        self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
+                        self.received += frame.data_ref().map_or(0, |data| data.len() as u64);
                         return Poll::Ready(Some(Ok(frame)));
                     }
                     Some(Err(error)) => Some(error.to_string()),
@@ -159,13 +156,13 @@ impl Body for PeerBody {
                 },
                 Source::Rest(rest) => {
                     if let Some(data) = ready!(rest.poll(cx)) {
-                        self.came += data.len() as u64;
+                        self.received += data.len() as u64;
                         return Poll::Ready(Some(Ok(Frame::data(data))));
                     }
                     None
                 }
             };
-            if self.came >= self.length {
+            if self.received >= self.length {
                 // Missing trailers are not part of the content.
                 return Poll::Ready(None);
             }
@@ -178,11 +175,11 @@ impl Body for PeerBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Peer(body) => self.early.is_none() && body.is_end_stream(),
-            Source::Rest(_) => self.came >= self.length,
+            Source::Rest(_) => self.received >= self.length,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.length.saturating_sub(self.came))
+        SizeHint::with_exact(self.length.saturating_sub(self.received))
     }
 }

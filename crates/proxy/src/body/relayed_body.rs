@@ -1,12 +1,12 @@
-//! The body of a response for one client only, read from the origin at the origin's own speed: a
-//! slow client does not occupy the connection to the origin.
+//! Body of a response for one client only, read at the origin's speed so that a slow client does
+//! not occupy an origin connection.
 //!
-//! Bytes that the client has not taken yet wait in memory, up to `fill.window` and within the limit
-//! on memory for such bodies. The rest goes through the store, up to `fill.spill-max` bytes, under
-//! a key that no request can name. It is never committed, and is gone once the body has been sent
-//! or after a crash. A body with `no-store` or `private` waits in memory only, up to
-//! `fill.spill-max` bytes if that is more than the window. Beyond these limits the origin waits for
-//! the client.
+//! Bytes that the client has not taken yet wait in memory, up to `fill.window` and within the
+//! shared memory limit. Beyond that they go through the store, up to `fill.spill-max` bytes, under
+//! a key that no request can name. That object is never committed; it is dropped when the body has
+//! been sent, and does not survive a crash. A body with `no-store` or `private` waits in memory
+//! only, up to the larger of `fill.spill-max` and the window. Beyond these limits the origin waits
+//! for the client.
 //!
 //! Guarantee: received bytes are offered to the client at once.
 
@@ -38,17 +38,17 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::services::Services;
 
-/// Memory in bytes of a body that goes through the store: the end of its window, and the piece that
-/// is being collected.
+/// Memory in bytes of a body that goes through the store: the end of its window, and the piece
+/// being collected.
 const SPILL_MEMORY: u64 = 2 * PIECE_MAX as u64;
 
-/// The limits and options for reading a body from its origin.
+/// Limits for reading a body from its origin.
 pub(crate) struct Relay {
     services: Rc<Services>,
     options: Arc<Options>,
     /// The memory shares that the body counts in: the client's and the host's.
     shares: [u64; 2],
-    /// The body may go through the store.
+    /// True if the body may go through the store.
     may_spill: bool,
 }
 
@@ -65,7 +65,7 @@ impl Relay {
         Relay { services: services.clone(), options: options.clone(), shares, may_spill }
     }
 
-    /// Keeps the body out of the store, which is not volatile (RFC 9111, 5.2.2.5 and 5.2.2.7).
+    /// Keeps the body out of the store (RFC 9111, 5.2.2.5 and 5.2.2.7: the store is not volatile).
     pub fn without_spill(self) -> Relay {
         Relay { may_spill: false, ..self }
     }
@@ -81,7 +81,7 @@ impl Relay {
     }
 }
 
-/// The body of a response on its way from the origin to one client.
+/// Body of a response on its way from the origin to one client.
 pub(crate) struct RelayedBody {
     source: Source,
     /// Bytes to skip before the requested ones.
@@ -91,10 +91,8 @@ pub(crate) struct RelayedBody {
     is_done: bool,
 }
 
-/// The next frame of a body; `None` at its end.
 type NextFrame = Option<Result<Frame<Bytes>, Error>>;
 
-/// The source of the next bytes.
 enum Source {
     /// The origin, read directly. A body that continues after its first frame moves to `Queue`.
     Origin(Option<Box<(OriginBody, Relay)>>),
@@ -124,12 +122,10 @@ impl RelayedBody {
         self.left
     }
 
-    /// Returns whether the body has ended.
     pub fn is_end_stream(&self) -> bool {
         self.is_done || self.left == Some(0)
     }
 
-    /// Polls for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             let frame = match ready!(self.poll_source(cx)) {
@@ -187,24 +183,23 @@ impl RelayedBody {
 impl Drop for RelayedBody {
     fn drop(&mut self) {
         if let Source::Queue(queue) = &self.source {
-            queue.is_left.set(true);
+            queue.is_client_gone.set(true);
             queue.wake_task();
         }
     }
 }
 
-/// Bytes that a task has read from an origin and the client has not taken yet.
+/// Bytes read from an origin by a task and not yet taken by the client.
 struct Queue {
     waiting: RefCell<Waiting>,
-    /// The client is gone.
-    is_left: Cell<bool>,
+    is_client_gone: Cell<bool>,
     reader: Cell<Option<Waker>>,
     task: Cell<Option<Waker>>,
 }
 
 struct Waiting {
     window: Window,
-    /// Bytes of the body that the client has taken.
+    /// Number of body bytes that the client has taken.
     at: u64,
     held: Buffered,
     trailers: Option<HeaderMap>,
@@ -212,7 +207,6 @@ struct Waiting {
     spilled: Option<Box<FillBody>>,
 }
 
-/// The next item for the client.
 enum Next {
     Frame(NextFrame),
     Spilled(Box<FillBody>),
@@ -225,7 +219,7 @@ impl Queue {
         let waiting = Waiting { window, at: 0, held, trailers: None, end: None, spilled: None };
         let queue = Rc::new(Queue {
             waiting: RefCell::new(waiting),
-            is_left: Cell::default(),
+            is_client_gone: Cell::default(),
             reader: Cell::default(),
             task: Cell::default(),
         });
@@ -258,7 +252,7 @@ impl Queue {
 
     /// Polls for the origin's next frame; `None` if the client is gone.
     fn poll_origin(&self, body: &mut OriginBody, cx: &mut Context<'_>) -> Poll<Option<NextFrame>> {
-        if self.is_left.get() {
+        if self.is_client_gone.get() {
             return Poll::Ready(None);
         }
         self.task.set(Some(cx.waker().clone()));
@@ -266,10 +260,10 @@ impl Queue {
         Poll::Ready(Some(frame.map(|frame| frame.map_err(|error| error.reason().into()))))
     }
 
-    /// Waits until the client has taken all received bytes, or is gone.
+    /// Waits until the client has taken all received bytes or is gone.
     fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<()> {
         let waiting = self.waiting.borrow();
-        if self.is_left.get() || waiting.at == waiting.window.end() {
+        if self.is_client_gone.get() || waiting.at == waiting.window.end() {
             return Poll::Ready(());
         }
         self.task.set(Some(cx.waker().clone()));
@@ -315,7 +309,7 @@ impl Waiting {
     }
 }
 
-/// Reads a body from its origin, to its end or for as long as its client wants it.
+/// Reads a body from its origin until its end, or until the client is gone.
 async fn take(queue: Rc<Queue>, mut body: OriginBody, relay: Relay) {
     let most = relay.window();
     loop {
@@ -342,7 +336,7 @@ async fn take(queue: Rc<Queue>, mut body: OriginBody, relay: Relay) {
     }
 }
 
-/// The rest of a body, which goes through the store.
+/// The rest of a body that goes through the store.
 struct Spill {
     fill: Arc<Fill>,
     writer: Writer,
@@ -350,13 +344,13 @@ struct Spill {
 }
 
 impl Spill {
-    /// Begins to send `data` and the rest of the body behind it through the store, if that is
-    /// possible.
+    /// Starts to send `data` and the rest of the body through the store. Returns `None` if that is
+    /// impossible.
     async fn begin(queue: &Queue, relay: &Relay, left: Option<u64>, data: &Bytes) -> Option<Spill> {
         let services = &relay.services;
         let store = services.store().filter(|_| relay.may_spill)?;
         let mut held = relay.begin();
-        if queue.is_left.get() || services.leases.is_released() || !held.grow(SPILL_MEMORY) {
+        if queue.is_client_gone.get() || services.leases.is_released() || !held.grow(SPILL_MEMORY) {
             return None;
         }
         let (fill, writer) = open(&store, relay).await?;
@@ -368,7 +362,7 @@ impl Spill {
         Some(Spill { fill, writer, _held: held })
     }
 
-    /// Carries the rest to its end, and waits until the client has taken it.
+    /// Carries the rest to its end and waits until the client has taken it.
     async fn run(self, relay: &Relay, first: Bytes, body: OriginBody) {
         let Relay { services, options, .. } = relay;
         let (fill, mut sink) = (&*self.fill, Sink::Open(self.writer));

@@ -1,7 +1,7 @@
-//! The rest of a body whose source was lost while the body was being sent. It is requested by
-//! range, under the strong entity tag of the part sent so far and, if the origin vouches for its
-//! responses, under its version. The transfer is cut if the request fails or if the origin has
-//! another representation now.
+//! Fetches the rest of a body whose source was lost while it was being sent. The range request
+//! carries the strong entity tag of the part already sent and, if the origin vouches for its
+//! responses, the version. If it fails or the origin now has another representation, the transfer
+//! is cut.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -25,33 +25,32 @@ use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// A fetch of the rest of a body, prepared before the head is sent and rarely begun.
+/// Prepared fetch of the rest of a body. Created before the head is sent, rarely started.
 pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
     upstream_request: UpstreamRequest,
-    same: Same,
-    /// Length of the whole body, in bytes.
+    same: MatchingFields,
     length: u64,
-    /// The maximum time without a byte, if it is not that of origins.
+    /// Maximum time without a byte; `None`: that of origins.
     silence: Option<Duration>,
 }
 
-/// The fields that a response with the rest must share with the response that was begun.
+/// Fields in which the response with the rest must equal the first response.
 #[derive(Clone)]
-pub(crate) struct Same {
+pub(crate) struct MatchingFields {
     /// The strong entity tag.
     etag: HeaderValue,
-    /// The [`VERSION`]: files that replaced each other may share an entity tag.
+    /// Value of the [`VERSION`] field; files that replaced each other may share an entity tag.
     version: Option<HeaderValue>,
 }
 
-impl Same {
+impl MatchingFields {
     /// Takes the fields from a response. Returns `None` if it has no strong entity tag, because
     /// then nothing proves that the rest fits.
-    pub fn of(headers: &HeaderMap) -> Option<Same> {
+    pub fn of(headers: &HeaderMap) -> Option<MatchingFields> {
         let etag = headers.get(header::ETAG).filter(|tag| tag.as_bytes().starts_with(b"\""))?;
-        Some(Same { etag: etag.clone(), version: headers.get(VERSION).cloned() })
+        Some(MatchingFields { etag: etag.clone(), version: headers.get(VERSION).cloned() })
     }
 
     fn are_in(&self, headers: &HeaderMap) -> bool {
@@ -60,7 +59,6 @@ impl Same {
     }
 }
 
-/// The rest of a body.
 pub(crate) struct ResumedBody {
     state: State,
     left: u64,
@@ -68,7 +66,7 @@ pub(crate) struct ResumedBody {
     skip: u64,
 }
 
-/// The body of a response, and the number of bytes to skip before the requested ones.
+/// Body of a response, and the number of bytes to skip.
 type ResumeAnswer = Option<(OriginBody, u64)>;
 
 enum State {
@@ -84,7 +82,7 @@ impl Resume {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
         }
-        let same = Same::of(head.headers())?;
+        let same = MatchingFields::of(head.headers())?;
         let (services, options) = (context.services.clone(), context.options.clone());
         Some(Resume::of(services, options, context.upstream_request(), same, length))
     }
@@ -94,7 +92,7 @@ impl Resume {
         services: Rc<Services>,
         options: Arc<Options>,
         mut upstream_request: UpstreamRequest,
-        same: Same,
+        same: MatchingFields,
         length: u64,
     ) -> Resume {
         upstream_request.method = http::Method::GET;
@@ -108,7 +106,6 @@ impl Resume {
         Resume { silence: Some(silence), ..self }
     }
 
-    /// Requests `range` of the body.
     pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
@@ -118,8 +115,11 @@ impl Resume {
             upstream_request.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
             upstream_request.headers.insert(header::IF_RANGE, same.etag.clone());
             let asked = upstream_request.run(&services, &options, None).await;
-            let response =
-                asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
+            let response = asked
+                .inspect_err(|failure| {
+                    log::debug!("the rest of a body cannot be fetched: {failure:?}")
+                })
+                .ok()?;
             let skip = fits(&response, &same, part, length)?;
             let mut body = response.into_body();
             silence.into_iter().for_each(|silence| body.set_silence(silence));
@@ -131,7 +131,12 @@ impl Resume {
 
 /// Returns how many bytes a response has before the requested part; `None` if it is not of exactly
 /// the same representation. An origin without range requests sends the whole.
-fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u64) -> Option<u64> {
+fn fits<B: Body>(
+    response: &Response<B>,
+    same: &MatchingFields,
+    part: ByteRange,
+    length: u64,
+) -> Option<u64> {
     let headers: &HeaderMap = response.headers();
     if !same.are_in(headers) {
         return None;
@@ -149,7 +154,6 @@ fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u
 }
 
 impl ResumedBody {
-    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -198,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_very_representation_fits() {
+    fn only_the_same_representation_fits() {
         let part = ByteRange { start: 5, end: 10 };
         let head = |tag: &'static str, version: &'static str| {
             let fields = [("etag", tag), ("larder-version", version)].map(|(name, value)| {
@@ -210,7 +214,7 @@ mod tests {
             let body = "x".repeat(body);
             let mut response = Response::builder().status(status).header("content-range", range);
             response.headers_mut().unwrap().extend(headers);
-            fits(&response.body(body).unwrap(), &Same::of(sent).unwrap(), part, 20)
+            fits(&response.body(body).unwrap(), &MatchingFields::of(sent).unwrap(), part, 20)
         };
         let plain = head("\"a\"", "");
         assert_eq!(skip(&plain, 206, plain.clone(), "bytes 5-9/20", 5), Some(0));
@@ -232,6 +236,6 @@ mod tests {
             assert_eq!(skip(&vouched, 206, other.clone(), "bytes 5-9/20", 5), None, "{other:?}");
             assert_eq!(skip(&vouched, 200, other.clone(), "", 20), None, "{other:?}");
         }
-        assert!(Same::of(&head("W/\"a\"", "1")).is_none());
+        assert!(MatchingFields::of(&head("W/\"a\"", "1")).is_none());
     }
 }

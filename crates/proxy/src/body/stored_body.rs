@@ -1,7 +1,7 @@
-//! Bodies that are read from the store while they are sent: of a stored object, of parts of one,
-//! and of a fill. Reads of the store are `async fn`s that borrow their source, but a body is
-//! polled. Each read is therefore a boxed future that owns its source and returns it: one
-//! allocation for each piece of up to 128 KiB, none for objects in one record.
+//! Bodies read from the store while they are sent: of a stored object, of parts of one, and of a
+//! fill. Store reads are `async fn`s that borrow their source, but a body is polled. Each read is
+//! therefore a boxed future that owns its source and returns it: one allocation per piece of up to
+//! 128 KiB, none for objects in one record.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -21,14 +21,13 @@ use crate::object::stored_response::StoredResponse;
 pub(crate) type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
 type ReadOne = (Body, Option<Result<Bytes, ReadError>>);
 
-/// The body of a range of a stored object.
 pub(crate) struct EntryBody {
     state: State,
-    /// Positions of the next byte and behind the last byte.
+    /// Positions of the next byte and after the last byte.
     range: Range<u64>,
     rescue: Option<Resume>,
-    /// The object's key. The object is removed if a piece is gone, because every further hit would
-    /// lack the same piece.
+    /// Store and key, to remove the object if a piece is gone; otherwise every further hit would
+    /// lack it.
     place: Option<(Store, Key)>,
 }
 
@@ -70,12 +69,10 @@ impl EntryBody {
         }
     }
 
-    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// Polls for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         loop {
             if self.range.is_empty() {
@@ -116,7 +113,7 @@ impl EntryBody {
                     return Poll::Ready(Some(Ok(bytes)));
                 }
                 State::Done => {
-                    return Poll::Ready(Some(Err(Truncated("a stored piece is gone"))));
+                    return Poll::Ready(Some(Err(Truncated("a stored piece is missing"))));
                 }
             }
         }
@@ -144,7 +141,7 @@ impl http_body::Body for EntryBody {
     }
 }
 
-/// A stored body with the trailers that are stored beside it.
+/// Stored body followed by its stored trailers.
 pub(crate) struct TrailedBody {
     body: Stored,
     trailers: Option<HeaderMap>,
@@ -171,7 +168,6 @@ impl TrailedBody {
         self.trailers.is_none()
     }
 
-    /// Polls for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let next = match &mut self.body {
             Stored::Whole(bytes) if bytes.is_empty() => None,

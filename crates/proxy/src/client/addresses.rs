@@ -1,9 +1,8 @@
-//! Counts the open connections of each client address.
+//! Counts open connections per client address.
 //!
-//! One client must not be able to use up the connection limit. The limit per address
-//! (`client.connections-per-address`) is off by default, as in other proxies: many users, or a load
-//! balancer, may share one address. An IPv6 client usually controls a /64 network and may use any
-//! address in it, so each /64 counts as one address.
+//! `client.connections-per-address` keeps one client from using up the connection limit. It is off
+//! by default, as in other proxies: many users, or a load balancer, may share one address. An IPv6
+//! client usually controls a /64 network, so each /64 counts as one address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,13 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::address;
 
-/// Open connections by address.
 #[derive(Default)]
 pub(crate) struct Addresses {
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One counted connection of an address; uncounted on drop.
+/// One counted connection of an address, uncounted on drop.
 pub(crate) struct AddressSlot {
     addresses: Arc<Addresses>,
     of: IpAddr,
@@ -34,7 +32,7 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Addresses {
-    /// Counts one more connection of `client`; returns `None` when it already has `most`.
+    /// Counts one more connection of `client`. Returns `None` if it already has `most`.
     pub fn enter(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<AddressSlot> {
         let of = network(client);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_address_has_its_own_places() {
+    fn each_address_has_its_own_limit() {
         let addresses = Arc::new(Addresses::default());
         let enter = |client: &str| addresses.enter(client.parse().unwrap(), 2);
         let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1"), enter("192.0.2.2")];

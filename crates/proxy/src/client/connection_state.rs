@@ -1,4 +1,4 @@
-//! State of a client connection, shared by its socket, its requests and the sweep.
+//! State of a client connection, shared by its socket, its requests and the periodic sweep.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::client::upload_rate::Upload;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 
-/// Activity of a connection, as far as timeouts are concerned.
+/// Activity of a connection, for its timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Between requests, or before the first one.
@@ -28,7 +28,6 @@ pub(crate) enum Phase {
     Busy,
 }
 
-/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     /// No further request arrived within the idle timeout.
@@ -37,11 +36,9 @@ pub(crate) enum CloseReason {
     Head,
     /// The client neither took nor sent bytes at the minimum rate.
     Stall,
-    /// The drain time has passed.
     Drain,
     /// Closed to free its resources for another client.
     Reclaimed,
-    /// The client reset the connection.
     Left,
 }
 
@@ -49,12 +46,10 @@ pub(crate) enum CloseReason {
 pub(crate) struct ConnectionState {
     clock: TokioClock,
     phase: Cell<Option<Phase>>,
-    /// Requests being answered; may be more than one on HTTP/2.
+    /// Number of requests being answered; may exceed one on HTTP/2.
     open: Cell<u32>,
     multiplexed: Cell<bool>,
-    /// True once the connection has had a request.
-    asked: Cell<bool>,
-    /// When the current phase began.
+    had_request: Cell<bool>,
     since: Cell<Option<Instant>>,
     /// Response bodies waiting for flow-control window from the client, on HTTP/2.
     paced: Cell<u32>,
@@ -68,20 +63,20 @@ pub(crate) struct ConnectionState {
     pub(crate) read_blocked: Cell<bool>,
     pub(crate) write_blocked: Cell<bool>,
     pub(crate) eof: Cell<bool>,
-    /// The client sends nothing more, though it may still read.
+    /// True if the client sends nothing more; it may still read.
     half_closed: Cell<bool>,
-    /// Cloned by each request that runs on after its client cancelled it.
+    /// Cloned by each request that continues after its client cancelled it.
     pub run_on: Rc<()>,
     /// Counter of half-closed connections; set once the connection is watched.
     half_closed_count: OnceCell<Arc<AtomicUsize>>,
-    /// Servers that the current request is for ([`ConnectionState::asks`]).
+    /// Servers that the current request is for ([`ConnectionState::set_servers`]).
     servers: Cell<usize>,
     open_ended: Cell<bool>,
     draining: Cell<bool>,
     cut: Cell<Option<CloseReason>>,
     task: RefCell<Option<Waker>>,
     pub(crate) interim: RefCell<VecDeque<Bytes>>,
-    /// Request bodies on HTTP/2; the minimum rate applies to each.
+    /// Request bodies on HTTP/2. The minimum rate applies to each.
     uploads: RefCell<Vec<Rc<Upload>>>,
     last_answer: Cell<bool>,
 }
@@ -94,7 +89,7 @@ impl ConnectionState {
             phase: Default::default(),
             open: Default::default(),
             multiplexed: Default::default(),
-            asked: Default::default(),
+            had_request: Default::default(),
             since: Default::default(),
             paced: Default::default(),
             changed: Default::default(),
@@ -127,14 +122,14 @@ impl ConnectionState {
         self.phase.get().is_none()
     }
 
-    /// Records the time at which the connection was accepted.
-    pub fn came(&self) {
+    /// Starts the first phase, at accept.
+    pub fn accepted(&self) {
         self.since.set(Some(self.clock.instant()));
     }
 
     /// Returns whether the connection has had a request.
-    pub fn has_asked(&self) -> bool {
-        self.asked.get()
+    pub fn has_had_request(&self) -> bool {
+        self.had_request.get()
     }
 
     /// Returns when the current phase began.
@@ -142,7 +137,7 @@ impl ConnectionState {
         self.since.get()
     }
 
-    /// Records that requests may overlap (HTTP/2).
+    /// Declares that requests may overlap (HTTP/2).
     pub fn set_multiplexed(&self) {
         self.multiplexed.set(true);
     }
@@ -153,14 +148,13 @@ impl ConnectionState {
 
     /// Records that a request head has arrived.
     pub fn request_began(&self, now: Instant) {
-        self.asked.set(true);
+        self.had_request.set(true);
         self.open.set(self.open.get() + 1);
         if self.phase() != Phase::Busy {
             self.set_phase_at(Phase::Busy, now);
         }
     }
 
-    /// Records that a response is finished.
     pub fn request_ended(&self, now: Instant) {
         self.open.set(self.open.get().saturating_sub(1));
         if self.open.get() == 0 {
@@ -168,7 +162,7 @@ impl ConnectionState {
         }
     }
 
-    /// Counts one more body that waits for the client, or with `false` one less.
+    /// Counts one more body that waits for the client, or one less if `waits` is false.
     pub fn body_waits(&self, waits: bool) {
         let paced = self.paced.get();
         self.paced.set(if waits { paced + 1 } else { paced.saturating_sub(1) });
@@ -199,7 +193,7 @@ impl ConnectionState {
         self.uploads.borrow_mut().retain(|other| !Rc::ptr_eq(other, upload));
     }
 
-    /// Gives up request bodies that arrive too slowly.
+    /// Cancels request bodies that arrive too slowly.
     pub fn check_uploads(&self, now: Instant, limits: &ClientLimits) {
         for upload in &*self.uploads.borrow() {
             upload.check(now, limits);
@@ -249,7 +243,7 @@ impl ConnectionState {
         self.phase() == Phase::Busy || self.write_blocked.get()
     }
 
-    /// Records that the request was read completely: from now on the client is only expected to
+    /// Records that the request was read completely. From now on the client is only expected to
     /// read.
     pub fn request_is_read(&self) {
         self.read_blocked.set(false);
@@ -275,19 +269,19 @@ impl ConnectionState {
 
     /// Returns whether a request is being answered although its client sends nothing more. Such a
     /// client may be gone.
-    pub fn may_be_left(&self) -> bool {
+    pub fn may_be_gone(&self) -> bool {
         self.half_closed.get() && !self.is_multiplexed() && self.is_answering()
     }
 
     /// Wakes the task of a request whose client may be gone, so that it checks.
     pub fn look_for_end(&self) {
-        if self.may_be_left() {
+        if self.may_be_gone() {
             self.wake();
         }
     }
 
     /// Records the servers that the current request is for, as a number unique to them.
-    pub fn asks(&self, servers: usize) {
+    pub fn set_servers(&self, servers: usize) {
         self.servers.set(servers);
     }
 
@@ -315,7 +309,7 @@ impl ConnectionState {
         self.wake();
     }
 
-    /// Revokes a cut that has not taken effect yet.
+    /// Revokes a cut that has not taken effect.
     pub fn undo_cut(&self) {
         self.cut.set(None);
     }
@@ -329,7 +323,7 @@ impl ConnectionState {
         self.wake();
     }
 
-    /// Remembers the task to wake. Must be called whenever the connection's task is polled.
+    /// Stores the task to wake. Call whenever the connection's task is polled.
     pub fn note_task(&self, cx: &Context<'_>) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
@@ -337,20 +331,19 @@ impl ConnectionState {
         }
     }
 
-    /// Wakes the connection's task.
     pub fn wake(&self) {
         if let Some(task) = self.task.borrow().as_ref() {
             task.wake_by_ref();
         }
     }
 
-    /// Queues a 1xx head for the current request. It is sent before anything that the service
-    /// returns later, provided the service waits for [`ConnectionState::interim_sent`].
+    /// Queues a 1xx head for the current request. It precedes anything the service returns later,
+    /// provided the service waits for [`ConnectionState::interim_sent`].
     pub fn push_interim(&self, head: Bytes) {
         self.interim.borrow_mut().push_back(head);
     }
 
-    /// Marks the current response as the last: no further request is accepted.
+    /// Marks the current response as the last; no further request is accepted.
     pub fn end_after_answer(&self) {
         self.last_answer.set(true);
     }

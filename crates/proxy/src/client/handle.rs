@@ -1,5 +1,4 @@
-//! A request's view of its client: the client's address, its connection, and a way to send 1xx
-//! responses.
+//! A request's view of its client: address, connection, and a way to send 1xx responses.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -16,12 +15,11 @@ use crate::client::link::Transport;
 
 /// A client, as seen by one of its requests.
 pub(crate) struct Client {
-    /// State of the client's connection.
     pub state: Rc<ConnectionState>,
     pub address: SocketAddr,
     pub link: Rc<Transport>,
     /// Upstream connection on which this client authenticates. `None` on HTTP/2, where one
-    /// connection may carry the requests of several users, and for another node.
+    /// connection may carry requests of several users, and for another node.
     pub login: Option<Rc<PinnedConnection>>,
     /// Response stream of the request on HTTP/2, where each request has its own `Client`.
     pub reply: Option<RefCell<SendResponse<Bytes>>>,
@@ -35,8 +33,8 @@ impl Client {
         Rc::new(Client { state, address: *address, link, login: None, reply })
     }
 
-    /// Returns the client at `address`, on behalf of which another node asks.
-    pub fn asked_for(&self, address: SocketAddr) -> Rc<Client> {
+    /// Returns the client at `address`, for which another node asks.
+    pub fn on_behalf_of(&self, address: SocketAddr) -> Rc<Client> {
         let Client { state, link, .. } = self;
         let (state, link) = (state.clone(), link.clone());
         Rc::new(Client { state, address, link, login: None, reply: None })
@@ -54,7 +52,7 @@ impl Client {
             None => self.state.push_interim(informational::serialise(&head)),
             Some(reply) => {
                 if let Err(error) = reply.borrow_mut().send_informational(head) {
-                    log::debug!("a 1xx answer was not sent: {error}");
+                    log::debug!("a 1xx response was not sent: {error}");
                 }
             }
         }
@@ -65,8 +63,8 @@ impl Client {
         self.state.interim_sent()
     }
 
-    /// Sends 100 Continue, for a client that waits for it. (On HTTP/1 the body does this when it is
-    /// first read.)
+    /// Sends 100 Continue to a client that waits for it. (On HTTP/1 the first read of the body does
+    /// this.)
     pub fn ask_for_body(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

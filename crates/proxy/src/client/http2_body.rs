@@ -1,5 +1,5 @@
-//! Body of an HTTP/2 request. The client may send only as much as is passed on: flow-control
-//! capacity is released when the previous piece has been passed on.
+//! Body of an HTTP/2 request. Flow-control capacity is released when a piece has been passed on, so
+//! the client sends only as fast as the upstream takes.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,7 +15,6 @@ use upstream::message::request_body::BrokenOff;
 use crate::client::handle::Client;
 use crate::client::upload_rate::Watched;
 
-/// Body of one stream.
 pub(crate) struct StreamBody {
     stream: RecvStream,
     /// Bytes still to come, if the head states a length. The `h2` crate enforces it.
@@ -24,7 +23,7 @@ pub(crate) struct StreamBody {
     owed: usize,
     data_ended: bool,
     watched: Watched,
-    /// Client that sends nothing until it gets a 100 Continue (RFC 9110, 10.1.1).
+    /// Client that waits for a 100 Continue before it sends the body (RFC 9110, 10.1.1).
     expectant: Option<Rc<Client>>,
 }
 
@@ -58,7 +57,7 @@ impl StreamBody {
             };
             match next {
                 Some(Ok(data)) => {
-                    upload.came(data.len());
+                    upload.note_received(data.len());
                     self.owed = data.len();
                     self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -71,7 +70,7 @@ impl StreamBody {
             upload.waits(cx);
             return Poll::Pending;
         };
-        upload.came(0);
+        upload.note_received(0);
         let trailers = trailers.map_err(BrokenOff::Http2);
         Poll::Ready(trailers.transpose().map(|trailers| trailers.map(Frame::trailers)))
     }

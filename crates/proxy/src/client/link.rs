@@ -9,9 +9,7 @@ use crate::observe::tls_facts::TlsFacts;
 pub(crate) struct Transport {
     /// Scheme of the request URLs, on a reverse proxy.
     pub scheme: Scheme,
-    /// Facts about the TLS session; `None` without TLS.
     pub tls: Option<TlsFacts>,
-    /// True if the connection is from another node of the fleet, so that its requests are peer
-    /// requests.
+    /// True for a connection from another fleet node; its requests are peer requests.
     pub is_peer: bool,
 }

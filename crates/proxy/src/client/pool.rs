@@ -1,4 +1,4 @@
-//! Pools of short-lived objects that the requests of one worker reuse.
+//! Pools of short-lived objects reused by the requests of one worker.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -8,7 +8,7 @@ use http1::RequestHead;
 
 use crate::observe::log_fields::LogFields;
 
-/// Maximum number of free objects kept: more than are in use between two waits.
+/// Maximum number of free objects kept; more than are in use between two waits.
 const KEPT_MAX: usize = 64;
 
 /// Memory in bytes above which an object is not kept.
@@ -32,14 +32,13 @@ impl Reusable for LogFields {
     }
 }
 
-/// Objects that no request uses.
 #[derive(Default)]
 pub(crate) struct Pool<T> {
     free: Rc<RefCell<Vec<Box<T>>>>,
 }
 
 impl<T: Reusable> Pool<T> {
-    /// Takes an object. Its content is unspecified.
+    /// Takes an object with unspecified content.
     pub fn take(&self) -> Pooled<T> {
         let piece = self.free.borrow_mut().pop().unwrap_or_default();
         Pooled { piece: Some(piece), free: self.free.clone() }

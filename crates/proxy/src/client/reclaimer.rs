@@ -1,23 +1,22 @@
-//! Reclaims resources that clients hold without using them. Closes connections to admit new clients
-//! when the limit `client.connections` is reached or the process has no free descriptor. Ends
-//! requests whose clients may be gone when the limit of requests to their servers is reached.
+//! Reclaims resources held by idle clients. It closes connections when the limit
+//! `client.connections` is reached or the process is out of file descriptors. It ends requests
+//! whose clients may be gone when their servers are at their request limit.
 //!
 //! An open connection that waits for its client uses up the limit for nothing. When the limit is
-//! reached, it is closed in favour of a client with a request, so that no client can exclude the
-//! others by opening connections and leaving them idle. A connection with a request in progress is
-//! closed only if its client sends nothing more and so may be gone; these are closed first. Next
-//! come connections that have not completed a request head within [`GRACE`], then connections
-//! between two requests, then new ones. Within each group the connection that has waited longest is
-//! closed first.
+//! reached, such a connection is closed in favour of a new client, so no client can exclude others
+//! by opening connections and leaving them idle. A connection with a request in progress is closed
+//! only if its client sends nothing more and so may be gone; these go first. Next are connections
+//! without a complete request head within [`GRACE`], then connections between two requests, then
+//! new ones. Within each group the longest-waiting goes first.
 //!
-//! Connections of other nodes of the fleet have a limit of their own, so that a host which can
-//! reach the fleet address cannot use up the clients' limit. There, a connection without any
-//! request is closed first, however young: an authenticated node sends a request at once, and an
-//! unauthenticated host cannot.
+//! Connections of other fleet nodes have a limit of their own, so a host that can reach the fleet
+//! address cannot use up the clients' limit. There, a connection without any request is closed
+//! first, however young: an authenticated node sends a request at once, and an unauthenticated host
+//! cannot.
 //!
-//! Only the worker knows the state of its connections. The task that needs to open one asks all
-//! workers for candidates and tells those with the first ones to close them. With a high limit
-//! several are closed at once, to spread the cost of the search.
+//! Only the worker knows the state of its connections. The task that needs room asks all workers
+//! for candidates and closes the first ones. With a high limit several are closed at once, to
+//! spread the cost of the search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -31,69 +30,65 @@ use crate::client::connection_state::Phase;
 /// Time for a client to send its request head before its connection counts as unused.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// Maximum number of connections closed at once.
-pub(crate) const MOST: usize = 32;
+/// Maximum number of connections closed by one search.
+pub(crate) const CLOSED_AT_ONCE_MAX: usize = 32;
 
-/// Value of a connection to its client, least first.
+/// Why a connection may be closed, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Worth {
-    /// The client may be gone.
-    Left,
-    /// No request head was completed within [`GRACE`].
-    Nothing,
+pub(crate) enum CloseRank {
+    /// Its client may be gone.
+    MayBeGone,
+    /// No complete request head within [`GRACE`].
+    NoRequest,
     /// Idle between two requests; the client may return.
     Idle,
-    /// The client has just connected or just begun a request.
-    Young,
+    /// Just accepted, or its request has just begun.
+    New,
 }
 
-/// A connection that may be closed; the smallest is closed first.
+/// Connection that may be closed; the smallest is closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
-    worth: Worth,
+    worth: CloseRank,
     since: Instant,
-    /// Number of the connection on its worker.
     pub id: u64,
 }
 
-/// Connections that share a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Clients,
-    /// Nodes of the fleet, and hosts that claim to be one.
+    /// Fleet nodes, and hosts that claim to be one.
     Nodes,
 }
 
-/// Facts that a worker knows about a connection.
+/// Facts that a worker knows about one of its connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionActivity {
     pub id: u64,
     pub group: Group,
     pub phase: Phase,
-    /// True if it has had a request.
-    pub has_asked: bool,
-    /// True if a request is in progress and its client sends nothing more.
-    pub may_be_left: bool,
+    pub has_had_request: bool,
+    /// True if a request is in progress and the client sends nothing more.
+    pub may_be_gone: bool,
     pub since: Instant,
 }
 
 impl ConnectionActivity {
-    /// Returns the connection's rank as a candidate; `None` when it must not be closed.
+    /// Returns the connection's rank, or `None` if it must not be closed.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
-        let ConnectionActivity { id, group, phase, has_asked, may_be_left, since } = *self;
+        let ConnectionActivity { id, group, phase, has_had_request, may_be_gone, since } = *self;
         let is_old = group == Group::Nodes || now.saturating_duration_since(since) >= GRACE;
-        let worth = match (phase, has_asked) {
-            _ if may_be_left => Worth::Left,
+        let worth = match (phase, has_had_request) {
+            _ if may_be_gone => CloseRank::MayBeGone,
             (Phase::Busy, _) => return None,
-            (Phase::Idle, true) => Worth::Idle,
-            (Phase::Idle | Phase::Head, _) if is_old => Worth::Nothing,
-            (Phase::Idle | Phase::Head, _) => Worth::Young,
+            (Phase::Idle, true) => CloseRank::Idle,
+            (Phase::Idle | Phase::Head, _) if is_old => CloseRank::NoRequest,
+            (Phase::Idle | Phase::Head, _) => CloseRank::New,
         };
         Some(Candidate { worth, since, id })
     }
 }
 
-/// Returns the first `most` of all candidates, in any order.
 pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
     if all.len() > most {
         all.select_nth_unstable(most);
@@ -102,38 +97,35 @@ pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
     all
 }
 
-/// Returns how many connections to close at once, given the limit `connections`.
+/// Returns the number of connections to close at once under the limit `connections`.
 pub(crate) fn at_once(connections: usize) -> usize {
-    (connections / 256).clamp(1, MOST)
+    (connections / 256).clamp(1, CLOSED_AT_ONCE_MAX)
 }
 
-/// A request to a worker.
+/// Request to a worker.
 pub(crate) enum Ask {
-    /// Report the worker's first candidates: at most this many, of this group or of all.
+    /// Report up to this many candidates, of this group or of all.
     Candidates(usize, Option<Group>, oneshot::Sender<Vec<Candidate>>),
-    /// Close these connections, and report how many were closed.
+    /// Close these connections and report how many were closed.
     Close(Vec<u64>, oneshot::Sender<usize>),
-    /// Close at most this many (second field) connections with a request for these servers (first
-    /// field) whose clients may be gone, and report how many were closed.
-    CloseLeft(usize, usize, oneshot::Sender<usize>),
-    /// Close the idle upstream connections, and report how many there were.
-    LetGo(oneshot::Sender<usize>),
+    /// Close up to this many (second field) requests for these servers (first field) whose clients
+    /// may be gone, and report how many were closed.
+    CloseAbandoned(usize, usize, oneshot::Sender<usize>),
+    /// Close the idle upstream connections and report how many there were.
+    CloseUpstreams(oneshot::Sender<usize>),
 }
 
-/// Handle for asking all workers to close connections.
 pub(crate) struct ConnectionReclaimer {
     workers: Vec<mpsc::UnboundedSender<Ask>>,
-    /// Number of half-closed connections.
     pub half_closed: Arc<AtomicUsize>,
     at_once: usize,
-    /// One lock per group, held from the search for a connection to close until its permit is
-    /// taken.
+    /// One lock per group, held from the search until the permit is taken.
     turns: [Mutex<()>; 2],
 }
 
 impl ConnectionReclaimer {
-    /// Creates the channels to `workers` workers, and returns their receiving ends too.
-    /// `connections` is the connection limit.
+    /// Creates the channels to `workers` workers and returns their receiving ends. `connections` is
+    /// the connection limit.
     pub fn new(
         workers: usize,
         connections: usize,
@@ -150,7 +142,7 @@ impl ConnectionReclaimer {
         )
     }
 
-    /// Waits for the right to search for a connection of a group.
+    /// Waits for the lock to search in a group.
     pub async fn turn(&self, group: Group) -> MutexGuard<'_, ()> {
         let [clients, nodes] = &self.turns;
         match group {
@@ -159,21 +151,21 @@ impl ConnectionReclaimer {
         }
     }
 
-    /// Closes the idle upstream connections to free descriptors, and returns how many there were.
-    pub async fn let_go(&self) -> usize {
+    /// Closes idle upstream connections to free descriptors. Returns how many there were.
+    pub async fn close_idle_upstreams(&self) -> usize {
         let mut closed = 0;
-        for (_, told) in self.ask(Ask::LetGo) {
+        for (_, told) in self.ask(Ask::CloseUpstreams) {
             closed += told.await.unwrap_or(0);
         }
         closed
     }
 
-    /// Closes the first candidates of a group, or of all, and returns how many were closed.
+    /// Closes the first candidates of a group, or of all. Returns how many were closed.
     pub async fn close_idle(&self, group: Option<Group>) -> usize {
         let mut all = Vec::new();
         let asked = self.ask(|tell| Ask::Candidates(self.at_once, group, tell));
         for (worker, candidates) in asked {
-            // A worker that has ended has none.
+            // A worker that has ended has no candidates.
             let found = candidates.await.unwrap_or_default();
             all.extend(found.into_iter().map(|candidate| (candidate, worker)));
         }
@@ -200,7 +192,7 @@ impl ConnectionReclaimer {
     ) -> Vec<(usize, oneshot::Receiver<T>)> {
         let asked = self.workers.iter().enumerate().map(|(worker, way)| {
             let (tell, told) = oneshot::channel();
-            // If the send fails, the receiver reports an error as well.
+            // If the send fails, the receiver reports it.
             let _ = way.send(question(tell));
             (worker, told)
         });
@@ -209,11 +201,11 @@ impl ConnectionReclaimer {
 }
 
 impl FreeDescriptors for ConnectionReclaimer {
-    /// Closes idle upstream connections or, if there are none, idle client connections.
+    /// Closes idle upstream connections, or idle client connections if there are none.
     fn free(&self) -> Freeing<'_> {
         Box::pin(async {
             let _turn = self.turn(Group::Clients).await;
-            self.let_go().await > 0 || self.close_idle(None).await > 0
+            self.close_idle_upstreams().await > 0 || self.close_idle(None).await > 0
         })
     }
 
@@ -226,7 +218,7 @@ impl FreeDescriptors for ConnectionReclaimer {
             let mut closed = 0;
             for worker in &self.workers {
                 let (tell, told) = oneshot::channel();
-                if worker.send(Ask::CloseLeft(servers, most - closed, tell)).is_ok() {
+                if worker.send(Ask::CloseAbandoned(servers, most - closed, tell)).is_ok() {
                     closed += told.await.unwrap_or(0);
                 }
                 if closed >= most {
@@ -244,10 +236,10 @@ mod tests {
     use net::clock::TokioClock;
 
     #[test]
-    fn who_never_asked_makes_way_for_nodes_however_young_it_is() {
+    fn node_connections_without_a_request_are_closed_first() {
         let now = TokioClock::system().instant();
-        let node = |id, has_asked, phase| {
-            let activity = standing(id, phase, has_asked, now);
+        let node = |id, has_had_request, phase| {
+            let activity = standing(id, phase, has_had_request, now);
             ConnectionActivity { group: Group::Nodes, ..activity }.candidate(now)
         };
         assert!(node(2, false, Phase::Idle) < node(1, true, Phase::Idle));
@@ -255,13 +247,18 @@ mod tests {
         assert_eq!(node(3, true, Phase::Busy), None);
     }
 
-    fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> ConnectionActivity {
-        let may_be_left = false;
-        ConnectionActivity { id, group: Group::Clients, phase, has_asked, may_be_left, since }
+    fn standing(
+        id: u64,
+        phase: Phase,
+        has_had_request: bool,
+        since: Instant,
+    ) -> ConnectionActivity {
+        let may_be_gone = false;
+        ConnectionActivity { id, group: Group::Clients, phase, has_had_request, may_be_gone, since }
     }
 
     #[test]
-    fn those_that_are_worth_least_go_first() {
+    fn candidates_are_closed_in_order_of_worth() {
         let began = TokioClock::system().instant();
         let at = |seconds: u64| began + Duration::from_secs(seconds);
         let all = [
@@ -274,7 +271,7 @@ mod tests {
             standing(7, Phase::Head, true, at(95)),
             standing(8, Phase::Idle, false, at(20)),
             standing(9, Phase::Head, false, at(15)),
-            ConnectionActivity { may_be_left: true, ..standing(10, Phase::Busy, true, at(99)) },
+            ConnectionActivity { may_be_gone: true, ..standing(10, Phase::Busy, true, at(99)) },
         ];
         let candidates: Vec<_> = all.iter().filter_map(|one| one.candidate(at(100))).collect();
         let mut order = candidates.clone();
@@ -289,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn few_places_are_given_up_one_by_one() {
+    fn a_low_limit_closes_one_connection_at_a_time() {
         assert_eq!([1, 4, 511, 512, 16_384].map(at_once), [1, 1, 1, 2, 32]);
     }
 }

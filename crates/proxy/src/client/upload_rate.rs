@@ -1,5 +1,5 @@
-//! Minimum rate of request bodies on HTTP/2. Requests share a connection there, so the minimum
-//! applies to each body separately: a stalled body is given up, and the others continue.
+//! Minimum rate of request bodies on HTTP/2. Requests share a connection, so the minimum applies
+//! per body: a stalled body is cancelled and the others continue.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,33 +13,32 @@ use crate::client::limits::ClientLimits;
 #[derive(Default)]
 pub(crate) struct Upload {
     received: Cell<u64>,
-    /// True while the proxy waits for bytes that the client's window allows it to send.
+    /// True while the proxy waits for bytes that the client's window allows.
     awaited: Cell<bool>,
-    /// When the sweep first saw the wait, and how many bytes had been received by then.
+    /// When the sweep first saw the wait, and the bytes received by then.
     measured: Cell<Option<(Instant, u64)>>,
     given_up: Cell<bool>,
     reader: RefCell<Option<Waker>>,
 }
 
 impl Upload {
-    /// Records that the next bytes are waited for.
+    /// Records that the proxy waits for the next bytes.
     pub fn waits(&self, cx: &Context<'_>) {
         self.awaited.set(true);
         self.reader.borrow_mut().replace(cx.waker().clone());
     }
 
-    /// Counts received bytes.
-    pub fn came(&self, bytes: usize) {
+    pub fn note_received(&self, bytes: usize) {
         self.awaited.set(false);
         self.received.set(self.received.get() + bytes as u64);
     }
 
-    /// Returns whether the body was given up because it arrived too slowly.
+    /// Returns whether the body was cancelled for being too slow.
     pub fn is_given_up(&self) -> bool {
         self.given_up.get()
     }
 
-    /// Gives up the body if it has arrived too slowly for too long.
+    /// Cancels the body if it has been too slow for too long.
     pub fn check(&self, now: Instant, limits: &ClientLimits) {
         if !self.awaited.get() {
             return self.measured.set(None);
@@ -89,7 +88,7 @@ mod tests {
     use net::clock::TokioClock;
 
     #[test]
-    fn only_what_is_withheld_is_given_up() {
+    fn only_stalled_bodies_are_cancelled() {
         let limits = ClientLimits {
             stall_timeout: Duration::from_secs(10),
             rate_min: 100,
@@ -98,7 +97,7 @@ mod tests {
         let (start, cx) = (TokioClock::system().instant(), Context::from_waker(Waker::noop()));
         let after = |seconds| start + Duration::from_secs(seconds);
         let upload = Upload::default();
-        // Its bytes are not waited for: the upstream is slow.
+        // The upstream is slow, so no bytes are expected.
         for seconds in 0..60 {
             upload.check(after(seconds), &limits);
         }

@@ -1,5 +1,5 @@
 //! One client connection from accept to close: the handshakes (`handshake`), then HTTP/1 (`http1`)
-//! or HTTP/2 (`http2`), and the tunnels that either may become.
+//! or HTTP/2 (`http2`), and a tunnel if the connection becomes one.
 
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
@@ -14,29 +14,29 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::client::connection_state::ConnectionState;
 use crate::client::handle::Client;
 use crate::downstream::connections::Connections;
-use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
+use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, negotiate};
 use crate::downstream::tunnel::End;
 use crate::downstream::{http1, http2, tunnel};
 use crate::observe::event::Event;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// Serves a connection until it ends.
 pub(crate) async fn run(
     connections: Rc<Connections>,
     socket: Socket,
     peer: SocketAddr,
-    manners: &ListenerProtocol,
+    protocol: &ListenerProtocol,
 ) {
     let state = Rc::new(ConnectionState::new(connections.services.clock));
-    let _watched = connections.watch(&state, manners.group());
+    let _watched = connections.watch(&state, protocol.group());
     let Services { observer, .. } = &*connections.services;
     let (options, addresses) =
         (connections.services.options(), &connections.connection_limit.addresses);
     let clock = connections.services.clock;
-    let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer, clock));
+    let ready =
+        Box::pin(negotiate(socket, peer, protocol, &options, addresses, &**observer, clock));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
-    let Negotiated { stream, client: address, link, protocol, place: _place } = ready;
+    let Negotiated { stream, client: address, link, protocol, address_slot: _slot } = ready;
     let login = (protocol == Protocol::Http1 && !link.is_peer).then(Rc::default);
     let client = Client { state: state.clone(), address, link: Rc::new(link), login, reply: None };
     let client = Rc::new(client);
@@ -99,12 +99,12 @@ pub(crate) async fn tunnel_through<T>(
     transaction.count_sent(ended.received);
     match &ended.how {
         End::Displaced => {
-            observer.count(Event::TunnelMadeWay, 1);
+            observer.count(Event::TunnelDisplaced, 1);
             transaction.note_whole();
         }
         End::Closed | End::Idle | End::Expired => transaction.note_whole(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
-        End::Broken(error) => log::debug!("a tunnel broke: {error}"),
+        End::Broken(error) => log::debug!("a tunnel failed: {error}"),
     }
     ended
 }
@@ -119,10 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_connection_takes_little() {
-        // Larger futures are boxed for as long as they run.
-        let run = size(|(all, socket, peer, manners): (_, _, _, &'static _)| {
-            run(all, socket, peer, manners)
+    fn a_waiting_connection_needs_little_memory() {
+        // Larger futures are boxed while they run.
+        let run = size(|(all, socket, peer, protocol): (_, _, _, &'static _)| {
+            run(all, socket, peer, protocol)
         });
         let serve = size(|(all, client, stream)| http1::serve(all, client, stream));
         let state = size_of::<ConnectionState>();

@@ -1,5 +1,5 @@
-//! Open connections of one worker: their timeouts, which of them may be closed for other clients,
-//! and how they end on shutdown.
+//! Open connections of one worker: their timeouts, their candidates for closing, and their end on
+//! shutdown.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,13 +22,11 @@ use crate::observe::event::Event;
 use crate::options::Options;
 use crate::services::Services;
 
-/// Grace for a connection that has not received any bytes, counted from the start of the drain or
-/// from accept, whichever is later. Its first request may be on its way and would be lost.
+/// Grace for a connection without any received bytes, from the start of the drain or from accept,
+/// whichever is later. Its first request may be on its way and would be lost.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Open connections of one worker.
 pub(crate) struct Connections {
-    /// Number of the worker.
     pub index: usize,
     pub services: Rc<Services>,
     pub connection_limit: Arc<ConnectionLimit>,
@@ -39,17 +37,17 @@ pub(crate) struct Connections {
     next_id: Cell<u64>,
 }
 
-/// A connection as seen by the sweep.
+/// A connection as the periodic sweep sees it.
 struct TrackedConnection {
     state: Rc<ConnectionState>,
     group: Group,
     /// When the sweep first saw the current phase.
     since: Instant,
-    /// When the proxy was first seen to wait for the client, and the bytes moved by then.
+    /// When the proxy was first seen waiting for the client, and the bytes moved by then.
     blocked: Option<(Instant, u64)>,
 }
 
-/// Guard that unregisters a connection when dropped.
+/// Unregisters a connection on drop.
 pub(crate) struct WatchGuard {
     connections: Rc<Connections>,
     id: u64,
@@ -61,7 +59,7 @@ impl Drop for WatchGuard {
         if let Some(watched) = open.borrow_mut().remove(&self.id) {
             watched.state.report_moved(&*services.observer);
         }
-        connection_limit.left(*index);
+        connection_limit.connection_ended(*index);
         services.observer.connection(false);
     }
 }
@@ -96,18 +94,18 @@ impl Connections {
         self.services.set_options(options);
     }
 
-    /// Returns whether an open connection still waits for its first request and is not draining.
+    /// Returns whether a connection that is not draining still waits for its first request.
     pub fn has_fresh(&self) -> bool {
         let waits =
             |watched: &TrackedConnection| watched.state.is_fresh() && !watched.state.draining();
         self.open.borrow().values().any(waits)
     }
 
-    /// Registers a connection with the sweep. It was counted in the worker's load when accepted.
+    /// Registers a connection with the sweep. The worker's load counted it at accept.
     pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>, group: Group) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
-        state.came();
+        state.accepted();
         state.count_half_closed(&self.connection_limit.reclaimer.half_closed);
         let since = self.services.clock.instant();
         let watched = TrackedConnection { state: state.clone(), group, since, blocked: None };
@@ -116,7 +114,7 @@ impl Connections {
         WatchGuard { connections: self.clone(), id }
     }
 
-    /// Returns the first `most` connections that may be closed, of this group or of all.
+    /// Returns the first `most` connections that may be closed, of one group or of all.
     pub fn candidates(&self, most: usize, of: Option<Group>) -> Vec<Candidate> {
         let now = self.services.clock.instant();
         let mut all = Vec::new();
@@ -125,34 +123,35 @@ impl Connections {
         for (&id, watched) in open.iter().filter(|(_, watched)| wanted(watched)) {
             let (state, group) = (&watched.state, watched.group);
             let since = state.since().unwrap_or(watched.since);
-            let (phase, has_asked) = (state.phase(), state.has_asked());
-            let may_be_left = state.may_be_left();
-            let standing = ConnectionActivity { id, group, phase, has_asked, may_be_left, since };
+            let (phase, has_had_request) = (state.phase(), state.has_had_request());
+            let may_be_gone = state.may_be_gone();
+            let standing =
+                ConnectionActivity { id, group, phase, has_had_request, may_be_gone, since };
             // A connection must not be closed while it is being cut or has unsent response bytes.
-            let may_close = state.cut().is_none() && (may_be_left || !state.is_answering());
+            let may_close = state.cut().is_none() && (may_be_gone || !state.is_answering());
             all.extend(standing.candidate(now).filter(|_| may_close));
         }
         reclaimer::first(all, most)
     }
 
-    /// Closes those of these connections that still may be closed, and returns how many.
+    /// Closes those of these connections that may still be closed. Returns their number.
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
-        let may_close = |state: &ConnectionState| state.may_be_left() || !state.is_answering();
+        let may_close = |state: &ConnectionState| state.may_be_gone() || !state.is_answering();
         let waiting = found.filter(|watched| may_close(&watched.state));
         let closed =
             waiting.inspect(|watched| watched.state.cut_now(CloseReason::Reclaimed)).count();
-        self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
+        self.services.observer.count(Event::ConnectionReclaimed, closed as u64);
         closed
     }
 
-    /// Closes at most `most` connections with a request for `servers` whose clients may be gone,
-    /// oldest first, and returns how many.
-    pub fn close_left(&self, servers: usize, most: usize) -> usize {
+    /// Closes up to `most` connections with a request for `servers` whose clients may be gone,
+    /// oldest first. Returns their number.
+    pub fn close_abandoned(&self, servers: usize, most: usize) -> usize {
         let connections = self.open.borrow();
         let left = connections.values().map(|watched| &watched.state).filter(|state| {
-            state.cut().is_none() && state.may_be_left() && state.servers() == servers
+            state.cut().is_none() && state.may_be_gone() && state.servers() == servers
         });
         let mut left: Vec<_> = left.collect();
         left.sort_by_key(|state| state.since());
@@ -161,9 +160,9 @@ impl Connections {
         left.len()
     }
 
-    /// Lets running responses finish, then cuts the remaining connections when the drain time has
-    /// passed. Until then it also waits for connections that any worker has accepted for this one
-    /// and that are not registered yet.
+    /// Lets running responses finish, then cuts the remaining connections when the drain time is
+    /// over. Until then it also waits for connections accepted for this worker but not registered
+    /// yet.
     pub async fn drain(&self) {
         let limits = self.services.options().client.clone();
         let began = self.services.clock.instant();
@@ -190,8 +189,8 @@ impl Connections {
         }
     }
 
-    /// Returns the time between two sweeps: a quarter of the shortest timeout (5 ms to 1 s), so
-    /// that none is exceeded by much.
+    /// Returns the time between two sweeps: a quarter of the shortest timeout, from 5 ms to 1 s, so
+    /// that no timeout is exceeded by much.
     pub fn sweep_interval(&self) -> Duration {
         let options = self.services.options();
         let limits = &options.client;

@@ -1,9 +1,8 @@
-//! Steps from an accepted socket to a connection that speaks HTTP: the PROXY protocol header, the
-//! TLS handshake, and the choice of the HTTP version.
+//! Steps from an accepted socket to an HTTP connection: the PROXY protocol header, the TLS
+//! handshake, and the choice of the HTTP version.
 //!
-//! All of it happens before the first request, on the worker that will serve the connection, and
-//! within a time limit. Failures are counted, and logged at debug level only, so that a port scan
-//! does not fill the log.
+//! They run before the first request, on the connection's worker, with a timeout. Failures are
+//! counted and logged at debug level only, so that a port scan does not fill the log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,18 +35,18 @@ use crate::options::Options;
 /// Connection preface of HTTP/2 (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Protocol that a listener expects on its connections.
+/// Protocol of a listener's connections.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerProtocol {
-    /// True if the listener speaks TLS.
+    /// Serve TLS.
     pub tls: bool,
-    /// Without TLS: serve HTTP/2 to clients that send its preface.
+    /// True to serve HTTP/2 without TLS to clients that send its preface.
     pub h2c: bool,
-    /// Networks of the peers that must send a PROXY protocol header; all other peers are refused.
-    /// Clients of a Unix socket have no address and are trusted if there is any network here.
-    /// Empty: no PROXY protocol.
+    /// Networks of peers that must send a PROXY protocol header; other peers are refused. Clients
+    /// of a Unix socket have no address and are trusted if the list is not empty. An empty list
+    /// disables the PROXY protocol.
     pub proxies: Vec<IpNet>,
-    /// Set if the listener serves only other nodes of the fleet.
+    /// Set for a listener that serves only other fleet nodes.
     pub fleet: Option<Arc<FleetProtocol>>,
 }
 
@@ -58,38 +57,37 @@ impl ListenerProtocol {
     }
 }
 
-/// Protocol between nodes of a fleet: HTTP/2, without a choice of version.
+/// Protocol between fleet nodes: HTTP/1.1, without negotiation.
 #[derive(Debug, Default)]
 pub struct FleetProtocol {
-    /// Mutual TLS that proves membership. `None`: any host that can connect is trusted.
+    /// Mutual TLS that proves membership. `None` trusts any host that can connect.
     pub tls: Option<FleetTls>,
-    /// Rate limit of warnings about hosts that are not nodes of the fleet.
+    /// Limits the rate of warnings about hosts that are not fleet nodes.
     pub strangers: WarningLimiter,
 }
 
-/// HTTP versions with different framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
     Http2,
 }
 
-/// A connection that is ready for its first request.
+/// Connection that is ready for its first request.
 pub(crate) struct Negotiated {
     pub stream: Stream,
     /// Client address, as given by the PROXY protocol header or else by the socket.
     pub client: SocketAddr,
     pub link: Transport,
     pub protocol: Protocol,
-    /// Held while the connection is open, for the limit per client address.
-    pub place: Option<AddressSlot>,
+    /// Counts against the limit per client address while the connection is open.
+    pub address_slot: Option<AddressSlot>,
 }
 
 /// Performs the handshakes. Returns `None` for a connection that was refused or failed.
-pub(crate) async fn welcome(
+pub(crate) async fn negotiate(
     socket: Socket,
     peer: SocketAddr,
-    manners: &ListenerProtocol,
+    listener: &ListenerProtocol,
     options: &Options,
     addresses: &Arc<Addresses>,
     observer: &dyn Observer,
@@ -100,16 +98,15 @@ pub(crate) async fn welcome(
     // A client of a Unix socket has no address unless a load balancer states one.
     let mut has_address = !on_unix_socket;
     let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
-    if let Some(fleet) = &manners.fleet {
+    if let Some(fleet) = &listener.fleet {
         link.is_peer = true;
-        return meet_node((raw, client), link, fleet, options, observer, clock).await;
+        return node_handshake((raw, client), link, fleet, options, observer, clock).await;
     }
-    if !manners.proxies.is_empty() {
+    if !listener.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
-        let trusted = on_unix_socket || manners.proxies.iter().any(|network| network.contains(&ip));
-        if !trusted {
+        if !on_unix_socket && !listener.proxies.iter().any(|network| network.contains(&ip)) {
             observer.count(Event::ProxyHeaderRefused, 1);
-            log::debug!("{peer}: not one that the PROXY protocol is accepted from");
+            log::debug!("{peer}: not a trusted sender of the PROXY protocol");
             return None;
         }
         let header = timeout(options.client.head_timeout, proxy_protocol::read(&mut raw)).await;
@@ -118,13 +115,13 @@ pub(crate) async fn welcome(
                 raw.put_back(early);
                 client = told.client.unwrap_or(peer);
                 has_address |= told.client.is_some();
-                if told.secured {
+                if told.is_tls {
                     link.scheme = Scheme::Https;
                 }
                 None
             }
             Ok(Err(why)) => Some(why.to_string()),
-            Err(_) => Some("its PROXY protocol header came too slowly".to_owned()),
+            Err(_) => Some("its PROXY protocol header arrived too slowly".to_owned()),
         };
         if let Some(why) = why {
             observer.count(Event::ProxyHeaderRefused, 1);
@@ -132,36 +129,36 @@ pub(crate) async fn welcome(
             return None;
         }
     }
-    let place = match options.client.per_address {
+    let address_slot = match options.client.per_address {
         Some(most) if has_address && !options.forwarded.trusts(client.ip()) => {
-            let Some(place) = addresses.enter(client.ip(), most) else {
-                observer.count(Event::AddressCrowded, 1);
-                log::debug!("{client}: as many connections as one address may have");
+            let Some(address_slot) = addresses.enter(client.ip(), most) else {
+                observer.count(Event::AddressLimitReached, 1);
+                log::debug!("{client}: the address has reached its connection limit");
                 return None;
             };
-            Some(place)
+            Some(address_slot)
         }
         _ => None,
     };
-    if manners.tls {
-        return secure(raw, client, link, place, options, observer).await;
+    if listener.tls {
+        return secure(raw, client, link, address_slot, options, observer).await;
     }
     let mut protocol = Protocol::Http1;
-    if manners.h2c {
+    if listener.h2c {
         match timeout(options.client.idle_timeout, begins_with_preface(&mut raw)).await {
             Ok(true) => protocol = Protocol::Http2,
             Ok(false) => {}
             Err(_) => return None,
         }
     }
-    Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, place })
+    Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, address_slot })
 }
 
 async fn secure(
     raw: Raw,
     client: SocketAddr,
     mut link: Transport,
-    place: Option<AddressSlot>,
+    address_slot: Option<AddressSlot>,
     options: &Options,
     observer: &dyn Observer,
 ) -> Option<Negotiated> {
@@ -181,7 +178,7 @@ async fn secure(
             link.scheme = Scheme::Https;
             link.tls = Some(facts);
             let stream = Stream::Tls(Box::new(stream));
-            return Some(Negotiated { stream, client, link, protocol, place });
+            return Some(Negotiated { stream, client, link, protocol, address_slot });
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "too slow".to_owned(),
@@ -191,8 +188,8 @@ async fn secure(
     None
 }
 
-/// Performs the handshake with another node, within the time a client has for a request head.
-async fn meet_node(
+/// Performs the handshake with another node, within the client timeout for a request head.
+async fn node_handshake(
     (raw, client): (Raw, SocketAddr),
     link: Transport,
     fleet: &FleetProtocol,
@@ -200,7 +197,8 @@ async fn meet_node(
     observer: &dyn Observer,
     clock: TokioClock,
 ) -> Option<Negotiated> {
-    let met = |stream| Negotiated { stream, client, link, protocol: Protocol::Http1, place: None };
+    let met =
+        |stream| Negotiated { stream, client, link, protocol: Protocol::Http1, address_slot: None };
     let Some(tls) = &fleet.tls else { return Some(met(Stream::Plain(raw))) };
     let accept = TlsAcceptor::from(tls.server.clone()).accept(raw);
     let why = match timeout(options.client.head_timeout, accept).await {
@@ -210,7 +208,7 @@ async fn meet_node(
             if FleetTls::is_of_stranger(&error)
                 && let Some(more) = fleet.strangers.due(clock.running())
             {
-                log::warn!("{client} is no node of this fleet: {why}{more}");
+                log::warn!("{client} is not a node of this fleet: {why}{more}");
             }
             why
         }
@@ -233,7 +231,7 @@ fn facts(stream: &TlsStream<Raw>) -> TlsFacts {
     TlsFacts { version, cipher, sni: connection.server_name().map(Box::from) }
 }
 
-/// Returns whether the client sent the HTTP/2 preface. The bytes read are put back.
+/// Returns whether the client sent the HTTP/2 preface. Puts the bytes read back.
 async fn begins_with_preface(raw: &mut Raw) -> bool {
     let mut bytes = Vec::with_capacity(PREFACE.len());
     while bytes.len() < PREFACE.len() && PREFACE.starts_with(&bytes) {

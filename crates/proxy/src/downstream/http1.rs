@@ -1,9 +1,9 @@
-//! One client connection in HTTP/1.0 or HTTP/1.1: requests are read, answered, and their responses
-//! sent one after another (RFC 9112).
+//! One HTTP/1.0 or HTTP/1.1 client connection: reads requests and sends their responses in order
+//! (RFC 9112).
 //!
-//! Guarantees: a request is read once, and the bytes after it are read as another request only
-//! where no other parser could disagree. A connection that waits for a request keeps only its
-//! socket. A client that pipelines requests takes turns with other connections.
+//! Guarantees: each request is read once, and bytes after it are read as another request only if no
+//! other parser could disagree. A connection that waits for a request keeps only its socket. A
+//! client that pipelines requests takes turns with other connections.
 
 mod request_body;
 mod sender;
@@ -50,7 +50,7 @@ use crate::response::stored_fields::{Common, Written};
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// Limits on reading from a client that still sends after the last response. A close with unread
+/// Limits on reading from a client that still sends after the last response. Closing with unread
 /// bytes would reset the connection, and the client might lose the response (RFC 9112, 9.6).
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 32 << 20;
@@ -58,10 +58,10 @@ const LINGER_BYTES: usize = 32 << 20;
 const TIMEOUT_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
     content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
 
-/// Responses and response bytes in one turn: a fraction of a millisecond of a worker's time.
+/// Responses and response bytes per turn: a fraction of a millisecond of a worker's time.
 const TURN: Turn = Turn { responses: 8, bytes: 128 << 10 };
 
-/// Maximum size in bytes of a request head from another node: a client's request and the fields
+/// Maximum size in bytes of a request head from another node: a client's request plus the fields
 /// that nodes add.
 const HEAD_OF_NODE: usize = 256 << 10;
 
@@ -70,7 +70,7 @@ thread_local! {
     static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Upper bound on what is sent before other connections have their turn.
+/// Upper bound on the responses and bytes sent before other connections have their turn.
 #[derive(Clone, Copy)]
 struct Turn {
     responses: u32,
@@ -88,7 +88,6 @@ impl Turn {
     }
 }
 
-/// Why a connection stops serving requests.
 enum End {
     /// All responses were sent, and no further request is expected.
     Done,
@@ -107,39 +106,35 @@ impl From<io::Error> for End {
     }
 }
 
-/// Step that follows the head of a request.
 enum Step {
     Wait(Waiting),
     Send(Sending),
 }
 
-/// A request whose response is pending.
 struct Waiting {
     answering: Unanswered,
     form: Form,
     closes: bool,
 }
 
-/// A response whose first part, as much as the socket took at once, was sent.
+/// Response of which the first part was sent, as much as the socket took at once.
 struct Sending {
     rest: Option<Rest>,
     tunnel: Option<Box<Tunnel>>,
     closes: bool,
 }
 
-/// An HTTP/1 connection and its shared state.
 struct Connection {
     connections: Rc<Connections>,
     client: Rc<Client>,
     wire: Rc<RefCell<Wire>>,
 }
 
-/// Serves a connection until it ends.
 pub(crate) async fn serve(connections: Rc<Connections>, client: Rc<Client>, stream: Stream) {
     let wire = Rc::new(RefCell::new(Wire::new(stream, client.state.clone())));
     let mut connection = Connection { connections, client, wire };
     let Err(end) = connection.requests().await;
-    // Boxed so that a connection that waits for requests does not carry the future.
+    // Boxed so that a connection waiting for requests does not carry the future.
     Box::pin(connection.finish(end)).await;
 }
 
@@ -216,7 +211,7 @@ impl Connection {
         };
         match wire.poll_take(cx, &mut take) {
             Poll::Ready(Ok(Some(taken))) => Poll::Ready(taken),
-            // A client that closed in the middle of a head gets no response.
+            // A client that closed within a head gets no response.
             Poll::Ready(Ok(None)) => Poll::Ready(Err(match wire.has_input() {
                 true => End::Broken("the client closed within a head".into()),
                 false => End::Done,
@@ -265,7 +260,7 @@ impl Connection {
                     return Poll::Pending;
                 }
             } else if let Poll::Ready(sent) = wire.poll_interim(cx) {
-                // The service waits for this before it returns the response.
+                // The service waits for the 1xx heads before it returns the response.
                 sent?;
             } else {
                 return Poll::Pending;
@@ -302,7 +297,7 @@ impl Connection {
         Ok(Sending { rest, tunnel, closes })
     }
 
-    /// Sends the rest of a response. Returns an error if it was the last one of the connection.
+    /// Sends the rest of a response. Returns an error if it was the last of the connection.
     async fn send(&self, sending: Sending, turn: &mut Turn) -> Result<(), End> {
         let Sending { rest, tunnel, closes } = sending;
         if let Some(mut rest) = rest {
@@ -342,7 +337,7 @@ impl Connection {
         }
         let fields = (fields, body.spellings());
         form.write_fields(status, fields, encoding, &mut written, head);
-        // A HEAD response states the length that GET would have, if it is known here.
+        // A HEAD response states the length that GET would have, if that is known here.
         if let Some(length @ 1..) = bytes
             && form.is_head
             && !written.has_length
@@ -367,7 +362,7 @@ impl Connection {
     ) -> io::Result<Option<Rest>> {
         let bytes = match encoding {
             Encoding::Nothing => {
-                body.leave_out();
+                body.end_with_head();
                 Bytes::new()
             }
             _ => match self.take_whole(&mut body) {
@@ -388,17 +383,17 @@ impl Connection {
         if is_file { None } else { body.take_whole() }
     }
 
-    /// Returns whether the response comes before the whole request body has arrived. The rest of
-    /// the body is then not waited for (RFC 9112, 9.6).
+    /// Returns whether the response precedes the end of the request body. The rest of the body is
+    /// then not awaited (RFC 9112, 9.6).
     fn is_early(&self) -> bool {
         let mut wire = self.wire.borrow_mut();
         if Rc::weak_count(&self.wire) == 0 {
             wire.discard_body();
         }
-        !wire.body_has_come()
+        !wire.body_has_arrived()
     }
 
-    /// Makes the connection ready for the next request.
+    /// Prepares the connection for the next request.
     fn end_body(&self) -> Result<(), End> {
         let mut wire = self.wire.borrow_mut();
         wire.discard_body();
@@ -412,19 +407,19 @@ impl Connection {
         done.ok_or_else(|| End::Closed(state.cut().unwrap_or(CloseReason::Stall)))
     }
 
-    /// Ends the connection: sends an error response or runs the tunnel, where due, and closes it.
+    /// Ends the connection: sends an error response or runs the tunnel, if any, and closes it.
     async fn finish(self, end: End) {
         let Connection { connections, client, wire } = self;
         let (services, state) = (&connections.services, &client.state);
-        // Request bodies hold weak references and fail from here on.
+        // Request bodies hold weak references; their reads fail from here on.
         let Some(wire) = Rc::into_inner(wire) else { return };
         let (mut stream, input) = wire.into_inner().into_parts();
         let refused = |status, why: &dyn Display| {
             services.observer.refused(client.address, status, why);
         };
         if state.open_ended() {
-            // An orderly close would look like the end of the body. Only a reset, if possible,
-            // shows that it is incomplete.
+            // An orderly close would look like the end of the body. Only a reset shows the client
+            // that it is incomplete.
             stream.reset_at_close();
             if let End::Broken(error) = &end {
                 refused(None, error);
@@ -448,21 +443,20 @@ impl Connection {
                 None
             }
             End::Tunnel(tunnel) => {
-                return be_tunnel(services, state, stream, input, *tunnel).await;
+                return run_tunnel(services, state, stream, input, *tunnel).await;
             }
         };
         if let Some(response) = last {
-            // No other response is being sent, because a head was waited for. The client may be
-            // gone.
+            // The connection was waiting for a head, so no other response is being sent. The client
+            // may be gone.
             let _ = timeout(LINGER_TIME, stream.write_all(response)).await;
         }
         unless_cut(state, close(stream, state.eof())).await;
     }
 }
 
-/// The rest of a response that is being sent.
 enum Rest {
-    /// The bytes of a body, and the emptied body, whose transaction record ends when it is dropped.
+    /// Bytes of a body, and the emptied body, whose drop ends the transaction record.
     Bytes(Box<(Unsent, ResponseBody)>),
     Stream(Box<Sender>),
 }
@@ -496,7 +490,7 @@ fn refusal(error: HeadError) -> (StatusCode, &'static [u8]) {
 }
 
 /// Runs a tunnel. `early` holds bytes that the client sent before the response.
-async fn be_tunnel(
+async fn run_tunnel(
     services: &Services,
     state: &ConnectionState,
     stream: Stream,
@@ -504,7 +498,7 @@ async fn be_tunnel(
     tunnel: Tunnel,
 ) {
     let cut = unless_cut(state, pending::<()>());
-    // The connection has counted these.
+    // The connection has already counted these bytes.
     let counted = early.len() as u64;
     let ended = tunnel_through(services, stream, early, tunnel, cut).await;
     services.observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
@@ -526,6 +520,6 @@ async fn close(mut stream: Stream, seen_eof: bool) {
             }
         }
     };
-    // Timed out or drained: either way the connection is dropped now.
+    // Whether the drain finished or timed out, the connection is dropped now.
     let _ = timeout(LINGER_TIME, drain).await;
 }

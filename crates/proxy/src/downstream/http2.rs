@@ -1,9 +1,9 @@
-//! HTTP/2 for clients: limits, and the conversion of its requests into the form that the rest of
-//! the proxy handles. `server` serves a connection directly over the `h2` crate, which lets it send
-//! interim responses (1xx) and know whether a request waits for 100 Continue.
+//! HTTP/2 for clients: limits, and the conversion of requests for the rest of the proxy. `server`
+//! serves a connection directly over the `h2` crate, so that it can send interim responses (1xx)
+//! and see whether a request waits for 100 Continue.
 //!
-//! A client may open many streams at once and reset any of them, so everything that it can make the
-//! proxy keep or do is bounded: streams, their heads and body bytes in flight, resets that it
+//! A client may open many streams at once and reset any of them. Everything it can make the proxy
+//! keep or do is therefore bounded: streams, their heads and body bytes in flight, resets that it
 //! provokes or sends, and frames without effect.
 
 pub(crate) mod client_io;

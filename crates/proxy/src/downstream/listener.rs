@@ -1,8 +1,8 @@
-//! Accepts connections. All workers accept from the same listening sockets and pass a connection to
-//! the worker that has the fewest. With SO_REUSEPORT the kernel's hash would leave workers idle
+//! Accepts connections. All workers accept from the same listening sockets and pass each connection
+//! to the worker that has the fewest. With SO_REUSEPORT the kernel's hash would leave workers idle
 //! when connections are few, and a second process could bind the same address unnoticed.
 //!
-//! When the connection limit is reached or descriptors have run out, idle connections are closed
+//! When the connection limit is reached or file descriptors run out, idle connections are closed
 //! (`client::reclaimer`). If all are busy, accepting pauses, with one log line and without a busy
 //! loop. Each accepting task then holds at most one client that waits for a permit.
 
@@ -22,16 +22,16 @@ use tokio::time::{sleep, timeout};
 
 use crate::client::reclaimer::Group;
 use crate::downstream::connection;
-use crate::downstream::connection_limit::{ConnectionLimit, Room};
+use crate::downstream::connection_limit::{ConnectionLimit, GroupPermits};
 use crate::downstream::connections::Connections;
 use crate::downstream::handshake::ListenerProtocol;
 
 /// Longest pause between two searches for a connection to close. Also the pause after an accept
-/// that failed for lack of a resource when no connection could be closed.
+/// that failed for lack of resources when no connection could be closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Pause after connections were told to close, which they do at once. Also the first pause when
-/// none could be closed.
+/// Pause after connections were told to close, which takes effect at once. Also the first pause
+/// when none could be closed.
 const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A listening socket, and the protocol of its connections.
@@ -40,7 +40,7 @@ pub struct Listener {
     /// Listening socket.
     pub socket: ListenSocket,
     /// Protocol of its connections.
-    pub manners: Arc<ListenerProtocol>,
+    pub protocol: Arc<ListenerProtocol>,
 }
 
 impl Listener {
@@ -50,42 +50,42 @@ impl Listener {
     ///
     /// Fails if the process has no free descriptor.
     pub fn try_clone(&self) -> io::Result<Listener> {
-        Ok(Listener { socket: self.socket.try_clone()?, manners: self.manners.clone() })
+        Ok(Listener { socket: self.socket.try_clone()?, protocol: self.protocol.clone() })
     }
 
     pub(crate) fn into_tokio(self) -> io::Result<Accepting> {
-        Ok(Accepting { socket: self.socket.into_tokio()?, manners: self.manners })
+        Ok(Accepting { socket: self.socket.into_tokio()?, protocol: self.protocol })
     }
 }
 
-/// A listener within the runtime of a worker.
 pub(crate) struct Accepting {
     socket: AcceptSocket,
-    manners: Arc<ListenerProtocol>,
+    protocol: Arc<ListenerProtocol>,
 }
 
-/// A connection on its way to its worker.
 pub(crate) struct Accepted {
     socket: MovingSocket,
-    from: From,
+    from: AcceptedFrom,
 }
 
-/// Where a connection comes from, and its permit.
-struct From {
+/// Listener and peer of a connection, and its permit.
+struct AcceptedFrom {
     client: SocketAddr,
-    manners: Arc<ListenerProtocol>,
-    /// `None`: accepted before the drain began, without a permit.
-    _room: Option<OwnedSemaphorePermit>,
+    protocol: Arc<ListenerProtocol>,
+    /// `None` if accepted before the drain began, without a permit.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Waits for a permit for one more connection of a group. Closes an idle connection, or waits for
-/// another to end.
-async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePermit> {
-    let Room { places, crowded } = limit.room(group);
-    if let Ok(permit) = places.clone().try_acquire_owned() {
-        // Warn again only after permits were amply available, not whenever one connection ends.
-        if crowded.load(Ordering::Relaxed) && places.available_permits() >= limit.workers() * 4 {
-            crowded.store(false, Ordering::Relaxed);
+/// Waits for a connection permit of a group. Closes an idle connection, or waits for another to
+/// end.
+async fn connection_permit(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePermit> {
+    let GroupPermits { permits, was_exhausted } = limit.group(group);
+    if let Ok(permit) = permits.clone().try_acquire_owned() {
+        // Warn again only after many permits were free, not whenever one connection ends.
+        if was_exhausted.load(Ordering::Relaxed)
+            && permits.available_permits() >= limit.workers() * 4
+        {
+            was_exhausted.store(false, Ordering::Relaxed);
         }
         return Some(permit);
     }
@@ -94,33 +94,32 @@ async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePer
     let mut pause = SHORT_PAUSE;
     loop {
         // An earlier search may have freed more permits than it needed.
-        if let Ok(permit) = places.clone().try_acquire_owned() {
+        if let Ok(permit) = permits.clone().try_acquire_owned() {
             return Some(permit);
         }
         let makes_way = limit.reclaimer.close_idle(Some(group)).await > 0;
-        // A connection is not registered until shortly after accept, and cannot be closed until
-        // then.
-        if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
-            log::warn!("{}", crowd(group));
+        // A new connection is registered shortly after accept, and cannot be closed before.
+        if !makes_way && pause == PAUSE && !was_exhausted.swap(true, Ordering::Relaxed) {
+            log::warn!("{}", exhaustion_warning(group));
         }
         let wait = if makes_way { PAUSE } else { pause };
-        if let Ok(permit) = timeout(wait, places.clone().acquire_owned()).await {
+        if let Ok(permit) = timeout(wait, permits.clone().acquire_owned()).await {
             return permit.ok();
         }
         pause = (pause * 2).min(PAUSE);
     }
 }
 
-/// Returns the warning that all connections of a group are busy.
-fn crowd(group: Group) -> &'static str {
+/// Returns the warning for a group without free permits.
+fn exhaustion_warning(group: Group) -> &'static str {
     match group {
         Group::Clients => {
-            "as many client connections are busy as may be open: further clients wait (raise \
+            "all client connections are busy: further clients wait (raise \
              client.connections, or the limit of open files)"
         }
         Group::Nodes => {
-            "as many connections of other nodes are busy as may be open, the number of \
-             client.connections: further nodes wait"
+            "all connections for other nodes are busy: further nodes wait (raise \
+             client.connections)"
         }
     }
 }
@@ -147,26 +146,32 @@ pub(crate) async fn accept(
                 {
                     log::warn!("accepting connections again");
                 }
-                let manners = listener.manners.clone();
-                let room = tokio::select! {
+                let protocol = listener.protocol.clone();
+                let limit = &connections.connection_limit;
+                let permit = tokio::select! {
                     biased;
-                    room = room(&connections.connection_limit, manners.group()) => room,
+                    permit = connection_permit(limit, protocol.group()) => permit,
                     _ = stop.wait_for(|&stop| stop) => None,
                 };
-                place(&connections, socket, From { client, manners, _room: room }, &peers);
+                place(
+                    &connections,
+                    socket,
+                    AcceptedFrom { client, protocol, _permit: permit },
+                    &peers,
+                );
             }
-            Err(error) if lacks_resource(&error) => make_descriptors(&connections, &error).await,
-            // For example, the client left before it was accepted.
+            Err(error) if lacks_resource(&error) => free_descriptors(&connections, &error).await,
+            // For example, the client disconnected before accept.
             Err(error) => log::debug!("accept: {error}"),
         }
     }
 }
 
 /// Closes idle connections to free descriptors, and waits until the next accept may be tried.
-async fn make_descriptors(connections: &Connections, error: &io::Error) {
+async fn free_descriptors(connections: &Connections, error: &io::Error) {
     let ConnectionLimit { reclaimer, descriptors, .. } = &*connections.connection_limit;
     let _turn = reclaimer.turn(Group::Clients).await;
-    if reclaimer.close_idle(None).await > 0 || reclaimer.let_go().await > 0 {
+    if reclaimer.close_idle(None).await > 0 || reclaimer.close_idle_upstreams().await > 0 {
         return sleep(SHORT_PAUSE).await;
     }
     if descriptors.felt(connections.services.clock.instant()) {
@@ -180,7 +185,7 @@ async fn make_descriptors(connections: &Connections, error: &io::Error) {
 }
 
 /// Serves connections that other workers accepted for this one.
-pub(crate) async fn take_over(
+pub(crate) async fn serve_assigned(
     connections: Rc<Connections>,
     mut inbox: mpsc::UnboundedReceiver<Accepted>,
 ) {
@@ -188,7 +193,7 @@ pub(crate) async fn take_over(
         match socket.unpack() {
             Ok(socket) => start(&connections, socket, from),
             Err(error) => {
-                connections.connection_limit.left(connections.index);
+                connections.connection_limit.connection_ended(connections.index);
                 log::debug!("taking over a connection: {error}");
             }
         }
@@ -198,12 +203,12 @@ pub(crate) async fn take_over(
 fn place(
     connections: &Rc<Connections>,
     socket: Socket,
-    from: From,
+    from: AcceptedFrom,
     peers: &[mpsc::UnboundedSender<Accepted>],
 ) {
     let connection_limit = &connections.connection_limit;
     let least = connection_limit.least_loaded(connections.index);
-    connection_limit.came(least);
+    connection_limit.connection_assigned(least);
     if least == connections.index {
         return start(connections, socket, from);
     }
@@ -211,20 +216,20 @@ fn place(
         Ok(socket) => {
             if peers[least].send(Accepted { socket, from }).is_err() {
                 // The other worker has ended: the process is shutting down.
-                connection_limit.left(least);
+                connection_limit.connection_ended(least);
             }
         }
         Err(error) => {
-            connection_limit.left(least);
+            connection_limit.connection_ended(least);
             log::debug!("handing a connection over: {error}");
         }
     }
 }
 
-fn start(connections: &Rc<Connections>, socket: Socket, from: From) {
+fn start(connections: &Rc<Connections>, socket: Socket, from: AcceptedFrom) {
     let connections = connections.clone();
     spawn_local(async move {
-        connection::run(connections, socket, from.client, &from.manners).await;
+        connection::run(connections, socket, from.client, &from.protocol).await;
         drop(from);
     });
 }

@@ -1,5 +1,5 @@
-//! PROXY protocol header, versions 1 and 2, by which a load balancer states the client of a
-//! connection. The crate `ppp` parses the bytes; this module decides which of them to trust.
+//! PROXY protocol header, versions 1 and 2, in which a load balancer states the client of a
+//! connection. The crate `ppp` parses the bytes; this module decides which values to trust.
 //!
 //! The header is expected only on listeners configured for it, and only from trusted peers: any
 //! other peer could forge its address.
@@ -22,27 +22,22 @@ const LONGEST_V1: usize = 107;
 const SIGNATURE_V1: &[u8] = b"PROXY ";
 const SIGNATURE_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Type of the TLV field about TLS, and its bit that says that the client spoke TLS.
+/// Type of the TLV field about TLS, and the bit in it that is set if the client spoke TLS.
 const TLS_FIELD: u8 = 0x20;
 const TLS_CLIENT: u8 = 0x01;
 
-/// Content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ProxyHeader {
     /// Client address, if it is not the peer's own.
     pub client: Option<SocketAddr>,
-    /// True if the client spoke TLS to the balancer.
-    pub secured: bool,
+    /// True if the client spoke TLS to the load balancer.
+    pub is_tls: bool,
 }
 
-/// Why a connection was refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The bytes are not a header.
     Malformed,
-    /// The connection ended within the header.
     Ended,
-    /// The connection failed.
     Io(io::Error),
 }
 
@@ -57,7 +52,9 @@ impl fmt::Display for Refusal {
 }
 
 /// Reads the header from the beginning of a connection. Also returns the bytes read after it.
-pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told, Bytes), Refusal> {
+pub(crate) async fn read(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> Result<(ProxyHeader, Bytes), Refusal> {
     let mut buffer = Vec::with_capacity(256);
     loop {
         if let Some((told, len)) = parse(&buffer)? {
@@ -76,7 +73,7 @@ pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told,
 }
 
 /// Parses a header. Returns it and its length, or `None` if more bytes are needed.
-fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
+fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Refusal> {
     let begins = |signature: &[u8]| {
         let n = bytes.len().min(signature.len());
         bytes[..n] == signature[..n]
@@ -96,30 +93,30 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
                 v1::Addresses::Tcp4(a) => Some((IpAddr::V4(a.source_address), a.source_port)),
                 v1::Addresses::Tcp6(a) => Some((IpAddr::V6(a.source_address), a.source_port)),
             };
-            let told = Told { client: client.map(SocketAddr::from), secured: false };
+            let told = ProxyHeader { client: client.map(SocketAddr::from), is_tls: false };
             Ok(Some((told, header.header.len())))
         }
-        HeaderResult::V2(Ok(header)) => Ok(Some((told_v2(&header), header.len()))),
-        // A version 1 line is complete here, so missing parts will not come.
+        HeaderResult::V2(Ok(header)) => Ok(Some((header_v2(&header), header.len()))),
+        // A version 1 line is complete here, so missing parts will not follow.
         result @ HeaderResult::V2(_) if result.is_incomplete() => Ok(None),
         _ => Err(Refusal::Malformed),
     }
 }
 
-fn told_v2(header: &v2::Header<'_>) -> Told {
-    // The connection is the balancer's own, such as a health check.
+fn header_v2(header: &v2::Header<'_>) -> ProxyHeader {
+    // The connection is the load balancer's own, such as a health check.
     if header.command == v2::Command::Local {
-        return Told { client: None, secured: false };
+        return ProxyHeader { client: None, is_tls: false };
     }
     let client = match header.addresses {
         v2::Addresses::IPv4(a) => Some((IpAddr::V4(a.source_address), a.source_port)),
         v2::Addresses::IPv6(a) => Some((IpAddr::V6(a.source_address), a.source_port)),
         v2::Addresses::Unspecified | v2::Addresses::Unix(_) => None,
     };
-    let secured = header.tlvs().flatten().any(|field| {
+    let is_tls = header.tlvs().flatten().any(|field| {
         field.kind == TLS_FIELD && field.value.first().is_some_and(|bits| bits & TLS_CLIENT != 0)
     });
-    Told { client: client.map(SocketAddr::from), secured }
+    ProxyHeader { client: client.map(SocketAddr::from), is_tls }
 }
 
 #[cfg(test)]
@@ -136,15 +133,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_lacks_something_is_refused_when_it_ends() {
+    fn an_incomplete_line_is_refused_at_its_end() {
         assert!(matches!(parse(b"PROXY TCP4 nonsense"), Ok(None)));
         for line in ["PROXY TCP4 nonsense\r\n", "PROXY TCP4 192.0.2.7\r\n", "PROXY \r\n"] {
             assert!(matches!(parse(line.as_bytes()), Err(Refusal::Malformed)), "{line}");
         }
     }
 
-    /// Reads a header, and checks that every way to split its bytes in two gives the same result.
-    fn said(bytes: &[u8]) -> Result<(Told, Bytes), String> {
+    /// Parses a header, and checks that every way to split its bytes in two gives the same result.
+    fn said(bytes: &[u8]) -> Result<(ProxyHeader, Bytes), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let whole = runtime.block_on(read(&mut &bytes[..])).map_err(|why| why.to_string());
         for cut in 0..=bytes.len() {
@@ -162,24 +159,24 @@ mod tests {
         whole
     }
 
-    fn client(text: &str) -> Told {
-        Told { client: Some(text.parse().unwrap()), secured: false }
+    fn client(text: &str) -> ProxyHeader {
+        ProxyHeader { client: Some(text.parse().unwrap()), is_tls: false }
     }
 
-    const NOBODY: Told = Told { client: None, secured: false };
+    const NO_CLIENT: ProxyHeader = ProxyHeader { client: None, is_tls: false };
 
     #[test]
-    fn version_1() {
+    fn version_1_headers_are_parsed() {
         let (told, rest) = said(b"PROXY TCP4 192.0.2.1 192.0.2.2 5 80\r\nGET /").unwrap();
         assert_eq!((told, &rest[..]), (client("192.0.2.1:5"), &b"GET /"[..]));
         let (told, _) = said(b"PROXY TCP6 2001:db8::1 2001:db8::2 5 80\r\nGET /").unwrap();
         assert_eq!(told, client("[2001:db8::1]:5"));
         let (told, rest) = said(b"PROXY UNKNOWN\r\n").unwrap();
-        assert_eq!((told, rest.len()), (NOBODY, 0));
+        assert_eq!((told, rest.len()), (NO_CLIENT, 0));
     }
 
     #[test]
-    fn version_2() {
+    fn version_2_headers_are_parsed() {
         let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80];
         let mut bytes = v2(1, 0x11, &v4);
         bytes.extend(b"GET /");
@@ -190,25 +187,25 @@ mod tests {
         v6[15] = 9;
         v6[33] = 7;
         assert_eq!(said(&v2(1, 0x21, &v6)).unwrap().0, client("[2001::9]:7"));
-        // A health check of the balancer, and a client whose address it does not state.
-        assert_eq!(said(&v2(0, 0x11, &v4)).unwrap().0, NOBODY);
-        assert_eq!(said(&v2(1, 0x00, &[])).unwrap().0, NOBODY);
-        assert_eq!(said(&v2(1, 0x31, &[0; 216])).unwrap().0, NOBODY);
+        // A health check of the load balancer, and a client whose address it does not state.
+        assert_eq!(said(&v2(0, 0x11, &v4)).unwrap().0, NO_CLIENT);
+        assert_eq!(said(&v2(1, 0x00, &[])).unwrap().0, NO_CLIENT);
+        assert_eq!(said(&v2(1, 0x31, &[0; 216])).unwrap().0, NO_CLIENT);
     }
 
     #[test]
-    fn the_balancer_says_that_its_client_spoke_tls() {
+    fn the_tls_field_marks_a_client_that_spoke_tls() {
         let field = |bits: u8| {
             let mut rest = vec![192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80];
             rest.extend([TLS_FIELD, 0, 5, bits, 0, 0, 0, 0]);
-            said(&v2(1, 0x11, &rest)).unwrap().0.secured
+            said(&v2(1, 0x11, &rest)).unwrap().0.is_tls
         };
         assert!(field(1));
         assert!(!field(2));
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn other_bytes_are_refused() {
         let bad: [&[u8]; 9] = [
             b"GET / HTTP/1.1\r\n\r\n",
             b"proxy TCP4 192.0.2.1 192.0.2.2 5 80\r\n",

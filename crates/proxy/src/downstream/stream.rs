@@ -8,7 +8,7 @@ use net::socket::{PeerEnd, Socket, transport};
 use tokio_rustls::server::TlsStream;
 use upstream::connection::put_back::PutBack;
 
-/// A socket, and bytes put back after they were read too early.
+/// Socket with put-back bytes, which are read again before the socket.
 pub(crate) type Raw = PutBack<Socket>;
 
 /// Transport of a client's bytes.
@@ -19,7 +19,6 @@ pub(crate) enum Stream {
 
 transport!(Stream { Plain, Tls });
 
-/// Wraps an accepted socket.
 pub(crate) fn raw(socket: Socket) -> Raw {
     // Responses must not wait for acknowledgements.
     socket.send_at_once();
@@ -27,7 +26,7 @@ pub(crate) fn raw(socket: Socket) -> Raw {
 }
 
 impl Stream {
-    /// Returns the socket, if bytes written to it reach the client unchanged and it has a
+    /// Returns the socket if bytes written to it reach the client unchanged and it has a
     /// descriptor.
     pub fn bare_socket(&self) -> Option<&Socket> {
         match self {
@@ -45,7 +44,7 @@ impl Stream {
         raw.get_ref().poll_peer_end(cx)
     }
 
-    /// Makes the close a reset, if possible: an orderly close would look like the end of a body.
+    /// Makes the close a reset, if possible. An orderly close would look like the end of a body.
     pub fn reset_at_close(&self) {
         match self {
             Stream::Plain(raw) => raw.get_ref().reset_at_close(),

@@ -1,9 +1,9 @@
 //! Relays bytes through a tunnel opened by `CONNECT` or a protocol change (`upgrade`), in both
 //! directions, until both sides have ended.
 //!
-//! Each side may close its own direction and still receive (half-close). A tunnel is also closed
-//! when it is idle or open for too long, or is cut from outside, for example at the end of a drain.
-//! The byte counts are known however it ends. `Places` limits how many tunnels are open at a time.
+//! Each side may close its own direction and still receive (half-close). A tunnel also closes when
+//! it is idle or open for too long, or is cut from outside, for example at the end of a drain. The
+//! byte counts are known however it ends. `TunnelPermits` limits the number of open tunnels.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::client::limits::Lifetime;
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;
 
-/// How a tunnel ended, and the bytes that moved through it.
+/// How a tunnel ended, and the bytes relayed through it.
 #[derive(Debug)]
 pub struct Ended {
     /// Bytes from the client that were written to the upstream.
@@ -40,9 +40,9 @@ pub enum End {
     Closed,
     /// No byte moved for the idle time.
     Idle,
-    /// It was open for the maximum time.
+    /// Open for the maximum time.
     Expired,
-    /// It was cut from outside.
+    /// Cut from outside.
     Cut,
     /// Another tunnel took its permit.
     Displaced,
@@ -50,7 +50,7 @@ pub enum End {
     Broken(io::Error),
 }
 
-/// Bytes moved in each direction, and when the last one moved.
+/// Bytes relayed in each direction, and the time of the last one.
 struct Moved<F> {
     to_upstream: Cell<u64>,
     to_client: Cell<u64>,
@@ -60,7 +60,7 @@ struct Moved<F> {
     note: F,
 }
 
-/// One side of the tunnel, which counts the bytes written to it.
+/// One side of the tunnel. Counts the bytes written to it.
 struct Side<'a, T, F> {
     inner: T,
     written: &'a Cell<u64>,
@@ -69,7 +69,7 @@ struct Side<'a, T, F> {
 
 /// Relays bytes between a client and its upstream. `early` holds bytes that the client sent after
 /// its request head. Returns when both directions have ended, `lifetime` is exceeded, a connection
-/// fails, or `cut` completes, whose result is then the reason. Both connections are closed on
+/// fails, or `cut` completes; the result of `cut` is then the reason. Closes both connections on
 /// return. Calls `note` with the current time when the tunnel opens and whenever bytes move.
 pub async fn join(
     client: impl AsyncRead + AsyncWrite + Unpin,

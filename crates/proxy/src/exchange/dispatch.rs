@@ -1,4 +1,4 @@
-//! The order of the decisions on a request. Each decision is made elsewhere.
+//! Order of the decisions on a request. Each decision is made elsewhere.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -56,22 +56,22 @@ use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::services::Services;
 
-/// The response to a request, or the work that makes it.
+/// A response, or the future that makes it.
 #[expect(clippy::large_enum_variant, reason = "what is answered at once allocates nothing")]
 pub(crate) enum Answering {
     Now(ClientResponse),
     Later(Unanswered),
 }
 
-/// The work that makes a response. Dropping it cancels the work.
+/// Future that makes a response. Dropping it cancels the request.
 pub(crate) struct Unanswered {
     work: Pin<Box<dyn Future<Output = ClientResponse>>>,
     /// True if the response may invalidate stored objects.
     pub is_unsafe: bool,
 }
 
-/// Maximum number of requests that run on after their client cancelled them, per connection and per
-/// worker. The second bound is needed because they outlive their connections.
+/// Maximum number of requests that continue after their client cancelled them, per connection and
+/// per worker. The second bound is needed because they outlive their connections.
 const RUN_ON_MAX: [usize; 2] = [16, 128];
 
 impl Unanswered {
@@ -79,13 +79,12 @@ impl Unanswered {
         Unanswered { work: Box::pin(work), is_unsafe: false }
     }
 
-    /// Polls for the response.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ClientResponse> {
         self.work.as_mut().poll(cx)
     }
 
     /// Continues the work until the response has been processed, if that may invalidate stored
-    /// objects: the client has cancelled a request that the origin may have carried out (RFC 9111,
+    /// objects: the client cancelled a request that the origin may have carried out (RFC 9111,
     /// 4.4).
     pub fn run_on(self, services: &Services, connection: &ConnectionState) {
         let held = [&connection.run_on, &services.run_on];
@@ -100,25 +99,22 @@ impl Unanswered {
     }
 }
 
-/// A request whose target and rule are known.
-struct Understood {
+struct ParsedRequest {
     context: RequestContext,
     transaction: Transaction,
     body: RequestBody,
     purge: PurgeFields,
 }
 
-/// The next step for a request that cannot be answered at once.
 enum Rest {
     /// Check whether it is a purge, and whether its destination is permitted.
     Permission,
     /// Read its body, or open a tunnel.
     Body,
-    /// Follow its route.
     Route(Route),
 }
 
-/// Answers one request, at once if nothing has to be waited for. Errors become responses too.
+/// Answers a request, without waiting if possible. Errors become responses too.
 pub(crate) fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -135,7 +131,7 @@ pub(crate) fn answer(
     let busy = services.shared.node.as_ref().map(Node::busy);
     match understand(services, client, options, head, body) {
         Err(answering) => answering,
-        Ok(Understood { context, transaction, body, purge }) => {
+        Ok(ParsedRequest { context, transaction, body, purge }) => {
             let (transaction, rest) = match at_once(&context, transaction, &body, &purge) {
                 Ok(response) => return Answering::Now(response),
                 Err(rest) => rest,
@@ -151,8 +147,8 @@ pub(crate) fn answer(
     }
 }
 
-/// Interprets a request: removes fields that the client is not trusted to send, and finds its rule
-/// and target.
+/// Interprets a request: removes fields that the client is not trusted to send, and finds the rule
+/// and the target.
 #[expect(clippy::result_large_err, reason = "a refusal is an answer")]
 fn understand(
     services: &Rc<Services>,
@@ -160,7 +156,7 @@ fn understand(
     options: Arc<Options>,
     mut head: Pooled<RequestHead>,
     body: RequestBody,
-) -> Result<Understood, Answering> {
+) -> Result<ParsedRequest, Answering> {
     let purge = PurgeFields::of(&options, &head);
     if head.method == Method::OPTIONS {
         head.target.name_server();
@@ -178,7 +174,7 @@ fn understand(
         head.target.set_scheme(scheme.name());
     }
     let transaction = Transaction::open(services, client, &head, scheme);
-    if let Some(text) = ill_framed(&head, &body) {
+    if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
         let refused = Refused { status, why: Invalid::Body, text };
         return Err(Answering::Now(refuse(transaction, &refused)));
@@ -206,7 +202,7 @@ fn understand(
     let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
     let upgrade = upgrade.map(Rc::new);
     let context = RequestContext::new(services, client, options, head, prepared, upgrade);
-    Ok(Understood { context, transaction, body, purge })
+    Ok(ParsedRequest { context, transaction, body, purge })
 }
 
 /// Answers a request without waiting, or returns the next step.
@@ -231,7 +227,7 @@ fn at_once(
         Ok(response) => return Ok(finished(context, response)),
         Err(transaction) => transaction,
     };
-    context.client.state.asks(context.site().group().map_or(0, Group::number));
+    context.client.state.set_servers(context.site().group().map_or(0, Group::number));
     if context.upgrade.is_some() || !body.is_end_stream() {
         return Err((transaction, Rest::Body));
     }
@@ -247,7 +243,7 @@ fn at_once(
     Err((transaction, Rest::Route(route)))
 }
 
-/// Carries out the remaining steps for a request.
+/// Carries out the remaining steps of a request.
 async fn later(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -268,7 +264,7 @@ async fn later(
                 Ok(response) => return response,
                 Err(transaction) => transaction,
             };
-            context.client.state.asks(context.site().group().map_or(0, Group::number));
+            context.client.state.set_servers(context.site().group().map_or(0, Group::number));
             Rest::Body
         }
         rest => rest,
@@ -295,10 +291,10 @@ async fn later(
             asked.route(|| context.primary_key())
         }
     };
-    go(context, transaction, body, route).await
+    follow_route(context, transaction, body, route).await
 }
 
-/// Makes the changes that apply to every response.
+/// Applies the changes that every response needs.
 fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientResponse {
     if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
@@ -334,7 +330,7 @@ fn route_input(context: &RequestContext, has_body: bool, has_store: bool) -> Rou
 }
 
 /// Returns the error in the framing of a request's body, if any.
-fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
+fn framing_error(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
     if framing::is_absurd(&head.fields) {
         return Some("The request's Content-Length is larger than any body.");
     }
@@ -343,7 +339,7 @@ fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
     (!agrees).then_some("The request's Content-Length is not that of its body.")
 }
 
-/// Returns the refusal of a request that is valid but not accepted here, if it is one.
+/// Returns the refusal of a valid request that this proxy does not accept, if any.
 fn refusal_of(
     client: &Client,
     options: &Options,
@@ -390,7 +386,7 @@ fn permitted_by_name(context: &RequestContext) -> Verdict {
 }
 
 /// Checks that the access rules permit the request, by its method and by every other method that
-/// its fields ask an application to assume. Stored responses too are served only to clients that
+/// its fields ask an application to assume. Cached responses too are served only to clients that
 /// could fetch them.
 async fn permitted(context: &RequestContext) -> Result<(), Failure> {
     permits(context, context.query()).await?;
@@ -416,7 +412,7 @@ async fn permits(context: &RequestContext, query: Query<'_>) -> Result<(), Failu
     }
 }
 
-/// Returns the denial of a protocol upgrade, if the operator's rule refuses it.
+/// Returns the denial of a protocol upgrade if the operator's rule refuses it.
 fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     let rule =
         context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
@@ -428,7 +424,7 @@ fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     Some(Denial { reason: Denied::Upgrade, text })
 }
 
-/// Returns whether a request may arrive on this connection: in a reverse proxy a TLS connection
+/// Returns whether a request may arrive on this connection. In a reverse proxy a TLS connection
 /// must have been secured for the request's host (RFC 9110, 7.4).
 pub(crate) fn is_for_connection<'h>(
     client: &Client,
@@ -442,8 +438,7 @@ pub(crate) fn is_for_connection<'h>(
     keyring.covers(tls.sni.as_deref(), address::bare(host()))
 }
 
-/// Answers a request by its route.
-async fn go(
+async fn follow_route(
     context: &RequestContext,
     transaction: Transaction,
     body: RequestBody,
@@ -465,7 +460,7 @@ async fn go(
         (Route::Write(why), _) => {
             let services = &context.services;
             // A fleet has other nodes to inform, and this node may have a store that is not in use
-            // now.
+            // yet.
             if services.is_without_store() && services.shared.node.is_none() {
                 return Box::pin(pass_through::pass(context, transaction, body, why)).await;
             }
@@ -482,7 +477,7 @@ const BAD_URL: Refused = Refused {
     text: "The URL's path or host is not valid.",
 };
 
-/// Forwards an unsafe request. Objects that its response invalidates are removed before the client
+/// Forwards an unsafe request. Removes the objects that its response invalidates before the client
 /// gets the response (RFC 9111, 4.4).
 async fn write_through(
     context: &RequestContext,
@@ -536,12 +531,12 @@ async fn forget_below(context: &RequestContext, collection: Url) {
     let order = Purge { scope: Scope::Prefix(collection.clone()), soft: false };
     let done = purge::purge(&context.services, &context.options, &order).await;
     if let Purged::NotDurable(why) | Purged::NotNow(why) = done.purged {
-        log::warn!("what is stored below {collection} may stay although it was deleted: {why}");
+        log::warn!("objects stored below {collection} may remain although it was deleted: {why}");
     }
 }
 
-/// Returns where the response to a POST would be stored for later GETs. `None` where rules give the
-/// object several names: the rule that a GET would have, and so its key, is then unknown.
+/// Returns where the response to a POST would be stored for later GETs. Returns `None` if rules
+/// give the object several names, because the rule and the key of a GET are then unknown.
 fn place_of_post(context: &RequestContext, url: &Url) -> Option<(Store, Key)> {
     let names_itself = context.head.method == Method::POST
         && context.upgrade.is_none()

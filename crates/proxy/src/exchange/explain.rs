@@ -1,12 +1,13 @@
-//! Explains how a request is treated: the decisions on a real request, one by one, in words.
+//! Explains in words how a request is treated, decision by decision.
 //!
-//! An explanation runs the same code as a real request, `Route` and `Plan`: which rule is in force,
-//! the key of the object, what is stored under it and whether it would be used, and whether a
+//! An explanation runs the code of a real request, `Route` and `Plan`. It reports the rule in
+//! force, the key of the object, the stored response and whether it would be used, and whether a
 //! response would be stored and for how long. That response is given with the question or fetched
-//! from the origin. Nothing is stored or removed; objects that are looked up count as used.
+//! from the origin. Nothing is stored or removed, but objects that are looked up count as used.
 //!
 //! The origin is asked only by GET and HEAD, and only where the access rules permit it to the
-//! client that asks for the explanation. An explanation reaches nothing that a request would not.
+//! client that requests the explanation. An explanation reaches nothing that a request could not
+//! reach.
 
 mod in_fleet;
 
@@ -60,9 +61,8 @@ pub struct Question {
     method: Method,
     url: Url,
     headers: HeaderMap,
-    /// A response as the origin might send it.
+    /// Response that the origin might send.
     answer: Option<(StatusCode, HeaderMap)>,
-    /// True to ask the origin.
     ask: bool,
 }
 
@@ -111,7 +111,6 @@ impl Question {
         Ok(Question { method, url, headers, answer, ask })
     }
 
-    /// Returns whether to ask the origin.
     pub(crate) fn asks_origin(&self) -> bool {
         self.ask
     }
@@ -147,16 +146,15 @@ fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
     }
 }
 
-/// A request, and everything decided about it before the lookup.
-struct Case<'a> {
+/// Request and everything decided about it before the lookup.
+struct ExplainedRequest<'a> {
     options: &'a Options,
     head: &'a RequestHead,
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
-    /// The client that asks for the explanation.
+    /// Client that requests the explanation.
     client: SocketAddr,
-    /// The time of the question.
     now: Time,
 }
 
@@ -175,7 +173,8 @@ pub(crate) async fn explain(
     let Prepared { target, rule, identity } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
     let facts = target.site.facts(head, identity, &options.semantics);
-    let case = Case { options, head, target, facts, rule, client, now: services.clock.time() };
+    let case =
+        ExplainedRequest { options, head, target, facts, rule, client, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
@@ -222,16 +221,16 @@ pub(crate) async fn explain(
         "fleet": Value::Null,
     });
     if let (Some(node), Some(key)) = (&services.shared.node, &key) {
-        told["fleet"] = case.tell_fleet(node, key, found.as_ref(), past.is_none());
+        told["fleet"] = case.add_fleet(node, key, found.as_ref(), past.is_none());
     }
     if let Some(found) = &found {
-        case.tell_found(found, &mut told);
+        case.add_found(found, &mut told);
     }
     told["answer"] = case.answer(services, question).await?;
     Ok(told)
 }
 
-impl Case<'_> {
+impl ExplainedRequest<'_> {
     fn settings(&self) -> &Settings {
         if let Some(settings) = self.target.site.vouched() {
             return settings;
@@ -240,7 +239,7 @@ impl Case<'_> {
     }
 
     /// Returns path and query as sent to the origin: those of the key's `name` if the rule rewrites
-    /// the query, else those of the `url` that the request names.
+    /// the query, else those of `url`.
     fn sent<'u>(&self, url: &'u Url, name: &'u Url) -> &'u str {
         let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.head.method);
         if self.rule.as_ref().is_some_and(is_rewritten) { name.sent() } else { url.sent() }
@@ -258,8 +257,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns why the access rules deny the request to the client, as far as that does not depend
-    /// on the destination's address.
+    /// Returns why the access rules deny the request, as far as that is known without the
+    /// destination's address.
     fn denial(&self) -> Option<String> {
         let query = Query {
             client: self.client.ip(),
@@ -308,7 +307,7 @@ impl Case<'_> {
         plan::PlanInput { facts: &self.facts, rule, settings, now: self.now, vouched }.plan(found).0
     }
 
-    /// Returns the plan in view of the running fills and, if the request would join one of them, a
+    /// Returns the plan in view of the running fills and, if the request would join one, a
     /// description of that.
     fn collapse(
         &self,
@@ -323,7 +322,7 @@ impl Case<'_> {
             _ => return (plan, None),
         };
         let (options, facts, settings) = (self.options, &self.facts, self.settings());
-        let (came, now) = (self.now, self.now);
+        let (arrived, now) = (self.now, self.now);
         let rule_mark = self.rule.as_ref().and_then(|rule| rule.mark.as_ref());
         let asked = Asked::ByClient;
         let begun_before = services.arrival();
@@ -332,7 +331,7 @@ impl Case<'_> {
             options,
             facts,
             settings,
-            came,
+            arrived,
             begun_before,
             now,
             asked,
@@ -362,8 +361,8 @@ impl Case<'_> {
         }
     }
 
-    /// Describes what the fleet does for the object; null if the fleet plays no part.
-    fn tell_fleet(
+    /// Describes the fleet's part in serving the object; null if it has none.
+    fn add_fleet(
         &self,
         node: &Node,
         key: &Key,
@@ -379,7 +378,7 @@ impl Case<'_> {
     }
 
     /// Adds the lookup result to the explanation.
-    fn tell_found(&self, found: &LookupResult, told: &mut Value) {
+    fn add_found(&self, found: &LookupResult, told: &mut Value) {
         let marker = match found {
             LookupResult::Stored(stored) => stored.marker.as_ref(),
             LookupResult::Nothing { marker, .. } => marker.as_ref(),
@@ -397,7 +396,7 @@ impl Case<'_> {
         }
     }
 
-    /// Explains what would become of a response: the given one, or the origin's own.
+    /// Explains how a response would be treated: the given one, or the origin's own.
     async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
         let requested = services.clock.time();
         let (from, status, headers) = match &question.answer {
@@ -415,7 +414,7 @@ impl Case<'_> {
                 let (client, options) = (self.client, self.options);
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, &self.target);
-                upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
+                upstream_request.apply_rule(self.rule.as_ref(), &self.target, self.options);
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;
@@ -456,8 +455,8 @@ impl Case<'_> {
         }))
     }
 
-    /// Names the rule's lifetimes (`names`) and edits that do not apply to a response because of
-    /// its status; `None` when all apply. `headers` are the fields after the edits.
+    /// Lists the rule's lifetimes (`names`) and edits that do not apply to a response because of
+    /// its status; `None` if all apply. `headers` are the fields after the edits.
     fn not_applied(
         &self,
         status: StatusCode,
@@ -488,7 +487,6 @@ fn in_short(failure: Failure) -> String {
     }
 }
 
-/// Describes a stored response.
 fn describe(stored: &StoredResponse, now: Time) -> Value {
     let packed = stored.head.packed();
     let headers: Vec<String> = stored
@@ -512,11 +510,11 @@ fn describe(stored: &StoredResponse, now: Time) -> Value {
     })
 }
 
-/// Describes joining a running fetch. `head` is the age of its head, and what permits it if stale;
-/// `None` when the fetch has no head yet.
+/// Describes joining a running fetch. `head` is the age of its head and the permit to use it if
+/// stale; `None` if the fetch has no head yet.
 fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     match head {
-        None => "join the running fetch: its answer has not come yet".to_owned(),
+        None => "join the running fetch: its response has not arrived yet".to_owned(),
         Some((age, None)) => format!("join the running fetch: fresh, {} s old", age.get()),
         Some((_, Some(permit))) => {
             format!("join the running fetch: stale, which {permit:?} permits")
@@ -524,13 +522,12 @@ fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     }
 }
 
-/// Describes a plan where the origin vouches for its responses; `current` says whether the stored
-/// one is current.
+/// Describes a plan where the origin vouches for its responses. `current` is the origin's verdict.
 fn in_words_of_voucher(plan: &Plan, current: Option<bool>) -> Option<&'static str> {
     match (plan, current?) {
         (Plan::Serve { .. }, true) => Some("answer from the cache: the origin says it is current"),
         (Plan::Validate { .. } | Plan::Fetch(_), false) => {
-            Some("ask the origin: it says that what is stored is not current")
+            Some("ask the origin: it says that the stored response is not current")
         }
         _ => None,
     }
@@ -551,13 +548,14 @@ fn in_words(plan: &Plan, conditional: bool) -> String {
         }
         Plan::Fetch(FetchReason::Nothing) => "ask the origin".to_owned(),
         Plan::Fetch(FetchReason::OlderKey) => {
-            "ask the origin: what is stored is older than the rule's key".to_owned()
+            "ask the origin: the stored response is older than the rule's key".to_owned()
         }
         Plan::Fetch(FetchReason::Outlived) => {
-            "ask the origin: what is stored is staler than it is kept".to_owned()
+            "ask the origin: the stored response is stale beyond the permitted time".to_owned()
         }
         Plan::Fetch(FetchReason::Identified) => {
-            "ask the origin: what is stored is not for clients that identify themselves".to_owned()
+            "ask the origin: the stored response is not for clients that identify themselves"
+                .to_owned()
         }
         Plan::Pass(why) => format!("pass it on ({})", why.name()),
         Plan::Refuse(None) => "answer 504: nothing is stored, and only-if-cached".to_owned(),
@@ -597,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_parameters_are_named() {
         for (query, word) in [
             ("", "no URL"),
             ("url=/x", "scheme"),

@@ -1,9 +1,9 @@
 //! Answers questions of other fleet nodes. A question is a client's request for an object, in the
 //! form in which the origin would get it.
 //!
-//! Only connections between nodes lead here. This node refuses a question if it has missed purges
-//! that the asking node knows of, if the question has passed too many nodes, or if it would store
-//! the object under another key. The asking node then goes to the origin.
+//! Only connections between nodes reach this code. The node refuses a question if it has missed
+//! purges that the asking node knows of, if the question has passed too many nodes, or if it would
+//! store the object under another key. The asking node then turns to the origin.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -46,15 +46,15 @@ use crate::rules::request_rules;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
-/// Delay before the first 102 response, which shows the asking node that this one is working. Most
-/// responses come sooner.
+/// Delay before the first 102 response, which tells the asking node that this one is working. Most
+/// responses are faster.
 const FIRST_SIGN: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Maximum size of a control message in bytes: enough for the log positions of the largest allowed
 /// number of members. Replies may be longer.
 const MESSAGE_MAX: usize = 1 << 20;
 
-/// Answers a question of another node. One that cannot be parsed gets an error response.
+/// Answers a question of another node. A question that cannot be parsed gets an error response.
 pub(crate) async fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -68,20 +68,19 @@ pub(crate) async fn answer(
     let node = services.shared.node.as_ref();
     let understood = node.map_or(Protocols::OWN, |node| node.protocols());
     let question = Question::take(&mut head.fields, understood);
-    let scheme =
-        question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
-    let asked_for = question.as_ref().ok().map(|asked| client.asked_for(asked.client));
-    let client = asked_for.as_ref().unwrap_or(client);
+    let scheme = question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
+    let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
+    let client = asking_client.as_ref().unwrap_or(client);
     let transaction = Transaction::open(services, client, &head, scheme);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
-            let asked = Asked { services, client, options, node };
+            let asked = ParsedQuestion { services, client, options, node };
             let answering = asked.answer(head, question, transaction);
-            // The signs have to be on their way before the response.
+            // The 102 responses must be sent before the response.
             relay(client, None, Box::pin(with_signs(client, answering)).as_mut()).await
         }
-        (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
+        (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet."),
         (Some(_), Err(why)) => refuse(transaction, StatusCode::BAD_REQUEST, &why.to_string()),
     };
     let outcome = response.body().outcome().map_or("".into(), Outcome::text);
@@ -90,7 +89,6 @@ pub(crate) async fn answer(
     response
 }
 
-/// Answers another node's control message.
 async fn control(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -100,7 +98,7 @@ async fn control(
     let scheme = crate::message::scheme::Scheme::Http;
     let transaction = Transaction::open(services, client, head, scheme);
     let Some(node) = &services.shared.node else {
-        return refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet.");
+        return refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet.");
     };
     let text = head.fields.line(&FLEET).and_then(value::text);
     let is_understood = text.is_some_and(|text| of_protocol(text, node.protocols()).is_some());
@@ -112,7 +110,7 @@ async fn control(
     let body = match read {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) | Err(_) => {
-            return refuse(transaction, StatusCode::BAD_REQUEST, "The message did not come whole.");
+            return refuse(transaction, StatusCode::BAD_REQUEST, "The message is incomplete.");
         }
     };
     let answer = Box::pin(answers::answer(services, node, head.target.path(), &body)).await;
@@ -123,15 +121,14 @@ async fn control(
     error_response::with_type(transaction, status, Outcome::Fleet, "application/json", body.into())
 }
 
-/// A parsed question.
-struct Asked<'a> {
+struct ParsedQuestion<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
     options: &'a Arc<Options>,
     node: &'a Arc<Node>,
 }
 
-impl Asked<'_> {
+impl ParsedQuestion<'_> {
     async fn answer(
         &self,
         mut head: Pooled<RequestHead>,
@@ -144,10 +141,10 @@ impl Asked<'_> {
             return refuse(transaction, StatusCode::CONFLICT, "This node has missed purges.");
         }
         if question.hops == 0 || question.hops > MAX_HOPS {
-            return refuse(transaction, StatusCode::LOOP_DETECTED, "It came over too many nodes.");
+            return refuse(transaction, StatusCode::LOOP_DETECTED, "It passed too many nodes.");
         }
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes ask with GET.");
+            return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes must ask with GET.");
         }
         name_whole_url(&mut head, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
@@ -170,7 +167,7 @@ impl Asked<'_> {
         let primary = context.url().and_then(|url| context.key(&url));
         let Some(primary) = primary.filter(|primary| self.node.hash(primary.as_bytes()) == key)
         else {
-            let text = "This node files it under another key: the configurations differ.";
+            let text = "This node stores it under another key: the configurations differ.";
             return refuse(transaction, StatusCode::CONFLICT, text);
         };
         let Some(store) = context.store() else {
@@ -181,7 +178,7 @@ impl Asked<'_> {
             cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty);
         let is_head = context.head.method == Method::HEAD;
         let mut response = answering.await;
-        // These fields have no meaning when they come from an origin.
+        // These fields have no meaning in a response of an origin.
         if response.body().has_stored_field(&[FLEET.as_str(), OWNERS.as_str()]) {
             response = stored_fields::with_map(response, self.services, (is_head, true));
         }
@@ -193,9 +190,9 @@ impl Asked<'_> {
         response
     }
 
-    /// Marks a request with its rule, where the rule is part of the key; the asking node has
-    /// already applied the rule. Returns the identity of that node's client: fields that the rule
-    /// sets belong to the proxy.
+    /// Marks a request with its rule if the rule is part of the key; the asking node has already
+    /// applied the rule. Returns the identity of that node's client, for which fields set by the
+    /// rule do not count.
     fn prepare(&self, head: &mut RequestHead, rule: Option<&Rule>) -> Identity {
         request_rules::distrust(&mut head.fields);
         let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
@@ -209,7 +206,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Notes that the asking node now has a copy in memory, if its class makes it keep one.
+    /// Records that the asking node now has a copy in memory, if its class makes it keep one.
     fn note_holder(
         &self,
         context: &RequestContext,
@@ -225,7 +222,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns whether this node has carried out all purges that the asking one knows of.
+    /// Returns whether this node has carried out all purges that the asking node knows of.
     fn is_up_to_date(&self, theirs: Option<&[u8]>) -> bool {
         let own = self.node.positions();
         let Some(theirs) = theirs else { return false };
@@ -239,8 +236,8 @@ impl Asked<'_> {
     }
 }
 
-/// Puts the absolute URL into the request line, with the scheme that the client used. The
-/// connection between the nodes says nothing about that scheme.
+/// Puts the absolute URL into the request line, with the scheme that the client used. The scheme of
+/// the connection between nodes is unrelated.
 fn name_whole_url(head: &mut RequestHead, question: &Question) {
     let host = head.fields.line(&header::HOST).and_then(value::text);
     let Some(authority) = head.target.authority().or(host) else { return };
@@ -250,7 +247,7 @@ fn name_whole_url(head: &mut RequestHead, question: &Question) {
     head.target = target;
 }
 
-/// Waits for a response, and sends 102 responses meanwhile to show that this node is working.
+/// Waits for a response and sends 102 responses meanwhile.
 async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     let mut sign = pin!(sleep(FIRST_SIGN));
@@ -269,7 +266,7 @@ async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Refuses a question. The asking node then goes elsewhere.
+/// Refuses a question. The asking node then turns elsewhere.
 fn refuse(transaction: Transaction, status: StatusCode, why: &str) -> Response<ResponseBody> {
     let outcome = match status {
         StatusCode::SERVICE_UNAVAILABLE => Outcome::Error(Error::Draining),

@@ -2,7 +2,7 @@
 //!
 //! A hard purge of a URL removes its keys durably, under every front and every name, and reports
 //! whether it was stored. Every other purge, including a soft purge of a URL, adds one purge entry
-//! per name to the store. An entry applies to everything that is stored or being fetched.
+//! per name to the store. An entry applies to everything stored or being fetched.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ use crate::response::transaction::Transaction;
 use crate::rules::purging::{GivenSecret, PurgeSecret};
 use crate::services::Services;
 
-/// The usual purge method. It is not in RFC 9110.
+/// The usual purge method, which RFC 9110 does not define.
 const METHOD: &str = "PURGE";
 
 /// Carries out a purge, in a fleet on all nodes.
@@ -59,7 +59,7 @@ pub(crate) async fn purge(
 
 async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Purged {
     if services.awaits_store() {
-        let text = "the process before holds the cache; send it again in a moment";
+        let text = "the previous process holds the cache; send it again in a moment";
         return Purged::NotNow(text.to_owned());
     }
     let Some(store) = &services.store() else {
@@ -105,7 +105,7 @@ async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
 /// Purges a URL under every front, scheme and name.
 async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> Purged {
     let Some(names) = all_names(options, url) else {
-        return Purged::NotOurs("the URL is longer than any that is stored".to_owned());
+        return Purged::NotOurs("the URL is longer than any stored key".to_owned());
     };
     let there = match mode {
         Mode::Hard => {
@@ -134,9 +134,9 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     }
 }
 
-/// Returns the names to enter for a soft purge of `url`, out of `names`: those in use, under which
-/// a fetch may be about to store it, and those that something is stored under. If there are request
-/// rules, all names count as in use.
+/// Returns the names in `names` that a soft purge of `url` must enter: names in use, under which a
+/// fetch may be about to store it, and names with a stored object. With request rules, all names
+/// count as in use.
 fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]) -> Vec<Url> {
     let in_use = options.front.urls(url);
     let in_use = |name: &Name<'_>| {
@@ -155,15 +155,15 @@ fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]
     all
 }
 
-/// The fields that decide on a purge, copied before untrusted fields are removed.
+/// Fields that decide on a purge, copied before untrusted fields are removed.
 pub(crate) struct PurgeFields {
     secret: GivenSecret,
-    /// The request's fields, if its method is a purge method and clients may purge.
+    /// Fields of the request, if its method is a purge method and clients may purge.
     fields: Option<Box<HeaderMap>>,
 }
 
 impl PurgeFields {
-    /// Reads the fields from a head as it was sent.
+    /// Copies the fields from a head as it was sent.
     pub(crate) fn of(options: &Options, head: &RequestHead) -> PurgeFields {
         let is_purge = options.purging.is_open() && purge_dialect::is_purge(&head.method);
         PurgeFields {
@@ -178,7 +178,7 @@ impl PurgeFields {
 }
 
 /// Answers a request with the method `PURGE` or another cache's purge method. If no client may
-/// purge, these are methods like any other.
+/// purge, these methods are forwarded like any other.
 pub(crate) async fn answer(
     context: &RequestContext,
     transaction: Transaction,
@@ -212,13 +212,12 @@ pub(crate) async fn answer(
     Answered::Yes(Box::new(told))
 }
 
-/// The result for a request that may be a purge.
 pub(crate) enum Answered {
     Yes(Box<Response<ResponseBody>>),
     NotAPurge(Transaction),
 }
 
-/// Reads the purge that a request asks for. The error is the reason why nothing is purged.
+/// Reads the purge that a request asks for. The error says why nothing is purged.
 fn read(context: &RequestContext, fields: &HeaderMap, body: &RequestBody) -> Result<Purge, String> {
     if !body.is_end_stream() {
         return Err("a purge has no body, nothing was purged: its URL and fields say what to \

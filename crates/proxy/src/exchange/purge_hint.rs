@@ -1,5 +1,4 @@
-//! The hint given by a purge that found nothing: stored URLs that are easily confused with the
-//! named one.
+//! Hint for a purge that found nothing: stored URLs that are easily confused with the given one.
 
 use net::address::bare;
 use semantics::Url;
@@ -19,7 +18,7 @@ const NAMED: usize = 4;
 /// Common ports of web servers and proxies.
 const PORTS: [u16; 7] = [80, 443, 8080, 8443, 8000, 3000, 3128];
 
-/// Returns a sentence on what may have been meant by a URL that nothing is stored for.
+/// Returns a sentence on the stored URLs that may have been meant by `url`.
 pub(super) fn hint(store: &Store, options: &Options, url: &Url) -> String {
     let is_stored = |url: &Url| {
         let names = all_names(options, url);
@@ -37,8 +36,8 @@ pub(super) fn hint(store: &Store, options: &Options, url: &Url) -> String {
     }
     match &stored[..] {
         [] => unstored(&options.front, url),
-        [one] => format!("{one} is stored: is that one meant?"),
-        several => format!("stored are {}: is one of them meant?", several.join(", ")),
+        [one] => format!("{one} is stored: did you mean that one?"),
+        several => format!("stored are {}: did you mean one of them?", several.join(", ")),
     }
 }
 
@@ -71,7 +70,7 @@ fn near(front: &Front, url: &Url) -> Vec<Url> {
     all
 }
 
-/// Returns the authorities that may be meant instead of that of `url`.
+/// Returns the authorities that may have been meant instead of that of `url`.
 fn authorities(front: &Front, url: &Url) -> Vec<String> {
     let (host, port) = Aliases::split(url.authority());
     let is_name = bare(host).parse::<std::net::IpAddr>().is_err();
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_spellings_of_a_name_are_near_it() {
+    fn other_spellings_of_a_name_are_suggested() {
         let near = |text: &str| {
             let url = Url::parse(text).unwrap();
             let all = near(&Front::forward(), &url);

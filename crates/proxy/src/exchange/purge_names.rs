@@ -5,7 +5,7 @@ use store::Key;
 
 use crate::options::Options;
 
-/// A name and key that a URL may be stored under.
+/// Name and key that a URL may be stored under.
 pub(super) struct Name<'a> {
     pub front: &'a str,
     pub url: Url,
@@ -13,7 +13,7 @@ pub(super) struct Name<'a> {
 }
 
 /// Returns every name, by front, scheme, alias and rule, that an object of `url` may be stored
-/// under; `None` when one is too long for a key.
+/// under. Returns `None` if one is too long for a key.
 pub(super) fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
     let mut all: Vec<Name<'a>> = Vec::new();
     for site in options.front.sites() {

@@ -1,7 +1,7 @@
-//! The work of a fill: sends a request to the origin, judges the response, and carries the body to
-//! the readers and into the store. A fetch belongs to no client, though a client's request may
-//! drive it ([`crate::fill::detached`]). It ends when the body does, or when too much of the body
-//! is missing and no reader is left.
+//! Task of a fill: sends a request to the origin, judges the response, and carries the body to the
+//! readers and into the store. A fetch belongs to no client, though a client's request may drive it
+//! ([`crate::fill::detached`]). It ends when the body does, or when no reader is left and too much
+//! of the body is missing.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use upstream::send::origin::VERSION;
 use crate::body::peer_body;
 use crate::fetch::piggyback_validation;
 use crate::fetch::validation::ValidationRequest;
-use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
+use crate::fill::pump::{Carried, Incoming, Pump, ReaderlessProgress};
 use crate::fill::registry::{HitForMiss, name_of_unkept};
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{AskerFields, End, Failed, Fill, FillHead, FillStage};
@@ -44,45 +44,45 @@ use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// One fetch from the origin for a fill, with everything that its task needs.
+/// One fetch from the origin for a fill, with everything its task needs.
 pub(crate) struct FetchTask {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
     pub fill: Arc<Fill>,
-    /// The key under which the fill is registered. The response is stored under it too, unless its
+    /// Key under which the fill is registered. The response is stored under it too, unless its
     /// `Vary` leads to another key.
     pub key: Key,
     pub primary: Key,
     pub marker: Option<VaryMarker>,
     pub upstream_request: UpstreamRequest,
     pub facts: RequestFacts,
-    /// The client's fields: they select the variant.
+    /// The client's fields, which select the variant.
     pub request: HeaderMap,
-    /// The stored response to validate.
     pub stale: Option<Rc<StoredResponse>>,
-    /// The origin's errors that must not replace the stored response.
+    /// Errors of the origin that must not replace the stored response.
     pub fallback: Fallback,
-    /// The client's `Range` is fetched: the response may be a part.
+    /// True if the client's `Range` is fetched, so that the response may be a part.
     pub ranged: bool,
-    /// With nothing stored to validate, the client's own conditions are forwarded: the response may
-    /// be for this client only.
+    /// True to forward the client's own conditions when nothing stored is validated; the response
+    /// may then be for this client only.
     pub asks_for_client: bool,
-    /// The fill is registered: other clients may follow it.
+    /// True if the fill is registered, so that other clients may follow it.
     pub joinable: bool,
     pub purpose: FetchPurpose,
-    /// The group that the origin named in its response, for the store.
+    /// Group that the origin named in its response, for the store.
     pub group: Option<u64>,
     /// The plan for asking other nodes before the origin.
     pub asking: Option<Arc<Asking>>,
-    /// Where the response is kept.
+    /// Tier or node that keeps the response.
     pub home: Home,
-    /// The request that began the fetch drives it until there is a head, and wants the body: a
-    /// response for its client only is handed over to it.
+    /// True if the request that began the fetch drives it until there is a head, and wants the
+    /// body. A response for its client only is handed over to it.
     pub is_driven: bool,
-    /// The response may be stored; otherwise only requests that follow the running fill share it.
+    /// True if the response may be stored. Otherwise only requests that follow the running fill
+    /// share it.
     pub is_kept: bool,
-    /// The body of a response that is handed over.
+    /// Body of a response that is handed over.
     pub handed_over: Option<Box<OriginBody>>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) enum FetchPurpose {
     /// A client waits for the response.
     Client,
     /// No client waits: a stale response was served, and this fetch validates it in the background.
-    /// It may be the trial of an origin that failed.
+    /// Holds the trial if it retries an origin that failed.
     Behind(Option<Trial>),
     /// No client asked: this validates a neighbour of a validated object
     /// ([`crate::fetch::piggyback_validation`]). Only a 304 or a new response of moderate size is
@@ -99,23 +99,22 @@ pub(crate) enum FetchPurpose {
     Neighbour,
 }
 
-/// A neighbour that is now larger than this many bytes is not fetched without a reader.
+/// Size in bytes above which a changed neighbour is not fetched without a reader.
 const NEIGHBOUR_MAX: u64 = 1 << 20;
 
-/// A guard that removes a fill from the registry and ends it, however its task ends.
+/// Removes a fill from the registry and ends it, however its task ends.
 pub(crate) struct FillGuard {
     services: Rc<Services>,
     fill: Arc<Fill>,
-    /// The names under which the fill is registered: for the key of the request, and for the key of
-    /// the response if that differs.
+    /// Names of the fill in the registry: by the key of the request, and by the key of the response
+    /// if that differs.
     keys: [Option<Bytes>; 2],
-    /// The event that the fill is counted as.
     pub counted: Event,
 }
 
 impl FillGuard {
-    /// Removes the fill from the registry: new requests find what it stored instead.
-    pub fn leave_table(&mut self) {
+    /// Removes the fill from the registry. New requests find what it stored.
+    pub fn unregister(&mut self) {
         for key in self.keys.iter_mut().filter_map(Option::take) {
             self.services.shared.fills.remove(&key, &self.fill);
         }
@@ -124,7 +123,7 @@ impl FillGuard {
 
 impl Drop for FillGuard {
     fn drop(&mut self) {
-        self.leave_table();
+        self.unregister();
         // The head is missing only if the task was dropped.
         if matches!(self.fill.stage(), FillStage::Waiting) {
             let failed = Failed {
@@ -135,16 +134,16 @@ impl Drop for FillGuard {
             };
             self.fill.publish(FillStage::Failed(Arc::new(failed)), None);
         }
-        // Has no effect if the body has ended.
+        // No effect if the body has ended.
         self.fill.end(End::Broken(Error::Draining));
         self.services.observer.count(self.counted, 1);
     }
 }
 
 impl FetchTask {
-    /// Prevents storing the response whatever its fields say: the client allows nothing of the
-    /// exchange to be stored (RFC 9111, 5.2.1.5).
-    pub fn keep_nothing(&mut self) {
+    /// Prevents storing the response whatever its fields say: the client forbids storing any part
+    /// of the exchange (RFC 9111, 5.2.1.5).
+    pub fn forbid_storing(&mut self) {
         (self.is_kept, self.facts.directives.no_store) = (false, false);
     }
 
@@ -194,13 +193,13 @@ impl FetchTask {
         // The neighbours are validated after the response has arrived.
         self.is_driven = false;
         let near = piggyback_validation::near(&self);
-        let came = self.fetch().await;
-        // Boxed: it runs rarely, and would enlarge the future of every fill.
-        Box::pin(piggyback_validation::attend(&self, near, came)).await;
+        let ended = self.fetch().await;
+        // Boxed because it rarely runs and would enlarge the future of every fill.
+        Box::pin(piggyback_validation::validate_neighbours(&self, near, ended)).await;
         None
     }
 
-    /// Runs the fill to its end. Returns the event that it is counted as.
+    /// Runs the fill to its end. Returns the event to count for it.
     pub async fn fetch(&mut self) -> Event {
         let mut fill_guard = self.begin();
         self.validate_or_fetch(&mut fill_guard).await;
@@ -270,19 +269,19 @@ impl FetchTask {
             }
             Ok(response) => {
                 let status = response.status().as_u16();
-                let cause = format!("it answered {status}, which nobody asked for");
-                self.fail(self.upstream_request.bad_answer(&self.services, cause), fill_guard);
+                let cause = format!("it answered {status}, which was not requested");
+                self.fail(self.upstream_request.bad_response(&self.services, cause), fill_guard);
             }
             Err(failure) => self.fail(failure, fill_guard),
         }
     }
 
-    /// Records whether the origin responded to the request sent at `sent`, for later requests.
+    /// Records, for later requests, whether the origin responded to the request sent at `sent`.
     fn note_health(&self, answer: &Result<Response<OriginBody>, Failure>, sent: u64) {
         let (outages, now) = (&self.services.shared.outages, self.services.clock.millis());
         let hold = self.options.fill.stale_refresh_time;
         let attempt = Attempt {
-            concerned: self.upstream_request.concerned(outages, &self.key),
+            scope: self.upstream_request.failure_scope(outages, &self.key),
             sent,
             is_representative: self.is_kept && !self.ranged && is_representative(&self.facts),
             trial: match self.purpose {
@@ -296,7 +295,7 @@ impl FetchTask {
                 let error = self.fallback.covers(status).then_some(status);
                 outages.answered(&attempt, error, now, hold);
             }
-            // A neighbour's request opens no new connection, so its failure says nothing about the
+            // A neighbour's request opens no connection, so its failure says nothing about the
             // origin.
             Err(_) if self.purpose == FetchPurpose::Neighbour => {}
             Err(failure) => outages.failed(&attempt, failure, now, hold),
@@ -305,7 +304,7 @@ impl FetchTask {
 
     /// Ends the fill without a response; the stored response stays unchanged.
     pub fn leave(&self, fill_guard: &mut FillGuard) {
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.publish(FillStage::Absent(false), None);
     }
 
@@ -317,11 +316,11 @@ impl FetchTask {
         if self.purpose == FetchPurpose::Neighbour {
             return self.leave(fill_guard);
         }
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.publish(FillStage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
-    /// Records that the next clients of this key must fetch for themselves at once.
+    /// Makes the next clients of this key fetch for themselves at once.
     pub fn remember_hit_for_miss(&self, why: HitForMiss) {
         self.services.shared.fills.remember(
             &self.key,
@@ -340,7 +339,7 @@ impl FetchTask {
     ) {
         let request = || self.upstream_request.clone();
         let response =
-            peer_body::outlasting(&self.services, &self.options, request, response).await;
+            peer_body::continued_elsewhere(&self.services, &self.options, request, response).await;
         let (mut parts, body) = response.into_parts();
         let of_peer = parts.extensions.get::<FromPeer>().is_some_and(|from| from.hit);
         upstream_request::sanitize_response(
@@ -366,7 +365,7 @@ impl FetchTask {
                 (Some(head), hit_for_miss)
             }
             Err(why) => {
-                // In place of an error all waiting requests get the stored response.
+                // All waiting requests get the stored response instead of the error.
                 if !self.fallback.covers(status) {
                     self.remember_hit_for_miss(why);
                 }
@@ -402,8 +401,8 @@ impl FetchTask {
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
     }
 
-    /// Ends the fill with a response that is only for the client whose request began the fill and
-    /// drives it. That request reads the body itself.
+    /// Ends the fill with a response that is only for the client whose request began and drives it.
+    /// That request reads the body itself.
     pub(crate) fn hand_over(
         &mut self,
         head: FillHead,
@@ -411,7 +410,7 @@ impl FetchTask {
         fill_guard: &mut FillGuard,
     ) {
         fill_guard.counted = Event::FillUnstored;
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         self.handed_over = Some(Box::new(body));
     }
@@ -427,7 +426,7 @@ impl FetchTask {
         }
     }
 
-    /// Records for the next clients of this key whether they should wait for each other.
+    /// Records whether the next clients of this key should wait for each other.
     pub fn note_hit_for_miss(&self, hit_for_miss: Option<HitForMiss>) {
         match hit_for_miss {
             None => self.services.shared.fills.clear_hit_for_miss(self.key.as_bytes()),
@@ -462,14 +461,13 @@ impl FetchTask {
             self.note_variant(&self.key, shared);
         }
         fill_guard.counted = counted;
-        fill_guard.leave_table();
+        fill_guard.unregister();
         self.fill.end(end);
-        sink.let_go(&self.fill).await;
+        sink.drop_when_unneeded(&self.fill).await;
     }
 
-    /// Returns the head as it is shared, and whether its marker is new, if the response may be
-    /// stored. Sets `key` to the key of such a response, stored or not: requests for another key
-    /// must not get it.
+    /// Returns the shared head, and whether its marker is new, if the response may be stored. Sets
+    /// `key` to the key of the response, stored or not: requests for another key must not get it.
     pub fn judge(
         &mut self,
         status: StatusCode,
@@ -573,7 +571,7 @@ impl FetchTask {
         Hint { size: length, kind, stamp, group: self.group, home: self.home }
     }
 
-    /// Carries the body to its end and commits it. Trailers are stored with `head`.
+    /// Carries the body to its end and commits it. Stores trailers with `head`.
     pub async fn carry(
         &self,
         body: impl ByteStream,
@@ -586,8 +584,8 @@ impl FetchTask {
         let store_max = self.upstream_request.rule.as_ref().and_then(|rule| rule.store_max);
         let mut pump = Pump::new(leases, *clock, &self.options.fill, fill, (&mut *sink, 0))
             .with_store_max(store_max);
-        let is_wanted = |unwatched: Unwatched| {
-            let Unwatched { carried, since, is_stored } = unwatched;
+        let is_wanted = |unwatched: ReaderlessProgress| {
+            let ReaderlessProgress { carried, since, is_stored } = unwatched;
             is_stored && self.worth_finishing(carried, since, length)
         };
         let (last, trailers) = match pump.carry(&mut Incoming::new(body), None, is_wanted).await {
@@ -639,7 +637,7 @@ impl FetchTask {
     }
 }
 
-/// Returns whether a response is about the range only, not the whole.
+/// Returns whether a response concerns the range only, not the whole.
 fn is_about_the_range(status: StatusCode) -> bool {
     matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
 }

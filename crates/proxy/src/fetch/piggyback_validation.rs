@@ -1,20 +1,19 @@
-//! Neighbours: after a validation, validates stale objects near the validated one in the
-//! background, on connections that are already open (systems C14; piggyback cache validation of
-//! Krishnamurthy and Wills, which section 5 of the UCFS paper would do by clusters). Disabled
-//! unless the operator sets how many.
+//! Piggyback validation: after a validation, validates stale objects near the validated one in the
+//! background, on connections that are already open (systems C14; Krishnamurthy and Wills; section
+//! 5 of the UCFS paper would group by clusters). Off unless the operator sets a number.
 //!
 //! These are ordinary conditional requests, one after another. Each is the validation that the
 //! first client to request the neighbour would have waited for: it keeps the stored head or brings
 //! a new response, and requests that arrive meanwhile join it. Guarantees:
 //!
-//! * Only stale objects that are stored whole, belong to the same site and front, lie in the same
-//!   cluster or directory, and would be fresh again are validated. They are in memory; if too few
-//!   are, a read brings those around the validated object on the device.
-//! * Of the client's own fields a request carries only `User-Agent`. The fields that the key of the
-//!   stored response names select the variant; if they are personal (`Cookie`, `Authorization`),
+//! * Only stale objects are validated, and only if they are stored whole, belong to the same site
+//!   and front, lie in the same cluster or directory, and would be fresh again. They are in memory;
+//!   if too few are, one read brings those around the validated object on the device.
+//! * Of the client's own fields a request carries only `User-Agent`. The fields named by the key of
+//!   the stored response select the variant; if they are personal (`Cookie`, `Authorization`),
 //!   nothing is sent. Forwarding headers, where configured, name the client's address.
-//! * No request exceeds the budget: a limit for each validation, a rate for each site, one request
-//!   at a time for each site and worker, no new connection.
+//! * No request exceeds the budget: a limit per validation, a rate per site, one request at a time
+//!   per site and worker, no new connection.
 //! * An object validated this way and not requested since is not validated this way again, whether
 //!   or not the origin had a usable response.
 //! * No client gets an error that it would not have got otherwise.
@@ -51,10 +50,10 @@ use crate::rules::access::{Query, Verdict};
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
-/// Number of sites whose neighbours one worker validates at a time.
-const ATTENDED_MAX: usize = 16;
+/// Maximum number of sites whose neighbours one worker validates at a time.
+const VALIDATED_SITES_MAX: usize = 16;
 
-/// A guard that marks a site whose neighbours a worker validates, until it is dropped.
+/// Marks a site whose neighbours a worker validates, until dropped.
 struct SiteGuard {
     services: Rc<Services>,
     site: u64,
@@ -62,17 +61,17 @@ struct SiteGuard {
 
 impl SiteGuard {
     /// Marks the site. Returns `None` if its neighbours are being validated already, or if
-    /// [`ATTENDED_MAX`] sites are marked.
+    /// [`VALIDATED_SITES_MAX`] sites are marked.
     fn begin(services: &Rc<Services>, site: u64) -> Option<SiteGuard> {
-        let mut attended = services.attended.borrow_mut();
-        let free = attended.len() < ATTENDED_MAX && attended.insert(site);
+        let mut validated_sites = services.validated_sites.borrow_mut();
+        let free = validated_sites.len() < VALIDATED_SITES_MAX && validated_sites.insert(site);
         free.then(|| SiteGuard { services: services.clone(), site })
     }
 }
 
 impl Drop for SiteGuard {
     fn drop(&mut self) {
-        self.services.attended.borrow_mut().remove(&self.site);
+        self.services.validated_sites.borrow_mut().remove(&self.site);
     }
 }
 
@@ -100,7 +99,7 @@ pub(crate) fn near(fetch_task: &FetchTask) -> Vec<Key> {
     neighbours.into_iter().filter(is_wanted).map(|neighbour| neighbour.key).collect()
 }
 
-/// Returns whether an object with these metadata is worth a validation that no client waits for.
+/// Returns whether an object with this metadata is worth a background validation.
 fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Settings) -> bool {
     let outdated = outdated.map(Time::from_unix);
     meta::facts(meta)
@@ -108,10 +107,10 @@ fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Setting
 }
 
 /// Validates the keys of `near` that still need it, one after another, if the origin had a usable
-/// response for the validation `of`. If too few were in memory, and the object of `of` was read
-/// from the device, first reads the objects around it there.
-pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
-    if came == Event::FillAborted {
+/// response for the validation `of`. If too few were in memory and the object of `of` was read from
+/// the device, reads the objects around it there first.
+pub(crate) async fn validate_neighbours(of: &FetchTask, mut near: Vec<Key>, ended: Event) {
+    if ended == Event::FillAborted {
         return;
     }
     let (services, options) = (&of.services, &of.options);
@@ -120,7 +119,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     let joinable = &services.shared.neighbours;
     let mut left = most(of);
     let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
-    if near.len() < usize::from(left) && from_device && came == Event::FillValidated {
+    if near.len() < usize::from(left) && from_device && ended == Event::FillValidated {
         of.store.bring_neighbours(&of.key, 2 * usize::from(left)).await;
         near = self::near(of);
     }
@@ -138,28 +137,27 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
         let event = match fetch_task.fetch().await {
             Event::FillValidated => Event::NeighbourValidated,
             Event::FillStored => Event::NeighbourReplaced,
-            _ => Event::NeighbourLeft,
+            _ => Event::NeighbourUnchanged,
         };
         services.observer.count(event, 1);
     }
 }
 
-/// A permitted validation of a neighbour.
 struct NeighbourValidation {
     key: Key,
     primary: Key,
     marker: Option<VaryMarker>,
     stored: Rc<StoredResponse>,
     upstream_request: UpstreamRequest,
-    /// The fields by which the origin would select a variant.
+    /// Fields by which the origin would select a variant.
     request: HeaderMap,
     facts: RequestFacts,
 }
 
 impl NeighbourValidation {
     /// Returns the validation of the object in memory under `key`, on behalf of the client whose
-    /// request began `of`. `None` if it is not needed, if the original request cannot be repeated,
-    /// or if it is not permitted.
+    /// request began `of`. Returns `None` if it is not needed or not permitted, or if the original
+    /// request cannot be repeated.
     fn about(key: &Key, of: &FetchTask) -> Option<NeighbourValidation> {
         let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
@@ -179,7 +177,7 @@ impl NeighbourValidation {
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
         let Prepared { target, rule, identity } = prepare(&mut head, options, scheme).ok()?;
         let (head, target) = (&head, target.target(&head, &options.front));
-        // If the key omits query parameters, the query that the origin was sent is not known.
+        // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {
             let is_named_whole = rule.query == QueryRule::default();
             rule.bypass || !(is_named_whole || rule.rewrites_query(&Method::GET))
@@ -199,22 +197,22 @@ impl NeighbourValidation {
         let stored = lookup::resident(&of.store, key, marker.clone())?;
         let entry = &stored.entry;
         if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
-            || !key_check::is_told_apart(rule.as_deref(), |name| stored.is_selected_by(name))
+            || !key_check::is_keyed_by_rule(rule.as_deref(), |name| stored.is_selected_by(name))
         {
             return None;
         }
         let mut upstream_request =
             UpstreamRequest::new(&of.services, client, options, head, &target);
         upstream_request.interim = None;
-        upstream_request.obey(rule.as_ref(), &target, options);
+        upstream_request.apply_rule(rule.as_ref(), &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);
         Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
     }
 
-    /// Begins the fill; `None` if another request fetches the object, its response could recently
-    /// not be shared, or the budget of the windows is full.
+    /// Begins the fill. Returns `None` if another request fetches the object, its response could
+    /// recently not be shared, or the window budget is full.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
         let NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts } =
             self;
@@ -254,7 +252,7 @@ impl NeighbourValidation {
 }
 
 /// Reads from a key how its response is selected: by the primary key, and for a variant by the
-/// marker and its fields. `None` if that is not known, or if the fields are personal.
+/// marker and its fields. Returns `None` if that is unknown or the fields are personal.
 fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, HeaderMap)> {
     let Some(primary) = cache_key::primary_of(key.as_bytes()) else {
         return Some((key.clone(), None, HeaderMap::new()));
@@ -264,7 +262,7 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
     let (marker, fields) = marker.choices().find_map(|marker| {
         cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
     })?;
-    // A response selected by such fields is for one user only, whatever the operator lists as
+    // A response selected by personal fields is for one user only, whatever the operator lists as
     // identifying.
     let (known, own) = (IdentifyingFields::default(), &of.options.semantics.identifying);
     let identifies = |name: &str| known.includes(name) || own.includes(name);
@@ -272,7 +270,7 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
     (!is_personal).then_some((primary, Some(marker), fields))
 }
 
-/// Returns the head of a request for `url`, as a client of this front sends it.
+/// Returns the head of a request for `url`, as a client of this front would send it.
 fn head(url: &Url, front: &Front, fields: &HeaderMap) -> RequestHead {
     let mut head = RequestHead::default();
     let target = if front.takes_whole_urls() { url.as_str() } else { url.path_and_query() };

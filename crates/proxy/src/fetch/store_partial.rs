@@ -1,5 +1,5 @@
 //! Stores an object in parts: after a response to a range of an object that is not stored, or after
-//! a fetch of the whole that breaks off.
+//! a fetch of the whole that broke off.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -39,8 +39,8 @@ impl FetchTask {
         }
     }
 
-    /// Runs the fill with the response to a range, a 206 or a 416. Stores the part if it may be
-    /// stored, otherwise passes it to its client.
+    /// Runs the fill with the response to a range, a 206 or a 416. Stores the part if permitted,
+    /// else passes it to its client.
     pub(crate) async fn part(
         &mut self,
         response: Response<OriginBody>,
@@ -65,8 +65,7 @@ impl FetchTask {
         let Some(window) = window else {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
-        // For a local file that the store does not take whole, ranges cost no more to read than
-        // parts.
+        // For a local file too large for the store, ranges cost no more to read than parts.
         let is_unstored = body.is_file() && part.length > self.store.object_max();
         if is_unstored || self.is_too_large(part.length) {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
@@ -74,7 +73,7 @@ impl FetchTask {
         let layout = Layout { epoch: new_epoch(), length: part.length, window };
         let sparse = SparseHead { layout, head: stored };
         let parts = self.parts(&sparse);
-        // Other requests find the object as soon as it is stored: register its fill first.
+        // Other requests find the object as soon as it is stored, so its fill is registered first.
         let Some((key, fill)) = parts.next_fill(part.range.start) else {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
@@ -96,7 +95,7 @@ impl FetchTask {
         let (key, marker, epoch) = (self.key.clone(), self.marker.clone(), layout.epoch);
         let stage = SparseStage { key, marker, epoch, hit_for_miss };
         self.fill.publish(FillStage::Sparse(Arc::new(stage)), None);
-        fill_guard.leave_table();
+        fill_guard.unregister();
         let opening = self.fill.clone();
         spawn_local(async move {
             poll_fn(|cx| match opening.poll_interest(cx) {
@@ -132,8 +131,8 @@ impl FetchTask {
         })
     }
 
-    /// Reads the part in a 206. Returns the part, the head that the whole response would have, and
-    /// whether its marker is new; `None` if the part must not be kept.
+    /// Reads the part in a 206. Returns the part, the head of the whole response, and whether its
+    /// marker is new; `None` if the part must not be kept.
     fn judge_part(
         &mut self,
         headers: &HeaderMap,
@@ -188,7 +187,7 @@ impl FetchTask {
             return self.hand_over(head, body, fill_guard);
         }
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
-        fill_guard.leave_table();
+        fill_guard.unregister();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;
         fill_guard.counted = counted;
         self.fill.end(end);
@@ -209,7 +208,7 @@ impl FetchTask {
         let layout = Layout { epoch: new_epoch(), length, window };
         let sparse = SparseHead { layout, head: head.clone() };
         if sink.commit_as(sparse.encode()).await {
-            log::debug!("{}: what has come of a body is kept", self.upstream_request.to);
+            log::debug!("{}: the received start of a body is kept", self.upstream_request.to);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Validation: determines what a 304 is about and applies it. A 304 confirms the response that is
+//! Validation: decides which response a 304 is about, and applies it. A 304 confirms the response
 //! stored for the request, selects another stored variant (`fetch::variant_validation`), or
 //! confirms the client's own copy (RFC 9111, 4.3.3 and 4.3.4).
 
@@ -19,19 +19,18 @@ use crate::object::variants::Variant;
 use crate::observe::event::Event;
 use crate::request::upstream_request;
 
-/// The stored responses that one conditional request asked the origin about.
+/// Stored responses named in one conditional request.
 pub(crate) struct ValidationRequest {
-    /// The response stored for this request.
     pub validated: Option<Rc<StoredResponse>>,
     /// The variants stored for other requests.
     pub others: Vec<Variant>,
-    /// The client's own copy was asked about.
+    /// True if the request also asks about the client's own copy.
     pub for_client: bool,
 }
 
 impl FetchTask {
-    /// Ends the fill with the response that a 304 is about. Returns false if the 304 is about none
-    /// of the responses asked about.
+    /// Ends the fill with the response that a 304 is about. Returns false if it is about none of
+    /// those asked about.
     pub(crate) async fn not_modified(
         &mut self,
         question: ValidationRequest,
@@ -85,7 +84,7 @@ impl FetchTask {
         if refreshed == RefreshResult::Elsewhere
             && let Err(refusal) = self.store_elsewhere(stale, &head).await
         {
-            log::debug!("what was refreshed was not stored where it belongs: {refusal}");
+            log::debug!("a refreshed response was not stored under its new key: {refusal}");
         }
         let shareable = refreshed == RefreshResult::InPlace;
         let hit_for_miss = self.hit_for_miss_of(&head, age::when_asked(response.headers(), times));
@@ -96,7 +95,7 @@ impl FetchTask {
             self.fill.note_renewal();
             self.note_variant(&self.key, &head);
         }
-        fill_guard.leave_table();
+        fill_guard.unregister();
         fill_guard.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
         let validated = Validated { meta, head, for_asker, shareable, hit_for_miss };
@@ -104,8 +103,8 @@ impl FetchTask {
     }
 
     /// Moves a validated response to the key that the 304's `Vary` leads to: the 304 named fields
-    /// that did not select the stored response (RFC 9111, 3.2). The response is only removed if its
-    /// body is not in one piece or if it must not be stored again.
+    /// that did not select the stored response (RFC 9111, 3.2). Only removes the response if its
+    /// body is not in one piece or it must not be stored again.
     async fn store_elsewhere(
         &self,
         stale: &StoredResponse,
@@ -161,7 +160,7 @@ impl FetchTask {
             selected,
             of_peer: false,
         };
-        fill_guard.leave_table();
+        fill_guard.unregister();
         fill_guard.counted = Event::FillUnstored;
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         self.fill.end(End::Whole(None));

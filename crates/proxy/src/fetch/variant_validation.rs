@@ -44,7 +44,7 @@ impl FetchTask {
             && self.is_kept
             && self.purpose != FetchPurpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
-        // An origin ignores a date next to entity tags, so a response without a tag is validated
+        // An origin ignores a date beside entity tags, so a response without a tag is validated
         // alone.
         if !validated.is_none_or(has_tag) {
             return Vec::new();

@@ -1,9 +1,9 @@
-//! Drives a fetch in the task of the request that began it while that request waits for the head.
+//! Drives a fetch in the task of the request that began it, while that request waits for the head.
 //! Most fetches end in that time and need no task of their own.
 //!
 //! Guarantees: a fetch moves to a task of its own when its head has arrived and its body has not,
-//! and when its request leaves while other clients wait. Before the head, the fetch ends when no
-//! client waits for it; from the head on, the fetch itself decides whether it is still wanted.
+//! and when its request is dropped while other clients wait. Before the head, the fetch ends when
+//! no client waits for it. From the head on, the fetch itself decides whether it is still wanted.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -21,13 +21,13 @@ use crate::fill::state::Fill;
 /// drives the fetch; dropping that body unread cancels the transfer.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
-/// A fetch that its request no longer drives, and the fill whose clients keep it alive.
-type LeftFetch = (Running, Option<Arc<Fill>>);
+/// Fetch without a driving request, and the fill whose clients keep it alive.
+type DetachedFetch = (Running, Option<Arc<Fill>>);
 
-/// The fetches of one worker that their requests no longer drive.
+/// Fetches of one worker without a driving request.
 pub(crate) struct Detached {
-    sender: UnboundedSender<LeftFetch>,
-    receiver: RefCell<Option<UnboundedReceiver<LeftFetch>>>,
+    sender: UnboundedSender<DetachedFetch>,
+    receiver: RefCell<Option<UnboundedReceiver<DetachedFetch>>>,
 }
 
 impl Default for Detached {
@@ -38,7 +38,7 @@ impl Default for Detached {
 }
 
 impl Detached {
-    /// Spawns a task for each such fetch, and never returns. Further calls return at once.
+    /// Spawns a task for each such fetch. Never returns, except that a second call returns at once.
     pub async fn run(&self) {
         let Some(mut receiver) = self.receiver.take() else { return };
         while let Some((mut running, fill)) = receiver.recv().await {
@@ -53,10 +53,10 @@ impl Detached {
 
     /// Drives a fetch until its fill has a head, and then as far as it gets without waiting. If
     /// this future is dropped earlier, [`Detached::run`] continues the fetch while clients wait for
-    /// its head. A fetch that has its head but not its body continues in a task of its own. Returns
-    /// the output of the fetch, if it has ended.
+    /// its head. A fetch with a head but without its body continues in a task of its own. Returns
+    /// the output of a fetch that has ended.
     pub async fn drive(&self, fill: &Arc<Fill>, fetch: Running) -> Option<Box<OriginBody>> {
-        let mut led = Led { running: Some(fetch), fill: Some(fill), detached: self };
+        let mut led = DrivenFetch { running: Some(fetch), fill: Some(fill), detached: self };
         let handed_over = poll_fn(|cx| {
             let Some(running) = &mut led.running else { return Poll::Ready(None) };
             match running.as_mut().poll(cx) {
@@ -74,17 +74,16 @@ impl Detached {
     }
 }
 
-/// A fetch driven by a request.
-struct Led<'a> {
+struct DrivenFetch<'a> {
     running: Option<Running>,
     /// The fill whose clients keep the fetch alive; `None` if the fetch continues in any case.
     fill: Option<&'a Arc<Fill>>,
     detached: &'a Detached,
 }
 
-impl Drop for Led<'_> {
+impl Drop for DrivenFetch<'_> {
     fn drop(&mut self) {
-        // The receiver is gone when the worker is ending: dropping the fetch then ends its fill.
+        // The receiver is gone when the worker is ending; dropping the fetch then ends its fill.
         self.running
             .take()
             .into_iter()
@@ -100,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "local")]
-    async fn a_fetch_whose_request_leaves_goes_on() {
+    async fn a_fetch_continues_without_the_request_that_began_it() {
         let (detached, ended) = (Rc::new(Detached::default()), Rc::new(Cell::new(false)));
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         let noted = ended.clone();
@@ -109,7 +108,7 @@ mod tests {
             noted.set(true);
             None
         });
-        drop(Led { running: Some(fetch), fill: None, detached: &detached });
+        drop(DrivenFetch { running: Some(fetch), fill: None, detached: &detached });
         let taking = detached.clone();
         let worker = spawn_local(async move { taking.run().await });
         tokio::task::yield_now().await;

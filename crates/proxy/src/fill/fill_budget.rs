@@ -1,10 +1,10 @@
-//! The memory budget for the windows of all running fills: body bytes on their way to clients.
+//! Memory budget for the windows of all running fills: body bytes on their way to clients.
 //!
-//! The budget bounds the memory that fetches with slow clients or stalled origins use, and divides
-//! it among sites. When half of the memory is used, the windows of sites that use more than their
-//! share shrink to the bytes that the store cannot return. At the limit fills end: those without
-//! progress, from the site with the most bytes, the largest first. A fetch may always begin, so
-//! memory pressure does not decide whether requests share fetches.
+//! The budget bounds the memory of fetches with slow clients or stalled origins, and divides it
+//! among sites. When half of the memory is used, the windows of sites that use more than their
+//! share shrink to the bytes that the store cannot return. At the limit fills end: first those
+//! without progress, from the site with the most bytes, the largest first. A fetch may always
+//! begin, so memory pressure does not decide whether requests share fetches.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,16 +16,15 @@ use net::clock::TokioClock;
 
 use crate::observe::metrics::{Samples, Source};
 
-/// Number of per-site counters. Sites whose hashes collide share one.
+/// Number of per-site counters. Sites with colliding hashes share one.
 const SITES: usize = 256;
-/// Fills with windows of at most this many bytes are never ended for memory.
+/// Window size in bytes up to which a fill is never ended for memory.
 const SMALL: u64 = 16 * 1024;
-/// Fills that make progress are not ended either, up to this many bytes.
+/// Window size in bytes up to which a fill with progress is never ended for memory.
 const MODERATE: u64 = 64 * 1024;
 /// Minimum time between two searches for fills without progress.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The budget, shared by all workers.
 pub(crate) struct FillBudget {
     limit: u64,
     clock: TokioClock,
@@ -38,7 +37,7 @@ pub(crate) struct FillBudget {
     ended: AtomicU64,
 }
 
-/// The windows that have been larger than [`SMALL`].
+/// Windows that have been larger than [`SMALL`].
 #[derive(Default)]
 struct LargeWindows {
     shares: Vec<Weak<WindowShare>>,
@@ -74,7 +73,7 @@ impl FillBudget {
         })
     }
 
-    /// Returns whether the limit is reached. Work that no client waits for should then not begin.
+    /// Returns whether the limit is reached. Work without a waiting client should then not begin.
     pub fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.limit
     }
@@ -106,10 +105,9 @@ impl FillBudget {
         }
     }
 
-    /// When the limit is reached, ends fills until about three quarters of it are used. Searches
-    /// for fills without progress at most once per [`SEARCH_INTERVAL`]. At twice the limit it
-    /// searches at once, and also ends fills that make progress if they are larger than
-    /// [`MODERATE`].
+    /// Ends fills at the limit, until about three quarters of it are used. Searches for fills
+    /// without progress at most once per [`SEARCH_INTERVAL`]. At twice the limit it searches at
+    /// once, and also ends fills with progress if they are larger than [`MODERATE`].
     fn relieve(&self, now: Instant) {
         let bytes = self.bytes.load(Ordering::Relaxed);
         if bytes < self.limit {
@@ -153,7 +151,6 @@ impl FillBudget {
     }
 }
 
-/// The share of one window in the budget.
 pub(crate) struct WindowShare {
     budget: Arc<FillBudget>,
     site: usize,
@@ -164,7 +161,7 @@ pub(crate) struct WindowShare {
     seen: AtomicU64,
     is_listed: AtomicBool,
     is_ended: AtomicBool,
-    /// The waker of the fill's task while that waits.
+    /// Waker of the fill's task while that waits.
     task: Mutex<Option<Waker>>,
 }
 
@@ -238,7 +235,6 @@ impl Drop for WindowShare {
     }
 }
 
-/// The metrics of the windows.
 pub(crate) struct WindowFigures(pub Arc<FillBudget>);
 
 impl Source for WindowFigures {

@@ -1,4 +1,4 @@
-//! Stale neighbours that were validated ahead of requests, and the budgets for more validations.
+//! Budgets for validating neighbours, and marks of those validated ahead of any request.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -7,32 +7,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Upper bound on the keys remembered as validated and not requested since: 64 KiB of hashes.
+/// Maximum number of keys marked as validated and not requested since: 64 KiB of hashes.
 pub(crate) const MARKS: usize = 8192;
 
-/// Upper bound on the remembered site budgets. Full budgets are forgotten when the table is full;
-/// if none is full, further sites get no validations.
+/// Maximum number of site budgets. When the table is full, full budgets are dropped; if none is
+/// full, further sites get no validations.
 pub(crate) const BUDGETS_MAX: usize = 4096;
 
-/// The validations of neighbours, shared by all workers.
+/// Validations of neighbours, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Neighbours {
     /// Budgets by the hash of the site.
     budgets: Mutex<HashMap<u64, Budget>>,
-    /// Hashes of keys. Each place holds at most one; a later key with the same place replaces it.
+    /// Hashes of keys. Each slot holds at most one; a later key in the same slot replaces it.
     marks: OnceLock<Box<[AtomicU64]>>,
     hasher: RandomState,
 }
 
-/// The number of validations that a site's servers may still be sent.
+/// Number of validations that may still be sent to a site's servers.
 pub(crate) struct Budget {
     left: f64,
     at: Instant,
 }
 
 impl Neighbours {
-    /// Takes one validation from the budget of `site`, which is refilled with `rate` validations
-    /// per second and holds at most `rate`. Returns false when none is left.
+    /// Takes one validation from the budget of `site`, which refills at `rate` per second and holds
+    /// at most `rate`. Returns false if none is left.
     pub(crate) fn take(&self, site: u64, rate: u32, now: Instant) -> bool {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let full = f64::from(rate);
@@ -53,7 +53,7 @@ impl Neighbours {
         enough
     }
 
-    /// Remembers that `key` was validated and has not been requested since.
+    /// Marks `key` as validated and not requested since.
     pub(crate) fn mark(&self, key: &[u8]) {
         let marks = self.marks.get_or_init(|| (0..MARKS).map(|_| AtomicU64::new(0)).collect());
         let hash = self.hash(key);
@@ -66,9 +66,9 @@ impl Neighbours {
         marks[place(hash)].load(Ordering::Relaxed) == hash
     }
 
-    /// Removes the mark of `key`, which a client requests. Returns true if this is the first
-    /// request since the validation.
-    pub fn asked_for(&self, key: &[u8]) -> bool {
+    /// Removes the mark of `key`, for a client's request. Returns true if this is the first request
+    /// since the validation.
+    pub fn take_mark(&self, key: &[u8]) -> bool {
         let Some(marks) = self.marks.get() else { return false };
         let hash = self.hash(key);
         let mark = &marks[place(hash)];
@@ -76,7 +76,7 @@ impl Neighbours {
             && mark.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns the hash of a key. It is never zero, which stands for no mark.
+    /// Returns the hash of a key. Zero stands for no mark and is never returned.
     fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key) | 1
     }
@@ -95,7 +95,7 @@ mod tests {
     use net::clock::TokioClock;
 
     #[test]
-    fn a_site_has_its_rate_and_no_more() {
+    fn a_site_never_exceeds_its_rate() {
         let (known, began) = (Neighbours::default(), TokioClock::system().instant());
         let taken = |site, after: u64| {
             let now = began + Duration::from_millis(after);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_beyond_the_table_wait_until_others_are_full_again() {
+    fn a_full_table_admits_no_further_sites() {
         let (known, began) = (Neighbours::default(), TokioClock::system().instant());
         for site in 0..BUDGETS_MAX as u64 {
             assert!(known.take(site, 1, began));
@@ -117,12 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_stays_until_somebody_asks() {
+    fn a_mark_stays_until_the_first_request() {
         let known = Neighbours::default();
-        assert!(!known.is_marked(b"a") && !known.asked_for(b"a"));
+        assert!(!known.is_marked(b"a") && !known.take_mark(b"a"));
         known.mark(b"a");
         assert!(known.is_marked(b"a") && !known.is_marked(b"b"));
-        assert!(!known.asked_for(b"b"));
-        assert!(known.asked_for(b"a") && !known.asked_for(b"a") && !known.is_marked(b"a"));
+        assert!(!known.take_mark(b"b"));
+        assert!(known.take_mark(b"a") && !known.take_mark(b"a") && !known.is_marked(b"a"));
     }
 }

@@ -2,7 +2,7 @@
 //! an object that is stored in parts.
 //!
 //! Guarantees: readers get every piece but the last before the store does, and never wait long for
-//! another reader; of bytes that the store can return, the window keeps at most `fill.window`; a
+//! another reader. Of bytes that the store can return, the window keeps at most `fill.window`. A
 //! lease is held while the store may be written to.
 
 use std::future::poll_fn;
@@ -23,13 +23,12 @@ use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
 use crate::options::fill::FillOptions;
 
-/// Time that readers wait for the slowest of them before it is detached.
+/// Time that readers wait for the slowest of them before that one is detached.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes that a reader must have taken since the last check to stay attached: one that can continue
-/// from the origin, and one whose transfer would break off.
+/// Bytes that a reader must take between two checks to stay attached: for one that can continue
+/// from the origin, and for one whose transfer would break off.
 const SLOW: (u64, u64) = (4 << 20, 64 << 10);
 
-/// A body that is being carried.
 pub(crate) struct Incoming<B> {
     body: B,
     /// Bytes received and not carried yet.
@@ -54,25 +53,22 @@ pub(crate) struct Pump<'a> {
     options: &'a FillOptions,
     fill: &'a Fill,
     sink: &'a mut Sink,
-    /// Bytes that the sink took ahead of this fill's first byte.
+    /// Bytes that the sink took before this fill's first byte.
     before: u64,
     /// Size in bytes above which bodies are not stored.
     store_max: Option<u64>,
     /// Held while bytes may reach the store.
     lease: Option<Lease>,
-    /// Bytes carried so far.
     carried: u64,
     /// Time that readers have waited for the slowest since the last check for progress.
     blocked: Duration,
 }
 
-/// The progress of a fill without readers.
-pub(crate) struct Unwatched {
-    /// Bytes carried so far.
+pub(crate) struct ReaderlessProgress {
     pub carried: u64,
     /// Bytes that had been carried when the last reader left.
     pub since: u64,
-    /// The store takes the body, or has it: [`Sink::stores`].
+    /// True if the store takes the body or has it ([`Sink::stores`]).
     pub is_stored: bool,
 }
 
@@ -107,13 +103,13 @@ impl<'a> Pump<'a> {
         self
     }
 
-    /// Carries `count` bytes, or without a count the whole body. `is_wanted` decides whether to
+    /// Carries `count` bytes, or the whole body without a count. `is_wanted` decides whether to
     /// continue while there is no reader.
     pub async fn carry<B: ByteStream>(
         &mut self,
         incoming: &mut Incoming<B>,
         count: Option<u64>,
-        is_wanted: impl Fn(Unwatched) -> bool,
+        is_wanted: impl Fn(ReaderlessProgress) -> bool,
     ) -> Carried {
         let (mut trailers, mut since) = (None, None);
         loop {
@@ -162,7 +158,7 @@ impl<'a> Pump<'a> {
     }
 
     /// Commits the carried bytes to the store, with `meta` if the metadata have changed. Does not
-    /// commit if the fetch was overtaken.
+    /// commit an overtaken fetch.
     pub async fn commit(&mut self, is_overtaken: bool, meta: Option<Bytes>) {
         if is_overtaken {
             self.sink.refuse_open(Refusal::Overtaken);
@@ -179,11 +175,11 @@ impl<'a> Pump<'a> {
     /// Drops the carried bytes from the store once no reader needs them.
     pub async fn discard(&mut self, why: Refusal) {
         self.sink.refuse_open(why);
-        self.sink.let_go(self.fill).await;
+        self.sink.drop_when_unneeded(self.fill).await;
     }
 
-    /// Waits, when nothing more is stored, until the readers have taken enough of the received
-    /// bytes.
+    /// Waits until the readers have taken enough of the received bytes, once nothing more is
+    /// stored.
     async fn make_room(&mut self) {
         if matches!(self.sink, Sink::Open(_) | Sink::Committed) {
             return;
@@ -191,7 +187,7 @@ impl<'a> Pump<'a> {
         if let Sink::Refused(_) = self.sink {
             self.fill.refuse(self.carried);
             self.wait_for_readers(|fill, cx| fill.poll_caught_up(cx)).await;
-            self.sink.let_go_if_unneeded(self.fill);
+            self.sink.drop_if_unneeded(self.fill);
         }
         if !self.sink.stores() {
             self.lease = None;
@@ -200,11 +196,11 @@ impl<'a> Pump<'a> {
         self.wait_for_readers(|fill, cx| fill.poll_room(cx, window)).await;
     }
 
-    /// Waits for the readers of the fill. Detaches slow ones when others wait for them.
+    /// Waits for the readers of the fill. Detaches slow readers that others wait for.
     async fn wait_for_readers(&mut self, ready: impl Fn(&Fill, &mut Context<'_>) -> Poll<()>) {
         loop {
             let mut waiting = poll_fn(|cx| ready(self.fill, cx));
-            // Usually there is nothing to wait for, and no timer is needed.
+            // Usually the wait is already over, and no timer is needed.
             let at_once = poll_fn(|cx| Poll::Ready(Pin::new(&mut waiting).poll(cx).is_ready()));
             if at_once.await {
                 return;
@@ -223,7 +219,7 @@ impl<'a> Pump<'a> {
     fn poll_next(
         &mut self,
         body: &mut impl ByteStream,
-        is_wanted: &impl Fn(Unwatched) -> bool,
+        is_wanted: &impl Fn(ReaderlessProgress) -> bool,
         since: &mut Option<u64>,
         cx: &mut Context<'_>,
     ) -> Poll<BodyEvent> {
@@ -238,10 +234,10 @@ impl<'a> Pump<'a> {
             }
             false => {
                 let (since, is_stored) = (*since.get_or_insert(carried), self.sink.stores());
-                is_wanted(Unwatched { carried, since, is_stored })
+                is_wanted(ReaderlessProgress { carried, since, is_stored })
             }
         };
-        if self.fill.is_to_end() {
+        if self.fill.must_end() {
             return Poll::Ready(BodyEvent::Broken(Error::Memory));
         }
         match is_wanted || !self.fill.abandon() {
@@ -250,8 +246,8 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Drops from the fill's window bytes that the store can return: all but the last [`PIECE_MAX`]
-    /// bytes that it was given.
+    /// Drops bytes that the store can return from the fill's window: all but the last [`PIECE_MAX`]
+    /// that it was given.
     fn trim(&self) {
         if matches!(self.sink, Sink::Open(_)) {
             let own = u64::from(PIECE_MAX);

@@ -1,7 +1,7 @@
-//! The registry of running fills: at most one joinable fill for each key, across all workers. It
-//! also remembers two kinds of keys: keys whose responses could recently not be shared, so that
-//! their clients do not wait for each other in vain, and keys whose fills have just ended, so that
-//! a request that looked up before the end does not begin another fill.
+//! Registry of running fills: at most one joinable fill per key, across all workers. It also
+//! remembers keys whose responses could recently not be shared, so that their clients do not wait
+//! for each other in vain, and keys whose fills have just ended, so that a request that looked up
+//! before the end does not begin another fill.
 
 use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, VecDeque};
@@ -20,56 +20,50 @@ use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
-/// First byte of the names of HEAD fetches and of fills that are not kept. No key begins with these
-/// bytes, so the names never equal a key.
+/// First byte of the names of HEAD fetches and of fills that are not kept. No key begins with it,
+/// so the names never equal a key.
 const HEADS: u8 = 0xF0;
 const UNKEPT: u8 = 0xF1;
 
-/// Number of ended fills that a shard remembers. More fills end during one lookup only if the disk
-/// is slow compared with the origin; a document may then be fetched twice.
+/// Number of ended fills that a shard remembers. More end during one lookup only if the disk is
+/// slow compared with the origin; a document may then be fetched twice.
 const ENDED_MAX: usize = 64;
 
-/// The running fills of all workers, and the keys whose responses could not be shared.
+/// Running fills of all workers, and keys whose responses could not be shared.
 pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
     /// Randomly seeded, because clients choose the keys.
     hasher: RandomState,
-    /// Number of fills that have begun.
     begun: AtomicU64,
-    /// Number of fills that have ended.
     ended: AtomicU64,
 }
 
-/// The number of fills that had begun at a moment.
+/// Number of fills that had begun at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BegunSoFar(u64);
+pub(crate) struct BegunCount(u64);
 
-/// The number of fills that had ended at a moment.
+/// Number of fills that had ended at some moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedSoFar(u64);
+pub(crate) struct EndedCount(u64);
 
-/// The result of asking for a fill.
-pub(crate) enum Joining {
-    /// The running fill of the key.
+pub(crate) enum JoinResult {
+    /// Existing fill of the key.
     Running(Arc<Fill>),
-    /// A new fill.
-    Begun(Arc<Fill>),
-    /// The key's fill ended after the given moment: the lookup may have missed what it stored.
+    New(Arc<Fill>),
+    /// The key's fill ended after the given moment; the lookup may have missed what it stored.
     Ended,
 }
 
 /// Why requests for a key should not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HitForMiss {
-    /// The response was not storable.
     NotStorable,
-    /// The response is stored, but was stale when it was requested, or must be validated for each
-    /// request.
+    /// The response is stored, but was stale on arrival or must be validated for each request.
     NotFresh,
-    /// The response was for a client that sent credentials or a cookie. That does not predict
+    /// The response was for a client that sent credentials or a cookie. It does not predict
     /// responses to other clients.
     Personal,
-    /// The response was for the range that its client requested.
+    /// The response was for the client's range only.
     Range,
 }
 
@@ -95,7 +89,6 @@ impl HitForMiss {
     }
 }
 
-/// A key with its hash, which is computed once and used for all tables.
 #[derive(Clone, PartialEq, Eq)]
 struct HashedKey {
     hash: u64,
@@ -108,11 +101,11 @@ impl Hash for HashedKey {
     }
 }
 
-/// A hasher that returns the hash of a [`HashedKey`] unchanged.
+/// Hasher that returns the hash of a [`HashedKey`] unchanged.
 #[derive(Default)]
-struct AsItIs(u64);
+struct PrecomputedHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for PrecomputedHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -126,7 +119,7 @@ impl Hasher for AsItIs {
     }
 }
 
-type ByKey<V> = HashMap<HashedKey, V, BuildHasherDefault<AsItIs>>;
+type ByKey<V> = HashMap<HashedKey, V, BuildHasherDefault<PrecomputedHasher>>;
 
 #[derive(Default)]
 struct Shard {
@@ -139,12 +132,11 @@ struct Shard {
 }
 
 struct EndedFill {
-    /// The hash of the fill's key.
     key: u64,
-    /// The fill's number among those that have ended.
+    /// Number of the fill among those that have ended.
     number: u64,
-    /// The fill's number among those that have begun, if the stored response came from it.
-    renewal: Option<BegunSoFar>,
+    /// Number of the fill among those that have begun, if the stored response came from it.
+    renewal: Option<BegunCount>,
 }
 
 /// Returns the registry name of a running HEAD fetch for `key`.
@@ -175,7 +167,7 @@ impl Shard {
         self.ended.push_back(ended);
     }
 
-    fn has_ended(&self, key: u64, since: EndedSoFar) -> bool {
+    fn has_ended(&self, key: u64, since: EndedCount) -> bool {
         let mut latest = self.ended.iter().rev().take_while(|ended| ended.number > since.0);
         latest.any(|ended| ended.key == key)
     }
@@ -193,12 +185,12 @@ impl FillRegistry {
 
     /// Returns the number of fills that have begun. A request that records it on arrival can
     /// recognize fills that began later ([`Fill::began_after`]).
-    pub fn begun_so_far(&self) -> BegunSoFar {
-        BegunSoFar(self.begun.load(Ordering::Acquire))
+    pub fn begun_count(&self) -> BegunCount {
+        BegunCount(self.begun.load(Ordering::Acquire))
     }
 
     fn numbered(&self, fill: Fill) -> Fill {
-        fill.numbered(BegunSoFar(self.begun.fetch_add(1, Ordering::AcqRel) + 1))
+        fill.numbered(BegunCount(self.begun.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
     /// Returns the running fill of `key`, if it may be joined.
@@ -209,8 +201,8 @@ impl FillRegistry {
 
     /// Returns the number of fills that have ended. Read before a lookup, it shows whether a fill
     /// of the key has ended since ([`FillRegistry::join_if`]).
-    pub fn ended_so_far(&self) -> EndedSoFar {
-        EndedSoFar(self.ended.load(Ordering::Acquire))
+    pub fn ended_count(&self) -> EndedCount {
+        EndedCount(self.ended.load(Ordering::Acquire))
     }
 
     /// Returns the running fill of `key`, or registers the one that `new` makes and returns it with
@@ -224,22 +216,22 @@ impl FillRegistry {
     }
 
     /// Returns the running fill of `key` if it may be joined and `suits` accepts it. Otherwise
-    /// registers a new fill; a fill that it replaces runs on unregistered. Returns
-    /// [`Joining::Ended`] if no fill of the key is running and one has ended after `since`.
+    /// registers a new fill; the replaced fill continues unregistered. Returns
+    /// [`JoinResult::Ended`] if no fill of the key is running and one has ended after `since`.
     pub fn join_if(
         &self,
         key: &Bytes,
-        since: EndedSoFar,
+        since: EndedCount,
         suits: impl FnOnce(&Fill) -> bool,
         new: impl FnOnce() -> Fill,
-    ) -> Joining {
+    ) -> JoinResult {
         let (mut shard, key) = self.shard(key);
         match shard.running.get(&key) {
             Some(running) if running.joinable() && suits(running) => {
-                Joining::Running(running.clone())
+                JoinResult::Running(running.clone())
             }
-            None if shard.has_ended(key.hash, since) => Joining::Ended,
-            _ => Joining::Begun(shard.begin(&key, self.numbered(new()))),
+            None if shard.has_ended(key.hash, since) => JoinResult::Ended,
+            _ => JoinResult::New(shard.begin(&key, self.numbered(new()))),
         }
     }
 
@@ -268,10 +260,10 @@ impl FillRegistry {
         shard.note_ended(EndedFill { key: key.hash, number, renewal: fill.renewal() });
     }
 
-    /// Returns whether the response that a lookup of `key` found is known to come from a fill that
+    /// Returns whether the response found by a lookup of `key` is known to come from a fill that
     /// began after `begun` was read. `since` was read before the lookup: a fill that ended later
     /// may have stored another response than the one found.
-    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunSoFar, since: EndedSoFar) -> bool {
+    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunCount, since: EndedCount) -> bool {
         let (shard, key) = self.shard(key);
         let renews = |ended: &EndedFill| {
             ended.number <= since.0 && ended.renewal.is_some_and(|number| number > begun)
@@ -323,7 +315,7 @@ impl FillRegistry {
     }
 
     /// Returns why the response for `key` could recently not be shared; `None` if it could, or if
-    /// that is not known.
+    /// that is unknown.
     pub fn hit_for_miss(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
         let (shard, key) = self.shard(key);
         let (why, until) = shard.hit_for_miss.get(&key)?;
@@ -345,9 +337,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_fill_is_seen_by_those_who_looked_before() {
+    fn a_request_that_looked_up_before_sees_the_end_of_a_fill() {
         let (mut shard, [a, b]) = (Shard::default(), [1, 2]);
-        let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedSoFar(since));
+        let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedCount(since));
         let note = |shard: &mut Shard, key, number| {
             shard.note_ended(EndedFill { key, number, renewal: None });
         };
@@ -355,7 +347,7 @@ mod tests {
         note(&mut shard, b, 7);
         assert!(ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, b, 6));
         assert!(!ended(&shard, a, 5) && !ended(&shard, b, 7) && !ended(&shard, 3, 0));
-        // Only the latest are remembered.
+        // Only the latest ended fills are remembered.
         (8..8 + ENDED_MAX as u64 - 1).for_each(|number| note(&mut shard, 3, number));
         assert!(!ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, 3, 0));
     }

@@ -1,4 +1,4 @@
-//! The destination of a fill's bytes besides its readers, and the events of a body.
+//! Where the bytes of a fill go besides its readers, and the events of a body.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,14 +19,13 @@ use crate::observe::outcome::Error;
 /// Bytes of an unstored body that may wait for its readers, however scarce memory is.
 pub(crate) const UNSTORED_WINDOW_MIN: u64 = 32 * 1024;
 
-/// The next event of a body.
 pub(crate) enum BodyEvent {
     Data(Bytes),
     Trailers(HeaderMap),
     End,
     Broken(Error),
     Abandoned,
-    /// The store is being handed over: write nothing more to it.
+    /// The store is being handed over; nothing more may be written to it.
     Unstored,
 }
 
@@ -69,13 +68,10 @@ pub(crate) fn next_frame(body: &mut impl ByteStream, cx: &mut Context<'_>) -> Po
     })
 }
 
-/// The destination of a body besides its readers.
 pub(crate) enum Sink {
-    /// The store.
     Open(Writer),
-    /// The store takes no more, but lagging readers may need the bytes that it took.
+    /// The store takes no more, but lagging readers may need the bytes it has.
     Refused(Writer),
-    /// The store has the whole body.
     Committed,
     /// The response is not to be stored, or the store refused it.
     Nowhere,
@@ -88,7 +84,6 @@ impl Sink {
         !matches!(self, Sink::Nowhere)
     }
 
-    /// Returns the source for lagging readers.
     pub fn unfinished(&self) -> Option<Unfinished> {
         match self {
             Sink::Open(writer) => Some(writer.unfinished()),
@@ -96,8 +91,8 @@ impl Sink {
         }
     }
 
-    /// Waits until no reader of `fill` needs the bytes of a refused body, and then drops them.
-    pub async fn let_go(&mut self, fill: &Fill) {
+    /// Drops the bytes of a refused body as soon as no reader of `fill` needs them.
+    pub async fn drop_when_unneeded(&mut self, fill: &Fill) {
         if matches!(self, Sink::Refused(_)) {
             poll_fn(|cx| fill.poll_unneeded(cx)).await;
             self.drop_refused();
@@ -105,7 +100,7 @@ impl Sink {
     }
 
     /// Drops the bytes of a refused body if no reader needs them now.
-    pub fn let_go_if_unneeded(&mut self, fill: &Fill) {
+    pub fn drop_if_unneeded(&mut self, fill: &Fill) {
         let mut cx = Context::from_waker(Waker::noop());
         if matches!(self, Sink::Refused(_)) && fill.poll_unneeded(&mut cx).is_ready() {
             self.drop_refused();
@@ -147,9 +142,8 @@ impl Sink {
         }
     }
 
-    /// Ends the writing.
     pub fn refused(&mut self, refusal: Refusal) {
-        log::debug!("no longer stored: {refusal}");
+        log::debug!("no longer being stored: {refusal}");
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => *self = Sink::Refused(writer),
             other => *self = other,
@@ -160,7 +154,7 @@ impl Sink {
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => match writer.commit().await {
                 Ok(()) => *self = Sink::Committed,
-                Err(refusal) => log::debug!("not stored in the end: {refusal}"),
+                Err(refusal) => log::debug!("not stored after all: {refusal}"),
             },
             other => *self = other,
         }

@@ -1,18 +1,18 @@
 //! A fill: one fetch from an origin, followed by any number of clients on any worker.
 //!
 //! Stages of a fill: it is *waiting* for the head, and then *failed* (no response), *validated* (a
-//! 304: there is no body, the stored one is current), *sparse* (the response is stored in parts,
-//! each with a fill of its own) or *streaming* (a body follows). The fill of a gap in a sparse
-//! object becomes a *part*, whose bytes follow, or *absent*. A body ends *whole* or *broken*. A
-//! fill leaves *waiting* once and never returns to it.
+//! 304: the stored body is current), *sparse* (the response is stored in parts, each with a fill of
+//! its own) or *streaming* (a body follows). The fill of a gap in a sparse object becomes a *part*,
+//! whose bytes follow, or *absent*. A body ends *whole* or *broken*. A fill leaves *waiting* once
+//! and never returns to it.
 //!
 //! Pieces of the body pass through a window in memory. A fill that is stored ([`Fill::is_stored`])
-//! drops from the window bytes that the store can return, and lagging readers read those from the
+//! drops bytes from the window that the store can return, and lagging readers read those from the
 //! store. A fill that is not stored keeps the bytes that its readers still need, and its fetch
-//! waits (`fill::pump`) while there are too many. A reader that makes others wait is detached: the
+//! waits (`fill::pump`) while there are too many. A reader that delays others is detached: the
 //! window drops bytes that it needs, and it continues elsewhere or breaks off.
 //!
-//! Guarantees: a reader sees only bytes that the fetch delivered, in their order; a reader whose
+//! Guarantees: a reader sees only bytes that the fetch delivered, in their order. A reader whose
 //! fill broke gets an error, never a clean end. The lock is never held across an await.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -28,33 +28,31 @@ use smallvec::SmallVec;
 use store::{FetchToken, Key, Unfinished};
 
 use crate::fill::fill_budget::WindowShare;
-use crate::fill::registry::{BegunSoFar, HitForMiss};
+use crate::fill::registry::{BegunCount, HitForMiss};
 use crate::fill::window::Window;
 use crate::object::store_lease::Followed;
 use crate::observe::outcome::{Denied, Error};
 use crate::origin::failure::Failure;
 
-/// Upper bound on the ranges that are requested from the origin although a fill will bring them.
+/// Maximum number of ranges requested from the origin although a fill will bring them.
 const PASSED_MAX: u8 = 2;
 
-/// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {
     state: Mutex<State>,
-    /// Marks when the fetch began: a response purged since then must not be joined.
+    /// Start of the fetch; a response purged since then must not be joined.
     token: FetchToken,
     begun: Instant,
-    /// The fill's number in the registry; `None` if it is not registered.
-    number: Option<BegunSoFar>,
-    /// The response stored under the fill's key came from this fill.
+    /// Number in the registry; `None` if not registered.
+    number: Option<BegunCount>,
+    /// True if the response stored under the fill's key came from this fill.
     renews: AtomicBool,
-    /// Ranges requested from the origin although this fill will bring them.
+    /// Number of ranges requested from the origin although this fill will bring them.
     passed: AtomicU8,
     /// Hop count with which another node may be asked to fetch; `None` if none may.
     waits_with: Option<u8>,
-    /// The request that began the fill carries credentials.
+    /// True if the request that began the fill carries credentials.
     has_credentials: bool,
-    /// The mark of the rule that matched the request that began the fill, if the key includes the
-    /// rule.
+    /// Mark of the rule that matched the request that began the fill, if the key includes the rule.
     rule_mark: Option<HeaderValue>,
     /// The window's share of the memory budget. It also wakes the fill's task.
     share: Arc<WindowShare>,
@@ -67,42 +65,36 @@ struct State {
     end: Option<End>,
     /// The source for lagging readers; `None` when the fill is not stored.
     unfinished: Option<Unfinished>,
-    /// Bytes that the store received ahead of this fill's first byte.
+    /// Bytes that the store received before this fill's first byte.
     before: u64,
-    /// Number of bytes that the store takes, once it has refused the rest.
+    /// Number of bytes that the store takes, after it refused the rest.
     stored_end: Option<u64>,
-    /// One slot for each client, from when it joins until it leaves.
+    /// One slot per client, from join to drop.
     readers: SmallVec<[Option<ReaderSlot>; 1]>,
-    /// Number of slots in use.
     interested: usize,
-    /// The fetch ends before its body because no reader is left.
+    /// True if the fetch ends before its body because no reader is left.
     is_abandoned: bool,
 }
 
-/// The stage of a fill.
 #[derive(Clone, Default)]
 pub(crate) enum FillStage {
-    /// The origin has not responded yet.
     #[default]
     Waiting,
-    /// There is no response.
     Failed(Arc<Failed>),
     /// 304: the object stored as `meta` is current, with this head in place of its own.
     Validated(Arc<Validated>),
-    /// A body follows.
     Streaming(Arc<FillHead>),
     /// 206: the response is being stored in parts.
     Sparse(Arc<SparseStage>),
     /// The fill of a gap: these bytes follow.
     Part(Arc<PartStage>),
-    /// The fill has nothing to follow. For a gap: the origin did not send this part, and with
-    /// `true` it has another representation now. For a HEAD: with `true` its response has arrived.
-    /// Also set, with `false`, when no client waits for the head or the validation of a neighbour
-    /// brought nothing.
+    /// Nothing to follow. For a gap: the origin did not send this part, and with `true` it has
+    /// another representation now. For a HEAD: with `true` its response has arrived. Also set, with
+    /// `false`, when no client waits for the head or a neighbour's validation brought nothing.
     Absent(bool),
 }
 
-/// The location of a response that is stored in parts.
+/// Key and parts of a response that is stored in parts.
 pub(crate) struct SparseStage {
     pub key: Key,
     pub marker: Option<VaryMarker>,
@@ -111,11 +103,11 @@ pub(crate) struct SparseStage {
     pub hit_for_miss: Option<HitForMiss>,
 }
 
-/// The part that the fill of a gap brings.
+/// Part that the fill of a gap brings.
 pub(crate) struct PartStage {
     /// The range of the whole that is this fill's body.
     pub range: ByteRange,
-    /// Upgradable while a holder also wants the bytes after the part.
+    /// Can be upgraded while a holder also wants the bytes after the part.
     pub interest: Weak<()>,
 }
 
@@ -123,9 +115,9 @@ pub(crate) struct PartStage {
 pub(crate) struct Failed {
     pub status: StatusCode,
     pub reason: Error,
-    /// The cause, appended to the server's name; for a denial, the text for the client.
+    /// Cause, appended to the server's name; for a denial, the text for the client.
     pub text: String,
-    /// Set when an access rule denied the request that began the fill: other requests fetch for
+    /// Set if an access rule denied the request that began the fill; other requests fetch for
     /// themselves.
     pub denied: Option<Denied>,
 }
@@ -148,21 +140,19 @@ impl Failed {
     }
 }
 
-/// A successful validation.
 pub(crate) struct Validated {
-    /// The metadata of the validated object.
     pub meta: Bytes,
     pub head: StoredHead,
     /// Fields for the client that began the fill only.
     pub for_asker: HeaderMap,
-    /// False when the 304 was only for the client that began the fill.
+    /// False if the 304 was only for the client that began the fill.
     pub shareable: bool,
     /// Why waiting requests must still fetch for themselves, if they must.
     pub hit_for_miss: Option<HitForMiss>,
 }
 
-/// The response fields for the client that began the fill, and the spelling of their names. That
-/// client's request takes them.
+/// Response fields for the client that began the fill, and the spelling of their names. Taken once,
+/// by that client's request.
 pub(crate) struct AskerFields(Mutex<Option<(HeaderMap, Spellings)>>);
 
 impl AskerFields {
@@ -181,29 +171,26 @@ pub(crate) struct FillHead {
     pub status: StatusCode,
     /// The origin's fields, for the client that began the fill.
     pub asker_fields: AskerFields,
-    /// The head as it is stored and shared; `None` when the response is for one client only.
+    /// Head as stored and shared; `None` if the response is for one client only.
     pub shared: Option<StoredHead>,
-    /// Why waiting requests must fetch for themselves; `None` also when only the next response will
+    /// Why waiting requests must fetch for themselves. Also `None` if only the next response will
     /// tell.
     pub hit_for_miss: Option<HitForMiss>,
-    /// The key of the response. A follower's request must lead to the same key.
+    /// Key of the response. A follower's request must lead to the same key.
     pub key: Key,
     /// True when the response is being stored.
     pub stored: bool,
     /// Body length in bytes, if the origin states it.
     pub length: Option<u64>,
-    /// The body is that of a stored response, which the origin selected with a 304.
+    /// True if the body is that of a stored response, which the origin selected with a 304.
     pub selected: bool,
-    /// The response came from another node, which had it stored.
+    /// True if the response came from another node's store.
     pub of_peer: bool,
 }
 
-/// The end of a body.
 #[derive(Clone)]
 pub(crate) enum End {
-    /// Complete; its trailers, if any.
     Whole(Option<Arc<HeaderMap>>),
-    /// Incomplete.
     Broken(Error),
 }
 
@@ -212,21 +199,19 @@ struct ReaderSlot {
     at: u64,
     /// The reader's position at the last check for progress.
     checked_at: u64,
-    /// The fetch does not wait for this reader.
+    /// True if the fetch does not wait for this reader.
     is_detached: bool,
-    /// The reader can continue elsewhere when it is detached.
+    /// True if the reader can continue elsewhere after it is detached.
     can_resume: bool,
     waker: Option<Waker>,
 }
 
-/// The next event of a body for one reader.
 pub(crate) enum Next {
     Bytes(Bytes),
-    /// The body ended; its trailers.
+    /// The body ended, with these trailers.
     End(Option<Arc<HeaderMap>>),
-    /// The body broke off.
     Broken(Error),
-    /// The bytes have left the window: read them from the store at this offset.
+    /// The bytes have left the window; read them from the store at this offset.
     Lagging(Unfinished, u64),
 }
 
@@ -255,22 +240,22 @@ impl Fill {
     }
 
     /// Returns the fill's number in the registry if the response stored under its key came from it.
-    pub fn renewal(&self) -> Option<BegunSoFar> {
+    pub fn renewal(&self) -> Option<BegunCount> {
         self.number.filter(|_| self.renews.load(Ordering::Acquire))
     }
 
     /// Sets the fill's number in the registry.
-    pub fn numbered(self, number: BegunSoFar) -> Fill {
+    pub fn numbered(self, number: BegunCount) -> Fill {
         Fill { number: Some(number), ..self }
     }
 
     /// Returns whether this fill began after `begun` was read.
-    pub fn began_after(&self, begun: BegunSoFar) -> bool {
+    pub fn began_after(&self, begun: BegunCount) -> bool {
         self.number.is_some_and(|number| number > begun)
     }
 
-    /// Returns whether one more request may fetch a range from the origin that is far from the
-    /// bytes received so far, and counts it. At most `PASSED_MAX` may.
+    /// Counts one more request that may fetch a range from the origin that is far from the bytes
+    /// received so far. Returns false once `PASSED_MAX` have done so.
     pub fn may_be_passed(&self) -> bool {
         let one_more = |passed: u8| (passed < PASSED_MAX).then_some(passed + 1);
         self.passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
@@ -427,7 +412,7 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Drops from the window of a stored fill bytes that the store can return (the first `readable`
+    /// Drops bytes from the window of a stored fill that the store can return (the first `readable`
     /// bytes of the body). Bytes that a reader still needs stay while the window is at most `least`
     /// bytes, or up to `most` if the memory budget allows it.
     pub fn trim(&self, (least, most): (u64, u64), readable: u64) {
@@ -444,8 +429,8 @@ impl Fill {
         self.count(&state);
     }
 
-    /// Records that the store has the first `bytes` of the body and takes no more. From now on
-    /// readers that would need those bytes cannot join. Only the first call has an effect.
+    /// Records that the store has the first `bytes` of the body and takes no more. Readers that
+    /// would need those bytes cannot join from now on. Only the first call has an effect.
     pub fn refuse(&self, bytes: u64) {
         self.lock().stored_end.get_or_insert(bytes);
     }
@@ -474,7 +459,7 @@ impl Fill {
     }
 
     /// Detaches readers that are behind the fastest one and took too few bytes since the last call:
-    /// fewer than `resumable` if they can continue elsewhere, fewer than `other` if not.
+    /// fewer than `resumable` if they can continue elsewhere, else fewer than `other`.
     pub fn detach_slow(&self, (resumable, other): (u64, u64)) {
         let mut state = self.lock();
         let first = state.readers.iter().flatten().map(|place| place.at).max().unwrap_or(0);
@@ -495,7 +480,7 @@ impl Fill {
     }
 
     /// Waits, for a fill that is not stored, until its window holds at most `least` bytes, or
-    /// `most` if the memory budget allows it; or until it has no reader or is to end. First drops
+    /// `most` if the memory budget allows it; or until it has no reader or must end. First drops
     /// the bytes that all attached readers have taken.
     pub fn poll_room(&self, cx: &mut Context<'_>, (least, most): (u64, u64)) -> Poll<()> {
         let mut state = self.lock();
@@ -505,7 +490,7 @@ impl Fill {
         }
         self.count(&state);
         let has_room = state.window.occupied() <= self.share.keep(least, most);
-        // If the fill is to end, that wakes the task set here.
+        // Ending the fill wakes the task set here.
         self.share.set_task(cx.waker());
         if has_room || state.interested == 0 || self.share.is_ended() {
             return Poll::Ready(());
@@ -514,7 +499,7 @@ impl Fill {
     }
 
     /// Ends a fill that has neither a head nor a waiting client, and returns whether it did.
-    /// Otherwise the task is woken when a client leaves.
+    /// Otherwise wakes the task when a client leaves.
     pub fn is_abandoned(&self, cx: &mut Context<'_>) -> bool {
         let mut state = self.lock();
         if !matches!(state.stage, FillStage::Waiting) {
@@ -529,7 +514,7 @@ impl Fill {
         false
     }
 
-    /// Returns whether the fill has a client. The task is woken when a client leaves.
+    /// Returns whether the fill has a client. Wakes the task when a client leaves.
     pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
         let state = self.lock();
         self.share.set_task(cx.waker());
@@ -549,7 +534,7 @@ impl Fill {
     }
 
     /// Returns whether the fetch must end because the memory of its window is needed.
-    pub fn is_to_end(&self) -> bool {
+    pub fn must_end(&self) -> bool {
         self.share.is_ended()
     }
 
@@ -603,7 +588,7 @@ impl State {
     }
 }
 
-/// A client of a fill: it waits for the head and then reads the body.
+/// Client of a fill: waits for the head, then reads the body.
 pub(crate) struct Reader {
     fill: Arc<Fill>,
     id: usize,
@@ -613,12 +598,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Waits for the head.
     pub async fn head(&mut self) -> FillStage {
         std::future::poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// Polls for the head.
     pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<FillStage> {
         let mut state = self.fill.lock();
         if matches!(state.stage, FillStage::Waiting) {

@@ -1,5 +1,4 @@
-//! The part of a body that is in memory between the task that receives it and the clients that read
-//! it.
+//! Part of a body in memory, between the task that receives it and the clients that read it.
 //!
 //! An origin may send a body one byte at a time. Small pieces are therefore collected in blocks,
 //! and a piece is found by binary search: the cost of a body depends on its bytes, not on the
@@ -9,14 +8,14 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Pieces of fewer bytes are collected in a block.
+/// Size in bytes below which pieces are collected in a block.
 const SMALL: usize = 4 << 10;
 /// Size of a block of small pieces, in bytes.
 const BLOCK: usize = 16 << 10;
-/// Bytes that a piece occupies besides its data.
+/// Bookkeeping bytes per piece.
 const OVERHEAD: u64 = 64;
 
-/// A window on a body: consecutive pieces, dropped oldest first.
+/// Consecutive pieces of a body, dropped oldest first.
 #[derive(Default)]
 pub(crate) struct Window {
     /// Position in the body where the window begins.
@@ -136,13 +135,13 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns bytes of a body in which each byte follows from its position.
+    /// Returns bytes of a body whose content follows from the position.
     fn body(range: std::ops::Range<u64>) -> Bytes {
         range.map(|at| (at % 251) as u8).collect()
     }
 
     #[test]
-    fn any_pieces_are_read_as_they_came() {
+    fn any_pieces_are_read_back_in_order() {
         let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| fastrand::u64(..));
         eprintln!("LARDER_SEED={seed}");

@@ -1,10 +1,10 @@
-//! Whom a purge is told, and who is named as not reached: a decision without I/O.
+//! Decides which nodes a purge is sent to, and which are reported as not reached. Does no I/O.
 //!
-//! It promises: a node that may give out what was purged has been told or is named, unless nobody
-//! who was told knows of it. So each node that is told says whom it knows besides: one that left in
-//! order and has come back may have met some of the others only. A node that has left is neither
-//! told nor named: it uses nothing that it has from before it says so until it has come back and
-//! caught up, for which it waits for everyone for a while.
+//! Guarantee: a node that may serve purged objects has received the purge or is reported, unless no
+//! node that received it knows of that node. Each node that receives the purge therefore names the
+//! other nodes that it knows: a node that left and came back may have met only some of them. A node
+//! that has left is neither told nor reported. It uses no earlier object until it has come back and
+//! caught up, and then waits for all nodes for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Audience {
     own: MemberId,
     /// For how long nodes have been gone that left in order.
     left_for: BTreeMap<MemberId, Duration>,
-    /// Who is told, or has been.
+    /// Nodes that have received the purge or are about to.
     told: BTreeSet<MemberId>,
     reached: BTreeSet<MemberId>,
     unreached: BTreeMap<String, String>,
@@ -41,7 +41,7 @@ impl Audience {
         Audience { own, left_for, told, reached, unreached: lost }
     }
 
-    /// Adds nodes that somebody knows. Returns those that are to be told now, and where.
+    /// Adds nodes known to another node. Returns those to be told now, with their addresses.
     pub fn add(&mut self, known: Vec<Known>) -> Vec<(MemberId, Address)> {
         let mut next = Vec::new();
         for Known { id, at, lost_for } in known {

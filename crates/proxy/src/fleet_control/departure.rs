@@ -1,12 +1,11 @@
-//! What a node that leaves in order offers to those that own it next: what it has in its memory,
-//! most used first.
+//! Offers of a node that leaves in an orderly way: the most used objects in its memory go to the
+//! nodes that own them next.
 //!
-//! Whether it leaves for good or is only restarted it cannot know. So nothing is read from its disk
-//! for this, which it still has when it comes back, and the time and the bytes are few: until then,
-//! or until all of it was asked for again, what is asked for most is found.
+//! The node cannot know whether it leaves for good or only restarts. It still has its disk when it
+//! comes back, so nothing is read from disk for this, and the time and the bytes are limited.
 //!
-//! It promises what all offers promise ([`crate::fleet_control::offers`]): nothing that was purged
-//! comes back, for who knows of a purge that this node does not takes nothing from it.
+//! Guarantee: as for all offers ([`crate::fleet_control::offers`]), a purged object does not come
+//! back. A node that knows of a purge unknown to this node takes nothing from it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) async fn offer(services: &Rc<Services>, node: &Arc<Node>, members: &Members) {
     let Some(store) = services.store().filter(|_| node.offer_rate() > 0) else { return };
     let mut taken = 0;
-    // What is not offered by then is fetched again.
+    // The rest is fetched again.
     let _ = timeout(TIME, offer_all(services, node, members, &store, &mut taken)).await;
     log::info!("{taken} objects of this node's memory were taken by those that own them next");
 }
@@ -94,7 +93,7 @@ impl Offering<'_> {
         let message = encode(node, key, &meta, &body, 0);
         let (services, node) = ((*services).clone(), (*node).clone());
         Some(async move {
-            // What was removed here meanwhile is not offered.
+            // An object removed here meanwhile is not offered.
             if token.overtaken() {
                 return false;
             }

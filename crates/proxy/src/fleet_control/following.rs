@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// After so long without its answer the others are asked, too.
 const SLOW: Duration = Duration::from_millis(300);
 
-/// So many are asked at once.
+/// Maximum number of nodes asked at once.
 const AT_ONCE: usize = 8;
 
 /// After how long without a way to its log a node that is no member counts as gone.
@@ -34,7 +34,8 @@ const GONE: Duration = Duration::from_secs(10);
 /// Follows the log of `member` up to `wanted` at least.
 ///
 /// # Errors
-/// Nobody could tell it now, or the device could not make it durable; says why.
+///
+/// No node can send the log now, or the device cannot make it durable. Holds the reason.
 pub(crate) async fn follow(
     services: &Rc<Services>,
     node: &Arc<Node>,
@@ -68,7 +69,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// What is told of a log.
+/// A part of a log, as another node sent it.
 struct Told {
     /// Its purges, if it can be said which there were.
     purges: Option<Vec<LoggedPurge>>,
@@ -103,10 +104,10 @@ impl Following<'_> {
                 self.reach(end, last);
                 Ok(())
             }
-            None if self.may_come() => Err("nobody could tell them".to_owned()),
+            None if self.may_come() => Err("no node could send them".to_owned()),
             None => {
                 self.node.purges().begin_reaching(self.member, wanted);
-                self.purge_everything("it is gone, and nobody has kept its log").await?;
+                self.purge_everything("it is gone, and no node has kept its log").await?;
                 self.reach(wanted, None);
                 Ok(())
             }
@@ -125,11 +126,11 @@ impl Following<'_> {
         self.node.purges().is_away() || self.node.own().state != State::Joining
     }
 
-    /// Asks the node itself for the purges behind what is known, and the others if it does not
-    /// answer soon. Of the others only one that has come further tells something; the first that
-    /// has come as far as is wanted is enough. `None`: nobody has told anything.
+    /// Asks the node itself for the purges after `known`, and the others if it does not answer
+    /// soon. Only an answer that extends `known` counts, and the first one that reaches `wanted` is
+    /// enough. Returns `None` if no node sent any.
     async fn ask(&self, known: Option<LogPosition>, wanted: LogPosition) -> Option<Told> {
-        // Of a node that has just been met all is wanted, from its first purge on.
+        // A node that was just met sends its whole log, from the first purge on.
         let since = known.unwrap_or(LogPosition { log: wanted.log, number: 0 });
         let mut asking = JoinSet::new();
         asking.spawn_local(self.question(self.member, since));
@@ -221,7 +222,7 @@ fn read(told: &Purges) -> Result<Told, Misunderstood> {
     Ok(Told { purges, end: told.end.parse()?, last: told.last })
 }
 
-/// Purges all that is stored here, and tells nobody.
+/// Purges all stored objects here, without telling other nodes.
 pub(crate) async fn purge_everything(store: &Store) -> Result<(), String> {
     let all = LoggedPurge { target: PurgedTarget::Everything, mode: Mode::Hard, at: 0 };
     let done = store.apply_purges(&[all]).await;

@@ -33,8 +33,7 @@ pub(crate) const FORGET: &str = "/forget";
 /// The reason why a message cannot be understood.
 pub(crate) type Misunderstood = Box<dyn Error>;
 
-/// What a node says when it meets another, and the answer. It is the same in every protocol:
-/// see [`fleet::protocol`].
+/// Greeting between two nodes, and its answer. The same in every protocol: see [`fleet::protocol`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub member: MemberFacts,
@@ -50,7 +49,7 @@ pub(crate) struct Hello {
     pub last: Option<u64>,
 }
 
-/// What a node says of itself.
+/// A node's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberFacts {
     pub name: String,
@@ -191,7 +190,7 @@ pub(crate) struct Policy {
     pub text: String,
 }
 
-/// What is done with it.
+/// Stage of a change to the table of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PolicyStep {

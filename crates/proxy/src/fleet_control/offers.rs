@@ -1,10 +1,10 @@
-//! Offers what leaves this node's memory to other nodes, and takes what they offer: last copies of
-//! the classes that have their evictions handled (Olaru and Tichy, section 3.1), and what a node
-//! that leaves has of what others own next ([`crate::fleet_control::departure`]).
+//! Offers objects that leave this node's memory to other nodes, and takes their offers: last copies
+//! of classes whose evictions are handled (Olaru and Tichy, section 3.1), and, when a node leaves,
+//! objects that others own next ([`crate::fleet_control::departure`]).
 //!
-//! It promises: a copy that was purged or made invalid does not come back by an offer
-//! ([`crate::peers::offering`]); offers are bounded in bytes per second, in number at a time, and
-//! in how often a copy is passed on; nobody waits for one.
+//! Guarantees: an offer never brings back a purged or invalidated copy
+//! ([`crate::peers::offering`]). Offers are bounded in bytes per second, in number at a time, and
+//! in how often a copy is passed on. No request waits for one.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use crate::object::store::Store;
 use crate::peers::node::Node;
 use crate::services::Services;
 
-/// What may wait to be offered.
+/// Bounds of the queue of evicted objects to offer.
 const WAITING: EvictionLimits = EvictionLimits { offers: 256, bytes: 8 << 20 };
 
 /// The time between two looks at what has left memory.
@@ -71,7 +71,7 @@ pub(crate) async fn run(services: Rc<Services>, node: Arc<Node>) {
     }
 }
 
-/// Offers one copy, if its class has it offered and somebody may take it.
+/// Offers one copy, if its class is offered and another node may take it.
 fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way: &Rc<Cell<usize>>) {
     // Nothing is said of a soft purge with a copy: what it made outdated stays here.
     let entry = evicted.entry.as_ref().filter(|entry| entry.outdated_since().is_none());
@@ -93,7 +93,7 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
     let (services, node, counted) = (services.clone(), node.clone(), Counted::new(under_way));
     spawn_local(async move {
         let _counted = counted;
-        // What was removed here meanwhile is not offered.
+        // An object removed here meanwhile is not offered.
         if evicted.token.overtaken() {
             return;
         }

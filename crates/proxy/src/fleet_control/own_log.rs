@@ -1,9 +1,9 @@
-//! This node's own log of purges, as others know it: whether its disk is an old one.
+//! This node's own purge log as other nodes know it: detects an old disk.
 //!
-//! It promises: a node that learns, from whomever, that purges were made at it of which its disk
-//! does not know gives up all that it has stored before it says so. An old disk to whose log
-//! purges were added before anybody was met has as long a log as others know, or a longer one, with
-//! other purges in it: so others say which one they carried out last.
+//! Guarantee: a node that learns of purges made at it that its disk does not have removes all
+//! stored objects before it reports itself up to date. An old disk may have received other purges
+//! before it met any node, so its log can be as long as the known one or longer. Other nodes
+//! therefore also send a digest of the last purge that they carried out.
 
 use std::rc::Rc;
 use std::sync::Arc;

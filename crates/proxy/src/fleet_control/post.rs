@@ -110,7 +110,7 @@ async fn send_to<T: DeserializeOwned>(
         Ok(Err(why)) => Err(Failed::Unreached(why)),
         Err(_) => {
             let seconds = patience.as_secs_f32();
-            Err(Failed::Unreached(format!("no answer within {seconds} s")))
+            Err(Failed::Unreached(format!("no response within {seconds} s")))
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::services::Services;
 /// A node that has just been started tries again so often to carry out a purge.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What stands for the names of nodes that are not known.
+/// Stands for nodes whose names are unknown.
 const UNMET: &str = "any other node";
 
 /// Why a node did not carry out what was told to it.
@@ -54,7 +54,7 @@ pub(crate) fn note_own(services: &Services, node: &Node) {
 pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
     let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
     let latest = node.now().saturating_add(node.purge_patience());
-    // Who has just been started knows nobody, and so nobody who knows more.
+    // A node that has just started knows no peers, so it cannot know of one with newer purges.
     let knows_nobody = || node.own().state == State::Joining && node.known().is_empty();
     while knows_nobody() && node.now() < latest {
         sleep(AGAIN).await;
@@ -81,7 +81,7 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
             let patience = latest.saturating_sub(node.now());
             let (services, node, news) = (services.clone(), node.clone(), news.clone());
             telling.spawn_local(async move {
-                // Whether or not its breaker is open: nobody who waits for a document waits here.
+                // Ignore the breaker: no client request is waiting for this call.
                 let message = (PURGED, &*news);
                 let to = (node.endpoint(&at), protocol);
                 let told = post_to(&services, &node, to, message, patience).await;
@@ -142,7 +142,7 @@ pub(crate) async fn hello(
     let positions = hello.positions.parse()?;
     let heard = hello.heard.parse()?;
     if node.protocol_with(&member).is_none() {
-        // That it is there is all that can be learnt: its purges could not be followed.
+        // Its presence is all that can be learned: its purges could not be followed.
         node.heard(member);
         return Ok(own_hello(node, &id));
     }
@@ -224,7 +224,7 @@ pub(crate) async fn purged(
             Err(why) => break Some(why),
         }
     };
-    // Who is met from here on hears of the purge in a hello.
+    // A node met from here on learns of the purge from a hello.
     let others = node.known();
     let others = others.iter().map(KnownNode::of).filter(|known| !news.told.contains(&known.name));
     let followed = node.purges().followed(&member).map(|followed| followed.to_string());

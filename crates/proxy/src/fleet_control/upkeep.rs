@@ -1,9 +1,9 @@
-//! What a node does by itself: it joins, keeps up with the members and their purges, and leaves.
+//! Background work of a node: it joins, keeps up with the members and their purges, and leaves.
 //!
-//! A node begins as one that may use nothing that it has stored. It meets all members that it is
-//! told of, carries out what it has missed, and serves from then on. One that was told of others
-//! and can reach none waits; after a time it gives up what it has stored, for it cannot know what
-//! was purged, and goes on alone.
+//! A node starts without the right to use stored objects. It contacts all members that it is told
+//! of, carries out the purges that it has missed, and serves from then on. A node that was told of
+//! others but reaches none waits. After a time it removes its stored objects, because it cannot
+//! know which were purged, and continues alone.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -143,7 +143,7 @@ struct Upkeep {
     has_seeds: bool,
     hello_every: Duration,
     saved: SavedPositions,
-    /// It was said that nobody answers.
+    /// Set once it was logged that no node answers.
     warned: Cell<bool>,
     /// The members that are not understood, and why, as the log was told of them.
     not_understood: RefCell<BTreeMap<String, String>>,
@@ -349,7 +349,7 @@ impl Upkeep {
             .collect();
         let told = async {
             for telling in telling {
-                // Who does not hear it notices.
+                // A node that misses the message notices by itself.
                 let _ = telling.await;
             }
         };
@@ -382,7 +382,7 @@ impl Upkeep {
         }
     }
 
-    /// Follows a log. While nobody can tell it the time goes on that this node lags behind.
+    /// Follows a log. While no node can send it, the staleness timer of this node keeps running.
     async fn follow(&self, member: &MemberId, wanted: LogPosition) -> Result<(), String> {
         let mut following = pin!(follow(&self.services, &self.node, member, wanted));
         loop {
@@ -408,7 +408,7 @@ fn warn_of_names(positions: &PurgePositions) {
 /// A node that this one knows of.
 struct Met {
     id: MemberId,
-    /// What came of the last hello that it answered.
+    /// Result of the last hello that it answered.
     told: Option<Told>,
     /// It was said that it does not answer.
     warned: bool,
@@ -420,7 +420,7 @@ struct Met {
     last: Option<Duration>,
 }
 
-/// What comes of an answer to a hello.
+/// Result of the answer to a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// How far the other has come in the purges of all is known here.
@@ -429,7 +429,7 @@ enum Told {
     NotUnderstood,
 }
 
-/// What came of a hello; the reason why there is no answer.
+/// Result of a hello, or the reason why there is no answer.
 type Answer = Result<Told, String>;
 
 impl Met {

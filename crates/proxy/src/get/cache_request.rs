@@ -22,7 +22,7 @@ use tokio::time::sleep;
 use upstream::message::request_body::RequestBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::registry::{Joining, name_of_head, name_of_unkept};
+use crate::fill::registry::{JoinResult, name_of_head, name_of_unkept};
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::direct_fetch;
@@ -56,16 +56,14 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 /// One in this many hits on a response that expires soon starts a validation.
 const REFRESH_ONE_IN: u64 = 8;
 
-/// The next step of a request after one lookup.
+/// Next step of a request after a lookup.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum NextAction {
-    /// Send this response.
     Respond(Response<ResponseBody>),
     /// Look up again: the awaited fetch does not fit this request.
     Retry(Transaction),
     /// Like [`NextAction::Retry`], but no longer wait for other fetches.
     FetchAlone(Transaction),
-    /// Bypass the cache.
     Bypass(Transaction, Bypass),
 }
 
@@ -74,11 +72,10 @@ pub(crate) struct ToValidate {
     pub stored: Rc<StoredResponse>,
     pub age: Seconds,
     pub fallback: Fallback,
-    /// The reason for the validation: the age of the stored response, or the request.
+    /// Cause of the validation: the age of the stored response, or the request.
     pub why: Fwd,
 }
 
-/// A HEAD to send to the origin.
 pub(crate) struct HeadRequest {
     pub key: Key,
     pub marker: Option<VaryMarker>,
@@ -86,7 +83,7 @@ pub(crate) struct HeadRequest {
     pub to_validate: Option<ToValidate>,
 }
 
-/// Responds to a GET or HEAD. It tries these sources in order:
+/// Responds to a GET or HEAD. Tries these sources in order:
 ///
 /// 1. the memories of other nodes, if this node has the object only on its device;
 /// 2. this node's memory and device;
@@ -126,7 +123,7 @@ pub(crate) async fn answer(
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
         if let LookupResult::Stored(stored) = &found
-            && context.services.shared.neighbours.asked_for(stored.key.as_bytes())
+            && context.services.shared.neighbours.take_mark(stored.key.as_bytes())
             && matches!(plan, Plan::Serve { stale: None, .. })
         {
             count(Event::NeighbourUsed);
@@ -157,21 +154,20 @@ pub(crate) fn counted(
     response
 }
 
-/// One lookup for a request, and the actions that can follow it.
+/// One lookup of a request, and the actions that may follow it.
 pub(crate) struct CacheRequest<'a> {
     pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
     /// False once the request has waited for another request's fetch.
     pub is_first: bool,
-    /// When the lookup began.
     pub since: LookupStart,
-    /// The request does not wait for other requests' fetches.
+    /// True if the request does not wait for other requests' fetches.
     pub alone: bool,
 }
 
 impl CacheRequest<'_> {
-    /// Carries out the plan for what was found.
+    /// Carries out the plan for the lookup result.
     async fn carry_out(
         &self,
         plan: Plan,
@@ -214,7 +210,7 @@ impl CacheRequest<'_> {
     }
 
     /// Returns the plan for a request that has waited. If reloads share fetches, a response fetched
-    /// since the request arrived is young enough to serve.
+    /// since the request arrived is young enough.
     fn plan_again(&self, plan: Plan, found: &LookupResult) -> Plan {
         let (Plan::Validate { age, cause, .. }, LookupResult::Stored(stored)) = (plan, found)
         else {
@@ -224,7 +220,7 @@ impl CacheRequest<'_> {
         let is_wish = !matches!(cause, Cause::NoCache | Cause::Expired);
         let (packed, begun, since) = (stored.head.packed(), context.begun_before, self.since);
         let by_head = || {
-            packed.received() >= context.came
+            packed.received() >= context.arrived
                 && fills.is_renewed_after(&name_of_head(&stored.key), begun, since)
         };
         let is_renewed = is_wish
@@ -244,13 +240,13 @@ impl CacheRequest<'_> {
         }
         let Services { shared, clock, .. } = &*self.context.services;
         let origin = shared.outages.origin(&self.context.target());
-        let concerned = shared.outages.concerned(origin, stored.key.as_bytes());
+        let concerned = shared.outages.failure_scope(origin, stored.key.as_bytes());
         let may_try = is_representative(&self.context.facts);
-        let known = shared.outages.look(concerned, fallback, may_try, clock.millis())?;
+        let known = shared.outages.known_failure(concerned, fallback, may_try, clock.millis())?;
         if let Some(trial) = known.trial
             && !self.revalidate_in_background(stored, Some(trial))
         {
-            shared.outages.give_back(trial);
+            shared.outages.return_trial(trial);
         }
         Some(Outcome::Stale(match known.status {
             None => Stale::Unreachable,
@@ -283,7 +279,6 @@ impl CacheRequest<'_> {
         self.hit(stored, age, outcome, transaction).await
     }
 
-    /// Serves the stored response.
     async fn hit(
         &self,
         stored: Rc<StoredResponse>,
@@ -314,7 +309,7 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> NextAction {
         let (context, store, primary) = (self.context, self.store, self.primary);
-        // The status of a fresh response depends on where its parts come from.
+        // The status of a fresh response depends on the source of its parts.
         let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
         let stored = &stored;
         let serving = PartialResponder { context, store, primary, stored, head: None, age, status };
@@ -327,8 +322,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Returns whether a request with `no-store`, of which nothing may be kept (RFC 9111, 5.2.1.5),
-    /// shares a fetch with requests like it. They do if reloads share fetches.
+    /// Returns whether a request with `no-store`, which forbids storing any part of it (RFC 9111,
+    /// 5.2.1.5), shares a fetch with requests like it. It does if reloads share fetches.
     fn shares_unkept(&self, key: &Key) -> bool {
         let (facts, fit) = (&self.context.facts, FitInput::by(self.context));
         let Services { shared, clock, .. } = &*self.context.services;
@@ -402,9 +397,9 @@ impl CacheRequest<'_> {
             }
             Collapse::Alone => (Arc::new(self.new_fill(asking.as_deref())), true, false),
             Collapse::Share => match self.join_or_begin(name, &key, asking.as_deref()) {
-                Joining::Running(fill) => (fill, false, true),
-                Joining::Begun(fill) => (fill, true, true),
-                Joining::Ended => return again(transaction),
+                JoinResult::Running(fill) => (fill, false, true),
+                JoinResult::New(fill) => (fill, true, true),
+                JoinResult::Ended => return again(transaction),
             },
         };
         let Some(reader) = fill.join() else { return again(transaction) };
@@ -429,8 +424,8 @@ impl CacheRequest<'_> {
         FillResponder { context, store, primary, key, role, to_validate, status, is_first }
     }
 
-    /// Returns how long a request that wants a response of its own pauses behind a running fetch
-    /// whose body is still arriving. Reloads that arrive during the pause share the next fetch.
+    /// Returns the pause of a request that wants a response of its own behind a running fetch whose
+    /// body is still arriving. Reloads that arrive during the pause share the next fetch.
     fn reload_pause(&self, name: &Bytes) -> Option<Duration> {
         let (context, fit) = (self.context, FitInput::by(self.context));
         let directives = &context.facts.directives;
@@ -452,7 +447,7 @@ impl CacheRequest<'_> {
         let is_elsewhere =
             asking.is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
         let input = CollapseInput::of(&FitInput::by(self.context), key, validates);
-        CollapseInput { waits_no_more: self.alone, is_elsewhere, ..input }.decide()
+        CollapseInput { has_waited_in_vain: self.alone, is_elsewhere, ..input }.decide()
     }
 
     /// Begins the fill of `reader` and responds from it. `joinable`: other requests may join.
@@ -468,7 +463,7 @@ impl CacheRequest<'_> {
         let to_validate = responder.to_validate.as_ref();
         let mut fetch_task = self.fetch_task(fill, place, to_validate, asking, joinable);
         if self.context.facts.directives.no_store {
-            fetch_task.keep_nothing();
+            fetch_task.forbid_storing();
         }
         transaction.note_upstream(&fetch_task.upstream_request);
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
@@ -477,9 +472,9 @@ impl CacheRequest<'_> {
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
-    /// Returns the running fill of this name if it may fit this request, which looked up `key`,
-    /// else a new fill in its place, unless a fill has ended since the lookup.
-    pub fn join_or_begin(&self, name: &Bytes, key: &Key, asking: Option<&Asking>) -> Joining {
+    /// Returns the running fill of this name if it may fit this request, which looked up `key`.
+    /// Otherwise returns a new fill in its place, unless a fill has ended since the lookup.
+    pub fn join_or_begin(&self, name: &Bytes, key: &Key, asking: Option<&Asking>) -> JoinResult {
         let fit = FitInput::by(self.context);
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;
@@ -503,8 +498,8 @@ impl CacheRequest<'_> {
     }
 
     /// Validates a response that expires soon while it is still fresh, so that later requests need
-    /// not wait. Only one hit in [`REFRESH_ONE_IN`] does so: popular responses are validated in
-    /// time, others are left alone.
+    /// not wait. One hit in [`REFRESH_ONE_IN`] does so: popular responses are validated in time,
+    /// others are left alone.
     fn revalidate_early(&self, stored: &Rc<StoredResponse>, age: Seconds) {
         let (context, packed) = (self.context, stored.head.packed());
         if stored.sparse.is_none()
@@ -517,8 +512,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Validates in the background, possibly as a trial of an origin that failed. Returns false and
-    /// does nothing if a fetch of the key is running.
+    /// Validates in the background, possibly as a trial of an origin that failed. Does nothing and
+    /// returns false if a fetch of the key is running.
     fn revalidate_in_background(&self, stored: &Rc<StoredResponse>, trial: Option<Trial>) -> bool {
         let fills = &self.context.services.shared.fills;
         let asking = self.asking();
@@ -591,8 +586,8 @@ impl CacheRequest<'_> {
         })
     }
 
-    /// Sends a response that the origin has already begun to send, and stores it if permitted,
-    /// under this key unless it varies in a new way.
+    /// Sends a response that the origin has already begun to send. Stores it if permitted, under
+    /// this key unless it varies in a new way.
     pub async fn keep(
         &self,
         (key, marker): (Key, Option<VaryMarker>),
@@ -622,7 +617,7 @@ impl CacheRequest<'_> {
     }
 }
 
-/// Returns the status of a miss. If a marker exists, other variants are stored.
+/// Returns the status of a miss. A marker means that other variants are stored.
 pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
     let status = CacheStatus::new(Outcome::Miss);
     if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }

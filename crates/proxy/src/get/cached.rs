@@ -33,7 +33,7 @@ pub(crate) fn answer(
         let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
         let ready = Ready::of(context, resident)?;
         let neighbours = &context.services.shared.neighbours;
-        if neighbours.asked_for(key) {
+        if neighbours.take_mark(key) {
             context.services.observer.count(Event::NeighbourUsed, 1);
         }
         Some(ready)
@@ -44,7 +44,6 @@ pub(crate) fn answer(
     }
 }
 
-/// A stored response that is ready to be sent.
 struct Ready {
     resident: Resident,
     event: Option<Event>,
@@ -79,7 +78,6 @@ impl Ready {
         Some(Ready { resident, event, age, part })
     }
 
-    /// Builds the response.
     fn respond(self, context: &RequestContext, transaction: Transaction) -> ClientResponse {
         let Ready { resident, event, age, part } = self;
         let observer = &context.services.observer;

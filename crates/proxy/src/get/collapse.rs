@@ -1,5 +1,5 @@
 //! Request collapsing (RFC 9111, 4): decides whether a request that must reach the origin shares a
-//! fetch with other requests for its key. A pure decision on the fills of the key.
+//! fetch with other requests for its key. Pure: depends only on the state of the key's fills.
 
 use semantics::{MethodClass, RequestFacts};
 use store::Key;
@@ -8,7 +8,6 @@ use crate::fill::registry::HitForMiss;
 use crate::get::fit::{Fit, FitInput};
 use crate::observe::outcome::Bypass;
 
-/// How a request obtains its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collapse {
     /// Join the running fill, or begin one that other requests may join.
@@ -17,30 +16,26 @@ pub(crate) enum Collapse {
     Alone,
     /// Send the request to the origin without a fill; store the response if it has become storable.
     PastFills,
-    /// Read through another node of the fleet, which has the document or fetches it; keep nothing
-    /// here.
+    /// Read through another fleet node, which has the document or fetches it; keep nothing here.
     ReadThrough,
-    /// Bypass the cache.
     Bypass(Bypass),
 }
 
-/// The inputs of the decision.
 pub(crate) struct CollapseInput<'a> {
     pub facts: &'a RequestFacts,
-    /// The fit of the running fill, if one runs.
+    /// How the running fill fits the request; `None` if none runs.
     pub running: Option<Fit>,
     /// Why the response for the key recently could not be shared, or never can be.
     pub hit_for_miss: Option<HitForMiss>,
-    /// The origin is asked for a range only.
+    /// True if the origin is asked for a range only.
     pub ranged: bool,
-    /// Each request that wants a younger response than the stored one fetches for itself.
+    /// True if each request that wants a younger response than the stored one fetches for itself.
     pub obeys_reloads: bool,
-    /// A stored response is to be validated.
+    /// True if a stored response is to be validated.
     pub validates: bool,
-    /// The request has waited in vain and no longer waits.
-    pub waits_no_more: bool,
-    /// Another node of the fleet is asked to provide the document, and this node keeps nothing of
-    /// it.
+    /// True if the request has waited in vain and no longer waits.
+    pub has_waited_in_vain: bool,
+    /// True if another fleet node is asked for the document and this node keeps nothing of it.
     pub is_elsewhere: bool,
 }
 
@@ -60,7 +55,7 @@ impl<'a> CollapseInput<'a> {
             ranged: is_ranged(facts),
             obeys_reloads: !fit.shares_reloads(),
             validates,
-            waits_no_more: false,
+            has_waited_in_vain: false,
             is_elsewhere: false,
         }
     }
@@ -69,7 +64,7 @@ impl<'a> CollapseInput<'a> {
     pub fn decide(&self) -> Collapse {
         let directives = &self.facts.directives;
         if directives.no_store {
-            // The request may use the stored response, but nothing of this exchange may be kept.
+            // The request may use the stored response, but no part of this exchange may be kept.
             return Collapse::Bypass(Bypass::NoStore);
         }
         let hit_for_miss = self.hit_for_miss.filter(|why| why.concerns(self.facts));
@@ -81,7 +76,7 @@ impl<'a> CollapseInput<'a> {
         if self.is_elsewhere && !self.validates {
             return Collapse::ReadThrough;
         }
-        let is_alone = self.waits_no_more
+        let is_alone = self.has_waited_in_vain
             || hit_for_miss.is_some()
             || (directives.reloads() && self.obeys_reloads && self.running.is_some())
             || self.running == Some(Fit::Alone);
@@ -116,7 +111,7 @@ mod tests {
             ranged: facts.has_range,
             obeys_reloads: true,
             validates: false,
-            waits_no_more: false,
+            has_waited_in_vain: false,
             is_elsewhere: false,
         };
         change(&mut input);
@@ -130,7 +125,7 @@ mod tests {
         assert_eq!(decide(&[], |input| input.running = follow), Collapse::Share);
         assert_eq!(decide(&[], |input| input.running = Some(Fit::Another)), Collapse::Share);
         assert_eq!(decide(&[], |input| input.running = Some(Fit::Alone)), Collapse::Alone);
-        assert_eq!(decide(&[], |input| input.waits_no_more = true), Collapse::Alone);
+        assert_eq!(decide(&[], |input| input.has_waited_in_vain = true), Collapse::Alone);
     }
 
     #[test]
@@ -147,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_stored_passes_unless_something_is_stored_or_a_range_is_wanted() {
+    fn unstorable_responses_bypass_fills_unless_stored_or_ranged() {
         let miss = |why| move |input: &mut CollapseInput<'_>| input.hit_for_miss = Some(why);
         assert_eq!(decide(&[], miss(HitForMiss::NotStorable)), Collapse::PastFills);
         assert_eq!(decide(&[], miss(HitForMiss::NotFresh)), Collapse::Alone);
@@ -164,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_node_keeps_is_read_through_it_unless_it_cannot_be_stored() {
+    fn documents_of_another_node_are_read_through_it_if_storable() {
         let elsewhere = |input: &mut CollapseInput<'_>| input.is_elsewhere = true;
         assert_eq!(decide(&[], elsewhere), Collapse::ReadThrough);
         let range = [(header::RANGE, "bytes=0-1")];
@@ -180,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_exchange_is_kept_that_the_client_wants_unstored() {
+    fn no_store_requests_leave_nothing_in_the_cache() {
         let no_store = [(header::CACHE_CONTROL, "no-store")];
         assert_eq!(decide(&no_store, |_| ()), Collapse::Bypass(Bypass::NoStore));
     }

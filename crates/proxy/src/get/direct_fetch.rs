@@ -1,5 +1,5 @@
 //! Fetches for one request alone, without a fill that other requests could join. The response is
-//! relayed. The fetches differ in the nodes that are asked, and in what is kept of the response.
+//! relayed. The fetches differ in the nodes they ask and in the part of the response they keep.
 
 use std::sync::Arc;
 
@@ -25,23 +25,21 @@ use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
-/// The part of a direct fetch's response that is kept.
+/// Which part of a direct fetch's response is kept.
 pub(crate) enum Keep {
-    /// Nothing: another node of the fleet keeps the document, or fetches it.
+    /// Nothing: another fleet node keeps the document, or fetches it.
     Nothing,
     /// The response, if it has become storable. The token was taken before the fetch.
     IfStorable(FetchToken),
 }
 
-/// The result of a direct fetch.
 pub(crate) enum DirectResponse {
-    /// Send this response.
     Relayed(Response<ResponseBody>),
     /// The response may be stored.
     Storable(Transaction, FetchedResponse),
 }
 
-/// A response of the origin that arrived before a fill existed for it.
+/// Response of the origin that arrived before a fill existed for it.
 pub(crate) struct FetchedResponse {
     pub response: Response<OriginBody>,
     pub times: ExchangeTimes,
@@ -70,7 +68,7 @@ pub(crate) async fn fetch(
     };
     let times = ExchangeTimes { requested, received: clock.time() };
     context.look_at_clock();
-    // What the owner sends for a condition or a range does not tell about the whole document.
+    // The owner's response to a condition or a range says nothing about the whole document.
     let is_judged = matches!(keep, Keep::IfStorable(..)) || !(facts.conditional || facts.has_range);
     let judged = if is_judged { judge(context, &response, times) } else { Ok(()) };
     match (judged, keep) {
@@ -103,8 +101,8 @@ fn judge(
     judge.permits(response.status(), response.headers()).map_err(|why| HitForMiss::of(why, &facts))
 }
 
-/// Returns the plan for asking the memories of other nodes. `None` unless the object is on this
-/// node's device and not in its memory, and the class of the document asks memories first.
+/// Returns the plan for asking the memories of other nodes. Returns `None` unless the object is on
+/// this node's device and not in its memory, and the class of the document asks memories first.
 pub(super) fn memories_to_ask(
     context: &RequestContext,
     store: &Store,
@@ -123,7 +121,7 @@ pub(super) fn memories_to_ask(
 }
 
 /// Responds from the memory of another node. Returns the transaction if none has the document. That
-/// is no failure and leaves no trace in the log, because this node's device has it.
+/// is not a failure and is not logged, because this node's device has it.
 pub(super) async fn read_memories(
     context: &RequestContext,
     asking: Arc<Asking>,
@@ -136,20 +134,20 @@ pub(super) async fn read_memories(
     let asked = upstream_request.run(services, options, None).await;
     context.look_at_clock();
     let Ok(response) = asked else { return Err(transaction) };
-    // The local copy cannot be joined to this body: if the peer fails, the origin sends the rest.
+    // The local copy cannot continue this body: if the peer fails, the origin sends the rest.
     let rest = || context.upstream_request();
-    let response = peer_body::outlasting(services, options, rest, response).await;
+    let response = peer_body::continued_elsewhere(services, options, rest, response).await;
     transaction.note_upstream(&upstream_request);
     let status = CacheStatus::new(Outcome::HitPeer);
     Ok(pass_through::relay_response(context, transaction, response, status))
 }
 
 /// Responds at a node without a usable store. At a fleet node that never has one, the node that
-/// owns the document serves it or fetches it, and the response passes through. Otherwise the
-/// request bypasses the cache.
+/// owns the document serves or fetches it, and the response passes through. Otherwise the request
+/// bypasses the cache.
 ///
 /// Guarantees: a node asks other nodes only after it has met them, because it must know the purges
-/// that they know. A node whose cache is not yet open, was handed over or lags behind asks only the
+/// that they know. A node whose cache is not open yet, was handed over or lags behind asks only the
 /// origin.
 pub(crate) async fn answer_without_store(
     context: &RequestContext,

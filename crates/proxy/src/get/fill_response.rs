@@ -42,19 +42,18 @@ pub(crate) enum Role {
     Leader {
         /// Receives the 1xx responses.
         interim: Option<Arc<Informational>>,
-        /// The fetch is for the range of this request.
+        /// True if the fetch is for the range of this request.
         ranged: bool,
     },
     /// The request joined the fill of another request.
     Follower,
 }
 
-/// A request that is served from a fill.
+/// Request that is served from a fill.
 pub(crate) struct FillResponder<'a> {
     pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
-    /// The key that this request looked up.
     pub key: Key,
     pub role: Role,
     pub to_validate: Option<ToValidate>,
@@ -82,7 +81,7 @@ impl FillResponder<'_> {
         match (fill.stage(), handed_over) {
             (FillStage::Streaming(head), Some(body)) => {
                 self.context.look_at_clock();
-                // Boxed: for an unstored key this is the first such request in a while.
+                // Boxed: only the first request in a while for an unstored key comes here.
                 Box::pin(self.streaming(&head, (reader, Some(body)), transaction)).await
             }
             (stage, _) => self.answer_at(stage, reader, transaction).await,
@@ -153,7 +152,7 @@ impl FillResponder<'_> {
         if !self.leads() && self.fit_input().is_concerned(*hit_for_miss) {
             return NextAction::FetchAlone(transaction);
         }
-        // The object is another variant: a new lookup uses the right key.
+        // The object is another variant; a new lookup uses the right key.
         if !self.leads() && *key != self.key {
             return NextAction::Retry(transaction);
         }
@@ -430,8 +429,8 @@ impl FillResponder<'_> {
     /// supports ranges; many would only duplicate the running fetch.
     fn holds(&self, portion: &Portion, head: &FillHead, reader: &Reader) -> bool {
         let context = self.context;
-        let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
-        if !context.facts.has_range || context.head.method != Method::GET || asked_for {
+        let is_own_range = matches!(self.role, Role::Leader { ranged: true, .. });
+        if !context.facts.has_range || context.head.method != Method::GET || is_own_range {
             return true;
         }
         // No range is cut from a response for one client alone.

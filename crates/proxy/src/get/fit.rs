@@ -4,8 +4,8 @@
 //! variant, or is not permitted by the follower's own request. A request that arrived before the
 //! head may use a response that was fresh when it was requested, even if it became stale on its
 //! way: asking again would bring nothing younger (RFC 9111, 4). A request that arrived later gets
-//! only what is fresh now. A request for a younger response (a reload) gets that of a fetch that
-//! began after it arrived.
+//! only a response that is fresh now. A request for a younger response (a reload) gets that of a
+//! fetch that began after its arrival.
 
 use fleet::lookup::{Asked, may_wait};
 use http::{HeaderName, HeaderValue};
@@ -13,7 +13,7 @@ use semantics::reuse::{Cause, FetchTime, Reuse, StalePermit};
 use semantics::{ClientReload, Packed, RequestFacts, Seconds, Settings, Time, reuse};
 use store::Key;
 
-use crate::fill::registry::{BegunSoFar, HitForMiss};
+use crate::fill::registry::{BegunCount, HitForMiss};
 use crate::fill::state::{Fill, FillHead, FillStage};
 use crate::options::Options;
 use crate::request::context::RequestContext;
@@ -34,32 +34,31 @@ pub(crate) enum Fit {
     Alone,
 }
 
-/// The use of a fetch for a request that waited for it.
+/// How a request may use the fetch that it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The request may have the response.
     MayHave,
-    /// The request wants a response that was requested after it arrived: that of the next fetch,
+    /// The request wants a response that was requested after its arrival: that of the next fetch,
     /// like other requests that waited.
     WaitsForNext,
     /// No shared fetch has a response for the request.
     AsksAlone,
 }
 
-/// The facts of a request that decide which fills fit it.
+/// Facts of a request that decide which fills fit it.
 pub(crate) struct FitInput<'a> {
     pub services: &'a Services,
     pub options: &'a Options,
     pub facts: &'a RequestFacts,
     pub settings: &'a Settings,
-    /// When the request arrived.
-    pub came: Time,
-    /// The fills that had begun when the request arrived.
-    pub begun_before: BegunSoFar,
+    pub arrived: Time,
+    /// Number of fills that had begun when the request arrived.
+    pub begun_before: BegunCount,
     pub now: Time,
-    /// The client or the node that sent the request.
+    /// Client or node that sent the request.
     pub asked: Asked,
-    /// The mark of the request's rule, if the rule is part of the key.
+    /// Mark of the request's rule, if the rule is part of the key.
     pub rule_mark: Option<&'a HeaderValue>,
 }
 
@@ -71,7 +70,7 @@ impl<'a> FitInput<'a> {
             options: &context.options,
             facts: &context.facts,
             settings: context.settings(),
-            came: context.came,
+            arrived: context.arrived,
             begun_before: context.begun_before,
             now: context.now(),
             asked: context.asked(),
@@ -98,13 +97,13 @@ impl<'a> FitInput<'a> {
             // The head decides whether a response to credentials may be shared.
             FillStage::Waiting if self.facts.has_credentials() => Fit::Alone,
             FillStage::Waiting if fill.has_credentials() => Fit::Another,
-            // The origin may have lost the request, or may still respond to others.
+            // The origin may have lost the request but still respond to others.
             FillStage::Waiting
                 if self.services.clock.since(fill.begun()) >= self.options.fill.wait =>
             {
                 Fit::Another
             }
-            FillStage::Streaming(head) if fill.has_begin() && !self.crawls(fill) => {
+            FillStage::Streaming(head) if fill.has_begin() && !self.is_too_slow(fill) => {
                 self.of_head(key, &head, fill, false)
             }
             FillStage::Streaming(_) => Fit::Another,
@@ -148,7 +147,7 @@ impl<'a> FitInput<'a> {
     pub fn after_waiting(&self, packed: &Packed, names: &[HeaderName], fill: &Fill) -> Waited {
         let fetched = match fill.began_after(self.begun_before) {
             true => FetchTime::After,
-            false => FetchTime::Before(self.came),
+            false => FetchTime::Before(self.arrived),
         };
         let may_have =
             |fetched| reuse::may_follow(packed, names, self.facts, fetched, self.settings);
@@ -161,9 +160,9 @@ impl<'a> FitInput<'a> {
         }
     }
 
-    /// Returns whether the body arrives so slowly that a new request should fetch again: the fetch
+    /// Returns whether the body arrives so slowly that a new request should fetch again. The fetch
     /// may hang although the origin would respond now.
-    fn crawls(&self, fill: &Fill) -> bool {
+    fn is_too_slow(&self, fill: &Fill) -> bool {
         let running = self.services.clock.since(fill.begun());
         running >= self.options.fill.wait && fill.produced() < running.as_secs() * CRAWL
     }

@@ -18,7 +18,7 @@ use semantics::{ExchangeTimes, Spellings, StoredHead, VaryMarker, forwarded, mer
 use store::{FetchToken, Hint, Key, LookupOptions, Refusal};
 use tokio::time::timeout;
 
-use crate::fill::registry::{FillRegistry, Joining, name_of_head};
+use crate::fill::registry::{FillRegistry, JoinResult, name_of_head};
 use crate::fill::state::{Fill, FillStage};
 use crate::get::cache_request::{CacheRequest, HeadRequest, NextAction, ToValidate, miss_status};
 use crate::get::collapse::{Collapse, CollapseInput};
@@ -35,7 +35,6 @@ use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, failure, pass_through};
 
-/// The origin's response to a HEAD.
 struct HeadResponse<'a> {
     token: &'a FetchToken,
     status: StatusCode,
@@ -44,7 +43,7 @@ struct HeadResponse<'a> {
     times: ExchangeTimes,
 }
 
-/// A running HEAD in the table of fills. Dropping it ends the HEAD; waiting requests look up again.
+/// Running HEAD in the table of fills. Dropping it ends the HEAD; waiting requests look up again.
 struct HeadEnding<'a> {
     fills: &'a FillRegistry,
     name: Bytes,
@@ -63,8 +62,8 @@ impl Drop for HeadEnding<'_> {
 }
 
 impl CacheRequest<'_> {
-    /// Sends a HEAD to the origin. Concurrent requests for the same key wait for it and look up
-    /// again, because its response may be stored by then.
+    /// Sends a HEAD to the origin. Concurrent requests for the same key wait and look up again,
+    /// because its response may be stored by then.
     pub async fn head(&self, ask: HeadRequest, transaction: Transaction) -> NextAction {
         let fit = FitInput::by(self.context);
         let facts = &self.context.facts;
@@ -79,21 +78,21 @@ impl CacheRequest<'_> {
         let fills = &self.context.services.shared.fills;
         let suits = |fill: &Fill| matches!(fit.of(&ask.key, fill), Fit::Follow(_));
         match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
-            Joining::Ended => NextAction::Retry(transaction),
-            Joining::Begun(fill) => {
+            JoinResult::Ended => NextAction::Retry(transaction),
+            JoinResult::New(fill) => {
                 let mut ending = HeadEnding { fills, name, fill, has_answer: false };
                 let action = self.send_head(ask, transaction).await;
                 ending.has_answer = true;
                 action
             }
-            Joining::Running(fill) => {
+            JoinResult::Running(fill) => {
                 if let Some(mut reader) = fill.join() {
                     self.context.services.observer.count(Event::FollowerJoined, 1);
                     let wait = self.context.options.fill.wait;
                     let ended = timeout(wait, reader.head()).await;
                     let is_young = fill.began_after(self.context.begun_before);
-                    // The client that began the HEAD has left, or this request wants a response
-                    // that was requested after it arrived: one of the waiting requests asks next.
+                    // The client that began the HEAD is gone, or this request wants a response
+                    // requested after its arrival: one of the waiting requests asks next.
                     if matches!(ended, Ok(FillStage::Absent(false)))
                         || (ended.is_ok() && facts.directives.reloads() && !is_young)
                     {
@@ -106,8 +105,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Sends a HEAD for a response that is not stored, or that must be validated: the origin's
-    /// response tells whether the stored one is still valid (RFC 9111, 4.3.5).
+    /// Sends a HEAD for a response that is not stored or must be validated. The origin's response
+    /// tells whether the stored one is still valid (RFC 9111, 4.3.5).
     async fn send_head(&self, ask: HeadRequest, mut transaction: Transaction) -> NextAction {
         let HeadRequest { key, marker, to_validate } = ask;
         let (context, clock) = (self.context, self.context.services.clock);
@@ -194,8 +193,8 @@ impl CacheRequest<'_> {
     }
 
     /// Stores the response to a HEAD for later ones, unless a GET has stored or is about to store a
-    /// better one. A response that would have to be validated is not stored, because a validation
-    /// costs as much as a new HEAD. Returns the head if it was stored.
+    /// better one. A response that must be validated at each use is not stored, because a
+    /// validation costs as much as a new HEAD. Returns the head if it was stored.
     async fn keep_head(
         &self,
         told: &HeadResponse<'_>,
@@ -230,7 +229,7 @@ impl CacheRequest<'_> {
         let place = StorageKey::of(&vary, self.primary, (key, marker), fields)?;
         let inserted = self.insert_head(told.token, &place, &head).await;
         inserted
-            .inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}"))
+            .inspect_err(|why| log::debug!("the response to a HEAD is not stored: {why}"))
             .ok()?;
         Some(head)
     }

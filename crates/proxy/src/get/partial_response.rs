@@ -30,11 +30,11 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
 
-/// Windows searched for missing bytes before a response begins. Missing bytes beyond them are
+/// Windows searched for missing bytes before a response begins. Missing bytes after them are
 /// requested while the response is sent.
 const AHEAD: u64 = 16;
 
-/// One response from the parts of `stored`.
+/// Responds from the parts of `stored`.
 pub(crate) struct PartialResponder<'a> {
     pub context: &'a RequestContext,
     pub store: &'a Store,
@@ -43,11 +43,10 @@ pub(crate) struct PartialResponder<'a> {
     /// Replaces the object's own head after a validation.
     pub head: Option<&'a StoredHead>,
     pub age: Seconds,
-    /// The status of the response; `None` derives it from where the bytes come from.
+    /// Status of the response; `None` derives it from the source of the bytes.
     pub status: Option<CacheStatus>,
 }
 
-/// The result of responding from parts.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Served {
     /// A response, or the action to take instead.
@@ -135,8 +134,8 @@ impl PartialResponder<'_> {
         Served::Action(self.reply(parts, portion, status, ahead, transaction))
     }
 
-    /// Returns whether the origin's response in place of a part is also a response to the request
-    /// itself: anything but a part, or exactly the part that the client requested.
+    /// Returns whether the origin's response in place of a part also answers the request itself:
+    /// anything but a part, or exactly the part that the client requested.
     fn is_an_answer(&self, response: &Response<OriginBody>, wanted: &[ByteRange]) -> bool {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {

@@ -1,6 +1,6 @@
-//! The plan for a request that the cache may serve, given the stored response: a pure decision,
-//! which `explain` prints. `get::cache_request` may deviate from it: because of a fetch to join or
-//! not to wait for, or because an object was removed in the meantime.
+//! Plan for a request that the cache may serve, given the stored response. Pure; `explain` prints
+//! it. `get::cache_request` may deviate from it when there is a fetch to join or not to wait for,
+//! or when an object was removed in the meantime.
 
 use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
@@ -12,7 +12,7 @@ use crate::object::lookup::LookupResult;
 use crate::observe::event::Event;
 use crate::observe::outcome::Bypass;
 use crate::request::context::RequestContext;
-use crate::request::key_check::is_told_apart;
+use crate::request::key_check::is_keyed_by_rule;
 use crate::rules::request_rules::Rule;
 
 /// The plan for a request.
@@ -31,7 +31,7 @@ pub(crate) enum Plan {
     Refuse(Option<Cause>),
 }
 
-/// The reason why no stored response is used for a request.
+/// Why no stored response is used for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchReason {
     /// Nothing is stored for the request.
@@ -48,7 +48,7 @@ pub(crate) enum FetchReason {
 pub(crate) struct StoredFacts<'a, F> {
     pub packed: &'a Packed,
     pub source: Source,
-    /// The object is stored in parts, and some may be missing.
+    /// True if the object is stored in parts; some may be missing.
     pub in_parts: bool,
     /// Returns whether a request field of this name selects the stored response.
     pub selects: F,
@@ -91,7 +91,7 @@ impl<'a> PlanInput<'a> {
         &self,
         stored: &StoredFacts<'_, impl Fn(&str) -> bool>,
     ) -> (Plan, Option<Event>) {
-        if !is_told_apart(self.rule, &stored.selects) {
+        if !is_keyed_by_rule(self.rule, &stored.selects) {
             return (self.fetch(FetchReason::OlderKey), MISS);
         }
         let reuse = self.reuse(stored);
@@ -120,7 +120,7 @@ impl<'a> PlanInput<'a> {
     fn of_stored(&self, packed: &Packed, reuse: Reuse) -> Plan {
         match reuse {
             Reuse::Fresh { age } => Plan::Serve { age, stale: None },
-            // No background fetch would replace it, because a GET would bring a body.
+            // A background fetch would not replace it, because a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if packed.is(HeadOnly) => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
                 self.validate(age, Cause::Expired, fallback)
@@ -134,8 +134,8 @@ impl<'a> PlanInput<'a> {
         }
     }
 
-    /// Plans a validation, unless the request says `no-store`: then nothing of the exchange may be
-    /// kept, so the request bypasses the cache.
+    /// Plans a validation, unless the request has `no-store`: it forbids storing any part of the
+    /// exchange, so the request bypasses the cache.
     fn validate(&self, age: Seconds, cause: Cause, fallback: Fallback) -> Plan {
         match self.facts.directives.no_store {
             true => Plan::Pass(Bypass::NoStore),

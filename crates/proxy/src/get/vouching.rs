@@ -1,5 +1,5 @@
 //! Asks an origin that vouches for its responses whether a stored one is current, in place of
-//! freshness lifetimes. This is done at every use, and for the fetches of other requests as well.
+//! freshness lifetimes. This happens at every use, and for the fetches of other requests as well.
 
 use http::header::{self, HeaderMap};
 use http1::RequestHead;
@@ -18,8 +18,7 @@ pub(crate) async fn vouched(site: &Site, head: &RequestHead, found: &LookupResul
     Some(vouches(voucher, head, fields).await)
 }
 
-/// Returns whether the origin vouches for its stored response, as far as that is known without
-/// waiting.
+/// Returns whether the origin vouches for its stored response, as far as is known without waiting.
 pub(crate) fn is_known_current(
     voucher: &dyn Voucher,
     head: &RequestHead,

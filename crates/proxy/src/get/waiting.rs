@@ -1,11 +1,11 @@
-//! Requests that wait for another request's fetch. They wait without a limit: if they fetched on
-//! their own, they would load an origin most when it is slowest.
+//! Requests that wait for another request's fetch. They wait without a limit: fetching on their own
+//! would load an origin most when it is slowest.
 //!
 //! A fetch may hang although the origin would respond now, or would respond to another client. If
 //! no head has arrived for a while (`fill.wait`), one of the waiting requests fetches once more on
 //! behalf of all. They then wait for both fetches and take the first response.
 //!
-//! Guarantees: of the requests waiting for a key, at most one at a time fetches because of this
+//! Guarantee: of the requests waiting for a key, at most one at a time fetches because of this
 //! timeout.
 
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use semantics::VaryMarker;
 use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
-use crate::fill::registry::Joining;
+use crate::fill::registry::JoinResult;
 use crate::fill::state::{FillStage, Reader};
 use crate::get::cache_request::{CacheRequest, NextAction};
 use crate::get::fill_response::{FillResponder, Role};
@@ -26,14 +26,13 @@ use crate::response::transaction::Transaction;
 /// Maximum number of fetches that one request waits for at a time.
 const PLACES_MAX: usize = 4;
 
-/// A fetch that a request waits for, and the role of the request in it.
 struct Awaited {
     reader: Reader,
     role: Role,
 }
 
 impl CacheRequest<'_> {
-    /// Waits at `reader`, which belongs to a fill that another request began, and responds.
+    /// Waits at `reader`, which belongs to another request's fill, and responds.
     pub(crate) async fn wait(
         &self,
         mut responder: FillResponder<'_>,
@@ -99,20 +98,20 @@ impl CacheRequest<'_> {
         }
         let (key, asking) = (&responder.key, self.asking());
         let (fill, began) = match self.join_or_begin(key.as_bytes(), key, asking.as_deref()) {
-            Joining::Running(fill) => (fill, false),
-            Joining::Begun(fill) => (fill, true),
-            Joining::Ended => return None,
+            JoinResult::Running(fill) => (fill, false),
+            JoinResult::New(fill) => (fill, true),
+            JoinResult::Ended => return None,
         };
         let reader = fill.join()?;
         if !began {
             self.context.services.observer.count(Event::FollowerJoined, 1);
             return Some(Awaited { reader, role: Role::Follower });
         }
-        log::debug!("a fetch that others wait for takes long: one of them asks again");
+        log::debug!("a fetch with waiting requests is slow: one of them fetches again");
         let (place, to_validate) = ((key.clone(), marker.clone()), responder.to_validate.as_ref());
         let mut fetch_task = self.fetch_task(fill, place, to_validate, asking, true);
         transaction.note_upstream(&fetch_task.upstream_request);
-        // The fetch is on behalf of all waiting requests; nothing of it is for this client alone.
+        // The fetch is on behalf of all waiting requests; no part of it is for this client alone.
         fetch_task.upstream_request.interim = None;
         fetch_task.asks_for_client = false;
         let ranged = fetch_task.ranged;
@@ -121,7 +120,7 @@ impl CacheRequest<'_> {
     }
 }
 
-/// Waits for the first fill that is past the stage of waiting for its head.
+/// Waits for the first fill that has left the stage of waiting for its head.
 fn poll_heads(places: &[Awaited], cx: &mut Context<'_>) -> Poll<(usize, FillStage)> {
     for (at, place) in places.iter().enumerate() {
         if let Poll::Ready(stage) = place.reader.poll_head(cx) {

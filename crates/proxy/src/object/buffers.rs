@@ -1,10 +1,10 @@
-//! Memory for waiting bodies: request bodies until they have arrived, and response bodies until
+//! Memory for waiting bodies: request bodies until they are complete, and response bodies until
 //! their clients take them.
 //!
-//! This memory prevents a slow client from occupying an origin server. All bodies together have one
+//! This memory keeps slow clients from occupying an origin server. All bodies together have one
 //! limit, which is divided: a host gets at most half of the memory that is free at the moment, and
-//! a client half of what its host may have. The slow clients of one host therefore cannot take the
-//! memory of other hosts, and one client cannot take that of its host.
+//! a client half of its host's share. The slow clients of one host therefore cannot take the memory
+//! of other hosts, and one client cannot take that of its host.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -14,11 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::observe::metrics::{Samples, Source};
 
-/// The memory of all waiting bodies, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Buffers {
     used: AtomicU64,
-    /// Bytes of each client and host with waiting bodies, by hash.
+    /// Bytes used by each client and host with waiting bodies, by hash.
     shares: Mutex<HashMap<u64, Arc<AtomicU64>>>,
     hasher: RandomState,
 }
@@ -28,7 +27,7 @@ pub(crate) struct Buffered {
     all: Arc<Buffers>,
     limit: u64,
     held: u64,
-    /// The shares of the body's client and host.
+    /// Shares of the body's client and host.
     shares: [(u64, Arc<AtomicU64>); 2],
 }
 
@@ -51,7 +50,7 @@ impl Buffers {
 }
 
 impl Buffered {
-    /// Takes `bytes` more bytes. Returns false, and takes nothing, if they are not available.
+    /// Takes `bytes` more bytes, or none. Returns whether they were available.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let free = self.limit.saturating_sub(self.all.used.load(Relaxed));
         let Some(rest) = free.checked_sub(bytes) else { return false };
@@ -69,7 +68,6 @@ impl Buffered {
         true
     }
 
-    /// Releases `bytes` bytes.
     pub fn shrink(&mut self, bytes: u64) {
         let bytes = bytes.min(self.held);
         self.held -= bytes;
@@ -94,7 +92,7 @@ impl Drop for Buffered {
     }
 }
 
-/// The metrics of the memory.
+/// Metrics source for the memory of waiting bodies.
 pub(crate) struct BufferFigures(pub Arc<Buffers>);
 
 impl Source for BufferFigures {

@@ -4,10 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use store::Key;
 
-/// Upper bound on remembered keys. A caller with more waits for the store.
+/// Maximum number of remembered keys. A caller with more waits for the store.
 const MISSED_MAX: usize = 16_384;
 
-/// The keys to remove as soon as the store is open, of all workers.
+/// Keys to remove as soon as the store is open, of all workers.
 pub(crate) struct DeferredInvalidations(Mutex<Option<Vec<Key>>>);
 
 impl DeferredInvalidations {
@@ -15,7 +15,7 @@ impl DeferredInvalidations {
         DeferredInvalidations(Mutex::new(Some(Vec::new())))
     }
 
-    /// Remembers keys. Returns them if they exceed the bound, or if the store is already open.
+    /// Remembers keys. Returns them if there are too many, or if the store is already open.
     pub fn remember(&self, keys: Vec<Key>) -> Result<(), Vec<Key>> {
         let mut missed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *missed {
@@ -27,7 +27,7 @@ impl DeferredInvalidations {
         }
     }
 
-    /// Returns all keys. No more keys are accepted from now on.
+    /// Returns all keys and accepts no more.
     pub fn close(&self) -> Vec<Key> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_missed_is_bounded_and_ends_with_the_store() {
+    fn deferred_keys_are_bounded_until_the_store_opens() {
         let key = || Key::new(Bytes::from_static(b"k"), Locality::default()).unwrap();
         let missed = DeferredInvalidations::new();
         assert!(missed.remember(vec![key(); MISSED_MAX]).is_ok());

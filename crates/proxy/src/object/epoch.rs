@@ -1,4 +1,4 @@
-//! Random numbers that distinguish one version of an object from all others.
+//! Random numbers that distinguish versions of an object.
 
 use net::random::random;
 

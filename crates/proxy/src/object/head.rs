@@ -1,4 +1,4 @@
-//! The head of a stored response. A cache hit needs its facts and its encoded bytes. A map of its
+//! Head of a stored response. A cache hit needs its facts and its encoded bytes; a map of its
 //! fields is built only when other code needs it.
 
 use std::cell::OnceCell;
@@ -7,11 +7,10 @@ use bytes::Bytes;
 use semantics::packed::Packed;
 use semantics::{EncodedHead, Meta, StoredHead};
 
-/// The head of a stored response.
 #[derive(Debug)]
 pub(crate) struct Head {
     facts: Packed,
-    /// The encoded form; `None` if the head has been changed since it was read.
+    /// Encoded form; `None` if the head was changed after it was read.
     meta: Option<Bytes>,
     parsed: OnceCell<StoredHead>,
 }
@@ -44,7 +43,7 @@ impl Head {
         self.parsed.get_or_init(|| match self.meta.as_ref().map(Meta::decode) {
             Some(Ok(Meta::Head(head))) => head,
             _ => {
-                log::warn!("the fields of a stored response cannot be read: it is validated");
+                log::warn!("the fields of a stored response cannot be read: validating it");
                 StoredHead::unreadable(self.facts)
             }
         })

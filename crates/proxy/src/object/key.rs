@@ -5,14 +5,14 @@ use semantics::{Fields, Url, VaryMarker, cache_key};
 use store::{Key, Locality};
 use upstream::send::origin::Group;
 
-/// Returns the prefix of the keys of all objects of a reverse site with this name; `None` stands
-/// for the forward proxy.
+/// Returns the prefix of all keys of the reverse site with this name, or of the forward proxy
+/// without a name.
 pub fn key_prefix(site: Option<&str>) -> String {
     site.map_or_else(|| "forward".to_owned(), |site| format!("site {site}"))
 }
 
-/// Returns the key of the object with this URL in the site of a [`key_prefix`]; `None` if it is too
-/// long. A removal under this key reaches all variants of the object.
+/// Returns the key of the object with this URL under a [`key_prefix`]; `None` if it is too long. A
+/// removal under this key reaches all variants of the object.
 pub fn primary_key(prefix: &str, url: &Url) -> Option<Key> {
     Key::new(cache_key::primary(prefix, url), locality(url))
 }
@@ -23,7 +23,7 @@ fn locality(url: &Url) -> Locality {
     Locality { site, group: hashed(site, &url.group()[url.site().len()..]) }
 }
 
-/// Returns the locality of a key whose URL lies at `place`, equal to that of [`primary_key`].
+/// Returns the locality of a key whose URL lies at `place`. It equals that of [`primary_key`].
 pub(crate) fn locality_at(key: &[u8], place: UrlPlace) -> Locality {
     let UrlPlace { begin, site_end, group_end } = place;
     let site = hashed_bytes(0xcbf2_9ce4_8422_2325, &key[begin..site_end]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_written_from_parts_lies_where_that_of_the_url_does() {
+    fn a_key_written_from_parts_has_the_locality_of_its_url() {
         let mut key = Vec::new();
         for (host, path) in [("A.example", "/"), ("a.example", "/d/e?f/g"), ("b", "/d/")] {
             let parts = cache_key::UrlParts { scheme: "http", host, port: Some(81), path };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_named_as_the_directory_is_that_of_the_url() {
+    fn a_group_named_like_the_directory_is_the_urls_group() {
         let key = |url| primary_key("forward", &Url::parse(url).unwrap()).unwrap();
         for (url, directory) in [
             ("http://a.example/x", "/"),

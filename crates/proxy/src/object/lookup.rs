@@ -12,17 +12,16 @@ use crate::object::metadata::{FoundHead, Metadata};
 use crate::object::store::{Lookup, Store};
 use crate::object::stored_response::StoredResponse;
 
-/// The result of a lookup.
 pub(crate) enum LookupResult {
-    /// A stored response. Its key is the variant's, if there are variants.
+    /// Stored response. For a variant, the key is the variant's.
     Stored(Rc<StoredResponse>),
-    /// Nothing. With a marker there are variants, but none that the request selects.
+    /// Nothing stored. With a marker there are variants, but the request selects none of them.
     Nothing { key: Key, marker: Option<VaryMarker> },
 }
 
 /// Looks up an object, through its marker if it has one. The response to a HEAD is found by HEADs
-/// only. `options` sets the tiers to look in, and whether memory keeps the object. Returns `None`
-/// if the variant's key is too long.
+/// only. `options` sets the tiers to search, and whether memory keeps the object. Returns `None` if
+/// the variant's key is too long.
 pub(crate) async fn find(
     store: &Store,
     primary: &Key,
@@ -103,8 +102,8 @@ pub(crate) async fn find_sparse(
     (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), marker, entry, found))
 }
 
-/// Returns the whole response in memory under `key`, reached through `marker`. This does not count
-/// as a use, and reads no device.
+/// Returns the whole response in memory under `key`, reached through `marker`. Does not count as a
+/// use and reads no device.
 pub(crate) fn resident(
     store: &Store,
     key: &Key,

@@ -6,17 +6,16 @@ use semantics::{Meta, SparseHead, StoredHead, Time, VaryMarker};
 use crate::object::head::Head;
 use crate::object::store::Entry;
 
-/// The metadata of an object that a request may find.
+/// Metadata of an object that a request may find.
 #[expect(clippy::large_enum_variant, reason = "a marker is read on the way to a head")]
 pub(crate) enum Metadata {
     Head(FoundHead),
     Marker(VaryMarker),
 }
 
-/// The head of a response that a lookup found.
 pub(crate) struct FoundHead {
     pub head: Head,
-    /// The layout, if the response is stored in parts.
+    /// Layout, if the response is stored in parts.
     pub sparse: Option<Layout>,
 }
 
@@ -31,11 +30,11 @@ impl FoundHead {
 }
 
 impl Metadata {
-    /// Reads the metadata of an entry; `None` if they are not the proxy's, have another version, or
-    /// belong to a part.
+    /// Reads the metadata of an entry. Returns `None` for metadata of other software or another
+    /// version, and for those of a part.
     pub fn of(entry: &Entry) -> Option<Metadata> {
         let Some(since) = entry.outdated_since() else { return Metadata::as_stored(entry) };
-        // A soft purge outdated the object: the head stored with it does not say so.
+        // A soft purge outdated the object; its stored head does not say so.
         let outdated = |head: StoredHead| head.outdated(Time::from_unix(since));
         match Meta::decode(entry.meta()) {
             Ok(Meta::Head(head)) => Some(FoundHead::whole(outdated(head).into())),

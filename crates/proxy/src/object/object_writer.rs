@@ -1,5 +1,4 @@
-//! Writes the stored responses of one object on behalf of a fetch. All heads are stored and updated
-//! here.
+//! Writes the stored responses of one object for a fetch. All heads are stored and updated here.
 //!
 //! Guarantees: responses removed or purged since the fetch began do not come back, and no request
 //! finds a response whose `Vary` excludes it (RFC 9111, 4.1).
@@ -18,20 +17,18 @@ use crate::object::metadata::Metadata;
 use crate::object::store::{Store, Writer};
 use crate::object::stored_response::StoredResponse;
 
-/// A writer of the responses of one object, for one fetch.
 pub(crate) struct ObjectWriter<'a> {
     pub store: &'a Store,
-    /// Taken when the fetch began.
+    /// Token taken at the start of the fetch.
     pub token: &'a FetchToken,
-    /// The key of the object. Its marker leads to its variants.
+    /// Key of the object. Its marker leads to its variants.
     pub primary: &'a Key,
 }
 
-/// The key under which a response is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StorageKey {
     pub key: Key,
-    /// The marker that leads to the key, if it is not the stored one.
+    /// Marker that leads to the key, if it differs from the stored one.
     pub new_marker: Option<VaryMarker>,
 }
 
@@ -58,21 +55,20 @@ impl StorageKey {
     }
 }
 
-/// The facts that decide whether a response is stored, and whether a refreshed one is kept.
+/// Facts that decide whether a response is stored, and whether a refreshed one is kept.
 pub(crate) struct Judge<'a> {
     pub facts: &'a RequestFacts,
     pub times: ExchangeTimes,
     pub settings: &'a Settings,
 }
 
-/// The result of refreshing a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefreshResult {
     /// The response stays under its key, with the new head.
     InPlace,
-    /// The response varies by fields that did not select it: it belongs under another key.
+    /// The response varies by fields that did not select it; it belongs under another key.
     Elsewhere,
-    /// The new head was for this client only, and says nothing about other clients' responses.
+    /// The new head was for this client only and says nothing about other clients' responses.
     ForClient,
     /// The response must not be kept.
     Forbidden,
@@ -102,7 +98,8 @@ impl ObjectWriter<'_> {
     /// Opens a writer for a response with this metadata. Stores its new marker first, if any.
     ///
     /// # Errors
-    /// As [`store::Store::insert`]; `Overtaken` also if the marker was removed meanwhile.
+    ///
+    /// See [`store::Store::insert`]; `Overtaken` also if the marker was removed meanwhile.
     pub async fn insert(
         &self,
         key: &Key,
@@ -153,7 +150,7 @@ impl ObjectWriter<'_> {
             RefreshResult::InPlace => self.replace(stored, head).await,
             RefreshResult::ForClient | RefreshResult::Elsewhere => {}
             RefreshResult::Forbidden => {
-                log::debug!("the origin forbids to keep what it validates");
+                log::debug!("the origin forbids keeping the response that it validates");
                 self.store.remove(&stored.key).await;
             }
         }
@@ -175,7 +172,7 @@ mod tests {
     use crate::object::lookup::resident_marker;
 
     #[tokio::test(flavor = "local")]
-    async fn a_marker_brings_nothing_back_that_was_removed_after_it_was_read() {
+    async fn a_marker_does_not_restore_removed_variants() {
         let url = Url::parse("http://a.example/x").unwrap();
         let (store, primary) = (&empty_store().await, &primary_key("forward", &url).unwrap());
         let names = |name: &str| vec![name.parse().unwrap()];

@@ -1,9 +1,9 @@
-//! The labels by which an operator may purge stored objects: their host, their tags, and prefixes
-//! of their URL.
+//! Labels by which an operator may purge stored objects: their host, their tags, and prefixes of
+//! their URL.
 //!
 //! The store reads the labels from an object's key and metadata when a purge may concern the
-//! object. It keeps only a summary that says which labels no object bears. The scheme is not part
-//! of a label: a purge removes an object whatever scheme is used to request it.
+//! object. It keeps only a summary of labels that no object bears. The scheme is not part of a
+//! label: a purge removes an object whatever scheme is used to request it.
 
 use ring::digest;
 use semantics::{TagFields, Url, cache_key};
@@ -14,17 +14,15 @@ const HOST: u8 = b'h';
 const TAG: u8 = b't';
 const URL: u8 = b'u';
 
-/// A reader of the labels of stored objects.
 pub(crate) struct ObjectLabels {
-    /// The fields that carry tags.
     pub tags: TagFields,
 }
 
-/// Version of the label rules. It changes when an object gets other labels than before.
+/// Version of the label rules. Changes when an object gets other labels than before.
 const READING: &[u8] = b"1";
 
 impl Labels for ObjectLabels {
-    /// Returns a hash of the fields that carry tags, and of how they carry them.
+    /// Returns a hash of the names and the syntax of the fields that carry tags.
     fn version(&self) -> u64 {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(READING);
@@ -116,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_read_in_another_way_when_other_fields_carry_tags() {
+    fn the_label_version_follows_the_tag_fields() {
         let version = |spaced: &[&'static str], listed: &[&'static str]| {
             let names = |names: &[&'static str]| {
                 names.iter().map(|name| http::HeaderName::from_static(name)).collect()
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_called_by_url_and_host() {
+    fn an_object_has_url_and_host_labels() {
         assert_eq!(labels("http://a.example/x?y"), ["u a.example/x?y", "h a.example"]);
         assert_eq!(
             labels("https://A.example:8443/"),

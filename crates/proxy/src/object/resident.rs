@@ -1,5 +1,5 @@
-//! Stored responses in memory, found by a lookup that neither waits nor allocates: their heads are
-//! read in encoded form.
+//! Stored responses in memory, found by a lookup that neither waits nor allocates: their heads stay
+//! encoded.
 
 use std::cell::RefCell;
 
@@ -9,18 +9,18 @@ use store::Glance;
 
 use crate::object::store::{Entry, Store};
 
-/// Upper bound on the bytes of a key. Objects with longer keys are looked up another way.
+/// Maximum key length in bytes for this lookup. Objects with longer keys are looked up another way.
 pub(crate) const KEY_MAX: usize = 4096;
 
 thread_local! {
-    /// The key of the variant that a request selects.
+    /// Key of the variant that a request selects.
     static VARIANT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stored response in memory, whole and with its body in one record.
+/// Stored response in memory, whole and with its body in one record.
 pub(crate) struct Resident {
     pub entry: Entry,
-    /// The marker that led to the response, if it is a variant.
+    /// Marker that led to the response, if it is a variant.
     marker: Option<Entry>,
 }
 

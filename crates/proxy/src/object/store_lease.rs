@@ -1,44 +1,39 @@
-//! Leases of the store: the requests that still use it before it can be handed over to another
-//! process.
+//! Leases of the store. A handover to another process waits for the requests that hold one.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A fetch that clients follow while it is stored. A lagging client needs bytes that only the store
+/// Fetch followed by clients while it is stored. A lagging client needs bytes that only the store
 /// has.
 pub(crate) trait Followed {
     /// Returns whether a client needs bytes that only the store has.
     fn lags(&self) -> bool;
 
-    /// Wakes the fetch, so that it notices that nothing more is to be stored.
+    /// Wakes the fetch, so that it notices that nothing more may be stored.
     fn wake(&self);
 }
 
-/// The leases of the store on one worker.
 #[derive(Default)]
 pub(crate) struct Leases {
     brief: Cell<usize>,
     firm: Cell<usize>,
-    /// Fetches that clients of this worker follow, one slot for each client.
+    /// Fetches that clients of this worker follow, one slot per client.
     followed: RefCell<Vec<Option<Arc<dyn Followed>>>>,
     vacant: RefCell<Vec<u32>>,
     handover: Cell<Handover>,
 }
 
-/// The progress of a hand-over.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Handover {
-    /// No hand-over has begun, or it is in its grace period.
+    /// No handover has begun, or it is in its grace period.
     #[default]
     Kept,
-    /// Nothing more is to be stored.
     Ending,
-    /// The store has been handed over.
     Released,
 }
 
-/// A lease of the store, which ends when it is dropped.
+/// Lease of the store, returned on drop.
 pub(crate) struct Lease {
     leases: Rc<Leases>,
     kind: Kind,
@@ -51,19 +46,19 @@ enum Kind {
 }
 
 impl Leases {
-    /// Takes a lease that a hand-over waits for during its grace period only.
+    /// Takes a lease that a handover waits for only during its grace period.
     pub fn lease_until_grace(self: &Rc<Leases>) -> Lease {
         self.brief.set(self.brief.get() + 1);
         Lease { leases: self.clone(), kind: Kind::Brief }
     }
 
-    /// Takes a lease that a hand-over waits for until it is dropped.
+    /// Takes a lease that a handover waits for until it is dropped.
     pub fn lease_until_done(self: &Rc<Leases>) -> Lease {
         self.firm.set(self.firm.get() + 1);
         Lease { leases: self.clone(), kind: Kind::Firm }
     }
 
-    /// Takes the lease of a client that follows a fetch. A hand-over waits for it while the client
+    /// Takes the lease of a client that follows a fetch. A handover waits for it while the client
     /// lags.
     pub fn following(self: &Rc<Leases>, fetch: Arc<dyn Followed>) -> Lease {
         let mut followed = self.followed.borrow_mut();
@@ -76,7 +71,7 @@ impl Leases {
         Lease { leases: self.clone(), kind: Kind::Follows(place) }
     }
 
-    /// Returns whether writers must stop: nothing more is to be stored.
+    /// Returns whether writers must stop because nothing more may be stored.
     pub fn is_ending(&self) -> bool {
         self.handover.get() != Handover::Kept
     }
@@ -85,7 +80,6 @@ impl Leases {
         self.handover.get() == Handover::Released
     }
 
-    /// Makes writers stop: nothing more is to be stored.
     pub fn end_writing(&self) {
         self.handover.set(Handover::Ending);
         self.followed.borrow().iter().flatten().for_each(|fetch| fetch.wake());
@@ -96,13 +90,13 @@ impl Leases {
         self.handover.set(Handover::Released);
     }
 
-    /// Returns whether there is a lease that a hand-over waits for during its grace period only.
+    /// Returns whether a lease exists that a handover waits for only during its grace period.
     pub fn are_brief(&self) -> bool {
         self.brief.get() > 0
     }
 
-    /// Returns whether there is a lease that a hand-over waits for until it is dropped, or a client
-    /// that lags.
+    /// Returns whether a lease exists that a handover waits for until it is dropped, or a lagging
+    /// client.
     pub fn are_firm(&self) -> bool {
         self.firm.get() > 0 || self.followed.borrow().iter().flatten().any(|fetch| fetch.lags())
     }
@@ -128,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn needs_end_with_those_who_have_them() {
+    fn leases_end_on_drop() {
         let leases = Rc::<Leases>::default();
         assert!(!leases.are_firm());
         let (brief, firm, other) =

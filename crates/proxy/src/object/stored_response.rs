@@ -1,4 +1,4 @@
-//! A stored response, as a lookup finds it.
+//! A stored response as returned by a lookup.
 
 use std::rc::Rc;
 
@@ -13,13 +13,12 @@ use crate::object::head::Head;
 use crate::object::metadata::FoundHead;
 use crate::object::store::Entry;
 
-/// A stored response.
 pub(crate) struct StoredResponse {
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub entry: Entry,
     pub head: Head,
-    /// The layout, if the response is stored in parts: `entry` then has at most the trunk.
+    /// Layout, if the response is stored in parts. `entry` then has at most the trunk.
     pub sparse: Option<Layout>,
 }
 
@@ -61,8 +60,8 @@ impl StoredResponse {
         self.head.packed().is(HeadOnly)
     }
 
-    /// Makes a request conditional on this response being current. Returns false if the response
-    /// has no validator; the request then asks for a new response.
+    /// Makes a request conditional on this response. Returns false if the response has no
+    /// validator; the request then asks for a new response.
     pub fn make_conditional(&self, request: &mut HeaderMap) -> bool {
         validators::make_conditional(request, &self.head.stored().selected())
     }

@@ -1,9 +1,9 @@
-//! The stored variants of resources and their entity tags, so that the origin can be asked about
-//! all of them at once (RFC 9111, 4.3.1).
+//! Stored variants of resources and their entity tags, so that the origin can be asked about all of
+//! them at once (RFC 9111, 4.3.1).
 //!
-//! They are known in memory only: the latest few variants of each of the most recently added
-//! resources. An unknown variant costs a fetch and nothing else. An entry is only a hint, which a
-//! lookup in the store confirms.
+//! They are known in memory only: the latest few variants of the most recently added resources. An
+//! unknown variant costs a fetch and nothing else. An entry is only a hint, which a lookup in the
+//! store confirms.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,11 @@ use store::Key;
 
 /// Upper bound on resources with known variants.
 const RESOURCES_MAX: usize = 1024;
-/// Upper bound on variants of a resource: every tag makes the conditional request longer.
+/// Maximum number of known variants per resource; every tag makes the conditional request longer.
 const VARIANTS_MAX: usize = 8;
-/// Longer keys and tags, in bytes, are not worth the memory.
+/// Maximum length of a key or tag in bytes; longer ones are not worth the memory.
 const LENGTH_MAX: usize = 512;
 
-/// The known variants, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Variants {
     known: Mutex<Known>,
@@ -38,11 +37,10 @@ struct Known {
 struct Resource {
     /// Latest first.
     variants: VecDeque<Variant>,
-    /// The origin's 304 does not name the variant that it confirms.
+    /// True if the origin's 304 does not name the variant that it confirms.
     is_mute: bool,
 }
 
-/// A stored variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub key: Key,
@@ -99,14 +97,14 @@ impl Variants {
         resource.map_or_else(Vec::new, |resource| resource.variants.iter().cloned().collect())
     }
 
-    /// Forgets a variant that is no longer stored.
+    /// Removes a variant that is no longer stored.
     pub fn forget(&self, epoch: u128, key: &Key) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {
             resource.variants.retain(|variant| variant.key != *key);
         }
     }
 
-    /// Records that the origin's 304 did not name a variant: the origin is not asked about several
+    /// Records that the origin's 304 did not name a variant. The origin is not asked about several
     /// variants again.
     pub fn mute(&self, epoch: u128) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_variants_are_known_each_key_and_each_tag_once() {
+    fn the_latest_variants_are_known_once_per_key_and_tag() {
         let variants = Variants::default();
         for number in 0..=VARIANTS_MAX {
             variants.note(7, variant(&format!("key {number}"), &format!("\"{number}\"")));
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_does_not_tell_them_apart_is_not_asked() {
+    fn an_origin_that_names_no_variant_is_not_asked_again() {
         let variants = Variants::default();
         variants.note(7, variant("a", "\"a\""));
         variants.mute(7);
@@ -163,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn old_resources_make_way() {
+    fn the_oldest_resources_are_dropped() {
         let variants = Variants::default();
         for epoch in 0..=RESOURCES_MAX as u128 {
             variants.note(epoch, variant("a", "\"a\""));
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strong_tag_names_its_equal_and_a_weak_one_its_like() {
+    fn strong_and_weak_tags_are_compared_by_their_rules() {
         let (strong, weak) = (variant("a", "\"a\""), variant("a", "W/\"a\""));
         let tag = |text: &'static str| EntityTag::parse(text.as_bytes()).unwrap();
         assert!(strong.is_named(&tag("\"a\"")) && !weak.is_named(&tag("\"a\"")));

@@ -1,4 +1,4 @@
-//! The access log: one line per request, written to the file by a dedicated thread.
+//! Access log: one line per request, written to the file by a dedicated thread.
 //!
 //! A worker formats its line and appends it to a buffer shared by all workers. The log's thread
 //! writes the buffer to the file at least once a second. A worker never waits for the log's disk.
@@ -31,9 +31,9 @@ const BOUND: usize = 4 << 20;
 /// Longest time that a line stays in the buffer.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The destination of the lines.
+/// Destination of the lines.
 enum Target {
-    /// A file, opened again on each [`AccessLog::reopen`].
+    /// File, opened again on each [`AccessLog::reopen`].
     File(PathBuf),
     /// Standard output.
     Stdout,
@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-/// An open access log, shared by all workers.
+/// Open access log, shared by all workers.
 pub struct AccessLog {
     format: Format,
     shared: Arc<Shared>,
@@ -131,14 +131,14 @@ impl AccessLog {
         });
     }
 
-    /// Makes the thread write the buffered lines to the open file and then open the path again. If
-    /// that fails, the failure is reported and the open file stays in use.
+    /// Makes the thread write the buffered lines to the open file and then open the path again. On
+    /// failure, reports it and keeps using the open file.
     pub fn reopen(&self) {
         self.shared.waiting().reopen = true;
         self.shared.wake.notify_one();
     }
 
-    /// Writes the buffered lines and ends the thread. Lines logged afterwards are dropped.
+    /// Writes the buffered lines and ends the thread. Later lines are dropped.
     pub fn close(&self) {
         self.shared.waiting().close = true;
         self.shared.wake.notify_one();
@@ -146,7 +146,7 @@ impl AccessLog {
         if let Some(thread) = thread
             && thread.join().is_err()
         {
-            log::error!("the thread of the access log ended with a panic");
+            log::error!("the access log thread panicked");
         }
     }
 
@@ -195,9 +195,8 @@ impl Writer {
         }
     }
 
-    /// Waits until there is work and swaps the lines to write into `batch`. Returns whether to
-    /// reopen and whether to close. Runs on the log's own thread, so it may wait by the system
-    /// clock.
+    /// Waits for work and swaps the lines to write into `batch`. Returns whether to reopen and
+    /// whether to close. Runs on the log's own thread, so it may wait by the system clock.
     #[allow(clippy::disallowed_methods)]
     fn next(&self, batch: &mut Vec<u8>) -> (bool, bool) {
         let mut waiting = self.shared.waiting();

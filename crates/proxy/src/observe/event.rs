@@ -1,4 +1,4 @@
-//! Events that are counted, besides requests.
+//! Events counted besides requests.
 
 /// A counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,10 +7,10 @@ pub enum Event {
     ConnectionOpened,
     /// A client connection ended.
     ConnectionClosed,
-    /// An idle client connection was closed to make room for another one.
-    ConnectionMadeWay,
+    /// An idle client connection was closed to free its permit or descriptor.
+    ConnectionReclaimed,
     /// A client connection was closed because its address had reached its connection limit.
-    AddressCrowded,
+    AddressLimitReached,
     /// Bytes received from clients, including heads and tunnels.
     BytesReceived,
     /// Bytes sent to clients, including heads and tunnels.
@@ -53,8 +53,8 @@ pub enum Event {
     TunnelOpened,
     /// A tunnel ended.
     TunnelClosed,
-    /// An idle tunnel was closed to make room for another one.
-    TunnelMadeWay,
+    /// An idle tunnel was closed to free its permit.
+    TunnelDisplaced,
     /// A client connection or one of its streams changed its protocol; a tunnel follows.
     Upgraded,
     /// A lookup found no stored response (systems C12).
@@ -77,7 +77,7 @@ pub enum Event {
     NeighbourReplaced,
     /// A neighbour of a validated object was left unchanged: no response, an error, or a response
     /// that cannot be stored.
-    NeighbourLeft,
+    NeighbourUnchanged,
     /// A validated or replaced neighbour was requested for the first time since, while still fresh.
     NeighbourUsed,
     /// The wall clock was set, or the machine was suspended.

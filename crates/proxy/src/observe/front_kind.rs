@@ -1,6 +1,6 @@
-//! The kind of front that a request arrived at.
+//! Kind of front that a request arrived at.
 
-/// The kind of a front, which determines the defaults for requests that no rule matches.
+/// Kind of a front. Decides the defaults for requests that no rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontKind {
     /// The client names the destination.

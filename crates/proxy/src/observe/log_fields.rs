@@ -1,4 +1,4 @@
-//! Request texts for the access log, in buffers that are reused for the next request.
+//! Request texts for the access log, in buffers that the next request reuses.
 
 use std::ops::Range;
 
@@ -6,7 +6,6 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub struct LogFields {
     url: String,
-    /// The values of the fields, concatenated.
     values: Vec<u8>,
     referer: Option<Range<usize>>,
     user_agent: Option<Range<usize>>,

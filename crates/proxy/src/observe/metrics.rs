@@ -1,7 +1,7 @@
 //! Counters of the proxy and their export to Prometheus.
 //!
 //! Every request pays for counting, so counting is a few uncontended atomic additions: each thread
-//! counts in a shard of its own, and a scrape adds up the shards. Everything else, including
+//! counts in a shard of its own, and a scrape adds up the shards. All other work, including
 //! formatting, happens at a scrape. Figures of other parts (the store, its devices) come from
 //! [`Source`]s that are called at each scrape; nothing is sampled in between.
 //!
@@ -24,7 +24,7 @@ mod sample;
 
 pub use sample::{CONTENT_TYPE, Samples};
 
-/// A component with figures of its own: the store, the log, the devices.
+/// Component with figures of its own: the store, the log, the devices.
 pub trait Source: Send + Sync {
     /// Adds the current figures. Called at each scrape on the thread of the admin interface; must
     /// not block for long.
@@ -67,7 +67,7 @@ const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 /// Number of outcome names, without reasons; numbered by [`name_index`].
 const NAMES: usize = 15;
 
-/// The counters of one thread, aligned so that no two threads write to the same cache line.
+/// Counters of one thread, aligned so that no two threads write to the same cache line.
 #[repr(align(128))]
 struct Shard {
     requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
@@ -97,7 +97,7 @@ impl Shard {
     }
 }
 
-/// All counters: one set per process, shared by its workers.
+/// All counters, one set per process, shared by its workers.
 pub struct Metrics {
     shards: Box<[Shard]>,
     sources: Mutex<Vec<Box<dyn Source>>>,
@@ -105,8 +105,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Creates counters for `threads` threads that count concurrently. More threads may count, but
-    /// then some share cache lines.
+    /// Creates counters for `threads` threads that count concurrently. With more threads some share
+    /// cache lines.
     pub fn new(threads: usize, clock: TokioClock) -> Metrics {
         Metrics {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
@@ -115,12 +115,12 @@ impl Metrics {
         }
     }
 
-    /// Adds a source that is called at each scrape from now on.
+    /// Adds a source to call at each scrape.
     pub fn add_source(&self, source: Box<dyn Source>) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
-    /// Drops all sources, and with them everything they keep open.
+    /// Drops all sources and the resources they keep open.
     pub fn forget_sources(&self) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -133,7 +133,7 @@ impl Metrics {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         add(&shard.requests[outcome.index()][class(status)], 1);
         add(&shard.body_bytes[name], body_bytes);
-        // The duration of a tunnel is its time in use, not a latency.
+        // A tunnel's duration is its time in use, not a latency.
         if outcome != Outcome::Tunnel {
             let bucket = BOUNDS.partition_point(|&bound| bound < micros);
             add(&shard.latency[name][bucket], 1);
@@ -216,7 +216,7 @@ impl Metrics {
             let labels = [("outcome", text)];
             out.counter(
                 "larder_response_body_bytes",
-                "Bytes of body sent to clients, by outcome.",
+                "Body bytes sent to clients, by outcome.",
                 &labels,
                 self.sum(|shard| &shard.body_bytes[name]),
             );
@@ -227,7 +227,7 @@ impl Metrics {
             let sum = self.sum(|shard| &shard.latency_sum_us[name]);
             out.histogram(
                 "larder_request_duration_seconds",
-                "Time from the head of a request to the end of its answer, by outcome.",
+                "Time from the head of a request to the end of its response, by outcome.",
                 &[("outcome", text)],
                 sum as f64 / 1e6,
                 BOUNDS.iter().map(|&us| us as f64 / 1e6).zip(counts.iter().copied()),
@@ -241,13 +241,13 @@ impl Metrics {
         for (name, text) in names() {
             let n = self.sum(|shard| &shard.questions[name]);
             if n > 0 {
-                let help = "Questions of other nodes of the fleet that ended, by outcome.";
+                let help = "Completed questions of other fleet nodes, by outcome.";
                 out.counter("larder_fleet_questions", help, &[("outcome", text)], n);
             }
         }
         let bytes = self.sum(|shard| &shard.question_bytes);
         if bytes > 0 {
-            let help = "Bytes of body sent to other nodes of the fleet.";
+            let help = "Body bytes sent to other fleet nodes.";
             out.counter("larder_fleet_sent_bytes", help, &[], bytes);
         }
     }
@@ -256,20 +256,20 @@ impl Metrics {
         let [opened, closed] =
             [Event::ConnectionOpened, Event::ConnectionClosed].map(|e| self.total(e));
         let open = opened.saturating_sub(closed);
-        out.gauge("larder_client_connections", "Open connections of clients.", &[], open);
+        out.gauge("larder_client_connections", "Open client connections.", &[], open);
         let help = "Connections accepted from clients.";
         out.counter("larder_client_connections_accepted", help, &[], opened);
-        let help = "Connections without a request that were closed to let others in.";
-        let made_way = self.total(Event::ConnectionMadeWay);
+        let help = "Idle client connections closed to admit new ones.";
+        let made_way = self.total(Event::ConnectionReclaimed);
         out.counter("larder_client_connections_made_way", help, &[], made_way);
-        let help = "Connections that were closed because their address had as many as it may.";
-        let crowded = self.total(Event::AddressCrowded);
+        let help = "Client connections closed because their address had reached its limit.";
+        let crowded = self.total(Event::AddressLimitReached);
         out.counter("larder_client_connections_over_limit", help, &[], crowded);
-        let help = "Bytes received from clients, heads and tunnels included.";
+        let help = "Bytes received from clients, including heads and tunnels.";
         out.counter("larder_client_received_bytes", help, &[], self.total(Event::BytesReceived));
-        let help = "Bytes sent to clients, heads and tunnels included.";
+        let help = "Bytes sent to clients, including heads and tunnels.";
         out.counter("larder_client_sent_bytes", help, &[], self.total(Event::BytesSent));
-        let help = "Connections of clients, by the HTTP that they speak.";
+        let help = "Client connections by HTTP version.";
         for (version, event) in [("1", Event::Http1Connection), ("2", Event::Http2Connection)] {
             let label = [("version", version)];
             out.counter("larder_client_http_connections", help, &label, self.total(event));
@@ -281,21 +281,21 @@ impl Metrics {
             ("failed", self.total(Event::TlsFailed)),
         ];
         for (result, n) in results {
-            let help = "TLS handshakes with clients, by what became of them.";
+            let help = "TLS handshakes with clients, by result.";
             out.counter("larder_tls_handshakes", help, &[("result", result)], n);
         }
-        let help = "Connections closed for want of a good PROXY protocol header.";
+        let help = "Connections closed for lack of a valid PROXY protocol header.";
         let refused = self.total(Event::ProxyHeaderRefused);
         out.counter("larder_proxy_protocol_refused", help, &[], refused);
         let [opened, closed] = [Event::TunnelOpened, Event::TunnelClosed].map(|e| self.total(e));
         let open = opened.saturating_sub(closed);
         let help = "Open tunnels, of CONNECT and of connections that changed their protocol.";
         out.gauge("larder_tunnels", help, &[], open);
-        let help = "Tunnels that were opened.";
+        let help = "Tunnels opened.";
         out.counter("larder_tunnels_opened", help, &[], opened);
-        let help = "Idle tunnels that were ended for another one (client.tunnels).";
-        out.counter("larder_tunnels_made_way", help, &[], self.total(Event::TunnelMadeWay));
-        let help = "Requests whose answer changed the protocol (Upgrade, WebSocket).";
+        let help = "Idle tunnels closed to admit a new one (client.tunnels).";
+        out.counter("larder_tunnels_made_way", help, &[], self.total(Event::TunnelDisplaced));
+        let help = "Requests whose response changed the protocol (Upgrade, WebSocket).";
         out.counter("larder_upgrades", help, &[], self.total(Event::Upgraded));
     }
 
@@ -310,7 +310,7 @@ impl Metrics {
         let running = begun.saturating_sub(ends.iter().map(|(_, n)| n).sum());
         out.gauge("larder_fills", "Running fetches for the cache.", &[], running);
         for (result, n) in ends {
-            let help = "Fetches for the cache that ended, by what became of them.";
+            let help = "Completed fetches for the cache, by result.";
             out.counter("larder_fills_ended", help, &[("result", result)], n);
         }
         let help = "Requests that joined a running fetch.";
@@ -321,19 +321,20 @@ impl Metrics {
         let ends = [
             ("validated", Event::NeighbourValidated),
             ("replaced", Event::NeighbourReplaced),
-            ("left", Event::NeighbourLeft),
+            ("left", Event::NeighbourUnchanged),
         ];
         for (result, event) in ends {
-            let help = "Neighbours of what was validated that the origin was asked about, too.";
+            let help =
+                "Neighbours of validated objects that the origin was asked about, by result.";
             let labels = [("result", result)];
             out.counter("larder_neighbour_validations", help, &labels, self.total(event));
         }
-        let help = "Neighbours so validated or replaced that were asked for while they were fresh.";
+        let help = "Validated or replaced neighbours that were requested while still fresh.";
         out.counter("larder_neighbours_used", help, &[], self.total(Event::NeighbourUsed));
     }
 
     /// Adds the lookup results of the UCFS paper (3.1, systems C12). They show the value of the
-    /// cache independently of the request outcome.
+    /// cache independently of request outcomes.
     fn cache(&self, out: &mut Samples) {
         let lookups = [
             ("miss", Event::CacheMiss),
@@ -343,30 +344,29 @@ impl Metrics {
             ("disk-stale-hit", Event::DiskStaleHit),
         ];
         for (result, event) in lookups {
-            let help = "What the cache had for requests that it may answer, each counted once.";
+            let help = "Lookup results of requests that the cache may answer, counted once each.";
             out.counter("larder_cache_lookups", help, &[("result", result)], self.total(event));
         }
         let conditional = [("hit", Event::ConditionalHit), ("miss", Event::ConditionalMiss)];
         for (result, event) in conditional {
-            let help = "Conditional requests that the cache may answer: hit is a 304.";
+            let help = "Conditional requests that the cache may answer; a hit is a 304.";
             let labels = [("result", result)];
             out.counter("larder_cache_conditional_requests", help, &labels, self.total(event));
         }
     }
 
     fn upstream(&self, out: &mut Samples) {
-        let help = "Times that the wall clock was seen to be set by more than two seconds.";
+        let help = "Times that the wall clock was found set by more than two seconds.";
         out.counter("larder_clock_steps", help, &[], self.total(Event::ClockSet));
         let help = "Connections opened to upstreams.";
         let opened = self.total(Event::UpstreamConnected);
         out.counter("larder_upstream_connections_opened", help, &[], opened);
-        let help = "Requests sent on a connection to an upstream that was open already.";
+        let help = "Requests sent on an upstream connection that was already open.";
         let reused = self.total(Event::UpstreamReused);
         out.counter("larder_upstream_connections_reused", help, &[], reused);
-        let help = "Requests sent again because a connection kept open had died.";
+        let help = "Requests retried because a reused connection had died.";
         out.counter("larder_upstream_retries", help, &[], self.total(Event::UpstreamRetried));
-        let help =
-            "Connections to upstreams closed because bytes came behind the end of an answer.";
+        let help = "Upstream connections closed because bytes followed the end of a response.";
         out.counter("larder_upstream_overruns", help, &[], self.total(Event::UpstreamOverrun));
         let upstream = [
             Error::Dns,

@@ -1,4 +1,4 @@
-//! The interface through which every request is reported: to metrics and to the access log.
+//! Interface through which every request is reported to metrics and access log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
-/// A receiver of request reports, such as metrics or the access log.
+/// Receiver of request reports, such as metrics or the access log.
 pub trait Observer: Send + Sync + 'static {
     /// Returns whether [`RequestRecord::texts`] is wanted. Called once per request, because
     /// providing the texts costs copies.
@@ -28,17 +28,17 @@ pub trait Observer: Send + Sync + 'static {
     /// Reports that an event happened `n` times, or that `n` bytes were transferred.
     fn count(&self, _event: Event, _n: u64) {}
 
-    /// Reports that a request head was refused before there was a request: the status (`None` if
-    /// the connection ended without a response) and the reason.
+    /// Reports that a request head was refused before there was a request. The status is `None` if
+    /// the connection ended without a response.
     fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
 }
 
-/// An observer that ignores all reports.
+/// Observer that ignores all reports.
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
 
-/// The record of a request that has ended.
+/// Record of a request that has ended.
 pub struct RequestRecord<'a> {
     /// The client.
     pub client: SocketAddr,
@@ -61,10 +61,9 @@ pub struct RequestRecord<'a> {
     pub complete: bool,
     /// Time from the request head to the end of the response body.
     pub duration: Duration,
-    /// Host and port of the upstream contacted, the last one if there were several; also `None`
-    /// unless [`Observer::wants_texts`].
+    /// Host and port of the last upstream contacted; also `None` unless [`Observer::wants_texts`].
     pub upstream: Option<&'a str>,
-    /// The addresses and ports of all servers contacted for it, separated by commas.
+    /// Addresses and ports of all servers contacted, separated by commas.
     pub upstream_addresses: Option<&'a str>,
     /// Texts for a log; `None` unless [`Observer::wants_texts`].
     pub texts: Option<&'a LogFields>,

@@ -1,5 +1,5 @@
-//! The outcome of a request: one enum with one set of names, used in the access log, the metrics
-//! and the `Cache-Status` header.
+//! Outcome of a request: one enum with one set of names, used in the access log, the metrics and
+//! the `Cache-Status` header.
 //!
 //! A name is a word (`HIT_RAM`), followed by its reason where there are several (`BYPASS(range)`).
 //! Names and reasons are part of the product's interface: dashboards and log analysers match on
@@ -119,7 +119,7 @@ reasons! {
         OnlyIfCached = "only-if-cached",
         /// A stored object turned out to be damaged or gone while it was being sent.
         Store = "store",
-        /// The request came back to this proxy.
+        /// The request arrived a second time at this proxy.
         Loop = "loop",
         /// Too many connections or fills.
         Overload = "overload",

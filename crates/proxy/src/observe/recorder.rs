@@ -1,4 +1,4 @@
-//! The observer of a running proxy: counts every request and writes it to the access log.
+//! Observer of a running proxy: counts every request and writes it to the access log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
 
-/// An observer that updates the metrics and, if configured, writes the access log.
+/// Observer that updates the metrics and, if configured, writes the access log.
 pub struct Recorder {
     front: FrontKind,
     clock: TokioClock,
@@ -36,7 +36,7 @@ impl Recorder {
             let log = Arc::downgrade(log);
             metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
                 let Some(log) = log.upgrade() else { return };
-                let help = "Lines of the access log that could not be written.";
+                let help = "Access log lines that could not be written.";
                 out.counter("larder_access_log_lines_dropped", help, &[], log.dropped());
                 let help = "Failed writes and openings of the access log.";
                 out.counter("larder_access_log_errors", help, &[], log.errors());
@@ -98,7 +98,7 @@ impl Observer for Recorder {
 
     fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
         self.metrics.malformed(status.map(|status| status.as_u16()));
-        // No status means no response: the connection just ended.
+        // Without a status there was no response: the connection just ended.
         let (Some(log), Some(status)) = (&self.log, status) else { return };
         let why = match status {
             StatusCode::REQUEST_TIMEOUT => Invalid::Timeout,

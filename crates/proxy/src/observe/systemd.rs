@@ -1,8 +1,8 @@
 //! Messages to the service manager (the `sd_notify` protocol): ready, reloading, stopping, and a
 //! status line.
 //!
-//! They are dropped if the service manager did not ask for them (no `NOTIFY_SOCKET`). A message
-//! that cannot be sent is logged and does not stop the process.
+//! They are dropped if there is no `NOTIFY_SOCKET`. A message that cannot be sent is logged and
+//! does not stop the process.
 
 use sd_notify::NotifyState;
 
@@ -15,7 +15,7 @@ pub fn ready() {
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
-        Err(error) => log::debug!("no time for the service manager: {error}"),
+        Err(error) => log::debug!("the clock cannot be read for the service manager: {error}"),
     }
 }
 
@@ -41,7 +41,7 @@ pub fn extend_timeout(seconds: u32) {
 
 fn send(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        log::debug!("the service manager cannot be told: {error}");
+        log::debug!("the service manager cannot be notified: {error}");
     }
 }
 

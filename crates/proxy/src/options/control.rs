@@ -1,4 +1,4 @@
-//! Controls running workers: one switch from serving to draining, and the options in force. Cheap
+//! Control over running workers: a switch from serving to draining, and the options in force. Cheap
 //! to clone; usable from any thread and from signal handling code.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::options::Options;
 
-/// A handle on all workers of one [`crate::run()`].
+/// Handle on all workers of one [`crate::run()`].
 #[derive(Clone)]
 pub struct Control {
     state: watch::Sender<State>,
@@ -21,7 +21,7 @@ pub(crate) struct State {
 }
 
 impl Control {
-    /// Makes a control with the first options, not draining.
+    /// Creates a control with the first options, not draining.
     pub fn new(options: Options) -> Control {
         let state = State { options: Arc::new(options), draining: false, handed_over: false };
         Control { state: watch::Sender::new(state) }
@@ -44,7 +44,7 @@ impl Control {
         });
     }
 
-    /// Cancels a drain after [`crate::run()`] has returned; it may then be called again.
+    /// Cancels a drain after [`crate::run()`] has returned. It may then be called again.
     pub fn resume(&self) {
         self.state.send_modify(|state| {
             state.draining = false;
@@ -58,7 +58,6 @@ impl Control {
         let _ = self.subscribe().wait_for(|state| state.handed_over).await;
     }
 
-    /// Returns whether [`Control::hand_over`] was called.
     pub(crate) fn hands_over(&self) -> bool {
         self.state.borrow().handed_over
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The options of fetches for the cache.
+/// Options of fetches for the cache.
 #[derive(Clone, Debug)]
 pub struct FillOptions {
     /// Bytes of a running fetch that are kept in memory for its readers. Default 512 KiB.
@@ -13,11 +13,10 @@ pub struct FillOptions {
     /// Share of the body, in percent, from which on a stored fetch continues after its last reader
     /// has left. Default 50.
     pub finish_percent: u8,
-    /// A stored fetch also continues without readers when at most this many bytes are missing.
-    /// Default 1 MiB.
+    /// Missing bytes up to which a stored fetch also continues without readers. Default 1 MiB.
     pub finish_rest: u64,
     /// Time for which a key whose response could not be shared is fetched by each client
-    /// separately, without waiting, unless a shareable response comes. Default 30 s.
+    /// separately, without waiting, unless a shareable response arrives. Default 30 s.
     pub unshareable_for: Duration,
     /// Number of keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
     pub unshareable_keys: usize,
@@ -30,11 +29,11 @@ pub struct FillOptions {
     /// Minimum size in bytes of objects that are fetched in whole windows from the second range on.
     /// Default 4 MiB.
     pub aligned_from: u64,
-    /// Time after which a fetch that others wait for and that still has no head is started once
-    /// more, by one of them for all. Default 20 s.
+    /// Time after which a fetch without a head that others wait for is started once more, by one of
+    /// them for all. Default 20 s.
     pub wait: Duration,
     /// Time after an origin failure during which stale responses are served at once, where they may
-    /// replace an error, while one request retries; zero makes each request wait. Default 10 s.
+    /// replace an error, while one request retries. Zero makes each request wait. Default 10 s.
     pub stale_refresh_time: Duration,
     /// Neighbours of a validated object that may be validated in the background, per second and
     /// site ([`semantics::Settings::validate_neighbours`] limits how many at a time). Default 20.

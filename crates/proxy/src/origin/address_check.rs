@@ -1,4 +1,4 @@
-//! Checks each address that a request is about to go to against the access rules.
+//! Checks each address that a request is about to be sent to against the access rules.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::rules::access::{Access, Denial, Query};
 
-/// The access rules for one request, and the reason for their last refusal.
+/// Access rules for one request, and the reason for their last refusal.
 pub(crate) struct AddressCheck<'a> {
     access: &'a Access,
     query: Query<'a>,
@@ -17,7 +17,6 @@ pub(crate) struct AddressCheck<'a> {
 }
 
 impl<'a> AddressCheck<'a> {
-    /// Makes the check for one request.
     pub fn new(access: &'a Access, query: Query<'a>) -> AddressCheck<'a> {
         AddressCheck { access, query, denial: RefCell::default() }
     }
@@ -28,12 +27,12 @@ impl<'a> AddressCheck<'a> {
         asked.map_err(|denial| self.denial.replace(Some(denial))).is_ok()
     }
 
-    /// Returns the failure of the request, with the denial noted here if there is one.
+    /// Returns the failure of the request, with the denial recorded here if there is one.
     pub fn explain(&self, failure: error::Failure) -> Failure {
         match failure {
             error::Failure::Denied => match self.denial.take() {
                 Some(denial) => Failure::Denied(denial),
-                None => Failure::Failed(Error::Internal, "nothing denied it".to_owned()),
+                None => Failure::Failed(Error::Internal, "no rule denied it".to_owned()),
             },
             error::Failure::Failed(reason, cause) => Failure::Failed(reason.into(), cause),
             error::Failure::Request(status, text) => Failure::Request(status, text),

@@ -1,4 +1,4 @@
-//! The reasons why an origin gave no response, and the status for clients.
+//! Reasons why an origin gave no response, and the status for clients.
 
 use http::StatusCode;
 use upstream::failure::error::Reason;
@@ -6,20 +6,18 @@ use upstream::failure::error::Reason;
 use crate::observe::outcome::Error;
 use crate::rules::access::Denial;
 
-/// The reason why there is no response.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Every address of the origin is forbidden to this client.
     Denied(Denial),
-    /// The reason, and the cause in words that follow the server's name.
+    /// Reason, and cause in words that follow the server's name.
     Failed(Error, String),
-    /// The request's own body broke off or is not valid: the client's error. Holds the status for
-    /// the client and a sentence.
+    /// The request's own body broke off or is invalid: the client's error. Holds the status for the
+    /// client and a sentence.
     Request(StatusCode, String),
 }
 
 impl Failure {
-    /// Returns the status for the client.
     pub fn status(&self) -> StatusCode {
         match self {
             Failure::Denied(_) => StatusCode::FORBIDDEN,

@@ -1,5 +1,5 @@
 //! Recent origin failures. While one is known, requests that may use a stale response need not each
-//! wait until the origin fails again.
+//! wait for the origin to fail again.
 //!
 //! A failure to connect concerns the whole origin: a site, or in a forward proxy a host and port. A
 //! timeout does too, if the origin answered nothing else meanwhile. Any other failure concerns only
@@ -9,7 +9,7 @@
 //!
 //! Guarantees: a failure that a request itself causes does not keep other requests from fresh
 //! responses. A failure met by another request never delays a retry that is due or under way. A
-//! failure that may result from a client's directives or credentials is not noted for a key.
+//! failure that may result from a client's directives or credentials is not recorded for a key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -26,7 +26,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
 
-/// Maximum number of known failures; further ones are not noted.
+/// Maximum number of known failures; further ones are not recorded.
 const KNOWN_MAX: usize = 16_384;
 
 /// Time in milliseconds between a failure and the next trial.
@@ -38,18 +38,17 @@ const TRY_MAX: u64 = 180_000;
 /// Number of slots for the times of origins' last responses.
 const SLOTS: usize = 64;
 
-/// The known failures, shared by all workers.
 pub(crate) struct Outages {
     known: Mutex<HashMap<u64, Outage>>,
     is_empty: AtomicBool,
-    /// When an origin last answered, by its hash. Origins that share a slot count as one.
+    /// Time of each origin's last response, by its hash. Origins in the same slot count as one.
     answered: [AtomicU64; SLOTS],
     hasher: RandomState,
 }
 
-/// The possible extents of a failure, as hashes: an origin, and a key of it.
+/// Possible extents of a failure, as hashes: an origin, and a key of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Concerned {
+pub(crate) struct FailureScope {
     origin: u64,
     key: u64,
 }
@@ -57,7 +56,7 @@ pub(crate) struct Concerned {
 /// A request sent to an origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    pub concerned: Concerned,
+    pub scope: FailureScope,
     /// When the request was sent, in milliseconds of the clock.
     pub sent: u64,
     /// True if the origin treats it like other clients' requests ([`is_representative`]).
@@ -66,7 +65,7 @@ pub(crate) struct Attempt {
     pub trial: Option<Trial>,
 }
 
-/// A trial: the retry of a known failure, identified by the hash of its extent.
+/// Retry of a known failure, identified by the hash of its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trial(u64);
 
@@ -74,7 +73,6 @@ pub(crate) struct Trial(u64);
 struct Outage {
     until: u64,
     try_from: u64,
-    /// Start of the trial under way.
     trying: Option<u64>,
     /// The error status that the origin answered with; `None` if it did not answer.
     status: Option<StatusCode>,
@@ -82,17 +80,16 @@ struct Outage {
 
 /// A known failure, as seen by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownFailure {
     pub status: Option<StatusCode>,
-    /// Set if the caller must retry the origin: send an [`Attempt`] with it, or give it back.
+    /// Set if the caller must retry the origin: send an [`Attempt`] with it, or return it.
     pub trial: Option<Trial>,
 }
 
-/// The extent of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     Origin,
-    /// The origin, if it has answered nothing meanwhile.
+    /// The origin, if it has answered nothing since.
     Silence,
     Key,
 }
@@ -129,7 +126,7 @@ impl Outages {
         }
     }
 
-    /// Returns the hash of the origin of `target`. Configured origins are told apart by site,
+    /// Returns the hash of the origin of `target`. Configured origins are distinguished by site,
     /// because two sites may share a host.
     pub fn origin(&self, target: &Target<'_>) -> u64 {
         match target.site.name() {
@@ -145,24 +142,24 @@ impl Outages {
     }
 
     /// Returns the possible extents of a failure of a request for `key` at this origin.
-    pub fn concerned(&self, origin: u64, key: &[u8]) -> Concerned {
-        Concerned { origin, key: self.hasher.hash_one((2, key)) }
+    pub fn failure_scope(&self, origin: u64, key: &[u8]) -> FailureScope {
+        FailureScope { origin, key: self.hasher.hash_one((2, key)) }
     }
 
     /// Returns the known failure that lets a stale response be served under `fallback`. `may_try`
     /// says whether the request may retry the origin.
-    pub fn look(
+    pub fn known_failure(
         &self,
-        concerned: Concerned,
+        scope: FailureScope,
         fallback: Fallback,
         may_try: bool,
         now: u64,
-    ) -> Option<Known> {
+    ) -> Option<KnownFailure> {
         if self.is_empty.load(Relaxed) {
             return None;
         }
         let mut known = self.lock();
-        let found = [concerned.origin, concerned.key].into_iter().find_map(|hash| {
+        let found = [scope.origin, scope.key].into_iter().find_map(|hash| {
             let outage = known.get_mut(&hash)?;
             let is_permitted = match outage.status {
                 None => fallback.on_unreachable,
@@ -172,54 +169,54 @@ impl Outages {
                 return None;
             }
             let trial = (may_try && outage.begin_trial(now)).then_some(Trial(hash));
-            Some(Known { status: outage.status, trial })
+            Some(KnownFailure { status: outage.status, trial })
         });
         known.retain(|_, outage| outage.is_current(now));
         self.is_empty.store(known.is_empty(), Relaxed);
         found
     }
 
-    /// Gives back a trial that could not begin; the next request may begin one.
-    pub fn give_back(&self, trial: Trial) {
+    /// Returns a trial that could not begin; the next request may begin one.
+    pub fn return_trial(&self, trial: Trial) {
         if let Some(outage) = self.lock().get_mut(&trial.0) {
             outage.trying = None;
         }
     }
 
-    /// Notes a failure, which stays known for `hold`.
+    /// Records a failure, which stays known for `hold`.
     pub fn failed(&self, attempt: &Attempt, failure: &Failure, now: u64, hold: Duration) {
         self.end_trial(attempt, now);
-        let Attempt { concerned, sent, is_representative, .. } = *attempt;
-        let slot = &self.answered[concerned.origin as usize % SLOTS];
+        let Attempt { scope, sent, is_representative, .. } = *attempt;
+        let slot = &self.answered[scope.origin as usize % SLOTS];
         let hash = match Extent::of(failure) {
             None => return,
-            Some(Extent::Origin) => concerned.origin,
+            Some(Extent::Origin) => scope.origin,
             Some(Extent::Silence | Extent::Key) if !is_representative => return,
-            Some(Extent::Silence) if slot.load(Relaxed) < sent => concerned.origin,
-            Some(Extent::Silence | Extent::Key) => concerned.key,
+            Some(Extent::Silence) if slot.load(Relaxed) < sent => scope.origin,
+            Some(Extent::Silence | Extent::Key) => scope.key,
         };
         self.note(hash, None, now, hold);
     }
 
-    /// Notes that the origin answered, with `error` if its status is an error that a stale response
-    /// may replace.
+    /// Records that the origin answered, with `error` if its status is an error that a stale
+    /// response may replace.
     pub fn answered(&self, attempt: &Attempt, error: Option<StatusCode>, now: u64, hold: Duration) {
-        let concerned = attempt.concerned;
-        self.answered[concerned.origin as usize % SLOTS].store(now, Relaxed);
+        let scope = attempt.scope;
+        self.answered[scope.origin as usize % SLOTS].store(now, Relaxed);
         if !self.is_empty.load(Relaxed) {
             let mut known = self.lock();
-            known.remove(&concerned.origin);
+            known.remove(&scope.origin);
             if error.is_none() {
-                known.remove(&concerned.key);
+                known.remove(&scope.key);
             }
         }
         self.end_trial(attempt, now);
         if error.is_some() && attempt.is_representative {
-            self.note(concerned.key, error, now, hold);
+            self.note(scope.key, error, now, hold);
         }
     }
 
-    /// Notes that the trial of `attempt` has ended without success.
+    /// Records that the trial of `attempt` has ended without success.
     fn end_trial(&self, attempt: &Attempt, now: u64) {
         if let Some(Trial(hash)) = attempt.trial
             && let Some(outage) = self.lock().get_mut(&hash)
@@ -271,7 +268,7 @@ impl Outage {
 }
 
 /// Returns whether an origin treats a request like those of other clients, as far as its fields
-/// tell: they carry neither cache directives nor credentials.
+/// show: they carry neither cache directives nor credentials.
 pub(crate) fn is_representative(facts: &RequestFacts) -> bool {
     let has_wishes = facts.directives != RequestDirectives::default();
     !(has_wishes || facts.has_credentials() || facts.is_logged_in)
@@ -313,15 +310,15 @@ mod tests {
     }
 
     /// Returns a representative request that was sent at `sent`.
-    fn attempt(concerned: Concerned, sent: u64) -> Attempt {
-        Attempt { concerned, sent, is_representative: true, trial: None }
+    fn attempt(scope: FailureScope, sent: u64) -> Attempt {
+        Attempt { scope, sent, is_representative: true, trial: None }
     }
 
     #[test]
-    fn one_request_tries_again_and_its_answer_ends_the_outage() {
+    fn one_request_retries_and_its_response_ends_the_outage() {
         let outages = Outages::new();
-        let page = outages.concerned(1, b"1");
-        let look = |now| outages.look(page, ALL, true, now);
+        let page = outages.failure_scope(1, b"1");
+        let look = |now| outages.known_failure(page, ALL, true, now);
         let at = |now| look(now).map(|known| known.trial.is_some());
         assert_eq!(look(0), None);
         let timeout = failure(Error::ConnectTimeout);
@@ -343,8 +340,9 @@ mod tests {
     #[test]
     fn failures_of_others_do_not_delay_a_trial() {
         let outages = Outages::new();
-        let page = outages.concerned(1, b"1");
-        let look = |may_try, now| outages.look(page, ALL, may_try, now).map(|known| known.trial);
+        let page = outages.failure_scope(1, b"1");
+        let look =
+            |may_try, now| outages.known_failure(page, ALL, may_try, now).map(|known| known.trial);
         let closed = failure(Error::Upstream);
         let error = Some(StatusCode::BAD_GATEWAY);
         outages.failed(&attempt(page, 0), &closed, 0, HOLD);
@@ -356,7 +354,7 @@ mod tests {
         outages.failed(&attempt(page, 0), &closed, 1100, HOLD);
         assert_eq!(look(true, 5000), Some(None));
         // The trial could not begin, so another request may begin one.
-        outages.give_back(trial.unwrap());
+        outages.return_trial(trial.unwrap());
         assert_eq!(look(true, 5000), Some(trial));
         outages.failed(&Attempt { trial, ..attempt(page, 5000) }, &closed, 6000, HOLD);
         assert_eq!([6500, 7000].map(|now| look(true, now)), [Some(None), Some(trial)]);
@@ -367,22 +365,22 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_may_come_from_the_client_is_not_for_others() {
+    fn a_failure_the_client_may_have_caused_concerns_no_other_client() {
         let (outages, error) = (Outages::new(), Some(StatusCode::BAD_GATEWAY));
-        let page = outages.concerned(1, b"1");
-        let known = || outages.look(page, ALL, true, 10).map(|known| known.status);
+        let page = outages.failure_scope(1, b"1");
+        let known = || outages.known_failure(page, ALL, true, 10).map(|known| known.status);
         let odd = Attempt { is_representative: false, ..attempt(page, 5) };
         for reason in [Error::Upstream, Error::BadAnswer, Error::UpstreamTimeout] {
             outages.failed(&odd, &failure(reason), 10, HOLD);
         }
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), None);
-        // Neither does it end a known failure.
+        // Nor does it end a known failure.
         outages.failed(&attempt(page, 5), &failure(Error::Upstream), 10, HOLD);
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), Some(None));
         outages.failed(&odd, &failure(Error::Connect), 10, HOLD);
-        assert!(outages.look(outages.concerned(1, b"2"), ALL, true, 10).is_some());
+        assert!(outages.known_failure(outages.failure_scope(1, b"2"), ALL, true, 10).is_some());
 
         let facts = |name: &'static str, value: &'static str| {
             let mut fields = http::HeaderMap::new();
@@ -396,15 +394,15 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_concerns_no_more_than_it_shows() {
+    fn a_failure_concerns_only_its_own_extent() {
         let extent = |reason: Error, answers: bool| {
             let outages = Outages::new();
-            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned(1, key));
+            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.failure_scope(1, key));
             if answers {
                 outages.answered(&attempt(other, 0), None, 20, HOLD);
             }
             outages.failed(&attempt(page, 10), &failure(reason), 30, HOLD);
-            [page, other].map(|page| outages.look(page, ALL, true, 40).is_some())
+            [page, other].map(|page| outages.known_failure(page, ALL, true, 40).is_some())
         };
         assert_eq!(extent(Error::ConnectRefused, true), [true, true]);
         assert_eq!(extent(Error::UpstreamTimeout, true), [true, false]);
@@ -414,11 +412,11 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_stale_is_fetched() {
+    fn responses_that_must_not_be_stale_are_fetched() {
         let outages = Outages::new();
-        let page = outages.concerned(1, b"1");
+        let page = outages.failure_scope(1, b"1");
         let unreachable = Fallback { on_error: false, on_unreachable: true };
-        let look = |fallback, now| outages.look(page, fallback, true, now);
+        let look = |fallback, now| outages.known_failure(page, fallback, true, now);
         outages.answered(&attempt(page, 0), Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);
         assert_eq!(look(unreachable, 20), None);
         assert!(look(ALL, 20).is_some());

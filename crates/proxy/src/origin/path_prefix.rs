@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use semantics::Url;
 
-/// A path prefix. It has no final slash, so `/`, which covers all paths, is empty.
+/// Path prefix. It has no final slash, so `/`, which covers all paths, is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathPrefix(String);
 
@@ -36,7 +36,7 @@ impl FromStr for PathPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PathPrefix, String> {
-        let bad = |why: &str| Err(format!("{text:?} is no beginning of a path: {why}"));
+        let bad = |why: &str| Err(format!("{text:?} is not a path prefix: {why}"));
         if !text.starts_with('/') {
             return bad("expected one such as /static/");
         }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_for_whole_segments_however_they_are_spelled() {
+    fn a_prefix_covers_whole_segments_however_spelled() {
         let prefix: PathPrefix = "/a//%62%20c/".parse().unwrap();
         assert_eq!((prefix.as_str(), prefix.to_string().as_str()), ("/a/b c", "/a/b c/"));
         for (path, expected) in [
@@ -87,10 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_no_path_is_refused() {
+    fn invalid_prefixes_are_refused() {
         for text in ["", "a", "/a?b", "/a#", "/*", "/%ff", "/%00", "/a/../b", "/./", "/%2e%2e/"] {
             let why = text.parse::<PathPrefix>().unwrap_err();
-            assert!(why.contains("is no beginning of a path"), "{why}");
+            assert!(why.contains("is not a path prefix"), "{why}");
         }
     }
 }

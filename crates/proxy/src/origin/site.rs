@@ -28,7 +28,7 @@ use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
 use crate::rules::tables::words::Words;
 
-/// Everything that a proxy serves.
+/// All sites of a proxy.
 #[derive(Clone, Debug)]
 pub struct Front {
     kind: FrontKind,
@@ -48,7 +48,7 @@ impl Default for Front {
 }
 
 impl Front {
-    /// Makes a forward proxy: clients name the origin in an absolute-form request target, or ask
+    /// Creates a forward proxy: clients name the origin in an absolute-form request target, or ask
     /// for a tunnel.
     pub fn forward() -> Front {
         let site = Site {
@@ -65,7 +65,7 @@ impl Front {
         Front::new(FrontKind::Forward, vec![site])
     }
 
-    /// Makes a reverse proxy: the configuration determines the origin, and the request's host and
+    /// Creates a reverse proxy: the configuration determines the origin, and the request's host and
     /// path select the site.
     pub fn reverse(sites: Vec<Site>) -> Front {
         Front::new(FrontKind::Reverse, sites)
@@ -145,7 +145,7 @@ impl Front {
         self.kind == FrontKind::Forward
     }
 
-    /// Returns whether the front stands for its origins. If so, it has their certificates, and
+    /// Returns whether the front represents its origins. If so, it has their certificates, and
     /// ignores fields from clients that only a trusted proxy may set.
     pub(crate) fn stands_for_origins(&self) -> bool {
         self.kind == FrontKind::Reverse
@@ -197,7 +197,7 @@ impl fmt::Display for Front {
 
 /// Returns the site with the longest matching path prefix.
 fn nearest<'a>(sites: impl Iterator<Item = &'a Site>, tidy: &str) -> Option<&'a Site> {
-    let of = |site: &'a Site| Some((site.reach(tidy)?, site));
+    let of = |site: &'a Site| Some((site.prefix_length(tidy)?, site));
     // The first one wins among equals.
     sites.filter_map(of).min_by_key(|(length, _)| Reverse(*length)).map(|(_, site)| site)
 }
@@ -219,17 +219,16 @@ impl From<Group> for Source {
     }
 }
 
-/// A site: one source of responses, with its hosts, paths and aliases.
+/// One source of responses, with its hosts, paths and aliases.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// The index of this site in its front.
     number: usize,
     /// Unique among the sites; `None` for the single site of a forward proxy.
     name: Option<String>,
-    /// The prefix of its objects' keys.
     key_prefix: String,
     hosts: Vec<String>,
-    /// Path prefixes; empty means every path.
+    /// Path prefixes; empty covers every path.
     paths: Vec<PathPrefix>,
     source: Source,
     pass_host: bool,
@@ -239,7 +238,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its
+    /// Creates the site `name` of a reverse proxy, for every host that no other site claims. Its
     /// origin gets its own name in `Host`.
     pub fn new(name: &str, source: impl Into<Source>) -> Site {
         let source = source.into();
@@ -296,7 +295,7 @@ impl Site {
 
     /// Returns the length of the longest prefix that covers a path; `None` when the site does not
     /// serve it.
-    fn reach(&self, tidy: &str) -> Option<usize> {
+    fn prefix_length(&self, tidy: &str) -> Option<usize> {
         if self.paths.is_empty() {
             return Some(0);
         }
@@ -381,8 +380,8 @@ impl Site {
         }
     }
 
-    /// Returns the caching settings, if the site's origin vouches for its responses. The settings
-    /// of rules and of the whole proxy, which concern lifetimes, do not apply then.
+    /// Returns the caching settings if the site's origin vouches for its responses. The settings of
+    /// rules and of the whole proxy, which concern lifetimes, do not apply then.
     pub(crate) fn vouched(&self) -> Option<&Arc<Settings>> {
         self.vouched.as_ref()
     }
@@ -440,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forward_proxy_is_one_site_where_each_name_is_for_itself() {
+    fn a_forward_proxy_is_one_site_without_aliases() {
         let front = Front::forward();
         let one = front.site_of("any.example", "/").unwrap();
         let url = Url::parse("http://any.example:8080/x?y").unwrap();
@@ -453,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_picks_the_site_and_with_it_origin_and_key() {
+    fn the_host_selects_the_site_its_origin_and_its_key() {
         let front = Front::reverse(vec![
             site("a", &["a.example", "::1"], &[81, 82]),
             site("rest", &[], &[83]),
@@ -481,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_of_the_path_picks_among_the_sites_of_a_host() {
+    fn the_longest_path_prefix_selects_among_the_sites_of_a_host() {
         let on = |name: &str, hosts: &[&str], paths: &[&str]| {
             let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
             site(name, hosts, &[81]).with_paths(paths)

@@ -1,4 +1,4 @@
-//! The target of a request: its site, and the URL requested there.
+//! Target of a request: its site, and the URL requested there.
 
 use std::fmt::Write as _;
 use std::net::Ipv6Addr;
@@ -13,7 +13,7 @@ use upstream::settings::limits::UpstreamLimits;
 use crate::origin::site::Site;
 use crate::rules::aliases::Aliases;
 
-/// The target of a request.
+/// Target of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub site: &'a Site,

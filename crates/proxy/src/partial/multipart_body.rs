@@ -13,26 +13,23 @@ use crate::object::stored_response::StoredResponse;
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::PartialObject;
 
-/// A body of several ranges of a stored object (RFC 9110, 14.6).
+/// Body of several ranges of a stored object (RFC 9110, 14.6).
 pub(crate) struct MultipartBody {
     whole: Whole,
     frame: Multipart,
     next_part: usize,
     part: Option<PartBody>,
     left: u64,
-    /// Keeps the ranges of an object that is stored whole readable until the last part is sent.
+    /// Keeps the ranges of an object stored whole readable until the last part is sent.
     _held: Option<Box<store::ReadHold>>,
 }
 
-/// The object that the parts are cut from.
 pub(crate) enum Whole {
-    /// An object that is stored whole.
     Stored(Option<Store>, Rc<StoredResponse>),
     /// An object that is stored in parts.
     Sparse(Rc<PartialObject>),
 }
 
-/// The body of one part.
 pub(crate) enum PartBody {
     Stored(Box<EntryBody>),
     Sparse(Box<PartsBody>),
@@ -44,7 +41,7 @@ impl PartBody {
             PartBody::Stored(body) => body.poll(cx),
             PartBody::Sparse(body) => body
                 .poll(cx)
-                .map(|next| next.map(|bytes| bytes.map_err(|_| Truncated("a part is gone")))),
+                .map(|next| next.map(|bytes| bytes.map_err(|_| Truncated("a part is missing")))),
         }
     }
 }
@@ -66,7 +63,6 @@ impl MultipartBody {
         self.left
     }
 
-    /// Polls for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         let next = ready!(self.poll_next(cx));
         if let Some(Ok(bytes)) = &next {

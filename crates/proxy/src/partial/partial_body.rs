@@ -1,6 +1,6 @@
-//! The body of an object that is stored in parts: stored bytes from the store and missing ones from
-//! the origin, in order. A fetch that breaks off is repeated from the point where it broke, under
-//! the validator of the bytes already sent. If that fails, the transfer is cut.
+//! Body of an object stored in parts: stored bytes from the store and missing ones from the origin,
+//! in order. A fetch that breaks off is repeated from the point where it broke, under the validator
+//! of the bytes already sent. If that fails, the transfer is cut.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,34 +13,32 @@ use semantics::range::ByteRange;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentBody, Unavailable};
 
-/// Upper bound on repetitions of a broken fetch without [`PROGRESS`] bytes in between.
+/// Maximum number of repetitions of a broken fetch without [`PROGRESS`] bytes in between.
 const RETRIES: u32 = 2;
 /// Bytes since the last break after which repetitions are counted anew. Prevents endless requests
 /// to an origin that closes after each byte.
 const PROGRESS: u64 = 64 * 1024;
 
-/// A body that is read from parts.
 pub(crate) struct PartsBody {
     parts: Rc<PartialObject>,
-    /// Positions of the next byte and behind the last byte.
+    /// Positions of the next byte and after the last byte.
     range: ByteRange,
     state: State,
-    /// A segment that was opened before it is needed, and its start.
+    /// A segment opened ahead of its use, and its start.
     ahead: Option<(u64, Segment)>,
     /// Keeps a fetch running into the windows that follow.
     interest: Option<Arc<()>>,
-    breaks: Breaks,
+    breaks: RetryCount,
 }
 
-/// The retry count of a body, reset by progress.
+/// Retry count of a body, reset by progress.
 #[derive(Default)]
-struct Breaks {
+struct RetryCount {
     retries: u32,
-    /// Bytes since the last break.
     progress: u64,
 }
 
-impl Breaks {
+impl RetryCount {
     fn progressed(&mut self, bytes: usize) {
         self.progress += bytes as u64;
     }
@@ -74,7 +72,7 @@ impl PartsBody {
         mut ahead: Option<(u64, Segment)>,
     ) -> PartsBody {
         let interest = ahead.as_mut().and_then(|(_, segment)| segment.interest.take());
-        let (state, breaks) = (State::Between, Breaks::default());
+        let (state, breaks) = (State::Between, RetryCount::default());
         PartsBody { parts, range, state, ahead, interest, breaks }
     }
 
@@ -83,7 +81,6 @@ impl PartsBody {
         self.range.end - self.range.start
     }
 
-    /// Polls for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         loop {
             if self.left() == 0 {
@@ -181,8 +178,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_breaks_off_is_taken_up_twice_and_again_after_progress() {
-        let mut breaks = Breaks::default();
+    fn a_broken_fetch_is_repeated_twice_and_again_after_progress() {
+        let mut breaks = RetryCount::default();
         assert!(breaks.may_retry() && breaks.may_retry() && !breaks.may_retry());
         breaks.progressed(PROGRESS as usize - 1);
         assert!(!breaks.may_retry(), "too little came");

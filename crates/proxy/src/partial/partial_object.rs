@@ -1,5 +1,5 @@
-//! An object that is stored in parts, as one request uses it: which bytes are stored, and how to
-//! get the rest.
+//! An object stored in parts, as one request uses it: which bytes are stored, and how to get the
+//! rest.
 //!
 //! Guarantee: all returned bytes belong to one representation, the one whose head the request was
 //! given. Bytes that cannot be proved to belong to it are never used.
@@ -32,35 +32,33 @@ use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// Upper bound on the windows that one fetch brings. A single window bounds the bytes it may bring
-/// after its client has gone; all windows together bound how long it occupies a connection.
+/// Maximum number of windows that one fetch brings. A single window bounds the bytes it may bring
+/// after its client has disconnected; all windows together bound how long it occupies a connection.
 const GAP_WINDOWS: u64 = 16;
 /// Attempts to open a segment while other requests fetch or evict the same bytes.
 const ATTEMPTS: u32 = 4;
 
-/// An object in parts, and the request for fetching missing ones.
+/// An object in parts, and the request for its missing ones.
 pub(crate) struct PartialObject {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
     /// The request to the origin, without conditions.
     pub upstream_request: UpstreamRequest,
-    /// The facts of a GET of the whole.
+    /// Facts of a GET of the whole object.
     pub facts: RequestFacts,
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub primary: Key,
-    /// Taken when the object was found: parts removed since then are not stored again.
+    /// Taken when the object was found. Parts removed since then are not stored again.
     pub token: FetchToken,
     pub layout: Layout,
     pub head: StoredHead,
-    /// The object, if it has a trunk.
     pub trunk: Option<Rc<StoredResponse>>,
-    /// The trunk turned out to be gone.
+    /// True once reading the trunk has failed.
     pub trunk_is_lost: Cell<bool>,
 }
 
-/// A part in the store.
 pub(crate) struct Part {
     pub key: Key,
     pub entry: Entry,
@@ -70,9 +68,9 @@ pub(crate) struct Part {
 /// Consecutive bytes from one source.
 pub(crate) struct Segment {
     pub body: SegmentBody,
-    /// Position behind the last byte.
+    /// Position after the last byte.
     pub until: u64,
-    /// Held while the bytes after the segment are wanted, too.
+    /// Held while the bytes after the segment are wanted too.
     pub interest: Option<Arc<()>>,
     pub from: SegmentOrigin,
 }
@@ -82,7 +80,6 @@ pub(crate) enum SegmentBody {
     Fill(Box<FillBody>),
 }
 
-/// The source of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentOrigin {
     Stored(Source),
@@ -92,7 +89,6 @@ pub(crate) enum SegmentOrigin {
     Fetched,
 }
 
-/// Why bytes are not available.
 pub(crate) enum Unavailable {
     /// The origin has another representation now.
     Changed,
@@ -100,7 +96,6 @@ pub(crate) enum Unavailable {
     Refused,
     /// The origin sent another response to this request's fetch.
     Other(Box<OtherResponse>),
-    /// There is no response.
     Failed(Arc<Failed>),
 }
 
@@ -150,13 +145,13 @@ impl PartialObject {
         (inside && range.end <= window.end).then_some(Part { key, entry, range })
     }
 
-    /// Returns the position behind the trunk.
+    /// Returns the position after the trunk.
     fn trunk_end(&self) -> u64 {
         let trunk = self.trunk.as_ref().filter(|_| !self.trunk_is_lost.get());
         trunk.map_or(0, |trunk| trunk.entry.len().min(self.layout.length))
     }
 
-    /// Records that the trunk cannot be read: its bytes are fetched from now on.
+    /// Records that the trunk cannot be read. Its bytes are fetched from now on.
     pub fn lose_trunk(&self) {
         self.trunk_is_lost.set(true);
     }
@@ -184,7 +179,7 @@ impl PartialObject {
     }
 
     /// Returns the range to fetch so that the bytes from `at` to `end` arrive, or at least the
-    /// first of them. `None` if the first has been stored meanwhile.
+    /// first of them. Returns `None` if the first has been stored meanwhile.
     async fn gap(&self, at: u64, end: u64) -> Option<ByteRange> {
         let layout = &self.layout;
         let aligned = layout.length >= self.options.fill.aligned_from;
@@ -221,7 +216,7 @@ impl PartialObject {
             let (fill, began) = match running.filter(|_| !alone) {
                 Some(fill) => (fill, None),
                 // Parts of this response cannot be combined, so nothing is fetched. The part may
-                // have been stored since the first look.
+                // have been stored since the first lookup.
                 None if !partial::combines(&self.head) => continue,
                 None => {
                     let Some(gap) = self.gap(at, end).await else { continue };
@@ -273,7 +268,7 @@ impl PartialObject {
     }
 
     /// Begins a fill for `gap`, registered under `key` unless it is `alone`. Returns the running
-    /// fill if there is one by now.
+    /// fill if one exists by now.
     fn begin(
         self: &Rc<Self>,
         key: Key,

@@ -1,5 +1,5 @@
-//! The task that fetches a gap of an object that is stored in parts: one request to the origin for
-//! consecutive windows, each a fill of its own that any number of clients follow.
+//! Task that fetches a gap of an object stored in parts: one request to the origin for consecutive
+//! windows, each a fill of its own that any number of clients follow.
 //!
 //! Windows are begun one by one, so that a request for later bytes does not wait for the bytes
 //! before them. The task ends at the end of the gap, where another fetch has begun, where the store
@@ -18,7 +18,7 @@ use store::{FetchToken, Hint, Key};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
+use crate::fill::pump::{Carried, Incoming, Pump, ReaderlessProgress};
 use crate::fill::sink::Sink;
 use crate::fill::state::{End, Failed, Fill, FillStage, PartStage};
 use crate::object::store::Writer;
@@ -29,7 +29,6 @@ use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
 use crate::services::Services;
 
-/// A fetch of a gap.
 pub(crate) struct RangeFetch {
     parts: Rc<PartialObject>,
     gap: ByteRange,
@@ -38,17 +37,17 @@ pub(crate) struct RangeFetch {
     other_response: Rc<Cell<Option<OtherResponse>>>,
 }
 
-/// A response that does not fill the gap, unchanged. It may answer the client's own request.
+/// Response that does not fill the gap, unchanged. It may answer the client's own request.
 pub(crate) struct OtherResponse {
     pub response: Response<OriginBody>,
     pub times: ExchangeTimes,
-    /// The origin has another representation now.
+    /// True if the origin has another representation now.
     pub changed: bool,
-    /// Taken before the request was sent to the origin.
+    /// Token taken before the request was sent to the origin.
     pub token: FetchToken,
 }
 
-/// A registered fill, which is removed from the registry and ended however the task ends.
+/// Registered fill. It is removed from the registry and ended however the task ends.
 struct RegisteredFill {
     parts: Rc<PartialObject>,
     fill: Arc<Fill>,
@@ -56,27 +55,26 @@ struct RegisteredFill {
 }
 
 impl RegisteredFill {
-    /// Removes the fill from the registry: new requests find what it stored instead.
-    fn leave_table(&self) {
+    /// Removes the fill from the registry. New requests find what it stored.
+    fn unregister(&self) {
         self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
 }
 
 impl Drop for RegisteredFill {
     fn drop(&mut self) {
-        self.leave_table();
+        self.unregister();
         // Neither has an effect if the fill has a head and its body has ended.
         self.fill.publish(FillStage::Absent(false), None);
         self.fill.end(End::Broken(Error::Draining));
     }
 }
 
-/// The writer of one window's part.
 struct PartWriter {
     sink: Sink,
-    /// Bytes of the old part that come before the fetched ones.
+    /// Bytes of the old part that precede the fetched ones.
     before: u64,
-    /// The old part, if it continues where the fetched bytes end.
+    /// The old part, if it continues after the fetched bytes.
     after: Option<Part>,
 }
 
@@ -133,14 +131,14 @@ impl RangeFetch {
                 self.carry(response.into_body()).await;
             }
             verdict => {
-                log::debug!("a part of a stored object is not to be had: {verdict:?}");
+                log::debug!("a part of a stored object cannot be fetched: {verdict:?}");
                 let changed = verdict == Verdict::Changed;
                 if changed {
                     parts.forget(&mut token).await;
                 }
                 *response.headers_mut() = as_it_came;
                 self.other_response.set(Some(OtherResponse { response, times, changed, token }));
-                self.now.leave_table();
+                self.now.unregister();
                 self.now.fill.publish(FillStage::Absent(changed), None);
                 parts.count(Event::FillAborted);
             }
@@ -148,7 +146,7 @@ impl RangeFetch {
     }
 
     fn fail(self, failure: Failure) {
-        self.now.leave_table();
+        self.now.unregister();
         let failed = Failed::of(failure);
         self.now.fill.publish(FillStage::Failed(Arc::new(failed)), None);
         self.parts.count(Event::FillAborted);
@@ -191,7 +189,7 @@ impl RangeFetch {
             if !is_full {
                 counted = Event::FillAborted;
             }
-            self.now.leave_table();
+            self.now.unregister();
             fill.end(match carried {
                 Carried::Complete { last, .. } => {
                     fill.push(last);
@@ -202,7 +200,7 @@ impl RangeFetch {
             });
             let mut sink = part_writer.sink;
             if matches!(sink, Sink::Refused(_)) {
-                spawn_local(async move { sink.let_go(&fill).await });
+                spawn_local(async move { sink.drop_when_unneeded(&fill).await });
             }
             match next {
                 Some((key, fill)) => self.now = RegisteredFill { parts: parts.clone(), fill, key },
@@ -213,8 +211,7 @@ impl RangeFetch {
         parts.count(counted);
     }
 
-    /// Opens the part for `range` of a window, starting with the bytes that the window has before
-    /// `range`.
+    /// Opens the part for `range` of a window, starting with the window's bytes before `range`.
     async fn begin_part(&self, range: ByteRange) -> PartWriter {
         let part = self.parts.part(self.parts.layout.number(range.start)).await;
         let mut after = None;
@@ -253,7 +250,6 @@ impl RangeFetch {
         begun.ok()
     }
 
-    /// Carries one window.
     async fn window(
         &self,
         body: &mut Incoming<OriginBody>,
@@ -264,7 +260,7 @@ impl RangeFetch {
         let Services { leases, clock, .. } = &**services;
         let sink = (&mut part_writer.sink, part_writer.before);
         let mut pump = Pump::new(leases, *clock, &options.fill, &self.now.fill, sink);
-        let is_wanted = |unwatched: Unwatched| {
+        let is_wanted = |unwatched: ReaderlessProgress| {
             let left = range.count() - unwatched.carried;
             self.interest.strong_count() > 0
                 || (unwatched.is_stored && left <= options.fill.finish_rest)
@@ -272,8 +268,8 @@ impl RangeFetch {
         pump.carry(body, Some(range.count()), is_wanted).await
     }
 
-    /// If the range is complete, appends the old bytes behind it; then commits the part. The start
-    /// of a window that broke off is kept.
+    /// Appends the old bytes after the range if it is complete, then commits the part. Keeps the
+    /// start of a window that broke off.
     async fn finish_part(&self, part_writer: &mut PartWriter, at: u64, full: bool) {
         let _lease = self.parts.services.leases.lease_until_done();
         if let Some(after) = part_writer.after.take().filter(|_| full) {

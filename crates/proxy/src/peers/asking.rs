@@ -1,4 +1,5 @@
-//! What is asked of other nodes for one request, and what is kept of the answer.
+//! Questions to other nodes on behalf of one request, and the decision whether to keep a copy of
+//! the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

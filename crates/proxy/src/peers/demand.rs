@@ -1,12 +1,12 @@
-//! How often documents were lately asked for at this node: a count-min sketch of the running second
-//! and of the one before.
+//! Recent demand for documents at this node: a count-min sketch of the running second and of the
+//! one before.
 //!
-//! What a node has come to it holds for a while, and an owner tells those that ask: each of them
-//! sees its own clients' requests alone, and would go on asking one owner. What it was told itself
-//! it does not tell on, so that no number lives for ever between nodes.
+//! A node keeps its own estimate for a while, and an owner sends it to the nodes that ask: each of
+//! them sees only its own clients' requests, and would otherwise keep asking one owner. A node
+//! never passes on an estimate that it received, so no number circulates for ever.
 //!
-//! A count is never too low, and too high where all cells of a document are shared with others. It
-//! says on how many owners a document is kept, which costs a copy when it is wrong.
+//! A count is never too low. It is too high where all cells of a document are shared with others.
+//! It decides on how many owners a document is kept, so an error costs a copy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,9 +32,9 @@ type Rows = [Box<[u16]>; ROWS];
 pub(super) struct Demand {
     hotness: Hotness,
     counts: Mutex<Counts>,
-    /// What this node has come to.
+    /// Estimates of this node.
     own: Mutex<ToldOwners>,
-    /// What owners have said.
+    /// Estimates received from owners.
     told: Mutex<ToldOwners>,
 }
 
@@ -148,7 +148,7 @@ mod tests {
         let key = KeyHash::from_bits(7);
         let mut by_second = Vec::new();
         for second in 1..9_u64 {
-            // As it would be if one of the two owners had most of the questions.
+            // The counts that result if one of the two owners had most of the questions.
             let times: u64 = if second == 1 { 150 } else { 120 };
             let at = |number: u64| Duration::from_millis(second * 1000 + 10 + number);
             by_second.push((0..times).map(|number| demand.note_own(key, at(number))).max());
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(demand.note(hot, at(2_000)), 3, "it was so a moment ago");
         assert_eq!(demand.note(hot, at(11_499)), 3, "it is held");
         assert_eq!(demand.note(hot, at(12_000)), 1);
-        // Who was told does not tell it on.
+        // A received estimate is not passed on.
         demand.note_told(cold, 2, at(20_000));
         demand.note_told(hot, 9, at(20_000));
         assert_eq!((demand.note(cold, at(20_000)), demand.note_own(cold, at(20_000))), (2, 1));

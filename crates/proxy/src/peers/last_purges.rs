@@ -1,8 +1,8 @@
-//! Which purge of each log was carried out last, by a digest.
+//! Digest of the last purge carried out from each log.
 //!
-//! The position in a log says how many there were, and not which: a node that got an old disk and
-//! was purged before it met anybody has as long a log as others know, with another end. Its own
-//! digest of that purge tells the two apart.
+//! A log position counts purges and does not identify them: a node with an old disk that was purged
+//! before it met any other node has a log as long as the known one, with another end. The digest
+//! tells the two apart.
 
 use std::collections::BTreeMap;
 use std::fmt;

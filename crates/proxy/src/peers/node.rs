@@ -1,7 +1,7 @@
-//! This node of a fleet: what it knows of the others, shared by all workers.
+//! This node of a fleet and its knowledge of the other nodes, shared by all workers.
 //!
-//! It promises: nobody waits here, neither for another node nor for gossip. What is known may be
-//! old or wrong, which costs a question and never an answer.
+//! Guarantee: no call waits, neither for another node nor for gossip. The knowledge may be old or
+//! wrong, which costs a question and never an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -52,10 +52,10 @@ const HEAD_BYTES: usize = 256 << 10;
 /// that was awaited on it is then fetched elsewhere.
 const LOSS_BOUND: Duration = Duration::from_secs(4);
 
-/// What a node of a fleet is made of.
+/// Configuration of a fleet node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// What it says of itself at its start.
+    /// Its own description at start.
     pub own: Member,
     /// The number that the fleet shares.
     pub seed: FleetSeed,
@@ -136,7 +136,8 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// Makes the node, which knows nobody yet. Names of other nodes are looked up by `lookup`.
+    /// Creates the node, which knows no other node yet. Names of other nodes are looked up by
+    /// `lookup`.
     pub fn new(
         options: NodeOptions,
         lookup: Arc<dyn lookup::Lookup>,
@@ -405,7 +406,7 @@ impl Node {
     pub(crate) fn greeted(&self, of: Member) {
         self.greeted.note(&of, self.now());
         self.heard(of);
-        // Who leaves is asked nothing more from now on.
+        // A node that leaves is asked nothing more.
         let latest = self.latest_members();
         if latest.version() > self.members().version() {
             self.set_members(latest);

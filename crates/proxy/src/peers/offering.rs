@@ -1,9 +1,10 @@
-//! What keeps evictions that are offered to other nodes within bounds, and what was forgotten from
-//! coming back by them.
+//! Bounds offers of evicted objects to other nodes, and keeps them from bringing back invalidated
+//! objects.
 //!
-//! An offer is a copy on its way between two memories. It must not bring back what was purged or
-//! made invalid meanwhile: an offer is taken only from a node that knows of all purges that this
-//! one knows of, while none is being carried out here, and not of what was lately made invalid.
+//! An offer is a copy on its way between two memories. It must not bring back an object that was
+//! purged or invalidated meanwhile. An offer is therefore taken only from a node that knows of all
+//! purges that this one knows of, while no purge is being carried out here, and only of objects
+//! that were not recently invalidated.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

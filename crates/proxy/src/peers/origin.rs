@@ -65,7 +65,7 @@ impl FleetOrigin {
         let (peer, permit) = node.permit(&ask.member)?;
         let guard = Asked { asking: &self.asking, ask, permit, ended: false };
         let signs = Arc::<Informational>::default();
-        // What has a body cannot be made again: it goes to its origin.
+        // A request with a body cannot be made again; it goes to its origin.
         let again = outgoing.again?;
         let make = || self.question(ask, peer.protocol, again());
         let request = outgoing.request.take().unwrap_or_else(again);

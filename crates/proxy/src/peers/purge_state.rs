@@ -1,17 +1,17 @@
-//! How far this node has come in the purges of all, and whether it may use what it has stored.
+//! How far this node has followed the purges of all nodes, and whether it may use stored objects.
 //!
-//! Each node follows the logs of the others. While a purge spreads a node may use what it has: the
-//! purge is not acknowledged before the node has carried it out, or has been named as one that
-//! could not be reached. A node that was out of touch for so long that it may have been named is
-//! *away*: it uses nothing that it has until it has caught up with all that can be reached.
+//! Each node follows the logs of the others. While a purge spreads a node may use stored objects:
+//! the purge is acknowledged only after the node has carried it out or has been reported as not
+//! reached. A node that was out of touch for so long that it may have been reported is *away*: it
+//! uses no stored objects until it has caught up with all nodes that can be reached.
 //!
-//! A purge has an effect here some moments before it is durable and noted. What is fetched between
-//! the two counts as younger than the purge, so another node must not answer it with what is older:
-//! questions name what is being carried out as if it had been ([`Positions::asked`]), and while a
-//! purge that was made here is not in the log yet, which nobody else can know, nobody is asked.
+//! A purge takes effect here some moments before it is durable and logged. A response fetched in
+//! between counts as younger than the purge, so another node must not answer with an older one:
+//! questions name purges in progress as carried out ([`Positions::asked`]). While a purge made here
+//! is not in the log yet, so that no other node can know it, no node is asked.
 //!
-//! It promises: what is noted as carried out has been; who is away says so from the first moment on
-//! at which it could know.
+//! Guarantees: a purge recorded as carried out has been carried out. A node that is away reports it
+//! from the first moment at which it can know.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -581,14 +581,14 @@ mod tests {
         state.learn_end(&a, anew, at(60_000));
         assert!(state.may_use() && !state.is_away());
         assert_eq!(state.followed(&a), None);
-        // Who is asked meanwhile must not have missed the end of the former log.
+        // A node that is asked meanwhile must not have missed the end of the former log.
         assert_eq!(state.positions().asked, "a=1.5");
         state.reach(&a, anew, at(60_010));
         assert_eq!(
             (state.followed(&a), &state.positions().asked),
             (Some(anew), &"a=2.0".parse().unwrap())
         );
-        // Whoever still names the log that ended lags behind itself.
+        // A node that still names the ended log lags behind itself.
         state.learn(&"a=1.5".parse().unwrap(), at(60_020));
         assert!(state.may_use() && state.lacking().is_empty());
         // One that left with a purge that was not carried out here is another matter.

@@ -27,7 +27,7 @@ pub(crate) const OWNERS: HeaderName = HeaderName::from_static("larder-owners");
 
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// What one node asks another.
+/// Question of one node to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     /// The node that asks.
@@ -142,7 +142,7 @@ pub(crate) fn of_protocol(text: &str, understood: Protocols) -> Option<&str> {
     understood.contain(protocol.parse().ok()?).then_some(rest)
 }
 
-/// What a document's questions have in common, whoever is asked.
+/// Parts of a document's questions that are the same for all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub key: KeyHash,
@@ -153,7 +153,7 @@ pub(crate) struct About {
     pub rule: Option<String>,
 }
 
-/// What an answer says of itself.
+/// How a node got the document that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// It had been stored there.

@@ -15,7 +15,7 @@ use crate::peers::tally::Tally;
 /// One view of the members: a value, which a request keeps for as long as it lasts.
 pub(super) struct Roster {
     pub members: Members,
-    /// Who owned keys before the last change.
+    /// Owners of keys before the last change.
     grace: Option<Grace>,
     peers: BTreeMap<MemberId, Arc<Peer>>,
 }
@@ -23,13 +23,13 @@ pub(super) struct Roster {
 /// Where a member is asked, and what came of it.
 pub(crate) struct Peer {
     pub endpoint: Arc<Endpoint>,
-    /// What is spoken with it.
+    /// Protocol spoken with it.
     pub protocol: u16,
     pub tally: Tally,
 }
 
 impl Roster {
-    /// Returns the roster of a node that knows nobody.
+    /// Returns the roster of a node that knows no other node.
     pub fn empty() -> Roster {
         Roster { members: Members::empty(), grace: None, peers: BTreeMap::new() }
     }

@@ -1,4 +1,4 @@
-//! What came of the questions to one other node.
+//! Results of the questions to one other node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

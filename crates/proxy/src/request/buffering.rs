@@ -1,8 +1,8 @@
 //! Buffers request bodies before the origin is asked, so that a slow client holds neither an origin
 //! connection nor a request slot at the origin while it sends.
 //!
-//! A body that exceeds the limit, or for which no memory is available, is streamed once that much
-//! has been read. A request that announces a longer body and expects `100 Continue` is left to the
+//! A body that exceeds the limit, or for which no memory is available, is streamed after the
+//! buffered bytes. A request that announces a longer body and expects `100 Continue` is left to the
 //! origin, which may refuse it. gRPC bodies are never buffered, because both sides send at once.
 
 use std::future::poll_fn;
@@ -20,9 +20,10 @@ use crate::object::buffers::{Buffered, Buffers};
 use crate::origin::failure::Failure;
 use crate::request::context::RequestContext;
 
-/// Reads a request's body as far as it must be buffered before the origin is asked.
+/// Reads as much of a request's body as must be buffered before the origin is asked.
 ///
 /// # Errors
+///
 /// The body broke off.
 pub(crate) async fn read_body(
     context: &RequestContext,
@@ -71,7 +72,7 @@ async fn read(
         // Request trailers are not forwarded.
         let Ok(data) = frame?.into_data() else { continue };
         let is_full = (front.len() + data.len()) as u64 > most || !held.grow(data.len() as u64);
-        // Copied, because a small piece would keep alive the buffer that it was read into.
+        // Copied, because a small piece would keep the buffer it was read into alive.
         front.extend_from_slice(&data);
         if body.is_end_stream() {
             body = RequestBody::Empty;

@@ -1,4 +1,4 @@
-//! The context of one request while it is decided on: everything known about it.
+//! Context of one request: everything known about it while it is decided on.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -20,7 +20,7 @@ use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
-use crate::client::tunnel_places::TunnelPermit;
+use crate::client::tunnel_permits::TunnelPermit;
 use crate::object::key::locality_at;
 use crate::object::resident::KEY_MAX;
 use crate::object::store::Store;
@@ -37,37 +37,36 @@ use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
 
 thread_local! {
-    /// Scratch buffer for the key of the request that is being decided on.
+    /// Scratch buffer for the key of the request.
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A request, its client, and what was derived from both.
+/// A request, its client, and the facts derived from both.
 pub(crate) struct RequestContext {
     pub services: Rc<Services>,
     pub client: Rc<Client>,
     pub options: Arc<Options>,
     /// The head as edited by the operator's rule.
     pub head: Pooled<RequestHead>,
-    /// The head's fields as a map, made on first use.
+    /// Map of the head's fields, built on first use.
     map: OnceCell<HeaderMap>,
     target: TargetPlace,
     pub facts: RequestFacts,
-    /// When the request arrived.
-    pub came: Time,
-    /// The fills that had begun when the request arrived.
+    pub arrived: Time,
+    /// Number of fills that had begun when the request arrived.
     pub begun_before: Arrival,
     now: Cell<Time>,
     pub rule: Option<Arc<Rule>>,
     /// The protocol upgrade that the request asks for.
     pub upgrade: Option<Rc<Upgrade>>,
-    /// The request's permit among the tunnels, if it asks for one.
+    /// The request's tunnel permit, if it asks for a tunnel.
     pub place: Cell<Option<TunnelPermit>>,
-    /// The question of another node that this request carries; `None` for a client's own request.
+    /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
 }
 
 impl RequestContext {
-    /// Makes the context of a request that has just arrived.
+    /// Creates the context of a request that has just arrived.
     pub fn new(
         services: &Rc<Services>,
         client: &Rc<Client>,
@@ -77,14 +76,14 @@ impl RequestContext {
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
         let Prepared { target, rule, identity } = prepared;
-        let (came, site) = (services.clock.time(), target.site(&options.front));
+        let (arrived, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
-        // Later requests on a logged-in connection carry no credentials, but the origin still
+        // Later requests on an authenticated connection carry no credentials, but the origin still
         // answers for that user.
         if client.is_logged_in() && site.vouched().is_none() {
             facts = facts.logged_in();
         }
-        let now = Cell::new(came);
+        let now = Cell::new(arrived);
         let begun_before = services.arrival();
         let place = Cell::default();
         RequestContext {
@@ -95,7 +94,7 @@ impl RequestContext {
             map: OnceCell::new(),
             target,
             facts,
-            came,
+            arrived,
             begun_before,
             now,
             rule,
@@ -109,21 +108,21 @@ impl RequestContext {
         self.target.target(&self.head, &self.options.front)
     }
 
-    /// Returns the head's fields as a map, which is made on first use.
+    /// Returns the head's fields as a map, built on first use.
     pub fn headers(&self) -> &HeaderMap {
         self.map.get_or_init(|| self.head.fields.to_map(FIELDS_ADDED))
     }
 
-    /// Turns the request into another node's question. If that node wants nothing fetched, only
-    /// stored responses answer it.
+    /// Turns the request into another node's question. If that node forbids a fetch, only stored
+    /// responses answer it.
     pub fn with_question(mut self, question: Question) -> Self {
         self.facts.directives.only_if_cached |= question.reach < Reach::Origin;
         self.question = Some(Box::new(question));
         self
     }
 
-    /// Returns the asking party, a client or another node, for the fleet's decisions. `behind` is
-    /// always false: a question is refused earlier if this node has missed purges.
+    /// Returns the requesting client or node, for the fleet's decisions. `behind` is always false:
+    /// a question is refused earlier if this node has missed purges.
     pub fn asked(&self) -> Asked {
         match &self.question {
             None => Asked::ByClient,
@@ -137,7 +136,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns the plan for asking other nodes about the object of this key; `None` when no node is
+    /// Returns the plan for asking other nodes about the object of this key; `None` if no node is
     /// relevant. `on_own_disk` says whether this node's device has the object.
     pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Arc<Asking>> {
         let node = self.services.shared.node.as_ref()?;
@@ -147,7 +146,7 @@ impl RequestContext {
         }
         let target = self.target();
         if !is_encoded(target.path) {
-            // The question would name the object by a URI, which is another object.
+            // A URI in the question would name another object.
             return None;
         }
         let host = fleet_host(&target).filter(|_| self.upgrade.is_none())?;
@@ -174,7 +173,7 @@ impl RequestContext {
         self.now.get()
     }
 
-    /// Reads the clock again after a wait, because what is found now may be younger than the
+    /// Reads the clock again after a wait, because a response found now may be younger than the
     /// request.
     pub fn look_at_clock(&self) {
         self.now.set(self.services.clock.time());
@@ -194,8 +193,8 @@ impl RequestContext {
         }
     }
 
-    /// Returns the store if stored responses may be used. In a fleet that requires a node that has
-    /// caught up with all purges.
+    /// Returns the store if stored responses may be used. In a fleet the node must have caught up
+    /// with all purges.
     pub fn store(&self) -> Option<Store> {
         self.services.usable_store()
     }
@@ -231,7 +230,7 @@ impl RequestContext {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// Makes the fields of a response those of an origin server if the origin vouches for it: such
+    /// Makes the fields of a response those of an origin server if the origin vouches for it. Such
     /// an origin is this program, so no hop passed the response on and it has no age. The server
     /// side adds a `Date` when the head is sent.
     pub fn make_own(&self, fields: &mut HeaderMap) {
@@ -251,8 +250,7 @@ impl RequestContext {
         self.target.site(&self.options.front)
     }
 
-    /// Returns the URL that the request names; `None` when its host or path does not make a valid
-    /// one.
+    /// Returns the URL that the request names; `None` if its host or path makes no valid one.
     pub fn url(&self) -> Option<Url> {
         self.target().url(&self.options.upstream)
     }
@@ -266,8 +264,8 @@ impl RequestContext {
         }
     }
 
-    /// Returns the key of the requested object: `None` when there is no valid URL, `Some(None)`
-    /// when the key is too long.
+    /// Returns the key of the requested object: `None` if there is no valid URL, `Some(None)` if
+    /// the key is too long.
     pub fn primary_key(&self) -> Option<Option<Key>> {
         let key = |key: &[u8], locality| Key::new(Bytes::copy_from_slice(key), locality);
         match self.with_key(key) {
@@ -277,8 +275,8 @@ impl RequestContext {
     }
 
     /// Calls `take` with the key of the requested object, written into a reused buffer. Returns
-    /// `None` where that is not possible: the URL is not in normal form, the rule changes the
-    /// query, or the key is longer than `KEY_MAX`.
+    /// `None` if that is not possible: the URL is not in normal form, the rule changes the query,
+    /// or the key is longer than `KEY_MAX`.
     pub fn with_key<T>(&self, take: impl FnOnce(&[u8], Locality) -> T) -> Option<T> {
         KEY.with_borrow_mut(|key| {
             let locality = self.write_key(key)?;
@@ -313,7 +311,7 @@ impl RequestContext {
         Target { aliases: None, ..self.target() }.url(&self.options.upstream)
     }
 
-    /// Returns the keys of everything that may be stored for a URL behind this request's front, in
+    /// Returns the keys of all objects that may be stored for a URL behind this request's front, in
     /// its usual spellings: at the request's own site, and at the site that the URL leads to, which
     /// differs where sites share a host.
     pub fn keys(&self, url: &Url) -> Vec<Key> {
@@ -338,14 +336,14 @@ impl RequestContext {
         self.options.rules.names(site.name(), &url)
     }
 
-    /// Returns the origin that the request leads to.
+    /// Returns the origin that serves the request.
     pub fn destination(&self) -> Arc<dyn Origin> {
         self.target().origin(&self.options.upstream)
     }
 
     pub fn upstream_request(&self) -> UpstreamRequest {
-        // Aliases do not apply to upgrades: the server may compare `Host` with `Origin`, and
-        // nothing of an upgrade is shared.
+        // Aliases do not apply to upgrades: the server may compare `Host` with `Origin`, and no
+        // upgrade is shared.
         let named = self.target();
         let aliases = named.aliases.filter(|_| self.upgrade.is_none());
         let target = &Target { aliases, ..named };
@@ -359,7 +357,7 @@ impl RequestContext {
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());
         }
-        upstream_request.obey(self.rule.as_ref(), &named, &self.options);
+        upstream_request.apply_rule(self.rule.as_ref(), &named, &self.options);
         upstream_request
     }
 
@@ -370,8 +368,8 @@ impl RequestContext {
     }
 }
 
-/// Returns the host that decides how the fleet treats the target. `None` means that other nodes are
-/// not asked: the target names no host, or its files are local.
+/// Returns the host by which the fleet treats the target. `None` means that other nodes are not
+/// asked: the target names no host, or its files are local.
 pub(crate) fn fleet_host<'t>(target: &'t Target<'_>) -> Option<&'t str> {
     let host = target.place().0;
     (!host.is_empty() && target.site.vouched().is_none()).then(|| address::bare(host))

@@ -1,5 +1,5 @@
-//! Prepares a request before any lookup: its target, the operator's rule for it, and its fields as
-//! edited by that rule. Used alike for client requests, for `explain`, and for requests that the
+//! Prepares a request before any lookup: finds its target and the operator's rule for it, and edits
+//! its fields by that rule. Used for client requests, for `explain`, and for requests that the
 //! proxy makes itself.
 
 use std::sync::Arc;
@@ -16,12 +16,11 @@ use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleQuery};
 
-/// The result of preparing a request. By then the head has the fields that the rule sets and lacks
-/// those that it removes.
+/// Prepared request. Its head has the fields that the rule sets and lacks those that it removes.
 pub(crate) struct Prepared {
     pub target: TargetPlace,
     pub rule: Option<Arc<Rule>>,
-    /// The client's identity by its own fields: without those that the rule removes or sets.
+    /// The client's identity by its own fields, without those that the rule removes or sets.
     pub identity: Identity,
 }
 
@@ -29,7 +28,8 @@ pub(crate) struct Prepared {
 /// [`distrust`](crate::request::target::distrust).
 ///
 /// # Errors
-/// The reason why the request is not understood.
+///
+/// The reason why the request is invalid.
 pub(crate) fn prepare(
     head: &mut RequestHead,
     options: &Options,

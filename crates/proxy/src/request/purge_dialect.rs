@@ -1,4 +1,4 @@
-//! Purge requests as other caches and their plug-ins send them.
+//! Purge requests in the forms that other caches and their plug-ins send.
 //!
 //! A request is either read exactly or refused with the reason. A field, method or pattern that
 //! narrows or widens a purge is never ignored.
@@ -57,16 +57,14 @@ const ORDINARY: [&str; 11] = [
 /// Prefixes of the names of such fields.
 const ORDINARY_BEGINS: [&str; 5] = ["sec-", "x-forwarded-", "x-original-", "x-envoy-", "x-amz"];
 
-/// The scope that a purge method asks for.
+/// Scope that a purge method asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     /// The URL, or the scope that the fields name.
     Purge,
     /// The scope that the fields name, or the URL as a regular expression.
     Ban,
-    /// The URL.
     Url,
-    /// The tags in the fields.
     Tags,
     Everything,
 }
@@ -84,6 +82,7 @@ pub(crate) fn is_purge(method: &Method) -> bool {
 /// secret, `tags` the fields that carry tags.
 ///
 /// # Errors
+///
 /// The reason for refusing the purge, and what to send instead.
 pub(crate) fn read(
     method: &Method,

@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 /// Maximum number of tags in one request.
 const TAGS: usize = 1024;
 
-/// The scope of a purge. URLs are absolute, `http` or `https`, without user information.
+/// Scope of a purge. URLs are absolute, `http` or `https`, without user information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Everything stored for a URL, in all variants.
+    /// All variants stored for a URL.
     Url(Url),
-    /// Everything whose URL begins with this one, compared byte by byte.
+    /// All objects whose URL begins with this one, compared byte by byte.
     Prefix(Url),
-    /// Everything of a host; with a port, of that port only.
+    /// All objects of a host; with a port, of that port only.
     Host(Authority),
-    /// Everything that bears one of these tags.
+    /// All objects that bear one of these tags.
     Tags(Vec<String>),
     /// Everything that is stored.
     Everything,
@@ -51,22 +51,22 @@ pub enum Purged {
     InForce,
     /// The purge cannot concern this cache; holds the reason.
     NotOurs(String),
-    /// The purge is not durable, although objects may be gone from memory; holds the reason.
+    /// The purge is not durable, although objects may be gone from memory. Holds the reason.
     NotDurable(String),
-    /// Nothing was purged; holds the reason, which passes.
+    /// Nothing was purged. Holds the reason, which is temporary.
     NotNow(String),
 }
 
-/// The result of a purge in a fleet: on this node and on the others.
+/// Result of a purge in a fleet: on this node and on the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeResult {
     /// The result on this node.
     pub purged: Purged,
-    /// The result on the other nodes; `None` without a fleet, or if nothing was purged.
+    /// Result on the other nodes; `None` without a fleet, or if nothing was purged.
     pub spread: Option<Spread>,
 }
 
-/// The result of a purge on the other nodes of the fleet.
+/// Result of a purge on the other nodes of the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
     /// Number of nodes that have carried out the purge durably.
@@ -77,8 +77,8 @@ pub struct Spread {
 }
 
 impl PurgeResult {
-    /// Returns status and body of the response. If the purge ran in a fleet, finding nothing stored
-    /// here is no error, because other nodes may have had the object.
+    /// Returns status and body of the response. In a fleet, finding nothing stored here is no
+    /// error, because other nodes may have had the object.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let (status, mut told) = self.purged.answer(purge);
         let Some(Spread { nodes, unreached }) = &self.spread else { return (status, told) };
@@ -127,15 +127,17 @@ impl Scope {
     /// Reads the scope of one URL.
     ///
     /// # Errors
+    ///
     /// The text is not a valid URL; holds the reason.
     pub fn url(text: &str) -> Result<Scope, String> {
         url(text, "a URL to purge").map(Scope::Url)
     }
 
-    /// Reads the scope of one URL or, with `*` at its end, of a URL prefix. This is the form that
-    /// the admin interface, the command line and the method `PURGE` take.
+    /// Reads the scope of one URL or, with `*` at its end, of a URL prefix. The admin interface,
+    /// the command line and the method `PURGE` use this form.
     ///
     /// # Errors
+    ///
     /// The text is not a valid URL; holds the reason.
     pub fn url_or_prefix(text: &str) -> Result<Scope, String> {
         match text.strip_suffix('*') {
@@ -147,6 +149,7 @@ impl Scope {
     /// Reads the scope of a URL prefix.
     ///
     /// # Errors
+    ///
     /// The text is not the beginning of a valid URL; holds the reason.
     pub fn prefix(text: &str) -> Result<Scope, String> {
         url(text, "the begin of a URL").map(Scope::Prefix)
@@ -155,6 +158,7 @@ impl Scope {
     /// Reads the scope of a host.
     ///
     /// # Errors
+    ///
     /// The text is not a valid host; holds the reason.
     pub fn host(text: &str) -> Result<Scope, String> {
         let wrong =
@@ -164,9 +168,10 @@ impl Scope {
         if fine { Ok(Scope::Host(host)) } else { Err(wrong()) }
     }
 
-    /// Makes the scope of everything that bears one of these tags.
+    /// Creates the scope of all objects that bear one of these tags.
     ///
     /// # Errors
+    ///
     /// There are no tags or too many, or one is empty.
     pub fn tags(tags: Vec<String>) -> Result<Scope, String> {
         if tags.is_empty() || tags.iter().any(String::is_empty) {
@@ -189,7 +194,7 @@ fn as_given(url: &Url) -> String {
     format!("{}{}", url.site(), url.sent())
 }
 
-/// The parameters of a request, before their combination is checked.
+/// Parameters of a request, before their combination is checked.
 #[derive(Default)]
 struct Given {
     urls: Vec<String>,

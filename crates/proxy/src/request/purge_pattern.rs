@@ -28,18 +28,15 @@ pub(super) fn is_pattern(text: &str) -> bool {
         || is_choice()
 }
 
-/// The paths that a regular expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathPattern {
-    /// Paths with this prefix.
     Begin(String),
-    /// This path only.
     Whole(String),
 }
 
 impl PathPattern {
     /// Reads a regular expression on paths with their queries. Without `^` it still matches from
-    /// the start of the path, which is what its senders mean.
+    /// the start of the path, as its senders intend.
     pub(super) fn read(pattern: &str) -> Option<PathPattern> {
         let (rest, at_begin) = match pattern.strip_prefix('^') {
             Some(rest) => (rest, true),
@@ -146,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_literal_path_and_the_begin_of_one_are_understood() {
+    fn literal_paths_and_prefixes_are_understood() {
         let begin = |path: &str| Some(PathPattern::Begin(path.to_owned()));
         let whole = |path: &str| Some(PathPattern::Whole(path.to_owned()));
         for (pattern, read) in [
@@ -213,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_urls_as_they_occur_are_no_patterns() {
+    fn usual_tags_and_urls_are_not_patterns() {
         for text in [
             "node:1",
             "/books?page=1",

@@ -1,5 +1,5 @@
-//! The route of a request, before any lookup: through the cache, past it, or refused. A pure
-//! decision, which the request follows and `explain` prints.
+//! Route of a request, before any lookup: through the cache, past it, or refused. Pure; the request
+//! follows it and `explain` prints it.
 
 use http1::Fields;
 use semantics::{MethodClass, RequestFacts, validators};
@@ -8,21 +8,21 @@ use store::Key;
 use crate::observe::outcome::Bypass;
 use crate::rules::request_rules::Rule;
 
-/// The route of a request.
+/// Route of a request, decided before any lookup.
 pub(crate) enum Route {
-    /// The cache may answer it, from what is stored under this key.
+    /// The cache may answer it from objects stored under this key.
     Cache(Key),
     /// Past the cache.
     Pass(Bypass),
     /// Past the cache; objects that the response invalidates are removed (RFC 9111, 4.4).
     Write(Bypass),
-    /// The request would pass the cache but accepts only stored responses: 504 (RFC 9111, 5.2.1.7).
+    /// The request would bypass the cache but accepts only stored responses: 504 (RFC 9111,
+    /// 5.2.1.7).
     Refuse,
-    /// The host or path of the request does not make a valid URL.
+    /// The host or path of the request makes no valid URL.
     BadUrl,
 }
 
-/// The facts that determine a route.
 pub(crate) struct RouteInput<'a> {
     pub facts: &'a RequestFacts,
     pub fields: &'a Fields,
@@ -34,8 +34,8 @@ pub(crate) struct RouteInput<'a> {
 }
 
 impl RouteInput<'_> {
-    /// Returns the route. `key` makes the key of the request's URL: `None` when the URL is not
-    /// valid, `Some(None)` when the key is too long.
+    /// Returns the route. `key` makes the key of the request's URL: `None` if the URL is not valid,
+    /// `Some(None)` if the key is too long.
     pub fn route(&self, key: impl FnOnce() -> Option<Option<Key>>) -> Route {
         if let Some(route) = self.past_cache() {
             return route;

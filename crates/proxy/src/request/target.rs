@@ -1,4 +1,4 @@
-//! The target of a request, read from its head and checked. Nothing is allocated here, because this
+//! Target of a request, read from its head and checked. Nothing is allocated here, because this
 //! code runs before every cache hit.
 //!
 //! Guarantees: a [`Target`] has at most one host. In HTTP/2 `:authority` and `Host` agree on it; in
@@ -26,8 +26,7 @@ use crate::origin::site::{Front, Site};
 use crate::origin::target::Target;
 use crate::peers::question::{FLEET, PURGES};
 
-/// The refusal of a request, which is answered with an error of the proxy's own without further
-/// checks.
+/// Refusal of a request, answered with an error of the proxy's own without further checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub status: StatusCode,
@@ -46,7 +45,7 @@ const NO_HOST: &str = "The Host field is not a host name.";
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
-/// Removes fields that this client is not trusted to send. Runs before anything else reads the
+/// Removes fields that this client is not trusted to send. Runs before any other code reads the
 /// request, so that the key, comparisons and the upstream request see the same fields. Returns the
 /// scheme of the request's URL if its target names none; `connection` is the scheme of the
 /// connection.
@@ -196,10 +195,9 @@ pub(crate) fn encoded(path: &str) -> String {
     percent_encoded(path.as_bytes(), |byte| USUAL[usize::from(byte)])
 }
 
-/// A target without the texts borrowed from its head; the head notes the host.
+/// Target without the texts borrowed from its head. The head records the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetPlace {
-    /// The index of its site.
     site: usize,
     pub scheme: Scheme,
     port: u16,
@@ -207,7 +205,7 @@ pub(crate) struct TargetPlace {
     are_one: bool,
 }
 
-/// The position of the host name in a head.
+/// Position of the host name in a head.
 pub(crate) enum HostPlace {
     /// In the authority of the request line.
     Authority(Range<usize>),
@@ -235,7 +233,6 @@ impl TargetPlace {
         (TargetPlace { site: site.number(), scheme, port, are_one }, host)
     }
 
-    /// Notes in the head the host at `place`.
     pub fn note_host(place: Option<HostPlace>, head: &mut RequestHead) {
         match place {
             Some(HostPlace::Authority(place)) => head.target.note_host_of_authority(place),
@@ -290,7 +287,6 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
 
 const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
 
-/// Checks the requirements on every request.
 fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     let fields = &head.fields;
     if head.version == Version::HTTP_09 || head.version > Version::HTTP_2 {
@@ -323,13 +319,21 @@ fn check_fields(head: &RequestHead) -> Result<(), Refused> {
 /// Returns the scheme of the request's URL. A reverse proxy answers an absolute URL only on a
 /// connection of its scheme (RFC 9110, 7.4): responses for `https` URLs require a secured
 /// connection.
-fn check_scheme(head: &RequestHead, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
+fn check_scheme(
+    head: &RequestHead,
+    front: &Front,
+    connection_scheme: Scheme,
+) -> Result<Scheme, Refused> {
     let Some(name) = head.target.scheme() else {
         let needed = head.target.authority().is_some();
-        return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
+        return if needed {
+            Err(Refused::bad(Invalid::Target, ORIGIN_FORM))
+        } else {
+            Ok(connection_scheme)
+        };
     };
     match Scheme::named(name) {
-        Some(scheme) if front.takes_whole_urls() || scheme == came => Ok(scheme),
+        Some(scheme) if front.takes_whole_urls() || scheme == connection_scheme => Ok(scheme),
         Some(_) => Err(Refused {
             status: StatusCode::MISDIRECTED_REQUEST,
             why: Invalid::Misdirected,
@@ -420,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn split_takes_hosts_and_ports() {
+    fn split_separates_host_and_port() {
         assert_eq!(split("a.example"), Some(("a.example", None)));
         assert_eq!(split("a.example:"), Some(("a.example", None)));
         assert_eq!(split("a.example."), Some(("a.example", None)));
@@ -436,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn forward_takes_absolute_form_only() {
+    fn a_forward_proxy_accepts_only_absolute_form() {
         let front = Front::forward();
         let p = parts("GET", "http://user:secret@A.example:81/x?y", &["a.example:81"]);
         let t = target(&p, &front, Scheme::Http).unwrap();
@@ -455,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_as_long_as_an_origin_can_be_asked_for() {
+    fn a_path_fits_into_an_origin_request() {
         let front = sites();
         let mut head = parts("GET", "/", &["a.example"]);
         for (length, status) in [(LONGEST_PATH, None), (LONGEST_PATH + 1, Some(414))] {
@@ -466,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_a_whole_url_counts_and_one_host_field_is_needed() {
+    fn an_absolute_url_overrides_the_single_host_field() {
         let front = Front::forward();
         let refused = |hosts: &[&str]| {
             target(&parts("GET", "http://a.example/", hosts), &front, Scheme::Http).unwrap_err().why
@@ -504,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_no_site_of_the_host_is_for_is_missing() {
+    fn a_path_without_a_site_is_not_found() {
         let server = || Group::one(Endpoint::plain("127.0.0.1", 8080));
         let site = Site::new("a", server()).with_hosts(vec!["a.example".to_owned()]);
         let front = Front::reverse(vec![site.with_paths(vec!["/x/".parse().unwrap()])]);
@@ -519,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secured_connection_serves_https_urls() {
+    fn only_a_tls_connection_serves_https_urls() {
         let front = sites();
         let p = parts("GET", "/x", &["a.example"]);
         let t = target(&p, &front, Scheme::Https).unwrap();

@@ -1,6 +1,6 @@
-//! The upstream request made for a client: its head as it will be sent, and the client's address,
-//! since the access rules check every server address for that client. It owns its data because a
-//! fill outlives the request that began it.
+//! Upstream request made for a client: its head as it will be sent, and the client's address, since
+//! the access rules check every server address for that client. It owns its data because a fill
+//! outlives the request that began it.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,7 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::outages::{Concerned, Outages};
+use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
@@ -51,27 +51,27 @@ pub(super) const FIELDS_ADDED: usize = 8;
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
     pub to: Arc<dyn Origin>,
-    /// The origin itself, when fleet nodes are asked first.
+    /// The origin itself, if fleet nodes are asked first.
     past_fleet: Option<Arc<dyn Origin>>,
     pub method: Method,
     pub headers: HeaderMap,
     /// The original spelling of the field names.
     spellings: Spellings,
     uri: Uri,
-    /// The target as received, if the URI contains it encoded.
+    /// Target as received, if the URI contains it encoded.
     raw_target: Option<RawTarget>,
     client: SocketAddr,
     /// True if `Host` is set to the server's own name.
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules see them.
     named: (String, u16),
-    /// The origin's hash in the table of outages.
+    /// Hash of the origin in the table of outages.
     origin: u64,
-    /// The target's host, if the choice among several servers depends on it.
+    /// Host of the target, if the choice among several servers depends on it.
     place: String,
     /// Receives the 1xx responses.
     pub interim: Option<Arc<Informational>>,
-    /// The servers that the request was sent to, kept for the log.
+    /// Servers that the request was sent to, for the log.
     pub trail: Option<Arc<Attempts>>,
     /// The operator's rule for the request, which also edits the response.
     pub rule: Option<Arc<Rule>>,
@@ -79,16 +79,16 @@ pub(crate) struct UpstreamRequest {
     upgrade: Option<Rc<Upgrade>>,
     /// True if only an idle pooled connection may be used, and no new one opened.
     pub reuse_only: bool,
-    /// The status of the stored response that a 304 confirms; 200 for the client's own conditions.
+    /// Status of the stored response that a 304 confirms; 200 for the client's own conditions.
     pub confirms: StatusCode,
-    /// The origin connection that belongs to the client's connection.
+    /// Origin connection that belongs to the client's connection.
     pub pinned: Option<Weak<PinnedConnection>>,
     /// The caching settings, if the origin vouches for its responses.
     vouched: Option<Arc<Settings>>,
 }
 
 impl UpstreamRequest {
-    /// Makes the upstream request from a client's request, with the fields that a proxy adds and
+    /// Creates the upstream request from a client's request, with the fields that a proxy adds and
     /// without those that it removes.
     pub fn new(
         services: &Services,
@@ -106,14 +106,19 @@ impl UpstreamRequest {
             true => _ = fields.append(header::VIA, services.shared.via.entry(head.version)),
             false => services.shared.via.hide(fields),
         }
-        add_forwarding_headers(fields, client.ip(), options, &as_told(&head.method, target));
+        add_forwarding_headers(
+            fields,
+            client.ip(),
+            options,
+            &effective_target(&head.method, target),
+        );
         if matches!(head.method, Method::GET | Method::HEAD) {
             claims::remove_other_methods(fields);
         }
         made
     }
 
-    /// Makes the upstream request from one that another fleet node forwards for a client. The
+    /// Creates the upstream request from one that another fleet node forwards for a client. The
     /// fields that a proxy adds are already there.
     pub fn passed_on(
         services: &Services,
@@ -131,7 +136,7 @@ impl UpstreamRequest {
             true => target.place().0.to_ascii_lowercase(),
             false => String::new(),
         };
-        let target = &as_told(&head.method, target);
+        let target = &effective_target(&head.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // The origin is asked for the host that the response is stored under, however the client
         // spells it in the URL or in `Host`, with or without the default port.
@@ -174,9 +179,9 @@ impl UpstreamRequest {
         }
     }
 
-    /// Applies the operator's rule, if any, to the request to `target`: its query becomes that of
-    /// the key, unless the request asks for another protocol, and its response is edited.
-    pub fn obey(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
+    /// Applies the operator's rule, if any, to the request to `target`: the query becomes that of
+    /// the key, unless the request asks for another protocol, and the response is edited.
+    pub fn apply_rule(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
         let Some(rule) = rule else { return };
         if rule.rewrites_query(&self.method)
             && self.upgrade.is_none()
@@ -200,7 +205,7 @@ impl UpstreamRequest {
         self.to = Arc::new(FleetOrigin::new(asking.clone(), self.to.clone()));
     }
 
-    /// Sends the request straight to the origin, without asking other nodes.
+    /// Bypasses the fleet: sends the request straight to the origin.
     pub fn ask_origin(&mut self) {
         if let Some(origin) = self.past_fleet.take() {
             self.to = origin;
@@ -220,7 +225,8 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Like [`UpstreamRequest::run`], for a request that is not sent again once it has a response.
+    /// Sends a request that is not repeated once it has a response; otherwise like
+    /// [`UpstreamRequest::run`].
     pub async fn run_last(
         &mut self,
         services: &Services,
@@ -237,8 +243,8 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Like [`UpstreamRequest::run`], but consumes the request. `again` makes an equal one if it
-    /// must be sent again.
+    /// Consumes the request; otherwise like [`UpstreamRequest::run`]. `again` makes an equal one if
+    /// it must be repeated.
     pub async fn run_once(
         mut self,
         services: &Services,
@@ -272,11 +278,13 @@ impl UpstreamRequest {
         }
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && status.is_success() {
             // A 2xx here would tell the client that the protocol was changed (RFC 8441, 4).
-            return Err(self.bad_answer(services, "it did not change the protocol".to_owned()));
+            return Err(self.bad_response(services, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
-            return Err(self.bad_answer(services, format!("its answer cannot be passed on: {why}")));
+            return Err(
+                self.bad_response(services, format!("its response cannot be forwarded: {why}"))
+            );
         }
         let is_settled = response.extensions().get::<FromPeer>().is_some();
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
@@ -289,8 +297,8 @@ impl UpstreamRequest {
         Ok(response)
     }
 
-    /// Refuses a response that announces more bytes than the rule permits. One without a length is
-    /// cut off at the limit.
+    /// Refuses a response that announces more bytes than the rule permits. Cuts one without a
+    /// length at the limit.
     fn limit(
         &self,
         services: &Services,
@@ -299,16 +307,16 @@ impl UpstreamRequest {
         max: u64,
     ) -> Result<(), Failure> {
         if length.is_some_and(|length| length > max) && self.method != Method::HEAD {
-            let cause = format!("its answer has more than the {max} bytes that a rule permits");
-            return Err(self.bad_answer(services, cause));
+            let cause = format!("its response has more than the {max} bytes that a rule permits");
+            return Err(self.bad_response(services, cause));
         }
         response.body_mut().limit(max);
         Ok(())
     }
 
     /// Reports an unusable response and returns the failure.
-    pub fn bad_answer(&self, services: &Services, cause: String) -> Failure {
-        services.upstream.bad_answer(&self.to, &cause);
+    pub fn bad_response(&self, services: &Services, cause: String) -> Failure {
+        services.upstream.bad_response(&self.to, &cause);
         Failure::Failed(Error::BadAnswer, cause)
     }
 
@@ -318,8 +326,8 @@ impl UpstreamRequest {
     }
 
     /// Returns the origin and key that a failure of this request may concern.
-    pub fn concerned(&self, outages: &Outages, key: &Key) -> Concerned {
-        outages.concerned(self.origin, key.as_bytes())
+    pub fn failure_scope(&self, outages: &Outages, key: &Key) -> FailureScope {
+        outages.failure_scope(self.origin, key.as_bytes())
     }
 
     /// Returns the caching settings for the response.
@@ -417,7 +425,7 @@ impl UpstreamRequest {
 
 /// Returns the target as the origin server sees it. Only shareable requests use the alias that
 /// their responses are stored under: a server that gets a POST may compare `Host` with `Origin`.
-fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
+fn effective_target<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
     let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
     Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
 }
@@ -481,5 +489,5 @@ pub(crate) fn sanitize_response(
         headers.insert(header::TRAILER, announced);
     }
     headers.append(header::VIA, services.shared.via.entry(version));
-    // The server side adds a missing `Date`, with the time at which the head is sent.
+    // The server side adds a missing `Date` with the time at which the head is sent.
 }

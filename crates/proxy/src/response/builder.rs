@@ -26,11 +26,9 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::stored_fields::{StoredFields, StoredPart};
 use crate::response::transaction::Transaction;
 
-/// The parts of a response.
 pub(crate) struct ResponseParts<'a> {
-    /// The status of the whole response.
     pub status: StatusCode,
-    /// The fields to send, complete except for `Content-Length`.
+    /// Fields to send, complete except for `Content-Length`.
     pub fields: HeaderMap,
     pub spellings: Spellings,
     pub portion: Portion,
@@ -104,11 +102,9 @@ pub(crate) fn build(
     response
 }
 
-/// A stored response in its encoded form.
 pub(crate) struct StoredBytes<'a, F> {
     /// The encoded head.
     pub meta: &'a Bytes,
-    /// Length of the body in bytes.
     pub length: u64,
     /// The part of the body to send.
     pub part: StoredPart,

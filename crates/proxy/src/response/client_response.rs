@@ -1,4 +1,4 @@
-//! The type of responses, from the decision on a request to the connection.
+//! Type of responses, from the decision on a request to the connection.
 
 use http::Response;
 

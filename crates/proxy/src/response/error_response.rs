@@ -1,4 +1,4 @@
-//! Responses that Larder makes itself: refusals and errors, with plain texts.
+//! Responses that Larder generates: refusals and errors, with plain texts.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
@@ -11,7 +11,7 @@ use crate::observe::outcome::{Denied, Error, Outcome};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
-/// Makes a text response that must not be stored.
+/// Creates a text response that must not be stored.
 pub(crate) fn plain(
     transaction: Transaction,
     status: StatusCode,
@@ -21,7 +21,7 @@ pub(crate) fn plain(
     with_type(transaction, status, outcome, "text/plain; charset=utf-8", text.into())
 }
 
-/// Makes a response with a body of any type, which must not be stored.
+/// Creates a response with a body of any type, which must not be stored.
 pub(crate) fn with_type(
     mut transaction: Transaction,
     status: StatusCode,

@@ -1,4 +1,4 @@
-//! The response to a request whose upstream gave none.
+//! Response to a request whose upstream gave none.
 
 use http::Response;
 
@@ -8,7 +8,7 @@ use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 
-/// Makes the response to a request whose upstream gave none.
+/// Creates the response to a request whose upstream gave none.
 pub(crate) fn failed(transaction: Transaction, failure: Failure) -> Response<ResponseBody> {
     let status = failure.status();
     match failure {

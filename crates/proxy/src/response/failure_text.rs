@@ -1,4 +1,4 @@
-//! Client texts about an origin server that gave no response.
+//! Texts for clients about an origin server that gave no response.
 
 use crate::observe::outcome::Error as Reason;
 use crate::origin::site::Front;
@@ -17,7 +17,7 @@ pub(crate) fn told(front: &Front, reason: Reason, cause: &str) -> String {
     format!("{sentence}.\n")
 }
 
-/// Returns a reason as a sentence, without its full stop.
+/// Returns a reason as a sentence without its full stop.
 pub(crate) fn sentence(reason: Reason) -> &'static str {
     match reason {
         Reason::Dns => "The name of the origin server could not be resolved",

@@ -33,7 +33,7 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// Sends the request to the origin and relays the response. `why`: why it bypasses the cache.
+/// Sends the request to the origin and relays the response. `why` is the reason for the bypass.
 pub(crate) async fn pass(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -74,12 +74,14 @@ pub(crate) async fn ask(
     let sending = upstream_request.run_once(&context.services, &context.options, body, again);
     let response = relay(&context.client, interim.as_deref(), pin!(sending)).await?;
     Ok(match asking {
-        Some(_) => peer_body::outlasting(&context.services, &context.options, make, response).await,
+        Some(_) => {
+            peer_body::continued_elsewhere(&context.services, &context.options, make, response)
+                .await
+        }
         None => response,
     })
 }
 
-/// Relays an upstream's response.
 pub(crate) fn relay_response(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -104,7 +106,7 @@ pub(crate) fn relay_response(
     status.append_to(transaction.pseudonym(), response.headers_mut());
     transaction.note_answer(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
-    // The version on the client side does not depend on the upstream's.
+    // The version on the client side is independent of the upstream's.
     head.version = Version::HTTP_11;
     head.extensions.clear();
     let spellings = body.spellings().clone();
@@ -112,7 +114,7 @@ pub(crate) fn relay_response(
     Response::from_parts(head, ResponseBody::new(body, transaction).with_spellings(spellings))
 }
 
-/// Returns the relay that takes the body of a response to this request from its origin.
+/// Returns the relay that reads the body of a response to this request from its origin.
 pub(crate) fn relay_of(context: &RequestContext, fields: &HeaderMap) -> Relay {
     let (client, host) = (context.client.address.ip(), context.target().host);
     let relay = Relay::new(&context.services, &context.options, client, host);
@@ -137,8 +139,8 @@ fn switch(
     if of_stream {
         let asked = context.headers();
         if !upgrade::to_stream(asked, answer.headers_mut()) {
-            let cause = "its answer to the WebSocket handshake is wrong".to_owned();
-            context.services.upstream.bad_answer(&context.destination(), &cause);
+            let cause = "its response to the WebSocket handshake is wrong".to_owned();
+            context.services.upstream.bad_response(&context.destination(), &cause);
             return failure::failed(transaction, Failure::Failed(Error::BadAnswer, cause));
         }
         *answer.status_mut() = StatusCode::OK;

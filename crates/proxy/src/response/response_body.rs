@@ -25,7 +25,6 @@ use crate::response::stored_fields::StoredFields;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// The source of a response's bytes.
 pub(crate) enum BodySource {
     /// No body, or a body that only the head describes (HEAD, 304).
     Empty,
@@ -41,14 +40,13 @@ pub(crate) enum BodySource {
     Trailed(Box<TrailedBody>),
     /// Several ranges of a stored object.
     Multipart(Box<MultipartBody>),
-    /// A running fill.
     Fill(Box<FillBody>),
     /// An object that is stored in parts, or a range of one.
     Parts(Box<PartsBody>),
 }
 
 impl BodySource {
-    /// Makes the source of an upstream's body that is for one client alone. A local file is not
+    /// Returns the source of an upstream's body that is for one client alone. A local file is not
     /// relayed, because it holds no origin connection.
     pub fn of_upstream(body: OriginBody, relay: impl FnOnce() -> Relay) -> BodySource {
         match body.is_end_stream() || body.is_file() || body.whole_length().is_some() {
@@ -74,7 +72,7 @@ impl BodySource {
     }
 }
 
-/// The body of a response.
+/// Body of a response, with its source and transaction.
 pub(crate) struct ResponseBody {
     source: BodySource,
     /// `None` for a tunnel, which owns the transaction.
@@ -188,8 +186,8 @@ impl ResponseBody {
         Some(bytes)
     }
 
-    /// Notes that the response ends with its head, and is therefore complete.
-    pub fn leave_out(&mut self) {
+    /// Records that the response ends with its head and is therefore complete.
+    pub fn end_with_head(&mut self) {
         self.ended();
     }
 
@@ -262,7 +260,7 @@ impl ResponseBody {
             BodySource::Parts(body) => ready!(body.poll(cx)).map(|bytes| {
                 bytes.map(Frame::data).map_err(|why| {
                     broke(why);
-                    Truncated("a part could not be had")
+                    Truncated("a part could not be fetched")
                 })
             }),
             BodySource::Relayed(body) => ready!(body.poll(cx)).map(|frame| {

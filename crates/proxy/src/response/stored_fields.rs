@@ -1,5 +1,5 @@
-//! The fields of a response from the cache: stored fields in their encoded form, and the edits that
-//! adapt them to one response. They are written without a map.
+//! Fields of a response from the cache: stored fields in their encoded form, and the edits that
+//! adapt them to one response. They are written without building a map.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::response::transaction;
 use crate::rules::request_rules::Rule;
 use crate::services::{Services, Shared};
 
-/// The stored fields of a response, and their edits.
+/// Stored fields of a response, and their edits.
 pub(crate) struct StoredFields {
     /// The encoded head.
     pub meta: Bytes,
@@ -34,26 +34,25 @@ pub(crate) struct StoredFields {
     pub rule: Option<Arc<Rule>>,
 }
 
-/// The part of a stored representation to send.
+/// Part of a stored representation to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredPart {
     Whole,
-    /// 304: the client has it.
+    /// 304: the client has the representation.
     NotModified,
     /// 206 with one part.
     Range(ByteRange),
 }
 
-/// The properties that all responses of a worker share.
 #[derive(Clone, Copy)]
 pub(crate) struct Common<'a> {
     pub status: &'a HitStatus,
     pub pseudonym: &'a str,
-    /// Fields that are hidden from clients.
+    /// Fields that clients must not see.
     pub hidden: Option<&'a TagFields>,
 }
 
-/// The fields of interest that were written.
+/// Which fields of interest were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub has_date: bool,
@@ -187,7 +186,6 @@ impl StoredFields {
         }
     }
 
-    /// Returns whether a field is left out of the response.
     fn is_left_out(&self, name: &[u8], has_etag: bool) -> bool {
         let text = || std::str::from_utf8(name).unwrap_or_default();
         let is_of_whole = match self.part {
@@ -211,8 +209,8 @@ fn in_lower_case<'a>(name: &'a [u8], room: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
 }
 
 impl<'a> Common<'a> {
-    /// Returns the properties of responses to clients, or to other nodes if `is_peer`: a node needs
-    /// the tags of what it keeps.
+    /// Returns the properties of responses to clients, or to other nodes if `is_peer`. A node needs
+    /// the tags of objects that it keeps.
     pub fn of(services: &'a Services, options: &'a Options, is_peer: bool) -> Common<'a> {
         let purging = &options.purging;
         let hidden = (!purging.pass_tags && !is_peer).then_some(&purging.tags);

@@ -1,4 +1,4 @@
-//! The fields that may follow a body (RFC 9110, 6.5).
+//! Fields that may follow a body (RFC 9110, 6.5).
 
 use http::header::{self, HeaderMap, HeaderName};
 use semantics::hop_by_hop::is_for_one_hop;

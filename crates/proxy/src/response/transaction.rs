@@ -1,5 +1,5 @@
-//! The transaction of one request: opened when its head has been read, closed when its response
-//! body is dropped, then reported to the [`Observer`](crate::observe::observer::Observer).
+//! Transaction of one request: opened when its head has been read, closed when its response body is
+//! dropped, then reported to the [`Observer`](crate::observe::observer::Observer).
 
 use std::fmt;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::request::upstream_request::UpstreamRequest;
 use crate::response::failure_text;
 use crate::services::Services;
 
-/// The record of a request that is being answered.
+/// Record of a request that is being answered.
 pub(crate) struct Transaction {
     services: Rc<Services>,
     client: Rc<Client>,
@@ -96,7 +96,7 @@ impl Transaction {
         }
     }
 
-    /// Like `note_answer`, for a response whose fields are sent in their stored form.
+    /// Records the head of a response whose fields are sent in their stored form.
     pub fn note_stored<'a>(
         &mut self,
         status: StatusCode,
@@ -117,7 +117,6 @@ impl Transaction {
         }
     }
 
-    /// Returns the outcome so far.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
@@ -145,12 +144,12 @@ impl Transaction {
         failure_text::told(&self.services.options().front, why, cause)
     }
 
-    /// Notes the upstream that the request is sent to, and the trail that records its servers.
+    /// Records the upstream that the request is sent to, and the trail of its servers.
     pub fn note_upstream(&mut self, request: &UpstreamRequest) {
         self.note_server(&request.to, request.trail.as_ref());
     }
 
-    /// Notes the server that is asked, and the trail that records its addresses.
+    /// Records the server that is asked, and the trail of its addresses.
     pub fn note_server(&mut self, server: &impl fmt::Display, trail: Option<&Arc<Attempts>>) {
         if self.texts.is_some() {
             self.upstream = Some(server.to_string());
@@ -158,12 +157,11 @@ impl Transaction {
         }
     }
 
-    /// Counts body bytes that were sent.
     pub fn count_sent(&mut self, bytes: u64) {
         self.body_bytes += bytes;
     }
 
-    /// Notes whether the body's next bytes wait for the client to take them (`true`) or are still
+    /// Records whether the body's next bytes wait for the client to take them (`true`) or are still
     /// awaited. Reported only on connections whose requests overlap.
     pub fn note_waiting(&mut self, waits: bool) {
         if self.client.state.is_multiplexed() && self.waits_for_client != waits {
@@ -172,12 +170,12 @@ impl Transaction {
         }
     }
 
-    /// Notes that the body's length is unknown: for an HTTP/1.0 client it ends with the connection.
+    /// Records that the body's length is unknown. For an HTTP/1.0 client it ends with the
+    /// connection.
     pub fn note_unknown_length(&self) {
         self.client.state.set_open_ended(self.version == Version::HTTP_10);
     }
 
-    /// Notes that the body is complete.
     pub fn note_whole(&mut self) {
         self.client.state.set_open_ended(false);
         self.complete = true;
@@ -195,7 +193,7 @@ impl Drop for Transaction {
         let now = self.services.clock.instant();
         self.client.state.request_ended(now);
         self.client.state.report_moved(&*self.services.observer);
-        let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
+        let (server, addresses) = self.trail.take().and_then(|trail| trail.summary()).unzip();
         self.services.observer.finished(&RequestRecord {
             client: self.client.address,
             is_peer: self.client.link.is_peer,

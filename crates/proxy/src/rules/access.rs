@@ -61,7 +61,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Makes a rule that matches everything.
+    /// Creates a rule that matches everything.
     pub fn new(action: Action) -> Rule {
         Rule {
             action,
@@ -171,7 +171,7 @@ impl FromStr for PortRange {
     }
 }
 
-/// An error for a pattern that cannot be parsed; names the text and the expected form.
+/// Error for a pattern that cannot be parsed. Names the text and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError(String);
 
@@ -207,13 +207,13 @@ pub enum Verdict {
     Deny(Denial),
 }
 
-/// A refusal, with the text that the client gets.
+/// Refusal, with the text that the client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The reason, for the outcome.
     pub reason: Denied,
     /// Body of the 403: what was refused, why, and how to change it. Plain text with a final line
-    /// feed. It contains no address that the client did not name itself.
+    /// feed. Contains no address that the client did not name itself.
     pub text: String,
 }
 
@@ -229,8 +229,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Makes access rules with their defaults: no rules, no further allowed networks, `CONNECT` to
-    /// port 443.
+    /// Creates access rules with their defaults: no rules, no further allowed networks, `CONNECT`
+    /// to port 443.
     pub fn new(front: FrontKind, locals: Locals) -> Access {
         Access {
             front,

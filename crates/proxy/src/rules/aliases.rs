@@ -1,7 +1,7 @@
-//! The aliases of one site: which of its names count as one for the cache, and by which names an
+//! Aliases of one site: which of its names count as one for the cache, and by which names an
 //! operator may purge it.
 //!
-//! Guarantee: the origin server does not see what an object's key does not distinguish. If the
+//! Guarantee: the origin server never sees a difference between requests that share a key. If the
 //! hosts of a site count as one, every request is treated from the start as a request for the first
 //! of them. Its key, its rules, and the `Host` and `X-Forwarded-Host` sent upstream follow from
 //! that name. A response shared by all hosts therefore answers the same request, and no client can
@@ -10,7 +10,7 @@
 use net::address::bare;
 use semantics::Url;
 
-/// The names of one site. By default there are none, and each host is a site of its own.
+/// Names of one site. By default there are none, and each host is a site of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
     /// The hosts as written in URLs.
@@ -25,8 +25,8 @@ pub struct Aliases {
 }
 
 impl Aliases {
-    /// Makes the aliases from hosts (IPv6 addresses without brackets). They count as the first one,
-    /// on every port of the proxy's listeners, unless `are_one` is false.
+    /// Creates the aliases from hosts (IPv6 addresses without brackets). They count as the first
+    /// one, on every port of the proxy's listeners, unless `are_one` is false.
     pub fn new(hosts: &[String], are_one: bool, ports: &[u16]) -> Aliases {
         let in_url = |host: &String| match host.contains(':') {
             true => format!("[{host}]"),
@@ -36,7 +36,7 @@ impl Aliases {
         Aliases { hosts, are_one, every: false, ports: ports.to_vec(), every_port: false }
     }
 
-    /// Makes the aliases of a site where every host and port counts as one, because its responses
+    /// Creates the aliases of a site where every host and port counts as one, because its responses
     /// do not depend on them.
     pub fn of_every_host(ports: &[u16]) -> Aliases {
         let ours = Aliases::new(&["localhost".to_owned()], true, ports);
@@ -73,8 +73,8 @@ impl Aliases {
         self.are_one && !self.hosts.is_empty()
     }
 
-    /// Returns the host and port that a request to `port` counts for; `None` for those that it
-    /// names.
+    /// Returns the host and port that a request to `port` counts for; `None` for a part that the
+    /// request names itself.
     pub(crate) fn canonical(&self, port: u16, default: u16) -> Option<(&str, u16)> {
         let host = self.hosts.first().filter(|_| self.are_one)?;
         Some((host, if self.has_port(port) { default } else { port }))
@@ -94,7 +94,7 @@ impl Aliases {
         Url::new(url.scheme(), &format!("{host}:{port}"), url.sent()).unwrap_or(url)
     }
 
-    /// Returns every host and port that an object of `url` may have been stored under: the named
+    /// Returns every host and port that an object of `url` may have been stored under: the given
     /// one and, if `url` belongs to this site, its other names. These include names that do not
     /// count as one now, since they may have done so before or may again.
     pub fn authorities(&self, url: &Url) -> Vec<String> {
@@ -123,8 +123,8 @@ impl Aliases {
         all
     }
 
-    /// Returns the URLs that responses for `url` are stored under now, and `url` itself. These are
-    /// fewer than [`Aliases::authorities`], for callers that store each of them.
+    /// Returns the URLs that responses for `url` are stored under now, and `url` itself. Fewer than
+    /// [`Aliases::authorities`], for callers that store each of them.
     pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
         if self.are_one {
             let one = self.one(url.clone());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_our_own_ports_are_one() {
+    fn the_hosts_and_ports_of_a_site_count_as_one() {
         let ours = aliases(true);
         assert_eq!(ours.canonical(8443, 443), Some(("www.test", 443)));
         assert_eq!(ours.canonical(443, 443), Some(("www.test", 443)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_may_be_one() {
+    fn every_host_may_count_as_one() {
         let ours = Aliases::of_every_host(&[8080]);
         let one = |text: &str| ours.one(Url::parse(text).unwrap()).to_string();
         assert_eq!(one("http://any.test:8080/x"), "http://localhost/x");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_has_the_name_that_is_in_use() {
+    fn stored_responses_have_the_name_in_use() {
         let ours = aliases(true);
         assert_eq!(ours.hosts("localhost"), ["localhost", "www.test"]);
         assert_eq!(ours.hosts("[::1]:8080"), ["[::1]:8080", "www.test"]);

@@ -8,13 +8,13 @@ use net::address;
 use semantics::Fields;
 use subtle::ConstantTimeEq;
 
-/// The clients that may use the method `PURGE`, and the fields that carry tags.
+/// Clients that may use the method `PURGE`, and fields that carry tags.
 #[derive(Clone, Debug)]
 pub struct Purging {
     /// Networks of clients that may purge. Default none.
     pub from: Vec<ipnet::IpNet>,
-    /// The secret that admits other clients. Default none. With neither networks nor a secret,
-    /// `PURGE` is forwarded like any other method.
+    /// Secret that admits other clients. Default none. With neither networks nor a secret, `PURGE`
+    /// is forwarded like any other method.
     pub secret: Option<PurgeSecret>,
     /// The fields of responses, and of `PURGE`, that carry tags. For stored objects, the fields
     /// that the store was opened with apply.
@@ -35,7 +35,7 @@ impl Default for Purging {
     }
 }
 
-/// The secret in a request, after comparison.
+/// Result of comparing the secret in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenSecret {
     /// The request has none, or none is expected.
@@ -62,7 +62,7 @@ impl Purging {
     }
 }
 
-/// A secret that requests carry in a field of its own. Formatting does not reveal it.
+/// Secret that requests carry in a field of its own. Formatting does not reveal it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PurgeSecret {
     field: HeaderName,
@@ -70,9 +70,10 @@ pub struct PurgeSecret {
 }
 
 impl PurgeSecret {
-    /// Makes the secret from its field and value.
+    /// Creates the secret from its field and value.
     ///
     /// # Errors
+    ///
     /// The value is not valid in a field. The text says what is expected, without repeating the
     /// value.
     pub fn new(field: HeaderName, value: &str) -> Result<PurgeSecret, &'static str> {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_or_the_secret_admits() {
+    fn a_network_or_the_secret_admits_a_client() {
         let (home, away) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
         let given = |purging: &Purging, values: &[&str]| {
             let mut fields = HeaderMap::new();
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_shown_and_fits_into_a_field() {
+    fn a_secret_is_hidden_and_valid_in_a_field() {
         let secret = purging(&[], Some("s3cret"));
         assert!(!format!("{secret:?}").contains("s3cret"));
         for wrong in ["", "a b", "a\n", "ä"] {

@@ -2,11 +2,11 @@
 //!
 //! A rule states which requests it applies to (site, host, path, method, fields) and how they are
 //! treated. Only the first matching rule applies, as with the access rules: the list can be read
-//! from the top without remembering earlier rules. A rule inherits any setting that it leaves out
-//! from the whole proxy.
+//! from the top without remembering earlier rules. A rule inherits any setting that it omits from
+//! the whole proxy.
 //!
 //! Rules may change the key of an object (query parameters that do not count). They must therefore
-//! be applied to every name under which something is stored, removed or purged: [`Rules::names`]
+//! be applied to every name under which an object is stored, removed or purged: [`Rules::names`]
 //! returns all names that a URL may have under any rule.
 //!
 //! The rules are compiled when they are loaded (`RuleIndex`), so that rules that do not match cost
@@ -31,13 +31,12 @@ mod rule_index;
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
 
-/// The request field with the mark of the rule that decides the request, if that rule has
-/// conditions on fields. It is part of the key, so that objects stored under such a rule answer
-/// only requests that the same rule decides. It never leaves the proxy and is never accepted from a
-/// client.
+/// Request field with the mark of the rule that decides the request, if that rule has conditions on
+/// fields. It is part of the key, so that objects stored under such a rule answer only requests
+/// that the same rule decides. It never leaves the proxy and is never accepted from a client.
 pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
 
-/// Removes the rule mark, which only the proxy may set, from a client's request. This applies even
+/// Removes the rule mark, which only the proxy may set, from a client's request. Applies even
 /// without rules: objects stored under a removed rule may still exist.
 pub(crate) fn distrust(request: &mut impl EditFields) {
     request.remove_lines(&DECIDED_BY);
@@ -50,7 +49,7 @@ pub struct Rules {
     index: Arc<RuleIndex>,
 }
 
-/// The facts of a request that a rule is chosen by, except for its fields.
+/// Facts of a request by which a rule is chosen, except for its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleQuery<'a> {
     /// The reverse site; `None` in a forward proxy.
@@ -65,10 +64,10 @@ pub struct RuleQuery<'a> {
     pub upgrade: bool,
 }
 
-/// A rule: its conditions, and how it treats the requests that meet them.
+/// Conditions, and the treatment of requests that meet them.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The name for display: the configured one, or the rule's number in the list.
+    /// Name for display: the configured one, or the rule's number in the list.
     pub name: String,
     /// The requests that the rule applies to.
     pub when: Condition,
@@ -88,7 +87,7 @@ pub struct Rule {
     pub key_headers: Vec<HeaderName>,
     /// Edits of the request, made before anything else.
     pub request: Edits,
-    /// Edits of the origin's response, made before anything else, if its status takes part
+    /// Edits of the origin's response, made before anything else if the rule applies to its status
     /// ([`freshness::takes_part`]).
     pub answer: Edits,
     /// Maximum size in bytes of responses to store.
@@ -97,24 +96,24 @@ pub struct Rule {
     pub answer_max: Option<u64>,
     /// True if requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
-    /// The rule's part of the key, if it has one; made by [`Rules::new`].
+    /// The rule's part of the key, if it has one. Computed by [`Rules::new`].
     pub mark: Option<HeaderValue>,
-    /// The names of the fields that such a rule has conditions on, as a list for `Vary`; made by
+    /// Names of the fields that such a rule has conditions on, as a list for `Vary`. Computed by
     /// [`Rules::new`].
     pub condition_names: Option<HeaderValue>,
 }
 
-/// The part of a query sent to the origin with a GET or HEAD whose response may be stored.
+/// Part of a query sent to the origin with a GET or HEAD whose response may be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QuerySend {
-    /// The query of the key: parameters outside the key cannot change the stored response.
+    /// The query of the key. Parameters outside the key cannot change the stored response.
     #[default]
     Key,
     /// The whole query.
     All,
 }
 
-/// The requests that a rule applies to. An empty list matches every request.
+/// Requests that a rule applies to. An empty list matches every request.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
     /// Names of reverse sites.
@@ -138,10 +137,10 @@ pub struct HeaderTest {
 }
 
 impl Rules {
-    /// Makes the list of these rules, in this order.
+    /// Compiles these rules, in this order.
     pub fn new(list: Vec<Rule>) -> Rules {
         let marked = |rule: Rule| {
-            let mark = rule.made_mark();
+            let mark = rule.compute_mark();
             let condition_names = mark.as_ref().and_then(|_| rule.when.field_names());
             Arc::new(Rule { mark, condition_names, ..rule })
         };
@@ -190,8 +189,9 @@ impl Rules {
         self.list.get(self.index.find(asked, fields)?)
     }
 
-    /// Returns every name that the object of `url` may have been stored under. Each rule for the
-    /// place contributes a name, because the method and fields of the request are unknown here.
+    /// Returns every name that the object of `url` may have been stored under. Each rule for its
+    /// host and path contributes a name, because the method and fields of the request are unknown
+    /// here.
     pub fn names(&self, site: Option<&str>, url: &Url) -> Vec<Url> {
         let mut names = vec![url.clone()];
         for number in self.index.of_place(site, host(url), url.path_and_query()) {
@@ -205,7 +205,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// Makes a rule that changes nothing.
+    /// Creates a rule that changes nothing.
     pub fn new(name: String, settings: Settings) -> Rule {
         Rule {
             name,
@@ -242,10 +242,10 @@ impl Rule {
         }
     }
 
-    /// Returns the rule's mark, if it is part of the key: request fields select such a rule, and
-    /// the key does not contain them otherwise. The mark is a digest of the conditions, so a rule
-    /// with other conditions counts as another rule, whatever its name.
-    fn made_mark(&self) -> Option<HeaderValue> {
+    /// Returns the rule's mark if it is part of the key: request fields select such a rule, and the
+    /// key does not contain them otherwise. The mark is a digest of the conditions, so a rule with
+    /// other conditions counts as another rule, whatever its name.
+    fn compute_mark(&self) -> Option<HeaderValue> {
         if self.when.headers.is_empty() || self.bypass {
             return None;
         }
@@ -301,7 +301,7 @@ impl Rule {
         }
     }
 
-    /// Edits the fields of a response if its status takes part. Returns whether it does.
+    /// Edits the fields of a response if the rule applies to its status. Returns whether it does.
     pub fn edit(&self, status: StatusCode, fields: &mut HeaderMap, received: Time) -> bool {
         let takes_part = freshness::takes_part(status, fields, received, &self.settings);
         if takes_part {

@@ -1,9 +1,9 @@
 //! Tables that find the rules matching a request without trying each rule.
 //!
-//! A list of rules is transposed. For each kind of condition (hosts, paths, methods, …) there is a
+//! A list of rules is transposed. Each kind of condition (hosts, paths, methods, …) has a
 //! [`Column`](column::Column): a table from condition entries to the set of rules that contain
 //! them, and the set of rules without such a condition. A request is looked up once in each table.
-//! The sets found there, together with the rules that have no condition of the kind, are the rules
+//! The sets found there, together with the rules without a condition of the kind, are the rules
 //! that match so far ([`Selection`](selection::Selection)). The first rule in the intersection of
 //! all columns decides.
 //!

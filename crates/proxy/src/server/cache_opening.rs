@@ -3,8 +3,8 @@
 //! store.
 //!
 //! Until the store is open, every request is passed through. URLs that unsafe requests invalidate
-//! in the meantime are remembered and removed before anything is served from the store: an upgrade
-//! must not bring back a response that a client has changed (RFC 9111, 4.4).
+//! in the meantime are remembered and removed before the store serves anything: an upgrade must not
+//! bring back a response that a client has changed (RFC 9111, 4.4).
 
 use std::io;
 use std::rc::Rc;
@@ -117,7 +117,7 @@ async fn open(
     };
     let store = open_store(made, clock, options).await?;
     if let Err(refusal) = store.invalidate(&shared.missed.close(), None).await {
-        log::warn!("what was changed before the cache was open is not durable yet: {refusal}");
+        log::warn!("an invalidation before the cache was open is not durable yet: {refusal}");
     }
     let share = store.share();
     opened(&share);

@@ -31,9 +31,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Interval between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits until nothing on this worker needs the store or `drained` is set, then takes the store
-/// from the worker.
-pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Store> {
+/// Waits until this worker does not need the store or `drained` is set, then takes the store from
+/// the worker.
+pub(crate) async fn release(worker: &Worker, drained: &Cell<bool>) -> Option<Store> {
     let leases = &worker.services.leases;
     let (clock, begun) = (worker.services.clock, worker.services.clock.instant());
     let mut tick = interval(LOOK);

@@ -1,6 +1,6 @@
-//! Active health checks: each server of a site is sent a request at intervals, and its responses
-//! decide whether it is in use. The checks run in the background on one worker, over their own
-//! connections and with the options in force.
+//! Active health checks: each server of a site is sent periodic requests, and the responses decide
+//! whether it is in use. The checks run in the background on one worker, over their own connections
+//! and with the options in force.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -48,8 +48,8 @@ pub struct Setup {
     pub network: Network,
     /// The options, and the switch to draining.
     pub control: Control,
-    /// Sockets to accept clients from, already listening, so that the caller reports an address in
-    /// use or a privileged port.
+    /// Sockets to accept clients from. They already listen, so that the caller reports an address
+    /// in use or a privileged port.
     pub listeners: Vec<Listener>,
     /// Number of worker threads, at least one.
     pub workers: usize,
@@ -145,8 +145,8 @@ pub async fn run_here(setup: Setup) -> io::Result<Ended> {
     together(ended)
 }
 
-/// Combines the results of all workers: the first result other than `Saved`, if any. Consumes the
-/// whole iterator, so it waits for all workers.
+/// Returns the first result other than `Saved`, if any. Consumes the whole iterator, so it waits
+/// for all workers.
 fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ended> {
     let mut result = Ok(Ended::Saved);
     for ended in all {
@@ -242,7 +242,7 @@ struct Start {
     released: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// A guard that counts a worker as ended when dropped, however the worker ends.
+/// Counts a worker as ended on drop, however the worker ends.
 struct Running(Arc<Process>);
 
 impl Drop for Running {
@@ -276,7 +276,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         Some(patience) => timeout(patience, &mut arrival).await.is_ok(),
     };
     if !arrived {
-        log::warn!("serving without the cache until the process before has let go of it");
+        log::warn!("serving without the cache until the previous process has released it");
     }
     let peers: Rc<[_]> = peers.into();
     let (stop, stopped) = watch::channel(false);
@@ -286,7 +286,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         let accept = listener::accept(connections, listener, peers.clone(), stopped.clone());
         accepting.push(spawn_local(accept));
     }
-    let inbox = spawn_local(listener::take_over(worker.connections.clone(), inbox));
+    let inbox = spawn_local(listener::serve_assigned(worker.connections.clone(), inbox));
     if let Some(admin) = admin {
         let reclaimer = process.connection_limit.reclaimer.clone();
         ProxyBackend::start(admin, worker.services.clone(), reclaimer, control.clone())?;
@@ -300,7 +300,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     worker.sweep(control.subscribe()).await;
     stop.send_replace(true);
     for task in accepting {
-        // Only a panic ends it early, and that was logged.
+        // Only a panic ends it early, and a panic is logged.
         let _ = task.await;
     }
     drop(accepts);
@@ -369,7 +369,7 @@ fn check_health(process: &Process, control: &Control) {
     spawn_local(health_checks::run(control.subscribe(), observer, process.clock, network));
 }
 
-/// Runs the fetches whose requests have ended.
+/// Runs the fetches that no request drives any more.
 async fn detached(services: Rc<Services>) {
     services.detached.run().await;
 }
@@ -390,7 +390,7 @@ async fn drain_for_next(
     let release = async {
         let held = match worker.services.awaits_store() {
             true => None,
-            false => handover::let_go(worker, &drained).await,
+            false => handover::release(worker, &drained).await,
         };
         process.holding.fetch_sub(1, Ordering::AcqRel);
         let (store, tell) = held.zip(tell)?;

@@ -1,5 +1,5 @@
-//! One worker: a thread with its own runtime that owns everything its requests use. State shared by
-//! the workers is in [`Process`].
+//! One worker: a thread with its own runtime that owns everything its requests use. Workers share
+//! the state in [`Process`].
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +38,6 @@ pub(crate) struct Process {
     pub holding: AtomicUsize,
 }
 
-/// The state of one worker.
 pub(crate) struct Worker {
     pub index: usize,
     pub process: Arc<Process>,

@@ -37,12 +37,11 @@ mod origin;
 use client::Client;
 use origin::{Origin, Then, ok};
 
-/// Requests that are counted together, after as many that are not.
+/// Number of requests counted together, after as many that are not counted.
 const REQUESTS: u64 = 100;
 
-/// Number of counts of each route, of which the minimum is taken. Work that depends on the clock
-/// (the date of each second, writes to the device) adds to some of them, and more on a slow
-/// machine.
+/// Number of counts per route; the minimum is taken. Work that depends on the clock (the date of
+/// each second, writes to the device) adds to some of them, and more on a slow machine.
 const ROUNDS: u64 = 8;
 
 /// Additional fields of each request.
@@ -126,7 +125,7 @@ fn start_proxy() -> SocketAddr {
         control: Control::new(Options::new(Front::forward(), Arc::new(access))),
         listeners: vec![Listener {
             socket: ListenSocket::Tcp(listener),
-            manners: Arc::new(ListenerProtocol::default()),
+            protocol: Arc::new(ListenerProtocol::default()),
         }],
         workers: 1,
         observer: Arc::new(Unobserved),
@@ -163,7 +162,7 @@ fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f
 }
 
 #[test]
-fn a_request_allocates_no_more_than_it_did() {
+fn a_request_allocates_within_its_bound() {
     IGNORED.set(true);
     let body = "x".repeat(2000);
     let origin = Origin::start(move |asked, stream| {

@@ -31,7 +31,6 @@ fn held_origin(
     (origin, sender)
 }
 
-/// Sends a GET and reads the response on another thread.
 fn ask(rig: &Rig, url: &str, fields: &str) -> thread::JoinHandle<Answer> {
     let mut client = rig.client();
     client.send(request("GET", url, fields));
@@ -39,7 +38,7 @@ fn ask(rig: &Rig, url: &str, fields: &str) -> thread::JoinHandle<Answer> {
 }
 
 #[test]
-fn a_follower_of_another_variant_gets_its_own_also_when_the_fill_was_overtaken() {
+fn a_follower_of_another_variant_gets_its_own_after_an_overtaken_fill() {
     let (origin, go) = held_origin(0..1, |asked| match asked.method.as_str() {
         "DELETE" => ok("", "gone"),
         _ => {
@@ -63,7 +62,7 @@ fn a_follower_of_another_variant_gets_its_own_also_when_the_fill_was_overtaken()
 }
 
 #[test]
-fn what_a_304_says_to_one_client_alone_reaches_no_other() {
+fn a_304_for_one_client_reaches_no_other() {
     let (origin, go) = held_origin(1..2, |asked| match asked.number {
         0 => ok("Cache-Control: max-age=0\r\nETag: \"v\"\r\n", "body"),
         n => format!(
@@ -87,7 +86,7 @@ fn what_a_304_says_to_one_client_alone_reaches_no_other() {
 }
 
 #[test]
-fn a_304_that_nobody_asked_for_confirms_nothing() {
+fn an_unrequested_304_confirms_nothing() {
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.number {
             0 => ok(
@@ -106,7 +105,7 @@ fn a_304_that_nobody_asked_for_confirms_nothing() {
 }
 
 #[test]
-fn a_vary_that_comes_with_a_304_holds_for_the_next_request() {
+fn the_vary_of_a_304_applies_to_the_next_request() {
     let origin = Origin::start(|asked, stream| {
         let language = asked.field("accept-language").unwrap_or_default();
         let answer = match asked.number {
@@ -132,7 +131,7 @@ fn a_vary_that_comes_with_a_304_holds_for_the_next_request() {
 }
 
 #[test]
-fn codings_of_the_transfer_that_nobody_undoes_are_refused() {
+fn unknown_transfer_codings_are_refused() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward();
     for coding in ["gzip, chunked", "chunked, chunked", "identity, chunked"] {
@@ -160,7 +159,7 @@ fn codings_of_the_transfer_that_nobody_undoes_are_refused() {
 }
 
 #[test]
-fn an_origins_two_lengths_never_reach_a_client_both() {
+fn two_lengths_of_an_origin_never_reach_a_client() {
     let chunked = "a\r\n0123456789\r\n0\r\n\r\n";
     let cases = [
         format!("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
@@ -186,7 +185,7 @@ fn an_origins_two_lengths_never_reach_a_client_both() {
 }
 
 #[test]
-fn lengths_that_contradict_each_other_are_a_502_also_for_head() {
+fn contradictory_lengths_are_a_502_also_for_head() {
     let rig = Rig::forward();
     for lengths in ["Content-Length: 3\r\nContent-Length: 5\r\n", "Content-Length: +3\r\n"] {
         let origin = Origin::always(format!("HTTP/1.1 200 OK\r\n{lengths}\r\n"));
@@ -199,7 +198,7 @@ fn lengths_that_contradict_each_other_are_a_502_also_for_head() {
 }
 
 #[test]
-fn bytes_behind_an_answer_are_never_the_next_one() {
+fn bytes_after_a_response_are_never_the_next_one() {
     let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
     for answer in [
         format!("{}{evil}", ok(FRESH, "good")),
@@ -228,7 +227,7 @@ fn bytes_behind_an_answer_are_never_the_next_one() {
 }
 
 #[test]
-fn a_field_that_the_origin_never_saw_chooses_no_variant() {
+fn a_removed_field_selects_no_variant() {
     let origin = Origin::start(|asked, stream| {
         let language = asked.field("accept-language").unwrap_or("none".to_owned());
         let fields = format!("{FRESH}Vary: Accept-Language\r\n");
@@ -246,7 +245,7 @@ fn a_field_that_the_origin_never_saw_chooses_no_variant() {
 #[test]
 fn the_upstream_of_a_site_gets_the_host_that_is_in_the_key() {
     let origin = Origin::start(|asked, stream| {
-        let host = asked.field("host").unwrap_or("nobody".to_owned());
+        let host = asked.field("host").unwrap_or("missing".to_owned());
         let _ = stream.write_all(ok(FRESH, &format!("site {host}")).as_bytes());
         Then::Stay
     });
@@ -262,7 +261,7 @@ fn the_upstream_of_a_site_gets_the_host_that_is_in_the_key() {
 }
 
 #[test]
-fn a_client_without_framing_sees_that_its_answer_was_cut() {
+fn a_client_without_framing_detects_a_truncated_response() {
     let origin = Origin::start(|_, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n");
         let _ = stream.write_all(format!("{head}5\r\n12345\r\n").as_bytes());
@@ -273,13 +272,13 @@ fn a_client_without_framing_sees_that_its_answer_was_cut() {
     let host = origin.address;
     write!(stream, "GET http://{host}/ HTTP/1.0\r\n\r\n").unwrap();
     let mut read = Vec::new();
-    // A connection's end would complete the body, so only a reset shows that it is truncated.
+    // The end of a connection would complete the body, so only a reset shows that it is truncated.
     let error = stream.read_to_end(&mut read).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 #[test]
-fn one_clients_credentials_do_not_keep_others_from_the_cache() {
+fn credentials_of_one_client_do_not_disable_the_cache_for_others() {
     let origin = Origin::start(|asked, stream| {
         let _ = stream.write_all(ok(FRESH, &format!("answer {}", asked.number)).as_bytes());
         Then::Stay
@@ -326,7 +325,7 @@ fn smuggle(bytes: &str) -> (Vec<String>, Vec<u16>) {
 }
 
 #[test]
-fn heads_that_two_parsers_read_differently_carry_no_second_request() {
+fn ambiguous_heads_smuggle_no_request() {
     let smuggled = "GET http://ORIGIN/smuggled HTTP/1.1\r\nHost: ORIGIN\r\n\r\n";
     for fields in [
         "Content-Length: 0\r\nContent-Length: 5\r\n",
@@ -361,7 +360,7 @@ fn heads_that_two_parsers_read_differently_carry_no_second_request() {
 }
 
 #[test]
-fn chunks_that_two_parsers_read_differently_carry_no_second_request() {
+fn ambiguous_chunks_smuggle_no_request() {
     let smuggled = "GET http://ORIGIN/smuggled HTTP/1.1\r\nHost: ORIGIN\r\n\r\n";
     for chunks in [
         "0x0\r\n\r\n",
@@ -404,7 +403,7 @@ fn a_request_with_two_lengths_is_the_last_of_its_connection() {
 }
 
 #[test]
-fn requests_behind_an_error_are_answered_in_order_or_not_at_all() {
+fn requests_after_an_error_are_answered_in_order_or_not_at_all() {
     let get = |path: &str| format!("GET http://ORIGIN{path} HTTP/1.1\r\nHost: ORIGIN\r\n\r\n");
     let wrong = "GET /no-proxy HTTP/1.1\r\nHost: ORIGIN\r\n\r\n";
     let (asked, statuses) = smuggle(&format!("{}{wrong}{}", get("/a"), get("/b")));
@@ -421,7 +420,7 @@ fn requests_behind_an_error_are_answered_in_order_or_not_at_all() {
 }
 
 #[test]
-fn an_origins_head_cannot_split_our_answer() {
+fn an_origins_head_cannot_split_the_response() {
     let rig = Rig::forward();
     for field in [
         "X: a\rSet-Cookie: evil=1\r\n",
@@ -440,7 +439,7 @@ fn an_origins_head_cannot_split_our_answer() {
 }
 
 #[test]
-fn what_a_validation_brings_is_what_hits_show() {
+fn hits_have_the_fields_of_the_last_validation() {
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.field("if-none-match") {
             Some(_) => format!(
@@ -499,8 +498,8 @@ fn a_post_on_a_dying_connection_is_not_sent_twice() {
 }
 
 #[test]
-fn a_slow_client_gets_the_whole_of_what_the_store_gives_up_half_way() {
-    // Larger than a quarter of the cache, which is known only after the whole body.
+fn a_slow_client_gets_a_whole_body_that_the_store_refuses_midway() {
+    // Larger than a quarter of the cache, a fact known only after the whole body.
     let body: Vec<u8> = (0..40_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let mut answer =
         format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n").into_bytes();

@@ -102,7 +102,7 @@ fn conditions_are_answered_from_the_store() {
 }
 
 #[test]
-fn a_condition_on_a_miss_goes_on_and_its_304_is_for_that_client_alone() {
+fn a_condition_on_a_miss_is_forwarded_and_its_304_is_not_shared() {
     let origin = validating(FRESH);
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -117,7 +117,7 @@ fn a_condition_on_a_miss_goes_on_and_its_304_is_for_that_client_alone() {
 }
 
 #[test]
-fn ranges_are_cut_from_what_is_stored() {
+fn ranges_are_cut_from_the_stored_response() {
     let origin = Origin::always(ok(&format!("{FRESH}Content-Type: text/x\r\n"), "0123456789"));
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -162,7 +162,7 @@ fn several_ranges_come_as_multipart() {
 }
 
 #[test]
-fn a_part_without_a_validator_is_good_for_what_lies_within_it() {
+fn a_part_without_a_validator_serves_ranges_within_it() {
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.field("range") {
             Some(_) => "HTTP/1.1 206 Partial Content\r\nCache-Control: max-age=60\r\n\
@@ -202,7 +202,7 @@ fn a_stale_object_is_validated_and_its_body_served() {
 }
 
 #[test]
-fn what_is_stale_at_once_is_stored_again_after_its_removal() {
+fn an_immediately_stale_response_is_stored_again_after_removal() {
     let origin = validating("Cache-Control: max-age=0\r\n");
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -214,7 +214,7 @@ fn what_is_stale_at_once_is_stored_again_after_its_removal() {
 }
 
 #[test]
-fn a_changed_object_takes_the_place_of_the_stale_one() {
+fn a_changed_object_replaces_the_stale_one() {
     let origin = counting("Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"x\"\r\n");
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -229,7 +229,7 @@ fn a_changed_object_takes_the_place_of_the_stale_one() {
 }
 
 #[test]
-fn a_reload_validates_what_is_fresh() {
+fn a_reload_validates_a_fresh_response() {
     let origin = validating(FRESH);
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -241,7 +241,7 @@ fn a_reload_validates_what_is_fresh() {
 }
 
 #[test]
-fn stale_answers_stand_in_for_a_failing_origin() {
+fn stale_responses_replace_errors_of_the_origin() {
     const STALE_ON_ERROR: &str =
         "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 1\r\nETag: \"x\"\r\n";
     let failing = |error: &'static str| {
@@ -267,7 +267,7 @@ fn stale_answers_stand_in_for_a_failing_origin() {
             assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("good", detail));
         }
     }
-    // must-revalidate forbids it.
+    // must-revalidate forbids the stale response.
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.number {
             0 => {
@@ -283,7 +283,7 @@ fn stale_answers_stand_in_for_a_failing_origin() {
 }
 
 #[test]
-fn stale_while_revalidate_answers_at_once_and_refreshes_behind() {
+fn stale_while_revalidate_serves_at_once_and_refreshes_in_the_background() {
     let origin = counting(
         "Cache-Control: max-age=1, stale-while-revalidate=600\r\nAge: 1\r\nETag: \"x\"\r\n",
     );
@@ -298,7 +298,7 @@ fn stale_while_revalidate_answers_at_once_and_refreshes_behind() {
 }
 
 #[test]
-fn only_if_cached_asks_nobody() {
+fn only_if_cached_contacts_no_origin() {
     let origin = counting(FRESH);
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -311,7 +311,7 @@ fn only_if_cached_asks_nobody() {
 }
 
 #[test]
-fn what_must_not_be_stored_is_not() {
+fn unstorable_responses_are_not_stored() {
     let rig = Rig::forward();
     let mut client = rig.client();
     for fields in ["Cache-Control: no-store\r\n", "Cache-Control: private\r\n", "Vary: *\r\n"] {
@@ -364,13 +364,13 @@ fn variants_are_kept_apart() {
     assert_eq!(ask(&mut client, "en"), "MISS");
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
-    // From memory if reading the `Vary` marker has also brought the variant.
+    // A memory hit if reading the `Vary` marker has also brought the variant.
     let outcome = ask(&mut rig.client(), "de");
     assert!(["HIT_DISK", "HIT_RAM"].contains(&outcome.as_str()), "{outcome}");
 }
 
 #[test]
-fn unsafe_methods_invalidate_before_they_are_answered() {
+fn unsafe_methods_invalidate_before_their_response() {
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.method.as_str() {
             "POST" => ok("Content-Location: /other\r\nLocation: http://elsewhere/x\r\n", "done"),
@@ -395,7 +395,7 @@ fn unsafe_methods_invalidate_before_they_are_answered() {
 }
 
 #[test]
-fn the_answer_to_a_post_is_not_stored_when_another_request_has_changed_the_object_meanwhile() {
+fn the_response_to_a_post_is_not_stored_after_a_concurrent_change() {
     for changed in [false, true] {
         let deleted = Arc::new(AtomicBool::new(!changed));
         let done = deleted.clone();
@@ -422,7 +422,7 @@ fn the_answer_to_a_post_is_not_stored_when_another_request_has_changed_the_objec
 }
 
 #[test]
-fn fronts_do_not_share_what_they_store() {
+fn fronts_do_not_share_stored_responses() {
     let origin = counting(FRESH);
     let device = crate::rig::empty_cache();
     let mut forward = Rig::forward_on(device.clone());
@@ -437,7 +437,7 @@ fn fronts_do_not_share_what_they_store() {
 }
 
 #[test]
-fn upstream_caches_keep_their_word_in_cache_status() {
+fn members_of_upstream_caches_stay_in_cache_status() {
     let origin = counting("Cache-Control: max-age=600\r\nCache-Status: Up; hit\r\nAge: 7\r\n");
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -483,7 +483,7 @@ fn every_outcome_of_the_cache_is_counted_once() {
     rig.client().get(&fresh);
     rig.client().get(&fresh);
     assert_eq!(counts(&rig), [0, 1, 0, 1, 0]);
-    // Another start, as reading one object may also have brought the other.
+    // A fresh start, because reading one object may also have brought the other.
     rig.stop();
     let rig = Rig::forward_on(rig.device.clone());
     rig.client().get(&stale);

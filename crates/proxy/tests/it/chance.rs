@@ -30,7 +30,6 @@ const WORDS: [&str; 26] = [
     "Content-Range: bytes 0-1/1\r\n",
 ];
 
-/// A generator (splitmix64).
 pub struct Chance {
     state: u64,
 }

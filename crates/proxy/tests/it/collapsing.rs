@@ -2,7 +2,7 @@
 //! request, and which fetch for themselves.
 //!
 //! A response with `max-age=1` and `Age: 1` expires on arrival, like one that takes a second to
-//! arrive. So no test has to wait for it.
+//! arrive, so no test has to wait for it.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -30,7 +30,6 @@ const FRESH: &str = "Cache-Control: max-age=600\r\n";
 struct Gate(Arc<(Mutex<usize>, Condvar)>);
 
 impl Gate {
-    /// Lets `count` more responses through.
     fn open(&self, count: usize) {
         *self.0.0.lock().unwrap() += count;
         self.0.1.notify_all();
@@ -94,7 +93,7 @@ fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
     Waiters(waiters)
 }
 
-/// Starts one client with a running fetch, and `count` that wait for it.
+/// Starts one client with a running fetch, and `count` clients that wait for it.
 fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Answer>, Waiters) {
     let before = origin.count();
     let leader = ask(rig, "GET", url, "");
@@ -102,7 +101,7 @@ fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<
     (leader, followers(rig, count, url, ""))
 }
 
-/// Returns what the proxy would do with a request, as its admin interface explains it.
+/// Returns the action that the proxy would take on a request, as its admin interface explains it.
 fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
     let fields: String = fields.iter().map(|field| format!("&header={field}")).collect();
     let request = format!("GET /explain?url={url}&method={method}{fields} HTTP/1.1\r\n");
@@ -112,7 +111,7 @@ fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
 }
 
 #[test]
-fn it_is_explained_who_would_join_a_running_fetch() {
+fn explain_says_whether_a_request_would_join_a_fetch() {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::start(move |_, stream| {
@@ -130,7 +129,7 @@ fn it_is_explained_who_would_join_a_running_fetch() {
     }
     let (leader, waiters) = together(&rig, &origin, 1, &url);
     for method in ["GET", "HEAD"] {
-        assert_eq!(would(method, &[]), "join the running fetch: its answer has not come yet");
+        assert_eq!(would(method, &[]), "join the running fetch: its response has not arrived yet");
     }
     // A reload must get a response that was requested after it.
     assert_eq!(would("GET", &["Cache-Control:+no-cache"]), "ask the origin");
@@ -150,7 +149,7 @@ fn it_is_explained_who_would_join_a_running_fetch() {
 }
 
 #[test]
-fn who_waited_gets_what_is_used_up_when_it_arrives() {
+fn waiting_requests_share_a_response_that_expires_on_arrival() {
     let (origin, gate) = gated(|asked| validating(asked, USED_UP, "body"));
     let rig = Rig::forward();
     let url = origin.url("/");
@@ -167,7 +166,7 @@ fn who_waited_gets_what_is_used_up_when_it_arrives() {
 }
 
 #[test]
-fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
+fn requests_after_the_head_of_an_expired_response_wait_for_the_next() {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::start(move |asked, stream| {
@@ -197,7 +196,7 @@ fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
 }
 
 #[test]
-fn what_cannot_be_shared_sends_all_who_wait_at_once() {
+fn an_unshareable_response_sends_all_waiting_requests_at_once() {
     const CLIENTS: usize = 20;
     for fields in [
         "Cache-Control: private\r\n",
@@ -227,7 +226,7 @@ fn what_cannot_be_shared_sends_all_who_wait_at_once() {
 }
 
 #[test]
-fn clients_with_credentials_never_wait_for_one_another() {
+fn clients_with_credentials_never_wait_for_each_other() {
     const CLIENTS: usize = 10;
     for field in ["Authorization: Basic eDp5\r\n", "X-API-Key: 1\r\n"] {
         let (origin, gate) = gated(|_| ok("", "body"));
@@ -238,7 +237,7 @@ fn clients_with_credentials_never_wait_for_one_another() {
         // A client without credentials does not wait for a response that may be private either.
         clients.push(ask(&rig, "GET", &url, ""));
         wait_until("its own is asked for", || origin.count() == CLIENTS + 1);
-        // And requests with credentials do not wait for its fetch.
+        // Requests with credentials do not wait for its fetch either.
         clients.push(ask(&rig, "GET", &url, field));
         wait_until("one more is asked for", || origin.count() == CLIENTS + 2);
         gate.open(CLIENTS + 2);
@@ -249,7 +248,7 @@ fn clients_with_credentials_never_wait_for_one_another() {
 }
 
 #[test]
-fn requests_that_another_rule_decides_wait_for_their_own_fetch() {
+fn requests_of_another_rule_wait_for_their_own_fetch() {
     let rule = |name: &str, headers: &[&str]| {
         let unsaid = Some(Lifetime::Same(Seconds::new(60)));
         let lifetimes = Lifetimes { unsaid, ..Lifetimes::default() };
@@ -292,7 +291,7 @@ fn each_waits_for_its_own_variant() {
         waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), own));
     }
     assert_eq!(origin.count(), 2);
-    // From then on each variant has its own fetch.
+    // After that each variant has its own fetch.
     let fields = "Cache-Control: max-age=1\r\nAge: 1\r\nVary: Accept-Language\r\n";
     let (origin, gate) = gated(move |asked| ok(fields, &own(asked)));
     let url = origin.url("/");
@@ -310,7 +309,7 @@ fn each_waits_for_its_own_variant() {
 }
 
 #[test]
-fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
+fn a_slow_fetch_is_repeated_once() {
     for first in [0, 1] {
         // On a busy machine the clients may not all have arrived in time: try longer times.
         let mut waits = [1_500, 6_000, 24_000].map(Duration::from_millis).into_iter();
@@ -318,7 +317,7 @@ fn a_fetch_that_takes_long_is_begun_once_more_not_by_all() {
     }
 }
 
-/// Returns whether the case was tried: all clients waited before `wait` had passed. Of the two
+/// Returns whether the case occurred: all clients waited before `wait` had passed. Of the two
 /// fetches, `first` gets its response first, and all waiting clients share that response.
 fn asked_once_more(first: usize, wait: Duration) -> bool {
     let begun = Arc::new(AtomicUsize::new(0));
@@ -348,7 +347,7 @@ fn asked_once_more(first: usize, wait: Duration) -> bool {
 }
 
 #[test]
-fn one_who_reloads_does_not_disturb_those_who_wait() {
+fn a_reload_does_not_disturb_waiting_requests() {
     let (origin, gate) = gated(|asked| ok(USED_UP, &asked.number.to_string()));
     let rig = Rig::forward();
     let url = origin.url("/");
@@ -365,7 +364,7 @@ fn one_who_reloads_does_not_disturb_those_who_wait() {
 }
 
 #[test]
-fn whose_own_directives_want_more_asks_alone() {
+fn a_request_with_stricter_directives_fetches_alone() {
     let (origin, gate) = gated(|asked| ok(USED_UP, &asked.number.to_string()));
     let rig = Rig::forward();
     let url = origin.url("/");
@@ -384,7 +383,7 @@ fn whose_own_directives_want_more_asks_alone() {
 }
 
 #[test]
-fn a_leader_that_leaves_takes_nothing_from_those_who_wait() {
+fn a_cancelled_leader_does_not_affect_waiting_requests() {
     let (origin, gate) = gated(|_| ok(USED_UP, "body"));
     let rig = Rig::forward();
     let url = origin.url("/");
@@ -420,7 +419,7 @@ fn one_request_that_breaks_its_connection_does_not_fail_the_others() {
 }
 
 #[test]
-fn an_origin_in_trouble_is_asked_once_for_all_who_get_what_is_stored() {
+fn a_failing_origin_is_asked_once_for_all_stale_responses() {
     let stored = "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 1\r\n";
     let (origin, gate) = gated(move |asked| match asked.number {
         0 => ok(stored, "body"),
@@ -464,7 +463,7 @@ fn heads_and_ranges_wait_as_well() {
 }
 
 #[test]
-fn a_range_that_is_not_there_concerns_nobody_else() {
+fn an_unsatisfiable_range_affects_no_other_request() {
     let (origin, gate) = gated(|asked| match asked.field("range") {
         Some(_) => "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n".to_owned(),
         None => ok(FRESH, "body"),
@@ -483,7 +482,7 @@ fn a_range_that_is_not_there_concerns_nobody_else() {
 }
 
 #[test]
-fn a_part_that_nothing_can_be_put_beside_is_not_what_others_wait_for() {
+fn requests_do_not_wait_for_a_part_that_cannot_be_combined() {
     let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4";
     let (origin, gate) = gated(move |asked| match asked.field("range") {
         Some(_) => format!("{part}\r\n{FRESH}\r\n0123"),
@@ -503,7 +502,7 @@ fn a_part_that_nothing_can_be_put_beside_is_not_what_others_wait_for() {
 }
 
 #[test]
-fn parts_that_are_used_up_are_for_all_who_waited() {
+fn all_waiting_requests_share_an_expired_part() {
     let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/10\r\nContent-Length: 4";
     let (origin, gate) = gated(move |_| format!("{part}\r\n{USED_UP}\r\n0123"));
     let rig = Rig::forward();
@@ -519,7 +518,7 @@ fn parts_that_are_used_up_are_for_all_who_waited() {
 }
 
 #[test]
-fn what_the_first_client_has_already_is_asked_for_once_more() {
+fn a_304_for_the_first_client_makes_others_fetch_once() {
     let fields = "Cache-Control: max-age=60\r\nETag: \"v\"\r\n";
     let (origin, gate) = gated(move |asked| validating(asked, fields, "body"));
     let rig = Rig::forward();
@@ -537,8 +536,8 @@ fn what_the_first_client_has_already_is_asked_for_once_more() {
     assert_eq!(origin.count(), 2);
 }
 
-/// In real time, as clients and origins experience it: whatever the lifetime and the duration of a
-/// response, the origin has at most one request for it at a time.
+/// Checks in real time, as clients and origins experience it: whatever the lifetime and the
+/// duration of a response, the origin has at most one request for it at a time.
 #[test]
 fn an_origin_has_one_request_for_a_resource_at_a_time() {
     let now = Arc::new(Mutex::new(std::collections::HashMap::<String, (usize, usize)>::new()));
@@ -588,7 +587,7 @@ fn sharing_reloads() -> Rig {
 }
 
 #[test]
-fn reloads_that_come_during_a_fetch_share_the_next_one() {
+fn reloads_during_a_fetch_share_the_next_one() {
     let reloads = ["no-cache", "max-age=0", "min-fresh=9999"];
     for (is_stored, directive) in
         reloads.map(|directive| [(false, directive), (true, directive)]).concat()
@@ -617,7 +616,7 @@ fn reloads_that_come_during_a_fetch_share_the_next_one() {
 }
 
 #[test]
-fn nothing_is_kept_of_an_exchange_that_requests_with_no_store_share() {
+fn shared_fetches_of_no_store_requests_store_nothing() {
     let (origin, gate) = gated(|asked| ok(FRESH, &asked.number.to_string()));
     let rig = sharing_reloads();
     let (url, fields) = (origin.url("/"), "Cache-Control: no-store\r\n");
@@ -638,7 +637,7 @@ fn nothing_is_kept_of_an_exchange_that_requests_with_no_store_share() {
 }
 
 #[test]
-fn heads_share_a_head_whose_answer_is_stored_and_else_ask_at_once() {
+fn heads_wait_only_for_a_head_whose_response_is_stored() {
     for (fields, fetches) in [(FRESH, 1), ("Cache-Control: no-store\r\n", 6)] {
         let (origin, gate) =
             gated(move |_| format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 10\r\n\r\n"));
@@ -678,7 +677,7 @@ fn ranges_that_cannot_be_cut_from_a_running_fetch_get_all_of_it() {
 }
 
 #[test]
-fn a_private_answer_to_a_cookie_leaves_the_others_together() {
+fn a_private_response_to_a_cookie_does_not_separate_the_others() {
     let (origin, gate) = gated(|asked| match asked.field("cookie") {
         Some(_) => ok("Cache-Control: private\r\n", "mine"),
         None => ok(FRESH, "all"),
@@ -716,7 +715,7 @@ fn heads_that_reload_share_the_next_head() {
 }
 
 #[test]
-fn a_head_whose_client_leaves_is_asked_again_by_one() {
+fn a_cancelled_head_is_repeated_by_one_waiting_request() {
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\n");
     let (origin, gate) = gated(move |_| head.clone());
     let rig = Rig::forward();
@@ -734,7 +733,7 @@ fn a_head_whose_client_leaves_is_asked_again_by_one() {
 }
 
 #[test]
-fn reloads_beside_a_body_that_still_comes_share_the_next_fetch() {
+fn reloads_during_a_body_share_the_next_fetch() {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::start(move |asked, stream| {
@@ -758,7 +757,7 @@ fn reloads_beside_a_body_that_still_comes_share_the_next_fetch() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_not_what_later_clients_wait_for() {
+fn later_clients_do_not_wait_for_a_stalled_body() {
     let origin = Origin::start(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();

@@ -34,7 +34,7 @@ fn connect(client: &mut Client, target: &str) -> String {
 }
 
 #[test]
-fn no_spelling_of_an_address_leads_to_our_own_listeners() {
+fn no_spelling_of_an_address_reaches_the_proxys_listeners() {
     let admin = TcpListener::bind("127.0.0.1:0").unwrap();
     let rig = rig(admin.local_addr().unwrap(), Vec::new());
     let ports = [rig.address.port(), admin.local_addr().unwrap().port()];
@@ -69,12 +69,12 @@ fn no_spelling_of_an_address_leads_to_our_own_listeners() {
 #[test]
 fn a_rule_refuses_by_name_and_by_address() {
     let origin = Origin::always("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let nobody = "127.0.0.1:1".parse().unwrap();
+    let unreachable = "127.0.0.1:1".parse().unwrap();
     let mut by_name = Rule::new(Action::Deny);
     by_name.hosts = vec![".ads.example".parse().unwrap()];
     let mut by_address = Rule::new(Action::Deny);
     by_address.destinations = vec!["127.0.0.2/32".parse().unwrap()];
-    let rig = rig(nobody, vec![by_name, by_address]);
+    let rig = rig(unreachable, vec![by_name, by_address]);
     let port = origin.address.port();
     assert_eq!(rig.client().get(&origin.url("/")).status, 200);
     for url in ["http://x.ads.example/".to_owned(), format!("http://127.0.0.2:{port}/")] {
@@ -90,7 +90,7 @@ fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = origin.local_addr().unwrap().to_string();
     let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());
-    // Each connection goes to the worker with the fewest: one to each.
+    // Each connection goes to the worker with the fewest, so each worker gets one.
     let mut clients = [rig.client(), rig.client()];
     for client in &mut clients {
         let head = connect(client, &target);
@@ -103,7 +103,7 @@ fn tunnels_of_every_worker_are_cut_when_the_drain_ends() {
 }
 
 #[test]
-fn what_happens_is_counted() {
+fn events_are_counted() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nCache-Control: max-age=60\r\n\r\nabc";
     let origin = Origin::always(answer);
     let mut rig = rig("127.0.0.1:1".parse().unwrap(), Vec::new());

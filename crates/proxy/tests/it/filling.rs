@@ -1,4 +1,4 @@
-//! Fills: one fetch for many clients, and everything that can go wrong with it.
+//! Fills: one fetch for many clients, and the ways in which it can fail.
 
 use std::io::Write;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -57,7 +57,7 @@ fn a_hundred_clients_cause_one_fetch_and_get_the_same() {
 }
 
 #[test]
-fn followers_stream_what_is_there_before_the_end() {
+fn followers_stream_available_bytes_before_the_end() {
     let (origin, pieces) = stepwise();
     let rig = Rig::forward();
     let url = origin.url("/s");
@@ -84,7 +84,7 @@ fn followers_stream_what_is_there_before_the_end() {
 }
 
 #[test]
-fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
+fn an_unshareable_fill_serves_only_its_own_client() {
     let gate = Arc::new(Mutex::new(()));
     let held = gate.lock().unwrap();
     let origin = {
@@ -113,13 +113,13 @@ fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
         clients.into_iter().map(|client| client.join().unwrap().text()).collect();
     texts.sort();
     texts.dedup();
-    assert_eq!(texts.len(), 10, "everybody has an answer of his own: {texts:?}");
-    // The proxy remembers it, so no request waits for another now.
+    assert_eq!(texts.len(), 10, "each client has its own response: {texts:?}");
+    // The proxy remembers that the response cannot be shared, so no request waits for another now.
     assert_eq!(rig.client().get(&url).detail(), "MISS");
 }
 
 #[test]
-fn who_began_a_fetch_may_leave_before_there_is_a_head() {
+fn the_leader_may_disconnect_before_the_head() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
     let origin = Origin::start(move |_, stream| {
@@ -187,7 +187,7 @@ fn a_follower_of_another_variant_fetches_its_own() {
 }
 
 #[test]
-fn an_origin_that_dies_half_way_cuts_all_and_leaves_nothing() {
+fn a_broken_transfer_is_cut_for_all_and_not_stored() {
     for head in [
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -216,7 +216,7 @@ fn an_origin_that_dies_half_way_cuts_all_and_leaves_nothing() {
 }
 
 #[test]
-fn garbage_in_chunks_is_not_stored() {
+fn malformed_chunks_are_not_stored() {
     let origin = Origin::start(move |asked, stream| {
         let chunks =
             if asked.number == 0 { "5\r\n12345\r\nzz\r\n" } else { "3\r\nabc\r\n0\r\n\r\n" };
@@ -231,7 +231,7 @@ fn garbage_in_chunks_is_not_stored() {
 }
 
 #[test]
-fn a_body_that_ends_with_its_connection_is_stored_when_the_end_is_clean() {
+fn a_body_delimited_by_close_is_stored_after_a_clean_end() {
     let origin = Origin::start(|_, stream| {
         let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n{FRESH}\r\nuntil the end").as_bytes());
         Then::Close
@@ -245,7 +245,7 @@ fn a_body_that_ends_with_its_connection_is_stored_when_the_end_is_clean() {
 }
 
 #[test]
-fn a_client_that_leaves_stops_neither_the_fill_nor_the_others() {
+fn a_disconnected_client_stops_neither_the_fill_nor_others() {
     let (origin, pieces) = stepwise();
     let rig = Rig::forward();
     let url = origin.url("/l");
@@ -267,7 +267,7 @@ fn a_client_that_leaves_stops_neither_the_fill_nor_the_others() {
 }
 
 #[test]
-fn a_fill_nobody_waits_for_is_given_up_when_much_is_missing() {
+fn an_abandoned_fill_is_ended_when_much_is_missing() {
     let gone = Arc::new(Mutex::new(false));
     let origin = {
         let gone = gone.clone();
@@ -293,7 +293,7 @@ fn a_fill_nobody_waits_for_is_given_up_when_much_is_missing() {
 }
 
 #[test]
-fn a_slow_follower_reads_on_from_the_store_while_the_fill_runs() {
+fn a_slow_follower_continues_from_the_store_during_the_fill() {
     let body: Vec<u8> = (0..6_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let origin = {
         let body = body.clone();
@@ -319,7 +319,7 @@ fn a_slow_follower_reads_on_from_the_store_while_the_fill_runs() {
 }
 
 #[test]
-fn a_fill_that_is_not_stored_follows_its_clients_pace() {
+fn an_unstored_fill_follows_its_clients_pace() {
     let sent = Arc::new(Mutex::new(0usize));
     let origin = {
         let sent = sent.clone();
@@ -349,7 +349,7 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
 }
 
 #[test]
-fn a_client_that_reads_nothing_does_not_stop_those_that_follow_the_same_fetch() {
+fn a_stalled_client_does_not_stop_other_followers() {
     // The body is larger than the socket buffers, and too large to be stored.
     let (origin, pieces) = stepwise();
     let rig = Rig::forward();
@@ -371,7 +371,7 @@ fn a_client_that_reads_nothing_does_not_stop_those_that_follow_the_same_fetch() 
 }
 
 #[test]
-fn a_range_of_a_running_fill_is_served_when_it_is_there() {
+fn a_range_of_a_running_fill_is_served_when_available() {
     let (origin, pieces) = stepwise();
     let rig = Rig::forward_with(|options| options.fill.follow_distance = 0);
     let url = origin.url("/part");
@@ -406,7 +406,7 @@ fn a_range_of_a_running_fill_is_served_when_it_is_there() {
 }
 
 #[test]
-fn what_the_store_refuses_is_served_to_all_all_the_same() {
+fn a_body_refused_by_the_store_is_served_to_all() {
     // Larger than a quarter of the cache.
     let body: Vec<u8> = (0..20_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let origin = {

@@ -11,7 +11,7 @@ use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
 
 #[test]
-fn a_get_goes_through_and_comes_back() {
+fn a_get_is_forwarded_and_answered() {
     let origin = Origin::always(ok("X-A: b\r\nConnection: x-hop\r\nX-Hop: 1\r\n", "hello"));
     let rig = Rig::forward();
     let answer = rig.client().get(&origin.url("/x?y=z"));
@@ -27,7 +27,7 @@ fn a_get_goes_through_and_comes_back() {
 }
 
 #[test]
-fn hop_by_hop_fields_and_credentials_for_us_stay_here() {
+fn hop_by_hop_fields_and_proxy_credentials_are_not_forwarded() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward();
     let fields = "Connection: keep-alive, X-Secret\r\nX-Secret: 1\r\nProxy-Connection: x\r\n\
@@ -74,7 +74,7 @@ fn bodies_stream_both_ways() {
 }
 
 #[test]
-fn a_head_has_no_body_but_its_length() {
+fn a_head_response_has_a_length_and_no_body() {
     let origin = Origin::always("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n");
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -86,7 +86,7 @@ fn a_head_has_no_body_but_its_length() {
 }
 
 #[test]
-fn lengths_without_bodies_confuse_nobody() {
+fn lengths_without_bodies_are_not_awaited() {
     let rig = Rig::forward();
     let mut client = rig.client();
     for (head, fields) in [
@@ -106,7 +106,7 @@ fn lengths_without_bodies_confuse_nobody() {
 }
 
 #[test]
-fn upstream_connections_are_used_again_and_a_dead_one_is_noticed() {
+fn upstream_connections_are_reused_and_dead_ones_detected() {
     let origin = Origin::start(|asked, stream| {
         let _ = stream.write_all(ok("", "x").as_bytes());
         // Closes without notice after the second request of a connection.
@@ -124,7 +124,7 @@ fn upstream_connections_are_used_again_and_a_dead_one_is_noticed() {
 }
 
 #[test]
-fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
+fn a_request_on_a_dying_pooled_connection_is_retried_once() {
     // The first connection answers one request, reads a second and closes without a response.
     let origin = Origin::start(|asked, stream| {
         if asked.number == 1 {
@@ -154,7 +154,7 @@ fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
 }
 
 #[test]
-fn a_request_is_sent_again_as_it_was_after_an_answer_that_was_none() {
+fn a_request_is_retried_unmodified_after_only_interim_responses() {
     const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     // The second request of each connection gets only an interim response.
     let origin = Origin::start(|asked, stream| {
@@ -198,7 +198,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn http10_clients_get_no_chunks_and_keep_alive_when_they_ask() {
+fn http10_clients_get_no_chunks_and_keep_alive_on_request() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     let origin = Origin::always(chunked);
     let rig = Rig::forward();
@@ -217,7 +217,7 @@ fn http10_clients_get_no_chunks_and_keep_alive_when_they_ask() {
 }
 
 #[test]
-fn a_client_that_half_closes_still_gets_its_answer() {
+fn a_half_closed_client_still_gets_its_response() {
     let origin = Origin::start(|_, stream| {
         std::thread::sleep(Duration::from_millis(50));
         let _ = stream.write_all(ok("", "late").as_bytes());
@@ -231,7 +231,7 @@ fn a_client_that_half_closes_still_gets_its_answer() {
 }
 
 #[test]
-fn interim_answers_come_before_the_final_one() {
+fn interim_responses_precede_the_final_one() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
     let origin = Origin::start(move |_, stream| {
         let _ = stream.write_all(hints.as_bytes());
@@ -254,7 +254,7 @@ fn interim_answers_come_before_the_final_one() {
 }
 
 #[test]
-fn names_of_fields_keep_their_case_both_ways() {
+fn field_names_keep_their_case_both_ways() {
     let origin = Origin::start(|asked, stream| {
         let (status, length) = match asked.field("If-None-Match") {
             Some(_) => ("304 Not Modified", "X-Of-304: 1\r\n"),
@@ -329,7 +329,7 @@ fn a_trusted_proxy_knows_the_scheme_whatever_the_url_says() {
 fn an_expectation_waits_for_the_upstream() {
     let origin = Origin::start(|_, _| Then::Close);
     drop(origin);
-    // The origin rejects without the body, so the client is not asked to send it.
+    // The origin rejects the request without its body, so the client is not asked to send it.
     let refusing = raw_origin(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
     // The body is not read before the origin responds.
     let rig = Rig::forward_with(|options| options.client.request_buffer = 0);
@@ -369,7 +369,7 @@ fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
 }
 
 #[test]
-fn trailers_reach_a_client_that_takes_them() {
+fn trailers_reach_a_client_that_accepts_them() {
     let origin = Origin::always(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
          3\r\nabc\r\n0\r\nX-Sum: 42\r\n\r\n",
@@ -433,7 +433,7 @@ fn a_tunnel_carries_bytes_both_ways() {
 }
 
 #[test]
-fn running_answers_end_before_the_proxy_does() {
+fn running_responses_finish_before_the_proxy_stops() {
     let origin = Origin::start(|_, stream| {
         std::thread::sleep(Duration::from_millis(100));
         let _ = stream.write_all(ok("", "drained").as_bytes());
@@ -454,14 +454,14 @@ fn running_answers_end_before_the_proxy_does() {
 }
 
 #[test]
-fn a_proxy_that_is_told_to_end_while_it_starts_ends() {
+fn a_drain_during_startup_stops_the_proxy() {
     for _ in 0..10 {
         Rig::forward().stop();
     }
 }
 
 #[test]
-fn the_origin_is_told_the_host_as_the_key_has_it() {
+fn the_origin_gets_the_host_of_the_key() {
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
     let mut rig = Rig::reverse(origin.address, true);
     let hosts = [

@@ -32,7 +32,7 @@ fn told(answer: &Answer) -> (u16, &str, String) {
 }
 
 #[test]
-fn a_request_is_sent_as_http2_has_it() {
+fn a_request_is_converted_to_http2() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
@@ -58,7 +58,7 @@ fn a_request_is_sent_as_http2_has_it() {
 }
 
 #[test]
-fn a_host_that_http2_has_no_form_for_harms_no_connection() {
+fn a_host_without_an_http2_form_breaks_no_connection() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
@@ -94,11 +94,11 @@ fn bodies_trailers_and_interim_answers_pass() {
 }
 
 #[test]
-fn an_upload_goes_on_while_its_answer_comes() {
+fn an_upload_continues_during_its_response() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
-    // Such a body is not collected before it is forwarded.
+    // A gRPC body is not buffered before it is forwarded.
     client.send("POST /echo HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n");
     client.send("Content-Type: application/grpc\r\n\r\n1\r\na\r\n");
     let head = client.head();
@@ -113,7 +113,7 @@ fn an_upload_goes_on_while_its_answer_comes() {
 }
 
 #[test]
-fn trailers_of_a_request_go_no_further() {
+fn request_trailers_are_not_forwarded() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
@@ -127,7 +127,7 @@ fn trailers_of_a_request_go_no_further() {
 }
 
 #[test]
-fn what_is_not_whole_is_never_passed_for_whole() {
+fn a_truncated_body_never_looks_complete() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     for path in ["/cut", "/quiet"] {
@@ -156,7 +156,7 @@ fn requests_share_a_connection() {
 }
 
 #[test]
-fn what_an_origin_did_not_look_at_is_sent_again_whatever_it_is() {
+fn unprocessed_requests_are_retried_whatever_the_method() {
     let origin = Http2Origin::start_with(None, 1);
     let rig = rig(&origin);
     let mut client = rig.client();
@@ -170,7 +170,7 @@ fn what_an_origin_did_not_look_at_is_sent_again_whatever_it_is() {
 }
 
 #[test]
-fn a_body_that_was_refused_is_an_error_and_not_half_sent() {
+fn a_refused_body_is_an_error() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);
     let mut client = rig.client();
@@ -180,7 +180,7 @@ fn a_body_that_was_refused_is_an_error_and_not_half_sent() {
 }
 
 #[test]
-fn within_tls_both_sides_choose() {
+fn tls_negotiates_the_http_version() {
     let authority = Authority::new();
     let with = |protocols: &[&str], http2| {
         let config = authority.server(authority.issue("origin.example"), protocols, false);
@@ -204,7 +204,7 @@ fn within_tls_both_sides_choose() {
 }
 
 #[test]
-fn an_origin_that_chooses_http1_is_spoken_to_so() {
+fn an_origin_may_choose_http1() {
     use crate::authority::Front;
     use crate::origin::ok;
     let authority = Authority::new();

@@ -50,7 +50,7 @@ async fn answer(
 }
 
 #[test]
-fn an_answer_without_a_body_ends_with_its_head() {
+fn a_response_without_a_body_ends_with_its_head() {
     let origin = Origin::always("HTTP/1.1 204 No Content\r\n\r\n");
     let rig = Rig::h2c(origin.address);
     on_connection(rig.address, async |mut sender| {
@@ -65,7 +65,7 @@ fn an_answer_without_a_body_ends_with_its_head() {
 }
 
 #[test]
-fn trailers_that_may_be_none_do_not_break_the_answer() {
+fn forbidden_trailers_are_dropped() {
     let text = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n\
         4\r\nbody\r\n0\r\nConnection: x\r\nContent-Length: 9\r\nSet-Cookie: a\r\n";
     for (more, expected) in [("", None), ("X-Sum: 4\r\n", Some("4"))] {
@@ -81,7 +81,7 @@ fn trailers_that_may_be_none_do_not_break_the_answer() {
     }
 }
 
-/// Starts an origin that responds to a POST when it is told to.
+/// Starts an origin that responds to a POST when the test says so.
 fn slow_to_write() -> (Origin, Sender<()>) {
     let (tell, told): (_, Receiver<()>) = channel();
     let told = Arc::new(Mutex::new(told));
@@ -96,7 +96,7 @@ fn slow_to_write() -> (Origin, Sender<()>) {
 }
 
 #[test]
-fn a_write_whose_client_has_left_makes_invalid_what_it_changed() {
+fn a_write_of_a_disconnected_client_still_invalidates() {
     let (origin, tell) = slow_to_write();
     let rig = Rig::h2c(origin.address);
     let ask = || rig.client().send("GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n").answer().detail();

@@ -37,7 +37,7 @@ fn origin() -> Origin {
                  Content-Length: 2\r\n\r\nno"
                     .to_owned()
             }
-            None => ok(fresh, &format!("nobody {}", asked.on_connection)),
+            None => ok(fresh, &format!("anonymous {}", asked.on_connection)),
         };
         let head = answer.split_inclusive("\r\n\r\n").next().unwrap();
         let is_head = asked.method == "HEAD";
@@ -57,18 +57,18 @@ fn text(client: &mut Client, path: &str, fields: &str) -> String {
 const ALICE: &str = "Authorization: NTLM alice\r\n";
 
 #[test]
-fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
+fn an_authenticated_connection_belongs_to_its_client() {
     let (origin, head) = (origin(), "HEAD /h HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let rig = Rig::reverse_of_one_worker(origin.address);
     let (mut alice, mut bob) = (rig.client(), rig.client());
     assert_eq!(text(&mut alice, "/0", ALICE), "alice 0");
     assert_eq!(text(&mut bob, "/1", "Authorization: Negotiate bob\r\n"), "bob 0");
-    // Without credentials they are still logged in, and share nothing with others.
+    // Without credentials the clients are still logged in, and share nothing with others.
     for n in 1..4 {
         let page = format!("/page{n}");
         assert_eq!(text(&mut alice, &page, ""), format!("alice {n}"));
         assert_eq!(text(&mut bob, &page, ""), format!("bob {n}"));
-        assert!(text(&mut rig.client(), &page, "").starts_with("nobody"));
+        assert!(text(&mut rig.client(), &page, "").starts_with("anonymous"));
     }
     alice.send(head).answer_to("HEAD");
     // Shareable responses are shared, without another request to the origin.
@@ -80,33 +80,33 @@ fn a_connection_that_a_client_has_logged_in_on_is_this_clients() {
     // The origin's connection ends with the client's.
     drop(alice);
     for n in 0..5 {
-        assert!(text(&mut rig.client(), &format!("/{n}"), "X: y\r\n").starts_with("nobody"));
+        assert!(text(&mut rig.client(), &format!("/{n}"), "X: y\r\n").starts_with("anonymous"));
     }
 }
 
 #[test]
-fn a_connection_on_which_a_login_was_offered_is_closed() {
+fn a_connection_challenged_for_a_login_is_closed() {
     let origin = origin();
     let rig = Rig::reverse_of_one_worker(origin.address);
     assert_eq!(get(&mut rig.client(), "/challenge", "").status, 401);
     for n in 0..2 {
-        assert_eq!(text(&mut rig.client(), &format!("/{n}"), ""), format!("nobody {n}"));
+        assert_eq!(text(&mut rig.client(), &format!("/{n}"), ""), format!("anonymous {n}"));
     }
 }
 
 #[test]
-fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
+fn clients_with_several_users_get_no_pinned_connection() {
     let origin = origin();
     let rig = Rig::reverse_of_one_worker(origin.address);
     for field in ["Via: 1.1 front\r\n", "X-Forwarded-For: 192.0.2.1\r\n", "Forwarded: for=x\r\n"] {
         let mut front = rig.client();
         assert!(text(&mut front, "/0", &format!("{ALICE}{field}")).starts_with("alice"));
-        assert!(text(&mut front, "/1", &format!("{field}X: y\r\n")).starts_with("nobody"));
-        // Also if the front reveals itself only later.
+        assert!(text(&mut front, "/1", &format!("{field}X: y\r\n")).starts_with("anonymous"));
+        // The same if the client turns out to be a proxy only later.
         let mut front = rig.client();
         assert!(text(&mut front, "/2", ALICE).starts_with("alice"));
-        assert!(text(&mut front, "/3", field).starts_with("nobody"), "{field}");
-        assert!(text(&mut front, "/4", "").starts_with("nobody"), "{field}");
+        assert!(text(&mut front, "/3", field).starts_with("anonymous"), "{field}");
+        assert!(text(&mut front, "/4", "").starts_with("anonymous"), "{field}");
     }
     let trusting = Rig::reverse_to(
         Group::one(Endpoint::plain("127.0.0.1", origin.address.port())),
@@ -114,11 +114,11 @@ fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
     );
     let mut front = trusting.client();
     assert_eq!(text(&mut front, "/0", ALICE), "alice 0");
-    assert!(text(&mut front, "/1", "").starts_with("nobody"));
+    assert!(text(&mut front, "/1", "").starts_with("anonymous"));
 }
 
 #[test]
-fn a_client_stays_at_the_server_where_it_has_logged_in() {
+fn a_client_stays_at_the_server_that_authenticated_it() {
     let origins = [origin(), origin(), origin()];
     let server = |origin: &Origin| Server::new(Endpoint::plain("127.0.0.1", origin.address.port()));
     let servers = origins.iter().map(server).collect();
@@ -132,7 +132,7 @@ fn a_client_stays_at_the_server_where_it_has_logged_in() {
 }
 
 #[test]
-fn a_client_logs_in_over_http1_also_where_the_server_speaks_http2() {
+fn logins_use_http1_even_if_the_server_speaks_http2() {
     let (authority, origin) = (Authority::new(), origin());
     let config = authority.server(authority.issue("origin.example"), &["h2", "http/1.1"], false);
     let front = Front::start(origin.address, config);

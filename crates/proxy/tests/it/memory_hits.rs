@@ -103,7 +103,7 @@ fn without(line: &str, begin: &str, end: &str) -> String {
 }
 
 #[test]
-fn what_is_purged_is_gone_under_every_variant() {
+fn a_purge_removes_every_variant() {
     let origin = origin();
     let rig = Rig::reverse(origin.address, true);
     let text = get("/coded", "Accept-Encoding: gzip\r\n");
@@ -116,7 +116,7 @@ fn what_is_purged_is_gone_under_every_variant() {
 }
 
 #[test]
-fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
+fn pipelined_hits_are_answered_in_order_wherever_they_are_split() {
     let origin = origin();
     let rig = Rig::reverse(origin.address, true);
     fill(&rig);
@@ -139,7 +139,7 @@ fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
         get("/many", ""),
     ]
     .concat();
-    // The POST invalidates the stored response of its URL: the next request is a miss again.
+    // The POST invalidates the stored response of its URL, so the next request is a miss again.
     let whole = answers(&[requests.as_bytes()]);
     assert_eq!(whole.matches("HTTP/1.1 ").count(), 11, "{whole}");
     for at in 1..requests.len() {
@@ -152,7 +152,7 @@ fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
 }
 
 #[test]
-fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
+fn a_client_that_reads_late_gets_all_responses() {
     let body = "x".repeat(60_000);
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", &body));
     let rig = Rig::reverse(origin.address, true);
@@ -181,7 +181,7 @@ fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
 }
 
 #[test]
-fn hits_behind_many_requests_for_the_origin_are_answered_in_order() {
+fn hits_after_many_misses_are_answered_in_order() {
     let origin = origin();
     let rig = Rig::reverse(origin.address, true);
     fill(&rig);
@@ -196,7 +196,7 @@ fn hits_behind_many_requests_for_the_origin_are_answered_in_order() {
 }
 
 #[test]
-fn what_is_being_read_when_the_drain_begins_is_answered() {
+fn requests_being_read_at_the_drain_are_answered() {
     let origin = origin();
     let mut rig = Rig::reverse(origin.address, true);
     fill(&rig);
@@ -254,14 +254,14 @@ fn longest_run(rig: &Rig, paths: [&str; 2], count: usize) -> Option<usize> {
 }
 
 #[test]
-fn a_client_that_does_not_wait_takes_turns_with_others() {
+fn a_pipelining_client_takes_turns_with_others() {
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", "x"));
     let rig = Rig::reverse_of_one_worker(origin.address);
     let paths = ["/one", "/two"];
     for path in paths {
         assert!(!talk(&rig, &[get(path, "").as_bytes()]).is_empty());
     }
-    // They do not overlap each time: one may begin late.
+    // The two do not overlap each time: one may begin late.
     let runs: Vec<_> = (0..100).filter_map(|_| longest_run(&rig, paths, 300)).take(5).collect();
     assert!(runs.len() == 5 && runs.iter().all(|run| *run <= 16), "{runs:?}");
 }

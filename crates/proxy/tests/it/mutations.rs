@@ -62,7 +62,7 @@ fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_requests_get_an_answer_or_none() {
+fn damaged_requests_get_a_valid_response_or_none() {
     let mut chance = Chance::new();
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
     let rig = Rig::reverse(origin.address, true);
@@ -124,7 +124,7 @@ fn damaged_origin(answers: Vec<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn damaged_answers_become_answers_or_errors() {
+fn damaged_responses_become_responses_or_errors() {
     let mut chance = Chance::new();
     let whole = [
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\n\
@@ -219,7 +219,7 @@ fn are_frames(mut bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn damaged_frames_end_a_connection_at_most() {
+fn damaged_frames_end_at_most_their_connection() {
     let mut chance = Chance::new();
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
     let rig = Rig::h2c(origin.address);

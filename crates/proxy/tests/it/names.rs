@@ -16,7 +16,7 @@ use upstream::names::resolver::DnsLookup;
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint as To;
 use upstream::settings::limits::UpstreamLimits;
-use upstream::settings::lookup::{Found, Lookup as _};
+use upstream::settings::lookup::{FoundAddresses, Lookup as _};
 
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
@@ -111,14 +111,13 @@ fn v4(last: u8, ttl: u32) -> (IpAddr, u32) {
     (IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), ttl)
 }
 
-/// Looks a name up once.
-fn look(lookup: &DnsLookup, name: &str) -> std::io::Result<Found> {
+fn look(lookup: &DnsLookup, name: &str) -> std::io::Result<FoundAddresses> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(lookup.lookup(name))
 }
 
 #[test]
-fn addresses_come_with_the_shortest_of_their_lifetimes() {
+fn addresses_have_the_shortest_of_their_lifetimes() {
     let six: IpAddr = "::1".parse().unwrap();
     let server = NameServer::start(Say::Addresses(vec![v4(1, 300), v4(2, 20), (six, 40)]));
     let found = look(&server.lookup(), "a.example.").unwrap();
@@ -130,7 +129,7 @@ fn addresses_come_with_the_shortest_of_their_lifetimes() {
 }
 
 #[test]
-fn no_such_name_is_told_from_a_server_that_fails() {
+fn a_missing_name_differs_from_a_failing_server() {
     let kind = |say| {
         let server = NameServer::start(say);
         look(&server.lookup(), "a.example.").unwrap_err().kind()
@@ -142,7 +141,7 @@ fn no_such_name_is_told_from_a_server_that_fails() {
 
 /// Records for another name are not accepted.
 #[test]
-fn the_answer_to_another_question_is_none() {
+fn an_answer_to_another_question_is_ignored() {
     let server = NameServer::start(Say::AnotherName);
     match look(&server.lookup(), "a.example.") {
         Ok(found) => assert_eq!(found.addresses, [] as [IpAddr; 0]),
@@ -151,7 +150,7 @@ fn the_answer_to_another_question_is_none() {
 }
 
 #[test]
-fn this_machine_is_known_without_a_name_server() {
+fn localhost_needs_no_name_server() {
     let server = NameServer::start(Say::Addresses(vec![(IpAddr::from([192, 0, 2, 1]), 60)]));
     let found = look(&server.lookup(), "localhost").unwrap();
     assert!(found.addresses.iter().all(IpAddr::is_loopback), "{found:?}");
@@ -171,7 +170,7 @@ fn second(port: u16) -> TcpListener {
 }
 
 #[test]
-fn requests_follow_a_name_when_its_lifetime_is_over_and_stay_when_nobody_knows() {
+fn requests_follow_a_name_after_its_lifetime_and_keep_it_on_failure() {
     let first = Origin::start(|_, stream| {
         let _ = stream.write_all(ok("Cache-Control: no-store\r\n", "first").as_bytes());
         Then::Close

@@ -105,7 +105,7 @@ fn table() -> (Rig, Arc<Table>) {
 }
 
 #[test]
-fn what_is_no_server_is_cached_like_one() {
+fn an_origin_without_a_server_is_cached_like_one() {
     let (rig, table) = table();
     let mut client = rig.client();
     let mut ask = |fields: &str| {
@@ -122,7 +122,7 @@ fn what_is_no_server_is_cached_like_one() {
 }
 
 #[test]
-fn what_breaks_off_is_cut_and_what_fails_is_an_error() {
+fn broken_bodies_are_cut_and_failures_are_errors() {
     let (rig, table) = table();
     for n in 1..=2 {
         let answer = rig.client().send("GET /broken HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
@@ -139,7 +139,7 @@ fn what_breaks_off_is_cut_and_what_fails_is_an_error() {
 }
 
 #[test]
-fn a_group_that_an_answer_names_is_what_it_is_stored_with() {
+fn a_response_is_stored_with_the_group_it_names() {
     let (mut rig, _) = table();
     let paths = ["/grouped/a/x/1", "/grouped/b/x/1", "/grouped/a/y/1", "/whole"];
     for path in paths {

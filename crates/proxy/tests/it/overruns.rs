@@ -43,7 +43,7 @@ fn ask(client: &mut Client, method: &str, path: &str) -> Answer {
 }
 
 #[test]
-fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
+fn extra_bytes_end_their_connection_and_reuse_after_a_head() {
     for (method, path) in [
         ("HEAD", "/same"),
         ("HEAD", "/late"),
@@ -57,7 +57,7 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
         let rig = Rig::reverse_of_one_worker(origin.address);
         let mut client = rig.client();
         let mut text = |path: &str| ask(&mut client, "GET", path).text();
-        // Until then connections are reused after any response.
+        // Until the first overrun, connections are reused after any response.
         assert_eq!((text("/a").as_str(), text("/b").as_str()), ("0000", "0001"));
         let is_framed = method == "GET" && !path.ends_with("204");
         if !is_framed {
@@ -75,7 +75,7 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
         ask(&mut rig.client(), "HEAD", "/i");
         let reused = |yes: bool, text: &str| (if yes { text } else { "0000" }).to_owned();
         assert_eq!(text("/e"), "0000", "{method} {path}");
-        // The same for responses of the kind after which the bytes came.
+        // The same for responses of the kind that the bytes followed.
         assert_eq!(text("/f"), reused(!is_framed, "0001"), "{method} {path}");
         ask(&mut rig.client(), "GET", "/204");
         let is_reused = method == "HEAD" || is_framed;
@@ -85,7 +85,7 @@ fn bytes_behind_an_answer_end_its_connection_and_reuse_after_a_head() {
 }
 
 #[test]
-fn a_body_behind_a_head_does_not_fail_the_next_request() {
+fn a_body_after_a_head_response_does_not_fail_the_next_request() {
     let origin = Origin::start(|asked, stream| {
         // The body arrives with the next request.
         let late = if asked.on_connection > 0 { "a body" } else { "" };
@@ -102,13 +102,13 @@ fn a_body_behind_a_head_does_not_fail_the_next_request() {
         ask(&mut client, "HEAD", &format!("/{n}"));
         assert_eq!(ask(&mut client, "GET", &format!("/{n}")).text(), "good");
     }
-    // It happened once; afterwards the connection of a HEAD was not reused.
+    // One overrun; afterwards the connection of a HEAD was not reused.
     assert_eq!(rig.seen.metrics.total(Event::UpstreamOverrun), 1);
     assert_eq!(origin.count(), 7);
 }
 
 #[test]
-fn bytes_that_were_read_as_a_later_answer_are_put_down_to_the_bodiless_one() {
+fn late_bytes_are_attributed_to_the_bodiless_response() {
     let (go, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let origin = Origin::start(move |asked, stream| {
@@ -116,7 +116,7 @@ fn bytes_that_were_read_as_a_later_answer_are_put_down_to_the_bodiless_one() {
         let _ = match asked.path.as_str() {
             "/204" => stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n"),
             "/late" => {
-                // As if they followed the 204.
+                // The bytes seem to follow the 204.
                 let _ = stream.write_all(LIE.as_bytes());
                 wait.lock().unwrap().recv().unwrap();
                 stream.write_all(ok("", &text).as_bytes())

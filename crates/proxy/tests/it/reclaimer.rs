@@ -15,7 +15,7 @@ use crate::rig::{Rig, wait_until};
 const ROOM: usize = 4;
 
 fn crowded(rig: &Rig) -> u64 {
-    rig.seen.metrics.total(Event::ConnectionMadeWay)
+    rig.seen.metrics.total(Event::ConnectionReclaimed)
 }
 
 /// Opens a connection and sends these bytes.
@@ -40,7 +40,7 @@ fn rest(mut stream: TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn the_longest_idle_makes_way() {
+fn the_longest_idle_connection_is_closed() {
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
     let rig = Rig::forward_with(|options| options.client.connections = ROOM);
     let url = origin.url("/");
@@ -62,7 +62,7 @@ fn the_longest_idle_makes_way() {
 }
 
 #[test]
-fn nobody_keeps_others_out_by_saying_little() {
+fn incomplete_requests_do_not_exclude_others() {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for bytes in [&b""[..], b"GET / HT", b"PRI * HT", PREFACE] {
         let origin = Origin::always(ok("", "yes"));
@@ -73,14 +73,14 @@ fn nobody_keeps_others_out_by_saying_little() {
         assert_eq!(client.answer().text(), "yes", "{bytes:?}");
         assert!(crowded(&rig) > (ROOM * 2) as u64, "{bytes:?}");
         let told = rest(held.into_iter().next().unwrap());
-        // An HTTP/2 client is told that nothing was processed: the last frame is a GOAWAY.
+        // An HTTP/2 client learns that nothing was processed: the last frame is a GOAWAY.
         let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(told.ends_with(&goaway), bytes == PREFACE, "{told:?}");
     }
 }
 
 #[test]
-fn nobody_makes_way_in_the_middle_of_a_request() {
+fn no_connection_is_closed_during_a_request() {
     let (go, gone) = mpsc::channel::<()>();
     let gone = std::sync::Mutex::new(gone);
     let origin = Origin::start(move |asked, stream| {
@@ -111,7 +111,7 @@ fn nobody_makes_way_in_the_middle_of_a_request() {
 }
 
 #[test]
-fn one_address_has_so_many_connections() {
+fn connections_per_address_are_limited() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::forward_with(|options| options.client.per_address = Some(2));
     let url = origin.url("/");
@@ -120,7 +120,7 @@ fn one_address_has_so_many_connections() {
         assert_eq!(client.get(&url).text(), "yes");
     }
     assert!(rest(begun(rig.address, b"")).is_empty());
-    assert_eq!(rig.seen.metrics.total(Event::AddressCrowded), 1);
+    assert_eq!(rig.seen.metrics.total(Event::AddressLimitReached), 1);
     drop(two);
     let again = || {
         let mut client = begun(rig.address, b"");

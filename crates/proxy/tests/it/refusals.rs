@@ -9,7 +9,7 @@ use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 #[test]
-fn an_origin_form_request_is_told_how_to_use_a_proxy() {
+fn an_origin_form_request_gets_a_hint() {
     let rig = Rig::forward();
     let answer = rig.client().send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
     assert_eq!(answer.status, 400);
@@ -17,7 +17,7 @@ fn an_origin_form_request_is_told_how_to_use_a_proxy() {
 }
 
 #[test]
-fn hosts_that_repeat_or_are_missing_are_refused() {
+fn repeated_and_missing_hosts_are_refused() {
     let rig = Rig::forward();
     for hosts in ["Host: a.example\r\nHost: a.example\r\n", ""] {
         let request = format!("GET http://a.example/ HTTP/1.1\r\n{hosts}\r\n");
@@ -27,7 +27,7 @@ fn hosts_that_repeat_or_are_missing_are_refused() {
 }
 
 #[test]
-fn a_request_that_comes_back_is_a_loop() {
+fn a_returning_request_is_a_loop() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward();
     rig.client().get(&origin.url("/"));
@@ -40,7 +40,7 @@ fn a_request_that_comes_back_is_a_loop() {
 }
 
 #[test]
-fn a_loop_is_noticed_where_the_origin_is_sent_no_via() {
+fn a_loop_is_detected_without_via() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward_with(|options| options.forwarded.via = false);
     rig.client().get_with(&origin.url("/"), "Via: 1.1 other\r\n");
@@ -57,7 +57,7 @@ fn a_loop_is_noticed_where_the_origin_is_sent_no_via() {
 }
 
 #[test]
-fn what_is_no_head_is_answered_and_counted() {
+fn malformed_heads_are_answered_and_counted() {
     let mut rig = Rig::forward();
     for garbage in ["\u{1}\u{2} nonsense\r\n\r\n", "GET http://a/ HTTP/1.1\r\nBad Name: x\r\n\r\n"]
     {
@@ -74,7 +74,7 @@ fn what_is_no_head_is_answered_and_counted() {
 }
 
 #[test]
-fn a_length_and_chunks_together_never_reach_an_origin_both() {
+fn length_and_chunks_never_reach_an_origin_together() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward();
     let fields = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
@@ -107,7 +107,7 @@ fn other_schemes_and_tunnels_to_closed_ports_are_refused() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_is_a_502_that_says_so() {
+fn an_unreachable_upstream_is_a_502_with_the_reason() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let rig = Rig::forward();
     let mut client = rig.client();
@@ -119,7 +119,7 @@ fn an_upstream_that_is_not_there_is_a_502_that_says_so() {
 }
 
 #[test]
-fn an_upstream_that_is_silent_is_a_504() {
+fn a_silent_upstream_is_a_504() {
     let origin = Origin::start(|_, _| Then::Stay);
     let rig = Rig::forward_with(|o| o.upstream.head_timeout = Duration::from_millis(50));
     let answer = rig.client().get(&origin.url("/"));
@@ -127,7 +127,7 @@ fn an_upstream_that_is_silent_is_a_504() {
 }
 
 #[test]
-fn garbage_and_silence_of_an_upstream_are_502() {
+fn malformed_and_missing_responses_are_a_502() {
     let rig = Rig::forward();
     let origin = Origin::always("\u{1}\u{2}\u{3} what?\r\n\r\n");
     let answer = rig.client().get(&origin.url("/"));
@@ -138,7 +138,7 @@ fn garbage_and_silence_of_an_upstream_are_502() {
 }
 
 #[test]
-fn a_body_that_ends_early_is_never_ended_cleanly() {
+fn a_truncated_body_never_ends_cleanly() {
     let cut = |head: &'static str| {
         Origin::start(move |_, stream| {
             let _ = stream.write_all(head.as_bytes());
@@ -225,7 +225,7 @@ fn padded(bytes: usize, lines: usize) -> String {
 }
 
 #[test]
-fn a_head_may_be_as_large_as_the_limit_and_no_larger() {
+fn a_head_may_have_exactly_the_maximum_size() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::h2c_with(origin.address, |options| {
         options.client.head_bytes = 8192;
@@ -263,7 +263,7 @@ fn in_http2(to: std::net::SocketAddr, path: &str, fields: &[(&str, String)]) -> 
 }
 
 #[test]
-fn in_http2_a_head_has_the_same_limits() {
+fn http2_heads_have_the_same_limits() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::h2c_with(origin.address, |options| {
         options.client.head_bytes = 8192;
@@ -280,7 +280,7 @@ fn in_http2_a_head_has_the_same_limits() {
 }
 
 #[test]
-fn bytes_that_a_url_has_encoded_go_as_they_came() {
+fn encoded_url_bytes_are_forwarded_unmodified() {
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
     let rig = Rig::h2c(origin.address);
     let raw = r#"/a"<b>\^`{|}?q={"a":"b"}&<>"`"#;
@@ -308,7 +308,7 @@ fn bytes_beyond_ascii_are_encoded_and_control_characters_refused() {
 }
 
 #[test]
-fn lengths_that_no_body_has_are_refused() {
+fn impossible_lengths_are_refused() {
     for length in ["9223372036854775808", "18446744073709551615", "99999999999999999999"] {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         let origin = Origin::always(answer);

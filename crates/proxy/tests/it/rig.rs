@@ -149,8 +149,8 @@ impl Rig {
     pub fn reverse_of_one_worker(upstream: SocketAddr) -> Rig {
         let (options, store) = (reverse_options(upstream, true), of_memory(MEMORY));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let manners = ListenerProtocol::default();
-        Rig::start_with((listener, manners), options, empty_cache(), store, 1)
+        let protocol = ListenerProtocol::default();
+        Rig::start_with((listener, protocol), options, empty_cache(), store, 1)
     }
 
     /// Starts a reverse proxy with one site for every host, fetched from `source`.
@@ -186,19 +186,19 @@ impl Rig {
 
     pub fn h2c_with(upstream: SocketAddr, change: impl FnOnce(&mut Options)) -> Rig {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let manners = ListenerProtocol { h2c: true, ..ListenerProtocol::default() };
+        let protocol = ListenerProtocol { h2c: true, ..ListenerProtocol::default() };
         let mut options = reverse_options(upstream, true);
         change(&mut options);
-        Rig::start_with((listener, manners), options, empty_cache(), of_memory(MEMORY), WORKERS)
+        Rig::start_with((listener, protocol), options, empty_cache(), of_memory(MEMORY), WORKERS)
     }
 
     fn start_on(listener: TcpListener, options: Options, device: MemoryDevice, memory: u64) -> Rig {
-        let manners = ListenerProtocol::default();
-        Rig::start_with((listener, manners), options, device, of_memory(memory), WORKERS)
+        let protocol = ListenerProtocol::default();
+        Rig::start_with((listener, protocol), options, device, of_memory(memory), WORKERS)
     }
 
     fn start_with(
-        (listener, manners): (TcpListener, ListenerProtocol),
+        (listener, protocol): (TcpListener, ListenerProtocol),
         options: Options,
         device: MemoryDevice,
         store: store::Options,
@@ -215,7 +215,7 @@ impl Rig {
             control: control.clone(),
             listeners: vec![Listener {
                 socket: ListenSocket::Tcp(listener),
-                manners: Arc::new(manners),
+                protocol: Arc::new(protocol),
             }],
             workers,
             observer: seen.clone(),

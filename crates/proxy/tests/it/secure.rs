@@ -39,7 +39,7 @@ fn told(answer: &Answer) -> (u16, String, String) {
 }
 
 #[test]
-fn an_origin_that_proves_who_it_is_is_fetched_from_and_stored() {
+fn responses_of_a_verified_origin_are_stored() {
     let (authority, origin) = (Authority::new(), Origin::always(ok(FRESH, "secret")));
     let config = authority.server(authority.issue("origin.example"), &["http/1.1"], false);
     let front = Front::start(origin.address, config);
@@ -56,7 +56,7 @@ fn an_origin_that_proves_who_it_is_is_fetched_from_and_stored() {
 }
 
 #[test]
-fn an_origin_that_does_not_prove_who_it_is_is_not_believed() {
+fn an_unverified_origin_is_refused() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let origin = Origin::always(ok(FRESH, "lies"));
     let expired = authority.issue_with("origin.example", |params| {
@@ -84,7 +84,7 @@ fn an_origin_that_does_not_prove_who_it_is_is_not_believed() {
 }
 
 #[test]
-fn an_origin_that_asks_for_our_certificate_gets_it() {
+fn the_proxy_presents_its_certificate_on_request() {
     let (authority, origin) = (Authority::new(), Origin::always(ok(FRESH, "for members")));
     let config = authority.server(authority.issue("origin.example"), &[], true);
     let front = Front::start(origin.address, config);
@@ -99,7 +99,7 @@ fn an_origin_that_asks_for_our_certificate_gets_it() {
 }
 
 #[test]
-fn an_origin_that_speaks_no_tls_is_an_error_of_its_own() {
+fn an_origin_without_tls_has_its_own_error() {
     let authority = Authority::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -117,7 +117,7 @@ fn an_origin_that_speaks_no_tls_is_an_error_of_its_own() {
 }
 
 #[test]
-fn a_forward_proxy_fetches_https_urls_apart_from_http_ones() {
+fn https_and_http_urls_are_separate_objects() {
     let (authority, origin) = (Authority::new(), Origin::always(ok(FRESH, "secured")));
     let config = authority.server(authority.issue("localhost"), &[], false);
     let front = Front::start(origin.address, config);
@@ -137,7 +137,7 @@ fn a_forward_proxy_fetches_https_urls_apart_from_http_ones() {
 }
 
 #[test]
-fn a_socket_in_the_file_system_is_an_origin() {
+fn a_unix_socket_can_be_an_origin() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
     let listener = UnixListener::bind(&path).unwrap();

@@ -126,7 +126,7 @@ fn request(method: &str, path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn the_kernel_sends_a_file_and_the_connection_goes_on() {
+fn the_kernel_sends_a_file_and_the_connection_stays_open() {
     let rig = rig();
     let mut client = rig.client();
     for (method, path, status, text) in [
@@ -148,7 +148,7 @@ fn the_kernel_sends_a_file_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_client_that_wants_no_further_response_gets_a_file_and_the_end() {
+fn a_file_may_be_the_last_response() {
     let rig = rig();
     let mut client = rig.client();
     let answer = client.send(request("GET", "/file", "Connection: close\r\n")).answer();
@@ -158,7 +158,7 @@ fn a_client_that_wants_no_further_response_gets_a_file_and_the_end() {
 }
 
 #[test]
-fn the_kernel_sends_a_file_whatever_has_come_behind_the_request() {
+fn the_kernel_sends_a_file_to_a_pipelining_client() {
     let rig = rig();
     let old = "GET /file HTTP/1.0\r\nHost: a.example\r\n\r\n";
     assert_eq!(rig.client().send(old).answer().text(), BY_KERNEL);
@@ -178,7 +178,7 @@ fn the_kernel_sends_a_file_whatever_has_come_behind_the_request() {
 }
 
 #[test]
-fn a_file_that_breaks_off_is_cut() {
+fn a_truncated_file_is_cut() {
     let rig = rig();
     let mut client = rig.client();
     let answer = client.send(request("GET", "/broken", "")).answer();

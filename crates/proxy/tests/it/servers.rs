@@ -11,7 +11,7 @@ use upstream::servers::balance::Balance;
 use upstream::servers::group::{Group, GroupOptions, Next, Server};
 use upstream::servers::health_check::HealthCheck;
 use upstream::settings::endpoint::Endpoint as To;
-use upstream::settings::lookup::{Found, Looking, Lookup};
+use upstream::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
@@ -48,7 +48,7 @@ fn silent() -> Origin {
 }
 
 #[test]
-fn requests_are_spread_by_weight() {
+fn requests_are_distributed_by_weight() {
     let origins = numbered(3);
     let mut servers: Vec<_> = origins.iter().map(|origin| to(origin.address)).collect();
     servers[1].weight = 3;
@@ -63,7 +63,7 @@ fn requests_are_spread_by_weight() {
 }
 
 #[test]
-fn a_url_has_its_server() {
+fn url_hash_keeps_a_url_at_one_server() {
     let origins = numbered(4);
     let servers: Vec<_> = origins.iter().map(|origin| to(origin.address)).collect();
     let balance = Balance::UrlHash;
@@ -81,7 +81,7 @@ fn a_url_has_its_server() {
 }
 
 #[test]
-fn what_cannot_be_connected_to_is_passed_by_and_left_out() {
+fn an_unreachable_server_is_skipped_and_taken_out_of_use() {
     let origins = numbered(1);
     let rig = rig(vec![to(nowhere()), to(origins[0].address)], GroupOptions::default());
     let mut client = rig.client();
@@ -93,7 +93,7 @@ fn what_cannot_be_connected_to_is_passed_by_and_left_out() {
 }
 
 #[test]
-fn only_what_may_be_repeated_goes_to_the_next_server() {
+fn only_repeatable_requests_go_to_the_next_server() {
     let (broken, good) = (silent(), Origin::always(ok(UNCACHED, "good")));
     let max_fails = 0;
     let options = GroupOptions { max_fails, ..GroupOptions::default() };
@@ -119,7 +119,7 @@ fn only_what_may_be_repeated_goes_to_the_next_server() {
 }
 
 #[test]
-fn an_answer_that_is_a_failure_goes_to_the_next_server() {
+fn a_failure_status_goes_to_the_next_server() {
     let failing = Origin::always("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno");
     let good = Origin::always(ok(UNCACHED, "good"));
     let next = Next { statuses: vec![http::StatusCode::SERVICE_UNAVAILABLE], ..Next::default() };
@@ -137,7 +137,7 @@ fn an_answer_that_is_a_failure_goes_to_the_next_server() {
 }
 
 #[test]
-fn when_all_servers_fail_they_are_asked_on_and_a_stale_answer_is_given() {
+fn all_failing_servers_are_still_tried_and_stale_responses_served() {
     let down = Arc::new(AtomicBool::new(false));
     let origin = |down: &Arc<AtomicBool>| {
         let down = down.clone();
@@ -173,7 +173,7 @@ fn when_all_servers_fail_they_are_asked_on_and_a_stale_answer_is_given() {
 }
 
 #[test]
-fn one_request_tries_a_server_out_that_had_failed() {
+fn one_trial_request_tests_a_failed_server() {
     let ill = Arc::new(AtomicBool::new(true));
     let state = ill.clone();
     let first = Origin::start(move |_, stream| {
@@ -201,7 +201,7 @@ fn one_request_tries_a_server_out_that_had_failed() {
 }
 
 #[test]
-fn checks_take_a_server_out_and_bring_it_back() {
+fn checks_take_a_server_out_of_use_and_back() {
     let ill = Arc::new(AtomicBool::new(false));
     let state = ill.clone();
     let first = Origin::start(move |asked, stream| {
@@ -255,7 +255,7 @@ fn held(text: &'static str) -> (Origin, std::sync::mpsc::Sender<()>) {
 }
 
 #[test]
-fn no_server_gets_more_at_a_time_than_it_may() {
+fn no_server_exceeds_its_request_limit() {
     let (first, open) = held("first");
     let (second, other) = held("second");
     let mut servers = vec![to(first.address), to(second.address)];
@@ -287,7 +287,7 @@ fn waiting(rig: &Rig) -> u32 {
 }
 
 #[test]
-fn while_all_are_busy_requests_wait_for_their_turn() {
+fn requests_queue_while_all_servers_are_busy() {
     let (only, open) = held("only");
     let mut server = to(only.address);
     server.max_requests = Some(1);
@@ -312,7 +312,7 @@ fn while_all_are_busy_requests_wait_for_their_turn() {
 }
 
 #[test]
-fn who_waits_for_too_long_is_told() {
+fn a_queue_timeout_is_reported() {
     let (only, open) = held("only");
     let mut server = to(only.address);
     server.max_requests = Some(1);
@@ -329,7 +329,7 @@ fn who_waits_for_too_long_is_told() {
 }
 
 #[test]
-fn the_one_with_the_fewest_requests_gets_the_next() {
+fn the_server_with_the_fewest_requests_gets_the_next() {
     let (first, open) = held("first");
     let second = Origin::always(ok(UNCACHED, "second"));
     let balance = Balance::LeastConnections;
@@ -368,7 +368,7 @@ fn an_origin_may_have_an_ipv6_address() {
 }
 
 #[test]
-fn the_servers_own_name_is_that_of_whoever_is_asked() {
+fn the_host_is_that_of_the_chosen_server() {
     let origins = numbered(2);
     let servers = origins.iter().map(|origin| to(origin.address)).collect();
     let group = Group::new("main", servers, GroupOptions::default());
@@ -403,10 +403,12 @@ impl Fixed {
 }
 
 impl Lookup for Fixed {
-    fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+    fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
         self.asked.fetch_add(1, SeqCst);
-        let found =
-            Found { addresses: self.addresses.lock().unwrap().clone(), ttl: Some(self.ttl) };
+        let found = FoundAddresses {
+            addresses: self.addresses.lock().unwrap().clone(),
+            ttl: Some(self.ttl),
+        };
         Box::pin(async move { Ok(found) })
     }
 }
@@ -426,7 +428,7 @@ fn black_hole(host: &str, port: u16) -> (socket2::Socket, Vec<TcpStream>) {
 }
 
 #[test]
-fn an_address_that_does_not_answer_keeps_nobody_from_the_next() {
+fn a_silent_address_does_not_delay_the_next() {
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address.port();
     let _hole = black_hole("127.0.0.2", port);
@@ -449,7 +451,7 @@ fn an_address_that_does_not_answer_keeps_nobody_from_the_next() {
 }
 
 #[test]
-fn a_name_that_moves_is_followed() {
+fn a_changed_address_is_followed() {
     let first = Origin::always(ok(UNCACHED, "first"));
     let port = first.address.port();
     let moved = TcpListener::bind(("127.0.0.3", port)).unwrap();

@@ -28,7 +28,7 @@ fn head(method: &str, path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn an_origin_is_asked_when_the_body_is_whole() {
+fn the_origin_is_asked_when_the_body_is_complete() {
     let origin = Origin::always(ok(UNCACHED, "x"));
     let rig = one_at_a_time(origin.address);
     let parts = [
@@ -52,7 +52,7 @@ fn an_origin_is_asked_when_the_body_is_whole() {
 }
 
 #[test]
-fn a_long_body_goes_on_as_it_comes() {
+fn a_long_body_is_streamed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let origin = listener.local_addr().unwrap();
     let rig = Rig::reverse_to(Group::one(Endpoint::plain("127.0.0.1", origin.port())), |options| {
@@ -81,7 +81,7 @@ fn a_long_body_goes_on_as_it_comes() {
 }
 
 #[test]
-fn a_client_is_told_to_send_a_body_that_is_waited_for() {
+fn a_client_gets_100_continue_for_a_buffered_body() {
     let origin = Origin::always(ok(UNCACHED, "x"));
     let rig = one_at_a_time(origin.address);
     let mut client = rig.client();
@@ -94,7 +94,7 @@ fn a_client_is_told_to_send_a_body_that_is_waited_for() {
 }
 
 #[test]
-fn an_answer_is_read_whole_though_its_client_reads_nothing() {
+fn a_response_is_read_whole_for_a_stalled_client() {
     const LENGTH: usize = 6 << 20;
     let body: Arc<Vec<u8>> = Arc::new((0..LENGTH).map(|at| (at / 7 % 251) as u8).collect());
     let (sent, is_sent) = (body.clone(), Arc::new(AtomicBool::new(false)));
@@ -126,7 +126,7 @@ fn an_answer_is_read_whole_though_its_client_reads_nothing() {
 }
 
 #[test]
-fn a_client_that_left_frees_its_place() {
+fn a_disconnected_client_frees_its_request_slot() {
     let origin = Origin::start(|asked, stream| {
         match asked.path.as_str() {
             // The proxy ends this connection.
@@ -158,7 +158,7 @@ fn a_client_that_left_frees_its_place() {
 }
 
 #[test]
-fn a_fetch_goes_on_while_another_client_waits_for_it() {
+fn a_fetch_continues_while_another_client_waits() {
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();
     let origin = Origin::start(move |_, stream| {

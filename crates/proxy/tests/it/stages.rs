@@ -94,7 +94,7 @@ fn a_second_client_joins_at_any_stage() {
             let mut first = stopped(&rig, &url, &there);
             let mut second = rig.client();
             second.send(request("GET", &url, ""));
-            // It either waits for the fetch, or has sent its own request.
+            // The request either waits for the fetch, or was sent on its own.
             let joined = || rig.seen.metrics.total(Event::FollowerJoined) > 0;
             wait_until("it is on its way", || joined() || origin.count() > 1);
             let second = thread::spawn(move || second.answer());
@@ -107,7 +107,7 @@ fn a_second_client_joins_at_any_stage() {
 }
 
 #[test]
-fn the_first_client_leaves_at_any_stage() {
+fn the_first_client_may_disconnect_at_any_stage() {
     for (is_stored, text) in answers() {
         for at in stages(&text) {
             let where_ = format!("at {at} of {text:?}");
@@ -130,7 +130,7 @@ fn the_first_client_leaves_at_any_stage() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_at_any_byte_is_whole_for_nobody() {
+fn a_response_cut_at_any_byte_is_whole_for_no_client() {
     let all = answers();
     for (number, (_, text)) in all.iter().enumerate() {
         let breaks = Arc::new(AtomicUsize::new(0));
@@ -177,7 +177,7 @@ fn a_removal_overtakes_a_fetch_at_any_stage() {
 }
 
 #[test]
-fn a_slow_client_of_what_is_not_stored_holds_up_nobody_and_gets_all() {
+fn a_slow_client_of_an_unstored_response_delays_no_other() {
     let body = "0123456789abcdef".repeat(1 << 18);
     let (text, expected) = (ok(UNSTORED, &body), body.clone());
     let origin = Origin::start(move |_, stream| {
@@ -200,7 +200,7 @@ fn a_slow_client_of_what_is_not_stored_holds_up_nobody_and_gets_all() {
 }
 
 #[test]
-fn hostile_heads_are_refused_whoever_drives_the_fetch() {
+fn hostile_heads_are_refused_whichever_task_drives_the_fetch() {
     let heads = [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
         "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",

@@ -20,7 +20,7 @@ fn readiness(rig: &Rig) -> String {
 }
 
 #[test]
-fn a_cache_that_cannot_be_used_is_told_and_no_purge_is_forgotten() {
+fn an_unusable_cache_is_reported_and_no_purge_is_lost() {
     let mut rig = Rig::forward_with(|options| options.caches = 2);
     wait_until("it is ready", || readiness(&rig).starts_with("ready"));
     assert!(readiness(&rig).contains("1 of 2 caches cannot be used"), "{}", readiness(&rig));
@@ -35,7 +35,7 @@ fn a_cache_that_cannot_be_used_is_told_and_no_purge_is_forgotten() {
 }
 
 #[test]
-fn answers_and_purges_do_not_wait_for_a_disk_whose_writes_hang() {
+fn responses_and_purges_do_not_wait_for_hanging_writes() {
     let body = "x".repeat(3_000);
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\nSurrogate-Key: red\r\n", &body));
     let mut rig = Rig::forward_on(empty_cache());

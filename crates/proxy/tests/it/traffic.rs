@@ -199,7 +199,7 @@ fn one_client(proxy: std::net::SocketAddr, url: &str, seed: u64, cut: &AtomicU64
 }
 
 #[test]
-fn every_byte_of_mixed_traffic_is_right() {
+fn every_byte_of_mixed_traffic_is_correct() {
     let seed = seed();
     let origin = Origin::start(serve);
     let mut rig = Rig::forward_with_memory(empty_cache_of(16 << 20), 4 << 20);

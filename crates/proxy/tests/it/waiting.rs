@@ -43,7 +43,7 @@ fn a_waiting_connection_ends_with_its_client_or_the_proxy() {
 }
 
 #[test]
-fn a_connection_is_closed_when_it_has_idled_long_enough() {
+fn a_connection_is_closed_after_the_idle_timeout() {
     let origin = echo();
     let rig = Rig::forward_with(|options| options.client.idle_timeout = Duration::from_millis(200));
     let mut client = rig.client();
@@ -53,7 +53,7 @@ fn a_connection_is_closed_when_it_has_idled_long_enough() {
 
 /// The response comes before the body: bytes that arrive afterwards are not read as a request.
 #[test]
-fn a_body_that_nobody_waited_for_is_no_request() {
+fn an_unread_body_is_not_a_request() {
     let origin = echo();
     let rig = Rig::forward();
     let smuggled = request("GET", &origin.url("/smuggled"), "");
@@ -75,7 +75,7 @@ fn a_body_that_nobody_waited_for_is_no_request() {
 
 /// Requests of all kinds, in pieces with pauses in between.
 #[test]
-fn requests_in_any_pieces_at_any_time_are_answered_in_order() {
+fn requests_in_any_pieces_are_answered_in_order() {
     let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("LARDER_SEED={seed}");

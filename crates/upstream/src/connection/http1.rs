@@ -31,7 +31,7 @@ use tokio::task::coop::consume_budget;
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::Incoming;
 use self::request::Sending;
-use crate::connection::overrun::LastAnswer;
+use crate::connection::overrun::ResponseKind;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::{Stream, Unread};
 
@@ -40,17 +40,17 @@ use crate::connection::stream::{Stream, Unread};
 const FIRST_READ: usize = 16 << 10;
 /// Bytes per read of a longer body.
 const BODY_READ: usize = 64 << 10;
-/// Free buffer space in bytes below which the buffer grows before a body is read on.
+/// Free buffer space in bytes below which the buffer grows before more of a body is read.
 const LEAST_READ: usize = 8 << 10;
 /// Maximum total bytes of 1xx responses before one final response.
 const INTERIM_MAX: usize = 1 << 20;
 
-/// Number of fields to be added to a response head later, reserved in its map.
+/// Number of fields that will be added to a response head later, reserved in its map.
 const FIELDS_ADDED: usize = 6;
 /// Size in bytes above which the memory of a head is not kept.
 const HEAD_KEPT_MAX: usize = 8 << 10;
 
-/// One connection, closed on drop.
+/// HTTP/1.1 connection to an origin, closed on drop.
 pub(crate) struct Http1 {
     stream: Stream,
     /// Bytes read but not yet consumed.
@@ -61,29 +61,29 @@ pub(crate) struct Http1 {
     /// becomes that of the next response.
     head: ResponseHead,
     maps: HeaderMaps,
-    /// Memory of the last request, once that has finished.
+    /// Memory of the last request after its end, for the next one.
     pub spare: Option<Box<Request<OutBody>>>,
     /// Address of the server; `None` for a Unix socket.
     pub address: Option<IpAddr>,
     /// Maximum size of a response head in bytes.
     head_max: usize,
-    /// Kind of the last response; `None`: there was none yet.
-    pub last: Option<LastAnswer>,
-    /// Kind of response that stray bytes on the connection are attributed to: the latest one
+    /// Kind of the last response; `None` before the first.
+    pub last: Option<ResponseKind>,
+    /// Kind of response to which stray bytes on the connection are attributed: the latest one
     /// without a body, if there was any. Bytes that arrived late after it may have been read as a
     /// later response.
-    pub suspect: LastAnswer,
+    pub suspect: ResponseKind,
 }
 
 /// A request that failed without a response.
-pub(crate) struct Broke {
+pub(crate) struct FailedRequest {
     /// The request, if it is unmodified and can be retried.
     pub request: Option<Box<Request<OutBody>>>,
     /// True if no byte was sent and nothing was taken from the body.
     pub is_unsent: bool,
-    /// Set if the bytes read probably belong after an earlier response on this connection, because
-    /// they came before the request or are not a response. The kind of that response.
-    pub overran: Option<LastAnswer>,
+    /// Kind of the earlier response that the bytes read probably belong to. Set if the bytes came
+    /// before the request or are not a response.
+    pub overran: Option<ResponseKind>,
     pub error: Http1Error,
 }
 
@@ -91,19 +91,18 @@ impl Http1 {
     /// Creates a connection over a stream. `head_max` is the maximum size of a response head in
     /// bytes.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
-        let (input, output, suspect) = (BytesMut::new(), Vec::new(), LastAnswer::Framed);
+        let (input, output, suspect) = (BytesMut::new(), Vec::new(), ResponseKind::Framed);
         let (head, maps, spare, last) =
             (ResponseHead::default(), HeaderMaps::default(), None, None);
         Http1 { stream, input, output, head, maps, spare, address, head_max, last, suspect }
     }
 
-    /// Returns what is unread on an idle connection, including bytes already read or decrypted. The
-    /// connection can be reused only if there is nothing.
+    /// Returns the unread data on an idle connection, including bytes already read or decrypted.
+    /// The connection can be reused only if there is none.
     pub fn unread(&mut self) -> Unread {
         if self.has_input() { Unread::Bytes } else { self.stream.unread() }
     }
 
-    /// Returns whether there are bytes read but not consumed.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
@@ -122,7 +121,7 @@ impl Http1 {
         request: Box<Request<OutBody>>,
         spellings: &Spellings,
         interim: Option<&Informational>,
-    ) -> Result<Response<Incoming>, Broke> {
+    ) -> Result<Response<Incoming>, FailedRequest> {
         let sending = Sending::new(&request, spellings, std::mem::take(&mut self.output));
         let (connection, broken) = (self, None);
         let mut exchange = Exchange { connection, request, sending, broken, seen: 0, interim: 0 };
@@ -135,7 +134,7 @@ impl Http1 {
                 let overran = connection.last.filter(|_| error.may_be_overrun());
                 let overran = overran.map(|_| connection.suspect);
                 let request = is_as_it_was.then_some(request);
-                Err(Broke { request, is_unsent, overran, error })
+                Err(FailedRequest { request, is_unsent, overran, error })
             }
         }
     }
@@ -178,7 +177,6 @@ struct Answer {
     framing: ResponseFraming,
 }
 
-/// A request in progress.
 struct Exchange {
     connection: Box<Http1>,
     request: Box<Request<OutBody>>,
@@ -241,7 +239,7 @@ impl Exchange {
                     maps.keep(fields);
                 }
                 if self.interim > INTERIM_MAX {
-                    let why = "there are 1xx answers before its answer without end";
+                    let why = "it sends 1xx responses without end";
                     return Poll::Ready(Err(Http1Error::Malformed(why)));
                 }
                 if is_continue && !self.sending.is_done() {
@@ -292,14 +290,14 @@ impl Exchange {
     fn answered(self, answer: Answer) -> Response<Incoming> {
         let Answer { response, framing } = answer;
         let status = response.status();
-        let last = LastAnswer::of(self.request.method(), status);
+        let last = ResponseKind::of(self.request.method(), status);
         let keeps_open = framing.keeps_open && status != StatusCode::SWITCHING_PROTOCOLS;
         response.map(|spellings| match self.sending.is_done() {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
-                connection.output = sending.into_place();
+                connection.output = sending.into_buffer();
                 connection.last = Some(last);
-                if last != LastAnswer::Framed {
+                if last != ResponseKind::Framed {
                     connection.suspect = last;
                     // Bytes that the origin wrongly sends after it should arrive before the
                     // connection is reused.

@@ -42,7 +42,7 @@ use crate::settings::limits::UpstreamLimits;
 use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 
-/// A connection that requests share.
+/// HTTP/2 connection shared by the requests of a worker.
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     pub peer: Peer,
@@ -50,26 +50,24 @@ pub(crate) struct Http2 {
     task: AbortHandle,
 }
 
-/// Remote end of a connection.
 pub(crate) struct Peer {
     pub endpoint: Arc<Endpoint>,
     /// `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Log of its failures.
     pub failures: Option<Arc<FailureLog>>,
     pub clock: TokioClock,
 }
 
 struct State {
-    /// Requests whose responses have not ended.
+    /// Number of requests whose responses have not ended.
     active: Cell<usize>,
     since: Cell<Instant>,
     retired: Cell<bool>,
     closed: Cell<bool>,
-    /// A ping was answered, so the origin's first SETTINGS have been read.
-    introduced: Cell<bool>,
-    /// Notified by a request that waits for `introduced`.
-    wants_introduction: Notify,
+    /// Set once a ping was answered, so the origin's first SETTINGS have been read.
+    settings_read: Cell<bool>,
+    /// Notified by a request that waits for the origin's SETTINGS.
+    settings_wanted: Notify,
     is_introduced: Notify,
 }
 
@@ -98,14 +96,14 @@ impl Drop for Stream {
 }
 
 /// A request that failed without a response.
-pub(crate) struct Broke {
+pub(crate) struct FailedRequest {
     /// The request, if it was not sent.
     pub unsent: Option<Request<OutBody>>,
     /// True if the origin states that it did not process the request.
     pub untouched: bool,
     /// True if the connection must not be used any more.
     pub dead: bool,
-    /// The connection's error; `None` if HTTP/2 has no form for the request.
+    /// Error of the connection; `None` if HTTP/2 has no form for the request.
     pub error: Option<h2::Error>,
 }
 
@@ -131,8 +129,8 @@ impl Http2 {
             since: Cell::new(peer.clock.instant()),
             retired: Cell::new(false),
             closed: Cell::new(false),
-            introduced: Cell::new(false),
-            wants_introduction: Notify::new(),
+            settings_read: Cell::new(false),
+            settings_wanted: Notify::new(),
             is_introduced: Notify::new(),
         });
         let (ping, of_task) = (connection.ping_pong(), state.clone());
@@ -142,7 +140,7 @@ impl Http2 {
                 biased;
                 // Requests that wait for a response get the connection's error.
                 ended = connection => drop(ended),
-                () = answers_pings(ping, &of_task, every, wait) => {}
+                () = watch_pings(ping, &of_task, every, wait) => {}
             }
             of_task.closed.set(true);
             of_task.is_introduced.notify_waiters();
@@ -171,14 +169,14 @@ impl Http2 {
 
     /// Returns whether the origin accepts extended CONNECT (RFC 8441, 3). If necessary, waits for
     /// its SETTINGS, which precede its first reply to a ping.
-    pub async fn takes_tunnels(&self) -> bool {
+    pub async fn accepts_tunnels(&self) -> bool {
         let state = &self.state;
         while !self.sender.is_extended_connect_protocol_enabled()
             && self.is_open()
-            && !state.introduced.get()
+            && !state.settings_read.get()
         {
             let told = state.is_introduced.notified();
-            state.wants_introduction.notify_one();
+            state.settings_wanted.notify_one();
             told.await;
         }
         self.is_open() && self.sender.is_extended_connect_protocol_enabled()
@@ -191,14 +189,14 @@ impl Http2 {
         request: Request<OutBody>,
         scheme: &'static str,
         protocol: &str,
-    ) -> Result<Response<(RecvStream, Stream, Option<SendStream<Bytes>>)>, Broke> {
+    ) -> Result<Response<(RecvStream, Stream, Option<SendStream<Bytes>>)>, FailedRequest> {
         let (stream, mut sender, mut head, _) = self.begin(request, scheme).await?;
         *head.method_mut() = Method::CONNECT;
         head.extensions_mut().insert(Protocol::from(protocol));
         upgrade::to_server(head.headers_mut());
-        let (mut answer, mut sink) = sender.send_request(head, false).map_err(Broke::of)?;
+        let (mut answer, mut sink) = sender.send_request(head, false).map_err(FailedRequest::of)?;
         let answered = poll_fn(|cx| poll_answer(&mut answer, None, cx)).await;
-        let response = answered.map_err(Broke::of)?;
+        let response = answered.map_err(FailedRequest::of)?;
         if upgrade::is_switch_of_stream(response.status()) {
             return Ok(response.map(|body| (body, stream, Some(sink))));
         }
@@ -212,19 +210,19 @@ impl Http2 {
         self: &Rc<Self>,
         request: Request<OutBody>,
         scheme: &'static str,
-    ) -> Result<(Stream, SendRequest<Bytes>, Request<()>, OutBody), Broke> {
+    ) -> Result<(Stream, SendRequest<Bytes>, Request<()>, OutBody), FailedRequest> {
         let state = &self.state;
         state.active.set(state.active.get() + 1);
         let stream = Stream { connection: self.clone(), pump: None };
         let sender = match self.sender.clone().ready().await {
             Ok(sender) => sender,
-            Err(error) => return Err(Broke::unsent(request, error)),
+            Err(error) => return Err(FailedRequest::unsent(request, error)),
         };
         match convert(request, scheme) {
             Ok((head, body)) => Ok((stream, sender, head, body)),
             Err(request) => {
                 let unsent = Some(*request);
-                Err(Broke { unsent, untouched: false, dead: false, error: None })
+                Err(FailedRequest { unsent, untouched: false, dead: false, error: None })
             }
         }
     }
@@ -235,36 +233,36 @@ impl Http2 {
         request: Request<OutBody>,
         scheme: &'static str,
         interim: Option<&Arc<Informational>>,
-    ) -> Result<Response<(RecvStream, Stream)>, Broke> {
+    ) -> Result<Response<(RecvStream, Stream)>, FailedRequest> {
         let (mut stream, mut sender, head, body) = self.begin(request, scheme).await?;
         let ends = body.is_end_stream();
-        let (mut answer, sink) = sender.send_request(head, ends).map_err(Broke::of)?;
+        let (mut answer, sink) = sender.send_request(head, ends).map_err(FailedRequest::of)?;
         if !ends {
             stream.pump = Some(spawn_local(pump(body, sink)).abort_handle());
         }
         let answered = poll_fn(|cx| poll_answer(&mut answer, interim, cx)).await;
-        let response = answered.map_err(Broke::of)?;
+        let response = answered.map_err(FailedRequest::of)?;
         Ok(response.map(|body| (body, stream)))
     }
 }
 
 /// Completes when a ping is not answered within `wait`. Sends one every `every` while responses are
 /// awaited, and one when a request waits for the SETTINGS.
-async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duration, wait: Duration) {
+async fn watch_pings(ping: Option<h2::PingPong>, state: &State, every: Duration, wait: Duration) {
     let Some(mut ping) = ping else { return std::future::pending().await };
     let mut tick = interval(every);
     loop {
         let mut asked = false;
         tokio::select! {
             _ = tick.tick() => {}
-            () = state.wants_introduction.notified() => asked = !state.introduced.get(),
+            () = state.settings_wanted.notified() => asked = !state.settings_read.get(),
         }
         if state.active.get() == 0 && !asked {
             continue;
         }
         match timeout(wait, ping.ping(h2::Ping::opaque())).await {
             Ok(Ok(_)) => {
-                state.introduced.set(true);
+                state.settings_read.set(true);
                 state.is_introduced.notify_waiters();
             }
             // The connection's task reports its error.
@@ -274,17 +272,17 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duratio
     }
 }
 
-impl Broke {
-    fn unsent(request: Request<OutBody>, error: h2::Error) -> Broke {
-        Broke { unsent: Some(request), untouched: false, dead: true, error: Some(error) }
+impl FailedRequest {
+    fn unsent(request: Request<OutBody>, error: h2::Error) -> FailedRequest {
+        FailedRequest { unsent: Some(request), untouched: false, dead: true, error: Some(error) }
     }
 
-    fn of(error: h2::Error) -> Broke {
+    fn of(error: h2::Error) -> FailedRequest {
         let refused = error.is_reset() && error.reason() == Some(Code::REFUSED_STREAM);
         // Streams that a GOAWAY ends with an error are always beyond the last one that it names.
         let untouched = error.is_remote() && (refused || error.is_go_away());
         let dead = error.is_io() || error.is_go_away();
-        Broke { unsent: None, untouched, dead, error: Some(error) }
+        FailedRequest { unsent: None, untouched, dead, error: Some(error) }
     }
 }
 
@@ -301,7 +299,7 @@ fn poll_answer(
     Pin::new(answer).poll(cx)
 }
 
-/// Converts a request to HTTP/2. Returns it unchanged if its host is missing or invalid.
+/// Converts a request to HTTP/2. Returns it unmodified if its host is missing or invalid.
 fn convert(
     request: Request<OutBody>,
     scheme: &'static str,
@@ -317,7 +315,7 @@ fn convert(
     let Ok(uri) = Uri::from_parts(uri) else { return Err(Box::new(request)) };
     let (mut parts, body) = request.into_parts();
     let trailers = hop_by_hop::accepts_trailers(&parts.headers);
-    leave_connection_fields_out(&mut parts.headers);
+    remove_connection_fields(&mut parts.headers);
     if trailers {
         parts.headers.insert(header::TE, header::HeaderValue::from_static("trailers"));
     }
@@ -330,7 +328,7 @@ fn convert(
 }
 
 /// Removes connection-specific fields (RFC 9113, 8.2.2), and `Host`, which is sent as `:authority`.
-fn leave_connection_fields_out(headers: &mut HeaderMap) {
+fn remove_connection_fields(headers: &mut HeaderMap) {
     hop_by_hop::strip(headers);
     headers.remove(header::HOST);
     headers.remove(header::TRANSFER_ENCODING);
@@ -381,7 +379,6 @@ pub(crate) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
     StreamIo { sink, source, early: Bytes::new() }
 }
 
-/// Body of a response.
 pub(crate) struct Incoming {
     body: RecvStream,
     /// Bytes still to come, if the head states a length.

@@ -27,10 +27,9 @@ use crate::failure::failure_log::{FailureLog, Phase};
 use crate::servers::group::Serving;
 use crate::settings::endpoint::Endpoint;
 
-/// Data needed to return a connection to the pool after use.
+/// Data for returning a connection to the pool after use.
 pub(crate) struct Lease {
     pub pool: Rc<Pool>,
-    /// Log of failures.
     pub failures: Option<Arc<FailureLog>>,
     pub endpoint: Arc<Endpoint>,
     pub progress: Option<Rc<Progress>>,
@@ -40,12 +39,9 @@ pub(crate) struct Lease {
 
 /// Next use of a connection after its response.
 pub(crate) enum NextUse {
-    /// Any request may use it.
     Any,
-    /// Only requests of the client that authenticated on it may use it, while the client stays
-    /// connected.
+    /// Only requests of the client that authenticated on it, while the client stays connected.
     Client(Weak<PinnedConnection>),
-    /// The connection is closed.
     Never,
 }
 
@@ -57,7 +53,6 @@ enum Source {
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
     /// A file, or content generated from one.
     File(Box<dyn SendFile + Unpin>),
-    /// A complete body in memory.
     Whole(Option<Bytes>),
     /// No body: the protocol was switched (101).
     Tunnel(Option<Box<UpstreamTunnel>>),
@@ -67,13 +62,13 @@ enum Source {
 /// read to its end, and is closed if it is dropped before. On HTTP/2 dropping the body early
 /// cancels the request.
 pub struct OriginBody {
-    /// Boxed because the head and the body of a response are handed on a dozen times.
+    /// Boxed because the head and the body of a response are moved a dozen times.
     state: Box<State>,
 }
 
 struct State {
     source: Source,
-    /// The request's count at its server, if that is one of several.
+    /// Counts the request at its server if the site has several.
     serving: Option<Serving>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
@@ -134,7 +129,7 @@ impl OriginBody {
         let spellings = incoming.take_spellings();
         let mut body = OriginBody::of(Source::Http1(incoming, Some(lease)), silence);
         body.state.spellings = spellings;
-        body.give_back_at_end();
+        body.return_connection_at_end();
         body
     }
 
@@ -154,7 +149,7 @@ impl OriginBody {
         self.state.allowance = Some(max);
     }
 
-    /// Deducts a frame from the remaining allowance; returns false if it exceeds that.
+    /// Deducts a frame from the remaining allowance. Returns false if the frame exceeds it.
     fn spend(&mut self, frame: &Frame<Bytes>) -> bool {
         let Some(allowance) = &mut self.state.allowance else { return true };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -222,18 +217,18 @@ impl OriginBody {
             Source::Whole(bytes) => bytes.take(),
             _ => None,
         };
-        self.give_back_at_end();
+        self.return_connection_at_end();
         bytes
     }
 
-    fn give_back_at_end(&mut self) {
+    fn return_connection_at_end(&mut self) {
         if self.is_end_stream() {
-            self.give_back();
+            self.return_connection();
         }
     }
 
-    /// Returns the connection after the body's clean end.
-    fn give_back(&mut self) {
+    /// Returns the connection to the pool after the body's clean end.
+    fn return_connection(&mut self) {
         self.state.serving = None;
         match &mut self.state.source {
             Source::Http1(incoming, lease) => {
@@ -258,7 +253,7 @@ impl OriginBody {
     }
 
     /// Drops the connection after the body broke off, and logs the failure.
-    fn give_up(&mut self, why: &BodyError) {
+    fn drop_connection(&mut self, why: &BodyError) {
         self.state.serving = None;
         match &mut self.state.source {
             Source::Http1(_, lease) => {
@@ -340,7 +335,6 @@ impl fmt::Display for BodyError {
 impl std::error::Error for BodyError {}
 
 impl BodyError {
-    /// Returns the cause in plain words.
     fn cause(&self) -> String {
         match self {
             BodyError::Broken(error) => cause::of(error),
@@ -373,23 +367,23 @@ impl Body for OriginBody {
             Poll::Ready(Some(Ok(frame))) => {
                 this.state.armed = false;
                 if !this.spend(&frame) {
-                    this.give_up(&BodyError::TooLong);
+                    this.drop_connection(&BodyError::TooLong);
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
                 }
-                this.give_back_at_end();
+                this.return_connection_at_end();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                this.give_up(&error);
+                this.drop_connection(&error);
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
-                this.give_back();
+                this.return_connection();
                 Poll::Ready(None)
             }
             Poll::Pending => match this.poll_silence(cx) {
                 Poll::Ready(()) => {
-                    this.give_up(&BodyError::Silent);
+                    this.drop_connection(&BodyError::Silent);
                     Poll::Ready(Some(Err(BodyError::Silent)))
                 }
                 Poll::Pending => Poll::Pending,
@@ -456,7 +450,7 @@ mod tests {
         }
     }
 
-    /// Reads a body of these frames, of which `max` bytes are permitted.
+    /// Reads a body of these frames. `max` bytes are permitted.
     fn read(frames: &[&'static str], ends: bool, max: u64) -> (String, Option<BodyError>) {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let frame = |text: &&'static str| match *text {
@@ -479,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_connection_is_read_by_the_same_rules() {
+    fn bodies_from_other_sources_obey_the_same_rules() {
         assert!(matches!(read(&["a", "b"], true, 9), (text, None) if text == "ab"));
         let (text, error) = read(&["a", "broken"], true, 9);
         assert!(text == "a" && matches!(&error, Some(BodyError::Stream(_))));

@@ -24,7 +24,7 @@ const ORIGINS_MAX: usize = 1024;
 
 /// Kind of response, as far as overruns are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LastAnswer {
+pub(crate) enum ResponseKind {
     /// A response whose framing defines the end of its body.
     #[default]
     Framed,
@@ -34,23 +34,23 @@ pub(crate) enum LastAnswer {
     Bodiless,
 }
 
-impl LastAnswer {
+impl ResponseKind {
     /// Returns the kind of a response with this status to a request with this method.
-    pub fn of(method: &Method, status: StatusCode) -> LastAnswer {
+    pub fn of(method: &Method, status: StatusCode) -> ResponseKind {
         match status {
-            _ if *method == Method::HEAD => LastAnswer::Head,
-            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => LastAnswer::Bodiless,
-            _ => LastAnswer::Framed,
+            _ if *method == Method::HEAD => ResponseKind::Head,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => ResponseKind::Bodiless,
+            _ => ResponseKind::Framed,
         }
     }
 }
 
-impl fmt::Display for LastAnswer {
+impl fmt::Display for ResponseKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LastAnswer::Framed => "one with a body",
-            LastAnswer::Head => "to a HEAD",
-            LastAnswer::Bodiless => "a 204 or 304",
+            ResponseKind::Framed => "one with a body",
+            ResponseKind::Head => "to a HEAD",
+            ResponseKind::Bodiless => "a 204 or 304",
         })
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for LastAnswer {
 /// Origins with overruns, shared by all workers.
 #[derive(Debug, Default)]
 pub struct Overruns {
-    /// Set by the first overrun. Until then no request takes the lock.
+    /// Set by the first overrun. Until then requests skip the lock.
     any: AtomicBool,
     origins: Mutex<Origins>,
 }
@@ -66,7 +66,7 @@ pub struct Overruns {
 #[derive(Debug, Default)]
 struct Origins {
     known: HashMap<Endpoint, Kinds>,
-    /// Set when there were more than can be remembered.
+    /// Set when there were more origins than can be remembered.
     is_full: bool,
 }
 
@@ -79,7 +79,7 @@ struct Kinds {
 
 impl Overruns {
     /// Remembers an overrun. Returns whether this newly disables reuse after some kind of response.
-    fn note(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
+    fn note(&self, endpoint: &Endpoint, after: ResponseKind) -> bool {
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         self.any.store(true, Release);
         if !origins.known.contains_key(endpoint) && origins.known.len() == ORIGINS_MAX {
@@ -88,24 +88,24 @@ impl Overruns {
         let is_new = !origins.known.contains_key(endpoint);
         let kinds = origins.known.entry(endpoint.clone()).or_default();
         let of_kind = match after {
-            LastAnswer::Head => return is_new,
-            LastAnswer::Framed => &mut kinds.framed,
-            LastAnswer::Bodiless => &mut kinds.bodiless,
+            ResponseKind::Head => return is_new,
+            ResponseKind::Framed => &mut kinds.framed,
+            ResponseKind::Bodiless => &mut kinds.bodiless,
         };
         !std::mem::replace(of_kind, true)
     }
 
-    fn permits_reuse(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
+    fn permits_reuse(&self, endpoint: &Endpoint, after: ResponseKind) -> bool {
         if !self.any.load(Acquire) {
             return true;
         }
         let origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         match (after, origins.known.get(endpoint)) {
-            (LastAnswer::Head, None) => !origins.is_full,
-            (LastAnswer::Framed | LastAnswer::Bodiless, None) => true,
-            (LastAnswer::Head, Some(_)) => false,
-            (LastAnswer::Framed, Some(kinds)) => !kinds.framed,
-            (LastAnswer::Bodiless, Some(kinds)) => !kinds.bodiless,
+            (ResponseKind::Head, None) => !origins.is_full,
+            (ResponseKind::Framed | ResponseKind::Bodiless, None) => true,
+            (ResponseKind::Head, Some(_)) => false,
+            (ResponseKind::Framed, Some(kinds)) => !kinds.framed,
+            (ResponseKind::Bodiless, Some(kinds)) => !kinds.bodiless,
         }
     }
 }
@@ -121,21 +121,23 @@ pub(crate) struct OverrunWatch {
 
 impl OverrunWatch {
     /// Counts and logs an overrun after a response of this kind.
-    pub fn note(&self, endpoint: &Endpoint, after: LastAnswer) {
+    pub fn note(&self, endpoint: &Endpoint, after: ResponseKind) {
         self.events.count(Event::Overrun);
         let is_new = self.overruns.note(endpoint, after);
         if let Some(failures) = &self.failures {
             let consequence = match is_new {
-                true => "; from now on its connections are not reused after such answers and HEAD",
+                true => {
+                    "; from now on its connections are not reused after such responses and HEAD"
+                }
                 false => "",
             };
-            let cause = format!("bytes came behind an answer, probably {after}{consequence}");
+            let cause = format!("bytes followed a response, probably {after}{consequence}");
             failures.note(endpoint, Phase::Idle, &cause, self.clock.instant());
         }
     }
 
     /// Returns whether a connection whose last response was of this kind may be reused.
-    pub fn permits_reuse(&self, endpoint: &Endpoint, after: Option<LastAnswer>) -> bool {
+    pub fn permits_reuse(&self, endpoint: &Endpoint, after: Option<ResponseKind>) -> bool {
         self.overruns.permits_reuse(endpoint, after.unwrap_or_default())
     }
 }
@@ -146,8 +148,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overrun_ends_reuse_after_a_head_and_answers_of_its_kind() {
-        use LastAnswer::{Bodiless, Framed, Head};
+    fn an_overrun_ends_reuse_after_head_and_its_kind_of_response() {
+        use ResponseKind::{Bodiless, Framed, Head};
         let (overruns, a) = (Overruns::default(), Endpoint::plain("a.example", 80));
         let permitted = |endpoint: &Endpoint| {
             [Framed, Head, Bodiless].map(|after| overruns.permits_reuse(endpoint, after))
@@ -168,14 +170,14 @@ mod tests {
         let overruns = Overruns::default();
         let endpoint = |n: usize| Endpoint::plain(&format!("s{n}.example"), 80);
         for n in 0..ORIGINS_MAX {
-            assert!(overruns.note(&endpoint(n), LastAnswer::Head));
+            assert!(overruns.note(&endpoint(n), ResponseKind::Head));
         }
         let other = endpoint(ORIGINS_MAX + 5);
-        assert!(overruns.permits_reuse(&other, LastAnswer::Head));
-        assert!(overruns.note(&endpoint(ORIGINS_MAX), LastAnswer::Head));
-        assert!(!overruns.note(&endpoint(ORIGINS_MAX + 1), LastAnswer::Head));
-        assert!(!overruns.permits_reuse(&other, LastAnswer::Head));
-        assert!(overruns.permits_reuse(&other, LastAnswer::Framed));
+        assert!(overruns.permits_reuse(&other, ResponseKind::Head));
+        assert!(overruns.note(&endpoint(ORIGINS_MAX), ResponseKind::Head));
+        assert!(!overruns.note(&endpoint(ORIGINS_MAX + 1), ResponseKind::Head));
+        assert!(!overruns.permits_reuse(&other, ResponseKind::Head));
+        assert!(overruns.permits_reuse(&other, ResponseKind::Framed));
         assert_eq!(overruns.origins.lock().unwrap().known.len(), ORIGINS_MAX);
     }
 }

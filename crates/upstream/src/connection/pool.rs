@@ -1,5 +1,5 @@
-//! Open upstream connections of a worker that further requests may use: idle HTTP/1.1 connections,
-//! each for one request at a time, and shared HTTP/2 connections.
+//! Open upstream connections of a worker: idle HTTP/1.1 connections, each for one request at a
+//! time, and shared HTTP/2 connections.
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::connection::http1::Http1;
 use crate::connection::http2::Http2;
-use crate::connection::overrun::{LastAnswer, OverrunWatch};
+use crate::connection::overrun::{OverrunWatch, ResponseKind};
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::Unread;
 use crate::settings::endpoint::{At, Endpoint};
@@ -28,11 +28,12 @@ const SHRINK_AFTER: Duration = Duration::from_secs(1);
 /// Maximum number of requests whose memory is kept.
 const REQUESTS_MAX: usize = 64;
 
-/// Upstream connections of one worker.
+/// Open upstream connections of one worker.
 pub(crate) struct Pool {
     pub clock: TokioClock,
     watch: OverrunWatch,
-    /// In the order in which origins were first used, so that a simulation follows from its seed.
+    /// In the order in which origins were first used, so that a simulation is determined by its
+    /// seed.
     slots: RefCell<IndexMap<Arc<Endpoint>, Slot, RandomState>>,
     count: Rc<Cell<usize>>,
     /// Reusable memory for requests.
@@ -40,14 +41,13 @@ pub(crate) struct Pool {
     requests: RefCell<Vec<Box<Request<OutBody>>>>,
 }
 
-/// Connections to one origin.
 #[derive(Default)]
 struct Slot {
     idle: Vec<Idle>,
     shared: Vec<Rc<Http2>>,
     /// Set while a connection that may be shared is being opened; other requests wait for it.
     opening: Option<Rc<Notify>>,
-    /// The origin chose HTTP/1.1, so requests need not wait for a shared connection.
+    /// True once the origin chose HTTP/1.1, so requests need not wait for a shared connection.
     is_http1: bool,
 }
 
@@ -90,7 +90,6 @@ impl Connection {
     }
 }
 
-/// Limits on idle connections.
 #[derive(Clone, Copy)]
 pub(crate) struct PoolLimits {
     pub per_origin: usize,
@@ -114,7 +113,7 @@ pub(crate) fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check
     }
 }
 
-/// Guard that, when dropped, wakes the requests waiting for a connection that was being opened.
+/// Wakes the requests that wait for a connection being opened, on drop.
 pub(crate) struct Opening<'a> {
     pool: &'a Pool,
     endpoint: &'a Endpoint,
@@ -131,7 +130,6 @@ impl Drop for Opening<'_> {
 }
 
 impl Pool {
-    /// Creates an empty pool.
     pub fn new(watch: OverrunWatch) -> Pool {
         let (slots, count, requests) = Default::default();
         Pool { clock: watch.clock, watch, slots, count, requests }
@@ -166,7 +164,7 @@ impl Pool {
     }
 
     /// Records that bytes arrived after a response, probably of this kind.
-    pub fn overran(&self, endpoint: &Endpoint, after: LastAnswer) {
+    pub fn overran(&self, endpoint: &Endpoint, after: ResponseKind) {
         self.watch.note(endpoint, after);
     }
 
@@ -186,8 +184,7 @@ impl Pool {
         });
     }
 
-    /// Closes all idle connections, and returns how many there were.
-    pub fn let_go(&self) -> usize {
+    pub fn close_idle(&self) -> usize {
         let mut closed = 0;
         for slot in self.slots.borrow_mut().values_mut() {
             let before = slot.idle.len() + slot.shared.len();

@@ -21,7 +21,7 @@ use crate::message::request_body::{BrokenOff, RequestBody};
 /// (RFC 9110, 10.1.1).
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
-/// A request body: none, or a client's as it streams in.
+/// Request body: none, or a client's as it streams in.
 pub enum OutBody {
     /// No body.
     Empty,
@@ -46,7 +46,6 @@ pub struct Progress {
     broken: Cell<Option<Broken>>,
 }
 
-/// How a client's body broke off.
 #[derive(Clone, Copy)]
 enum Broken {
     Off,
@@ -104,9 +103,8 @@ impl Progress {
 }
 
 impl ClientBody {
-    /// Creates the body. `expects` is the receiver of interim responses for a request that expects
-    /// 100 Continue, whose body is not read until the upstream asks for it or `CONTINUE_WAIT` has
-    /// passed.
+    /// Creates the body. `expects` receives interim responses for a request that expects 100
+    /// Continue; its body is not read until the upstream asks for it or `CONTINUE_WAIT` has passed.
     pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
@@ -115,7 +113,7 @@ impl ClientBody {
         ClientBody { incoming, progress, hold }
     }
 
-    /// Returns its progress, to watch while the body is being sent.
+    /// Returns the progress, to watch while the body is being sent.
     pub fn progress(&self) -> Rc<Progress> {
         self.progress.clone()
     }

@@ -11,7 +11,7 @@ use http_body::Body;
 /// Result of an attempt to send the next bytes of a body from its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Number of bytes written to the socket; they are no longer part of the body.
+    /// Bytes written to the socket; they are no longer part of the body.
     Bytes(u64),
     /// The socket accepts no bytes now.
     Full,
@@ -19,7 +19,7 @@ pub enum Sent {
     Frames,
 }
 
-/// A body that is a file, or ranges of one.
+/// Body that is a file, or ranges of one.
 pub trait SendFile: Body<Data = Bytes, Error = io::Error> {
     /// Returns whether the body is long enough for the kernel to send it, and prepares for that.
     /// Must be called before the first frame is taken. Frames still return all bytes that the

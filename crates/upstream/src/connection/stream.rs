@@ -49,7 +49,7 @@ impl Stream {
         chosen == Some(b"h2")
     }
 
-    /// Returns whether written bytes have not reached the origin, as far as is known.
+    /// Returns whether written bytes are known not to have reached the origin.
     pub fn has_unacknowledged(&self) -> bool {
         match self {
             Stream::Plain(socket) => socket.has_unacknowledged(),

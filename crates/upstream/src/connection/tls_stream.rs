@@ -11,7 +11,6 @@ use tokio_rustls::client;
 
 use crate::connection::tls_transport::TlsTransport;
 
-/// A connection with TLS.
 pub(crate) struct TlsStream {
     inner: client::TlsStream<TlsTransport>,
     /// Error to return after the decrypted bytes.

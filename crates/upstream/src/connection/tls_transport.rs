@@ -20,19 +20,19 @@ impl TlsTransport {
         TlsTransport { socket, records: Records::default() }
     }
 
-    /// Like [`Socket::read_now`].
+    /// See [`Socket::read_now`].
     pub fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.socket.read_now(buf)?;
         self.records.follow(&buf[..count]);
         Ok(count)
     }
 
-    /// Like [`Socket::acknowledge_at_once`].
+    /// See [`Socket::acknowledge_at_once`].
     pub fn acknowledge_at_once(&self) {
         self.socket.acknowledge_at_once();
     }
 
-    /// Like [`Socket::has_unacknowledged`].
+    /// See [`Socket::has_unacknowledged`].
     pub fn has_unacknowledged(&self) -> bool {
         self.socket.has_unacknowledged()
     }
@@ -94,7 +94,7 @@ const HEADER: usize = 5;
 struct Records {
     /// Bytes of the header read so far.
     of_header: usize,
-    /// Bytes of the record still to come. While the header is read: its first length byte.
+    /// Bytes of the record still to come. While the header is read, the first length byte.
     left: usize,
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_followed_however_they_come() {
+    fn record_boundaries_are_tracked_in_any_pieces() {
         let mut bytes = Vec::new();
         let mut ends = vec![0];
         for length in [0, 1, 255, 256, 300, 5, 0, 16_640] {

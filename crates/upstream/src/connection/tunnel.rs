@@ -14,20 +14,19 @@ use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
 use net::socket::{Socket, transport};
 
-/// Upstream end of a tunnel.
+/// Upstream end of a tunnel. Counts as a request at its server while open.
 pub struct UpstreamTunnel {
     carrier: Carrier,
     serving: Option<Serving>,
 }
 
-/// Transport of the bytes.
 enum Carrier {
     Socket(Socket),
     Http1(Box<PutBack<Stream>>),
     Http2(Shared),
 }
 
-/// A stream of a connection that other requests use as well.
+/// Stream of a connection that other requests use as well.
 struct Shared {
     io: StreamIo,
     /// Keeps the connection open.

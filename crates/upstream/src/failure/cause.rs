@@ -56,14 +56,14 @@ pub(crate) fn of_http2(error: &h2::Error) -> String {
 pub(crate) fn of_tls(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(why) => of_certificate(why),
-        rustls::Error::NoCertificatesPresented => "it showed no certificate",
+        rustls::Error::NoCertificatesPresented => "it presented no certificate",
         rustls::Error::AlertReceived(alert) => of_alert(*alert),
         rustls::Error::NoApplicationProtocol => "it speaks none of the protocols offered (ALPN)",
         rustls::Error::PeerIncompatible(
             PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
         ) => "it speaks no version of TLS from 1.2 on",
-        rustls::Error::PeerIncompatible(_) => "the two have no way of speaking TLS in common",
+        rustls::Error::PeerIncompatible(_) => "the two have no TLS version or cipher in common",
         rustls::Error::InvalidMessage(_) => "it does not speak TLS",
         rustls::Error::PeerMisbehaved(_) | rustls::Error::InappropriateMessage { .. } => {
             "it breaks the rules of TLS"
@@ -80,9 +80,9 @@ fn of_certificate(why: &CertificateError) -> &'static str {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "its certificate is not valid yet"
         }
-        CertificateError::UnknownIssuer => "its certificate is of an unknown issuer",
+        CertificateError::UnknownIssuer => "its certificate has an unknown issuer",
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another name than the one it was asked for by"
+            "its certificate is for another name"
         }
         CertificateError::Revoked => "its certificate has been revoked",
         CertificateError::BadSignature => "its certificate's signature is wrong",
@@ -94,17 +94,17 @@ fn of_certificate(why: &CertificateError) -> &'static str {
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is an authority's own (it signed itself)"
         }
-        _ => "its certificate is not one to believe",
+        _ => "its certificate is not acceptable",
     }
 }
 
 fn of_alert(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
-            "it refused the handshake: it wants other ciphers or keys"
+            "it refused the handshake: it requires other ciphers or keys"
         }
         AlertDescription::ProtocolVersion => "it refused the version of TLS",
-        AlertDescription::CertificateRequired => "it wants a certificate of ours",
+        AlertDescription::CertificateRequired => "it requires a client certificate",
         AlertDescription::BadCertificate
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::CertificateRevoked
@@ -112,7 +112,7 @@ fn of_alert(alert: AlertDescription) -> &'static str {
         | AlertDescription::CertificateUnknown
         | AlertDescription::UnknownCA
         | AlertDescription::AccessDenied => "it does not accept our certificate",
-        AlertDescription::UnrecognisedName => "it does not know the name it was asked for by",
+        AlertDescription::UnrecognisedName => "it does not know the requested server name",
         AlertDescription::NoApplicationProtocol => "it speaks none of the protocols offered (ALPN)",
         _ => "it refused the handshake",
     }

@@ -22,14 +22,14 @@ pub enum Reason {
     Dns,
     /// The server's name was not resolved in time.
     DnsTimeout,
-    /// No connection to the server.
+    /// The connection could not be established.
     Connect,
     /// The server refused the connection: nothing listens there.
     ConnectRefused,
-    /// No connection to the server in time.
+    /// The connection could not be established in time.
     ConnectTimeout,
-    /// No TLS connection to the server: no common version or cipher, or the handshake failed
-    /// otherwise.
+    /// The TLS connection could not be established: no common version or cipher, or another
+    /// handshake failure.
     Tls,
     /// The server ended the TLS handshake with an alert.
     TlsAlert,

@@ -2,9 +2,9 @@
 //! request.
 //!
 //! A server that is down fails every request, and clients of a forward proxy can name any server.
-//! So the number of lines per window is limited, for each server and phase and in total. Failures
-//! beyond that are counted, and the counts are logged when the window is over. Guarantees: every
-//! failure is in a line or in a count, and memory use is bounded.
+//! The number of lines per window is therefore limited, for each server and phase and in total.
+//! Failures beyond that are counted, and the counts are logged when the window is over. Guarantees:
+//! every failure is in a line or in a count, and memory use is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,14 +17,12 @@ pub(crate) enum Phase {
     Resolve,
     Connect,
     Tls,
-    /// While sending the request.
     Send,
     /// While waiting for the response head, after the whole request was sent.
     Head,
     /// The response head arrived but cannot be used.
     Answer,
     Body,
-    /// No request was in progress.
     Idle,
 }
 
@@ -35,15 +33,14 @@ impl fmt::Display for Phase {
             Phase::Connect => "connecting",
             Phase::Tls => "TLS handshake",
             Phase::Send => "sending the request",
-            Phase::Head => "waiting for the answer's head",
-            Phase::Answer => "answer",
-            Phase::Body => "answer's body",
+            Phase::Head => "waiting for the response head",
+            Phase::Answer => "response",
+            Phase::Body => "response body",
             Phase::Idle => "between requests",
         })
     }
 }
 
-/// Length of a window.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of lines per server and phase in a window.
 const LINES_EACH: u32 = 3;
@@ -61,7 +58,7 @@ struct Window {
     began: Option<Instant>,
     lines: u32,
     counts: HashMap<(String, Phase), Count>,
-    /// Omitted failures of servers beyond [`KEYS_MAX`].
+    /// Failures of servers beyond [`KEYS_MAX`] that were not logged.
     others: u64,
 }
 
@@ -73,7 +70,6 @@ struct Count {
 }
 
 impl FailureLog {
-    /// Logs a failure, or counts it.
     pub(crate) fn note(&self, server: &dyn fmt::Display, phase: Phase, cause: &str, now: Instant) {
         let lines = {
             let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +80,7 @@ impl FailureLog {
         write(&lines);
     }
 
-    /// Logs the omitted failures of a window that is over. Must be called periodically.
+    /// Logs the counts of a window that is over. Must be called periodically.
     pub fn tick(&self, now: Instant) {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn(now);
         write(&lines);
@@ -124,7 +120,8 @@ impl Window {
         None
     }
 
-    /// Ends the window if it is over and begins another. Returns lines about its omitted failures.
+    /// Ends the window if it is over and begins another. Returns lines about the failures that were
+    /// only counted.
     fn turn(&mut self, now: Instant) -> Vec<String> {
         match self.began {
             Some(began) if now.duration_since(began) < WINDOW => Vec::new(),
@@ -148,7 +145,7 @@ impl Window {
         let rest = all.split_off(all.len().min(LINES_ALL as usize / 4));
         let line = |((server, phase), count): ((String, Phase), Count)| {
             let Count { left_out, last, .. } = count;
-            format!("upstream {server} failed: {phase}: {left_out} more times, at last: {last}")
+            format!("upstream {server} failed: {phase}: {left_out} more times, last: {last}")
         };
         let mut lines: Vec<_> = all.into_iter().map(line).collect();
         let others = others + rest.iter().map(|(_, count)| count.left_out).sum::<u64>();
@@ -189,15 +186,12 @@ mod tests {
         assert!(window.note("a:1".to_owned(), Phase::Body, "x").is_some());
         assert!(window.turn(start + WINDOW / 2).is_empty());
         let left_out = window.turn(start + WINDOW);
-        assert_eq!(
-            left_out,
-            ["upstream a:1 failed: connecting: 7 more times, at last: refused 9?x"]
-        );
+        assert_eq!(left_out, ["upstream a:1 failed: connecting: 7 more times, last: refused 9?x"]);
         assert!(window.end().is_empty());
     }
 
     #[test]
-    fn what_clients_can_make_up_is_bounded() {
+    fn lines_about_invented_servers_are_bounded() {
         let mut window = Window::default();
         let mut lines = 0;
         for n in 0..10_000 {

@@ -75,9 +75,9 @@ impl Resolver {
             Ok(Ok(addresses)) => return Ok(addresses),
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(error),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer in time".to_owned(),
+            Err(_) => "no response in time".to_owned(),
         };
-        log::warn!("the name {host} cannot be resolved, its last addresses are used: {why}");
+        log::warn!("the name {host} cannot be resolved, using its last addresses: {why}");
         self.failed(host);
         Ok(stale)
     }
@@ -101,7 +101,7 @@ impl Resolver {
             let (resolver, host, limits) = (self.clone(), host.clone(), limits.clone());
             spawn_local(async move {
                 if let Err(error) = resolver.ask(&host, &limits).await {
-                    log::debug!("the name {host} could not be resolved again: {error}");
+                    log::debug!("the name {host} could not be refreshed: {error}");
                     // Open connections are kept.
                     resolver.failed(&host);
                 }
@@ -162,7 +162,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::settings::lookup::{Found, Looking, Lookup};
+    use crate::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
     #[test]
     fn families_alternate() {
@@ -181,14 +181,14 @@ mod tests {
     struct Counting(AtomicU8);
 
     impl Lookup for Counting {
-        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+        fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
             let n = self.0.fetch_add(1, Relaxed) + 1;
             Box::pin(async move {
                 if n == 3 {
                     return Err(io::Error::other("not now"));
                 }
                 let addresses = vec![IpAddr::from([192, 0, 2, n])];
-                Ok(Found { addresses, ttl: Some(Duration::from_secs(10)) })
+                Ok(FoundAddresses { addresses, ttl: Some(Duration::from_secs(10)) })
             })
         }
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_is_asked_for_again_when_its_time_is_over() {
+    async fn a_name_is_looked_up_again_after_its_lifetime() {
         LocalSet::new()
             .run_until(async {
                 let lookup = Arc::new(Counting::default());
@@ -249,12 +249,12 @@ mod tests {
     }
 
     impl Lookup for Then {
-        fn lookup<'a>(&'a self, _: &'a str) -> Looking<'a> {
+        fn lookup<'a>(&'a self, _: &'a str) -> LookupFuture<'a> {
             let first = self.asked.fetch_add(1, Relaxed) == 0;
             Box::pin(async move {
                 let addresses = vec![IpAddr::from([192, 0, 2, 1])];
                 match self.then {
-                    _ if first => Ok(Found { addresses, ttl: Some(self.ttl) }),
+                    _ if first => Ok(FoundAddresses { addresses, ttl: Some(self.ttl) }),
                     Some(kind) => Err(kind.into()),
                     None => std::future::pending().await,
                 }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn addresses_that_are_over_serve_while_nobody_knows_others() {
+    async fn stale_addresses_serve_while_lookups_fail() {
         let silent = [None, Some(io::ErrorKind::TimedOut), Some(io::ErrorKind::NotFound)];
         for then in silent {
             let ttl = Duration::from_secs(10);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lifetimes_are_believed_within_bounds() {
+    async fn lifetimes_are_clamped() {
         for (said, held) in [(0, 5), (30, 30), (86_400, 60)] {
             let ttl = Duration::from_secs(said);
             let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then: None });

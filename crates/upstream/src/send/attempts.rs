@@ -10,11 +10,10 @@ use crate::settings::endpoint::{At, Endpoint};
 /// many times.
 const STEPS_MAX: usize = 16;
 
-/// Servers that one request was sent to. Filled while the request runs, and read at its end.
+/// Servers that one request was sent to. Filled while the request runs, read at its end.
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<Step>>);
 
-/// One attempt at a server.
 #[derive(Debug, PartialEq)]
 struct Step {
     endpoint: Arc<Endpoint>,
@@ -39,7 +38,7 @@ impl Attempts {
 
     /// Returns the last server, named as in the configuration, and the comma-separated addresses of
     /// all attempts in order; `None` if there were none.
-    pub fn told(&self) -> Option<(String, String)> {
+    pub fn summary(&self) -> Option<(String, String)> {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = steps.last()?.endpoint.to_string();
         let all: Vec<_> = steps.iter().map(Step::to_string).collect();
@@ -48,7 +47,7 @@ impl Attempts {
 }
 
 impl fmt::Display for Step {
-    /// Writes address and port; without a connection the server's name.
+    /// Writes address and port, or the server's name if there was no connection.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.endpoint.at, self.address) {
             (At::Tcp(_, port), Some(ip)) => SocketAddr::new(ip.to_canonical(), *port).fmt(f),
@@ -63,20 +62,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_server_and_all_addresses() {
+    fn summary_has_the_last_server_and_all_addresses() {
         let trail = Attempts::default();
-        assert_eq!(trail.told(), None);
+        assert_eq!(trail.summary(), None);
         trail.note(&Arc::new(Endpoint::plain("a.example", 81)), None);
         trail.note(&Arc::new(Endpoint::plain("b.example", 82)), Some("192.0.2.1".parse().unwrap()));
         for _ in 0..2 {
             trail.note(&Arc::new(Endpoint::plain("c.example", 83)), Some("::1".parse().unwrap()));
         }
-        let (last, all) = trail.told().unwrap();
+        let (last, all) = trail.summary().unwrap();
         assert_eq!(last, "c.example:83");
         assert_eq!(all, "a.example:81, 192.0.2.1:82, [::1]:83");
         for port in 0..100 {
             trail.note(&Arc::new(Endpoint::plain("d.example", port)), None);
         }
-        assert_eq!(trail.told().unwrap().1.split(", ").count(), STEPS_MAX);
+        assert_eq!(trail.summary().unwrap().1.split(", ").count(), STEPS_MAX);
     }
 }

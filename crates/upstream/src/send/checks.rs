@@ -70,14 +70,13 @@ async fn ask(
         trail: None,
     };
     match group.servers()[at].endpoint.clone().send(with, outgoing).await {
-        Ok(response) if check.is_well(response.status()) => Ok(()),
+        Ok(response) if check.is_healthy(response.status()) => Ok(()),
         Ok(response) => Err(format!("it answered {}", response.status().as_u16())),
         Err(Failure::Failed(_, text) | Failure::Request(_, text)) => Err(text),
         Err(Failure::Denied) => Err("its address is not permitted".to_owned()),
     }
 }
 
-/// Returns the request of a health check.
 fn request(check: &HealthCheck) -> Box<Request<OutBody>> {
     let mut request = Box::new(Request::new(OutBody::Empty));
     *request.uri_mut() = check.path.clone();

@@ -17,7 +17,7 @@ use http::{Request, Response, StatusCode, header};
 use tokio::time::timeout;
 
 use crate::connection::events::{Event, Events};
-use crate::connection::http1::{Broke, Http1, Incoming};
+use crate::connection::http1::{FailedRequest, Http1, Incoming};
 use crate::connection::origin_body::{Lease, NextUse, OriginBody};
 use crate::connection::overrun::{OverrunWatch, Overruns};
 use crate::connection::pool::{Connection, Pool, PoolLimits, may_use};
@@ -51,7 +51,7 @@ pub struct Upstream {
     pub(crate) events: Arc<dyn Events>,
     /// Log of failures; `None`: they are not logged.
     pub(crate) failures: Option<Arc<FailureLog>>,
-    /// Means of freeing descriptors when they have run out.
+    /// Frees file descriptors when they have run out.
     pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
     timers: Timers,
 }
@@ -62,15 +62,15 @@ pub(crate) struct ServerError {
     /// True if the request had no effect there, so that another server may get it, whatever its
     /// method.
     pub(crate) untouched: bool,
-    /// True if the failure counts against the server's health. That of a connection that was idle
-    /// for too long does not.
+    /// True if the failure counts against the server's health. The failure of a connection that was
+    /// idle for too long does not.
     pub(crate) counts: bool,
     /// True if there was a connection to the server.
     pub(crate) had_connection: bool,
 }
 
 impl ServerError {
-    /// Creates the failure of a server after a connection to it existed.
+    /// Creates the failure of a server that a connection was made to.
     fn connected(failure: Failure, untouched: bool, counts: bool) -> ServerError {
         ServerError { failure, untouched, counts, had_connection: true }
     }
@@ -84,7 +84,6 @@ struct ConnectionError {
     is_unsent: bool,
     /// True if the origin states that it did not process the request.
     untouched: bool,
-    /// True if the connection was dead.
     dead: bool,
     failure: Failure,
 }
@@ -116,7 +115,7 @@ impl Upstream {
         Upstream { pool: Rc::new(Pool::new(watch)), failures, ..self }
     }
 
-    /// Sets the means of freeing descriptors when they have run out.
+    /// Sets how to free file descriptors when they have run out.
     pub fn with_descriptors(self, descriptors: Arc<dyn FreeDescriptors>) -> Upstream {
         Upstream { descriptors: Some(descriptors), ..self }
     }
@@ -127,7 +126,7 @@ impl Upstream {
     }
 
     /// Logs a response that cannot be used.
-    pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
+    pub fn bad_response(&self, server: &dyn fmt::Display, cause: &str) {
         if let Some(failures) = &self.failures {
             failures.note(server, Phase::Answer, cause, self.clock.instant());
         }
@@ -196,7 +195,7 @@ impl Upstream {
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
-            // That an idle connection was dead is no failure while the request is retried.
+            // A dead idle connection is no failure while the request is retried.
             if !again || fresh || !broke.dead {
                 self.failed(endpoint, phase, &broke.failure);
             }
@@ -230,8 +229,8 @@ impl Upstream {
         Some(Connection::Http1(connection))
     }
 
-    /// Takes or opens a connection that is not pinned, as the request permits: it may ask for
-    /// another protocol, authenticate its connection, or not be allowed to open one.
+    /// Takes or opens a connection that is not pinned. The request may ask for another protocol,
+    /// authenticate its connection, or not be allowed to open one.
     async fn unpinned(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -331,7 +330,7 @@ impl Upstream {
             match &had.0 {
                 Connection::Http1(_) => return Ok(had),
                 Connection::Http2(shared) => {
-                    let answer = timeout(limits.head_timeout, shared.takes_tunnels()).await;
+                    let answer = timeout(limits.head_timeout, shared.accepts_tunnels()).await;
                     if answer == Ok(true) {
                         return Ok(had);
                     }
@@ -400,7 +399,7 @@ impl Upstream {
         let sent = wait_for_head(&self.timers, bound, progress.as_deref(), pin!(sending)).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
-            Some(Err(Broke { request, is_unsent, overran, error })) => {
+            Some(Err(FailedRequest { request, is_unsent, overran, error })) => {
                 if let Some(after) = overran {
                     self.pool.overran(endpoint, after);
                 }
@@ -453,8 +452,8 @@ impl Upstream {
     }
 
     /// Closes all idle connections, and returns how many there were.
-    pub fn let_go(&self) -> usize {
-        self.pool.let_go()
+    pub fn close_idle(&self) -> usize {
+        self.pool.close_idle()
     }
 }
 
@@ -516,14 +515,14 @@ fn switch(
         let cause = format!("it changed the protocol, {why}");
         Failure::Failed(Reason::BadAnswer, cause)
     };
-    let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
+    let Some(upgrade) = upgrade else { return Err(wrong("which was not requested")) };
     let Some(chosen) = upgrade.chosen(response.headers()) else {
-        return Err(wrong("and not to one that was asked for"));
+        return Err(wrong("and not to a requested one"));
     };
     let (mut head, mut body) = response.into_parts();
     let spellings = body.take_spellings();
     let Some(switched) = body.into_switched() else {
-        return Err(wrong("before all of the request was sent"));
+        return Err(wrong("before the whole request was sent"));
     };
     head.headers.insert(header::UPGRADE, chosen);
     let body = OriginBody::tunnel(UpstreamTunnel::http1(switched), spellings);
@@ -566,7 +565,7 @@ async fn answer_in_time<T>(
     connection: &crate::connection::http2::Http2,
     limits: &UpstreamLimits,
     progress: Option<&Progress>,
-    sending: impl Future<Output = Result<T, crate::connection::http2::Broke>>,
+    sending: impl Future<Output = Result<T, crate::connection::http2::FailedRequest>>,
 ) -> Result<T, ConnectionError> {
     match wait_for_head(timers, limits.head_timeout, progress, pin!(sending)).await {
         None => {
@@ -575,7 +574,7 @@ async fn answer_in_time<T>(
             Err(ConnectionError::late(limits))
         }
         Some(Ok(response)) => Ok(response),
-        Some(Err(crate::connection::http2::Broke { unsent, untouched, dead, error })) => {
+        Some(Err(crate::connection::http2::FailedRequest { unsent, untouched, dead, error })) => {
             if dead {
                 connection.retire();
             }
@@ -597,7 +596,7 @@ impl ConnectionError {
     /// Creates the error for a response that did not arrive in time.
     fn late(limits: &UpstreamLimits) -> ConnectionError {
         let seconds = limits.head_timeout.as_secs_f32();
-        let cause = format!("no answer within {seconds} s");
+        let cause = format!("no response within {seconds} s");
         let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
         let (request, is_unsent) = (None, false);
         ConnectionError { request, is_unsent, untouched: false, dead: false, failure }
@@ -642,7 +641,7 @@ async fn wait_for_head<T>(
     }
 }
 
-/// Converts an error to a failure. `is_wrong`: the response is not valid HTTP.
+/// Converts an error to a failure. `is_wrong` says that the response is not valid HTTP.
 fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
     let cause = crate::failure::cause::of(error);
     if is_wrong {

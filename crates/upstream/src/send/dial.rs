@@ -92,7 +92,7 @@ impl Upstream {
         let permitted = self.addresses(host, port, limits, check).await?;
         phase.set(Phase::Connect);
         let connected = match race(&self.network, &permitted, limits.stagger).await {
-            Err(error) if lacks_resource(&error) && self.make_way().await => {
+            Err(error) if lacks_resource(&error) && self.free_descriptors().await => {
                 race(&self.network, &permitted, limits.stagger).await
             }
             connected => connected,
@@ -108,8 +108,7 @@ impl Upstream {
         Ok((stream, address))
     }
 
-    /// Frees descriptors; returns false if none could be freed.
-    async fn make_way(&self) -> bool {
+    async fn free_descriptors(&self) -> bool {
         let Some(descriptors) = &self.descriptors else { return false };
         let freed = descriptors.free().await;
         if freed {
@@ -144,7 +143,7 @@ impl Upstream {
         check: Check<'_>,
     ) -> Result<(), Failure> {
         match &endpoint.at {
-            // The configuration names it; a client cannot.
+            // Only the configuration can name it, no client.
             At::Unix(_) => Ok(()),
             At::Tcp(host, port) => {
                 let found = self.addresses(host, *port, limits, check).await;
@@ -178,7 +177,6 @@ impl Upstream {
     }
 }
 
-/// Performs the TLS handshake.
 async fn secure(host: &str, settings: &Tls, stream: Socket) -> Result<Stream, Failure> {
     // The file names in this error are for operators only.
     let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;

@@ -43,7 +43,7 @@ async fn ask_any(
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
-    // The client is authenticated at one server. If that is out of use, it does so at another.
+    // The client is authenticated at one server. If that is out of use, another one takes over.
     let others = pinned.map(|at| !(1 << at));
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
@@ -53,7 +53,7 @@ async fn ask_any(
         };
         let mut serving = match chosen {
             Ok(serving) => serving,
-            Err(nobody) => return Err(last.unwrap_or(nobody)),
+            Err(no_server) => return Err(last.unwrap_or(no_server)),
         };
         tried |= 1 << serving.at;
         tries += 1;
@@ -70,14 +70,14 @@ async fn ask_any(
                 } else {
                     let cause = format!("it answered {}", response.status().as_u16());
                     serving.failed(Blame::Request(page), &cause);
-                    upstream.bad_answer(endpoint, &cause);
+                    upstream.bad_response(endpoint, &cause);
                     if more && outgoing.may_repeat() {
                         continue;
                     }
                 }
                 return Ok(response.map(|body| body.served_by(serving)));
             }
-            // The client or its request is refused, which another server would not change.
+            // The client or its request is refused; another server would not change that.
             Err(ServerError {
                 failure: why @ (Failure::Denied | Failure::Request(..)), ..
             }) => {

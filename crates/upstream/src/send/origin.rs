@@ -80,7 +80,7 @@ pub struct Figure {
     pub amount: Amount,
 }
 
-/// Kinds of figures.
+/// Kind and value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// A gauge: the current value.
@@ -111,7 +111,7 @@ pub struct Earlier<'a> {
     pub request: &'a http1::Fields,
 }
 
-/// A check in progress of whether an earlier response is current.
+/// Check in progress of whether an earlier response is current.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 
 /// Part of an origin that decides whether its earlier responses are current, from change

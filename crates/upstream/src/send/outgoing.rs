@@ -47,7 +47,7 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Returns the request as `endpoint` gets it; `None` if it cannot be sent again.
+    /// Returns the request as sent to `endpoint`; `None` if it cannot be sent again.
     pub(super) fn next(&mut self, endpoint: &Endpoint) -> Option<Box<Request<OutBody>>> {
         let mut request = self.request.take().or_else(|| self.again.map(|again| again()))?;
         if self.rewrite_host

@@ -23,13 +23,13 @@ pub(crate) struct Timers {
     kept: RefCell<Vec<Timer>>,
 }
 
-/// Timer of one wait, returned on drop.
-struct Lent<'a> {
+/// Timer of one wait, returned to the worker's timers on drop.
+struct BorrowedTimer<'a> {
     timers: &'a Timers,
     timer: Option<Timer>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedTimer<'_> {
     fn drop(&mut self) {
         let mut kept = self.timers.kept.borrow_mut();
         if kept.len() < KEPT_MAX {
@@ -47,7 +47,7 @@ impl Timers {
     /// Waits for `work`; returns `None` if it takes longer than `bound`.
     pub async fn within<T>(&self, bound: Duration, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut deadline) = (pin!(work), None);
-        let mut lent = Lent { timers: self, timer: None };
+        let mut lent = BorrowedTimer { timers: self, timer: None };
         poll_fn(|cx| {
             let had_budget = has_budget_remaining();
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(ended, None);
             clock.since(began)
         };
-        // Armed for 9 s and kept; then used for less, for more, and after it had fired long ago.
+        // Armed for 9 s and kept; then used for less, for more, and long after it had fired.
         let slow = async { sleep(second * 2).await };
         assert_eq!(timers.within(second * 9, slow).await, Some(()));
         assert_eq!(timers.kept.borrow().len(), 1);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_never_rests_ends_at_its_bound() {
+    async fn busy_work_ends_at_its_bound() {
         let timers = Timers::new(TokioClock::system());
         let restless = async {
             loop {

@@ -1,7 +1,7 @@
 //! Choice of the server for the next request.
 //!
-//! Servers are numbered from 0 to 63, and sets of them are bit sets. Everything here is arithmetic:
-//! the caller provides the set of servers that may get a request.
+//! Servers are numbered from 0 to 63, and sets of them are bit sets. All functions are pure: the
+//! caller provides the set of servers that may get a request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,6 @@ pub enum Balance {
     UrlHash,
 }
 
-/// Returns the members of a set.
 pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
@@ -27,11 +26,11 @@ pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// State of the round-robin.
+/// State of the weighted round-robin.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<Vec<i64>>);
+pub(crate) struct RoundRobinState(Mutex<Vec<i64>>);
 
-impl Turns {
+impl RoundRobinState {
     /// Returns the next server of `set`, which must not be empty.
     pub fn next(&self, set: u64, weight: impl Fn(usize) -> u32) -> usize {
         let mut credit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,8 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_smooth_and_in_proportion() {
-        let (turns, weights) = (Turns::default(), [5, 1, 1]);
+    fn round_robin_is_smooth_and_proportional() {
+        let (turns, weights) = (RoundRobinState::default(), [5, 1, 1]);
         let order: Vec<_> = (0..7).map(|_| turns.next(0b111, |at| weights[at])).collect();
         assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
         // One server is missing: the others share its turns.
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_loaded_for_its_weight() {
+    fn least_connections_respects_weights() {
         let (loads, weights) = ([4, 1, 2, 9], [2, 1, 1, 4]);
         let of = |set| least(set, |at| loads[at], |at| weights[at]);
         assert_eq!(of(0b1111), 0b0010);
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_spread_by_weight_and_stay_when_a_server_goes() {
+    fn url_hash_is_proportional_and_stable() {
         let (weights, seeds) = ([1, 1, 2], [b"a", b"b", b"c"].map(|name| hash([&name[..]])));
         let of = |set, url: u32| {
             let hash = hash([&url.to_le_bytes()[..]]);

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::servers::balance;
-use crate::servers::balance::{Balance, Turns, hash, members};
+use crate::servers::balance::{Balance, RoundRobinState, hash, members};
 use crate::servers::health::{Blame, Fit, Health};
 use crate::servers::health_check::HealthCheck;
 use crate::servers::queue::Queue;
@@ -31,7 +31,7 @@ pub struct Group {
     name: String,
     servers: Vec<Server>,
     options: GroupOptions,
-    turns: Turns,
+    turns: RoundRobinState,
     queue: Arc<Queue>,
     /// Permits for requests whose bodies are still being sent by their clients: half of the total
     /// capacity. `None` if a server has no limit.
@@ -43,8 +43,8 @@ pub struct Group {
 pub struct GroupOptions {
     /// How requests are distributed.
     pub balance: Balance,
-    /// Failures in a row that take a server out of use; those of requests for one URL count once.
-    /// 0: none do. A site's only server always stays in use. Default 3.
+    /// Failures in a row that take a server out of use; those of requests for one URL count once. 0
+    /// disables this. A site's only server always stays in use. Default 3.
     pub max_fails: u32,
     /// Time for which a server is out of use before one request tries it. Default 10 s.
     pub fail_timeout: Duration,
@@ -54,8 +54,8 @@ pub struct GroupOptions {
     pub tries: u32,
     /// Active health checks; `None`: there are none.
     pub check: Option<HealthCheck>,
-    /// Maximum number of requests that wait while all servers are at their limits; 0: none wait.
-    /// Default 256.
+    /// Maximum number of requests that wait while all servers are at their limits; 0 disables
+    /// waiting. Default 256.
     pub queue: u32,
     /// Maximum time that they wait. Default 10 s.
     pub queue_timeout: Duration,
@@ -136,7 +136,7 @@ impl Group {
     /// Creates the group of the site `name`, with 1 to 64 servers; further ones are ignored.
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
-        let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
+        let (name, turns, queue) = (name.to_owned(), RoundRobinState::default(), Arc::default());
         // If one server has no limit, there is no total.
         let places = servers.iter().map(|server| Some(server.max_requests? as usize));
         let half = |places: usize| (places / 2).clamp(1, Semaphore::MAX_PERMITS);
@@ -164,7 +164,7 @@ impl Group {
             Ok(permit) => Ok(permit.ok()),
             Err(_) => {
                 let seconds = bound.as_secs_f32();
-                let text = format!("{self} had as many uploads as they may for {seconds} s");
+                let text = format!("{self} were at their upload limit for {seconds} s");
                 Err(Failure::Failed(Reason::UpstreamBusy, text))
             }
         }
@@ -255,8 +255,8 @@ impl Group {
         self.servers.iter().all(|server| server.health.fit(now) != Fit::Yes)
     }
 
-    /// Returns whether a server may get a request. `all_out`: all servers are out of use.
-    fn may_get(&self, server: &Server, all_out: bool, now: u64) -> bool {
+    /// Returns whether a server may get a request. `all_out` says that all servers are out of use.
+    fn is_eligible(&self, server: &Server, all_out: bool, now: u64) -> bool {
         let health = &server.health;
         health.fit(now) != Fit::No || (all_out && health.is_last_resort())
     }
@@ -264,7 +264,7 @@ impl Group {
     /// Returns whether a server outside `tried` may get the request.
     pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
         let (left, all_out) = (self.all() & !tried, self.is_all_out(now));
-        members(left).any(|at| self.may_get(&self.servers[at], all_out, now))
+        members(left).any(|at| self.is_eligible(&self.servers[at], all_out, now))
     }
 
     /// Chooses the server for a request whose URL has this hash, outside the set `tried`.
@@ -293,7 +293,7 @@ impl Group {
                 return Ok(Serving::begin(self.clone(), at, trial, clock));
             }
         }
-        Err(self.nobody(now))
+        Err(self.no_server(now))
     }
 
     fn all(&self) -> u64 {
@@ -304,7 +304,7 @@ impl Group {
     fn fit(&self, backup: bool, all_out: bool, now: u64) -> u64 {
         let fits = |at: &usize| {
             let server = &self.servers[*at];
-            server.backup == backup && self.may_get(server, all_out, now) && server.has_room()
+            server.backup == backup && self.is_eligible(server, all_out, now) && server.has_room()
         };
         members(self.all()).filter(fits).fold(0, |set, at| set | 1 << at)
     }
@@ -324,16 +324,16 @@ impl Group {
         }
     }
 
-    pub(crate) fn nobody(&self, now: u64) -> Failure {
+    pub(crate) fn no_server(&self, now: u64) -> Failure {
         let all_out = self.is_all_out(now);
-        let busy = |server: &Server| self.may_get(server, all_out, now) && !server.has_room();
+        let busy = |server: &Server| self.is_eligible(server, all_out, now) && !server.has_room();
         match self.servers.iter().any(busy) {
             true => {
-                let text = format!("{self} have as many requests as they may");
+                let text = format!("{self} are at their request limit");
                 Failure::Failed(Reason::UpstreamBusy, text)
             }
             false => {
-                let text = format!("{self} are out of use: all failed lately");
+                let text = format!("{self} are out of use: all failed recently");
                 Failure::Failed(Reason::NoUpstream, text)
             }
         }
@@ -369,7 +369,6 @@ pub(crate) struct Serving {
     pub at: usize,
     trial: Cell<bool>,
     clock: TokioClock,
-    /// Upload permit, if it has one.
     upload: Option<OwnedSemaphorePermit>,
 }
 
@@ -452,7 +451,6 @@ mod tests {
         static CLOCK: TokioClock = TokioClock::system();
     }
 
-    /// Returns the clock of a test.
     fn clock() -> TokioClock {
         CLOCK.with(|clock| *clock)
     }
@@ -475,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_is_left_out_and_tried_once() {
+    fn a_failed_server_is_out_of_use_and_tried_once() {
         let fail_timeout = Duration::ZERO;
         let options = GroupOptions { fail_timeout, max_fails: 2, ..GroupOptions::default() };
         let all = group(options, |_, _| ());
@@ -494,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn backups_stand_by_and_nobody_is_an_error() {
+    fn backups_are_used_last_and_no_server_is_an_error() {
         let all = group(GroupOptions::default(), |at, server| server.backup = at == 2);
         assert_eq!(order(&all, 4), [0, 1, 0, 1]);
         fail(&all, 0, 3);
@@ -502,7 +500,7 @@ mod tests {
         fail(&all, 1, 3);
         assert_eq!(order(&all, 2), [2, 2]);
         fail(&all, 2, 3);
-        let Err(failure) = all.choose(0, 0, clock()) else { panic!("there is nobody") };
+        let Err(failure) = all.choose(0, 0, clock()) else { panic!("no server is left") };
         assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)));
         // A reload keeps the health.
         let mut next = Group::new("site", vec![], GroupOptions::default());
@@ -512,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_would_be_out_those_that_fail_fast_are_used() {
+    fn servers_that_fail_fast_are_the_last_resort() {
         let all = group(GroupOptions { max_fails: 1, ..GroupOptions::default() }, |_, _| ());
         for at in 0..3 {
             let blame = if at == 2 { Blame::Silence } else { Blame::Request(at) };
@@ -536,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn no_server_gets_more_at_a_time_than_it_may() {
+    fn no_server_exceeds_its_request_limit() {
         let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(2));
         let held: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
         let Err(failure) = all.choose(0, 0, clock()) else { panic!("all are busy") };
@@ -546,7 +544,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn open_uploads_get_half_of_the_places() {
+    async fn uploads_get_half_of_the_capacity() {
         let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(1));
         let held = all.admit_upload().await.unwrap();
         assert!(held.is_some());
@@ -561,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_is_not_chosen_again() {
+    fn a_tried_server_is_not_chosen_again() {
         let all = group(GroupOptions::default(), |_, _| ());
         assert_eq!(all.choose(0b101, 0, clock()).unwrap().at, 1);
         assert!(all.has_other(0b011, 1) && !all.has_other(0b111, 1));

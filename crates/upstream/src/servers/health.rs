@@ -5,9 +5,9 @@
 //! two are separate, and a server must be healthy by both. All workers share this state; only
 //! failures take a lock.
 //!
-//! A single bad page must not take a server out of use. So failures of one URL count once, and a
-//! server that has answered another request within the last second stays in use, unless connecting
-//! to it failed.
+//! A single bad page must not take a server out of use. Failures of one URL therefore count once,
+//! and a server that has answered another request within the last second stays in use, unless
+//! connecting to it failed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ const ANSWERED_LATELY: u64 = 1000;
 /// Maximum number of failed URLs that are remembered.
 const URLS_MAX: usize = 64;
 
-/// Cause that a failure is attributed to.
+/// Cause to which a failure is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The request, by the hash of its URL: a connection was made, but the request failed on it.
@@ -49,15 +49,13 @@ pub(crate) struct Health {
     /// Set while a trial request is in progress.
     trying: AtomicBool,
     /// Set while its checks fail.
-    ill: AtomicBool,
-    /// Requests in progress.
+    unhealthy: AtomicBool,
     pub active: AtomicU32,
-    pub figures: Figures,
+    pub figures: ServerCounters,
 }
 
-/// Counters of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct ServerCounters {
     pub requests: AtomicU64,
     pub failures: AtomicU64,
     /// Number of times that it went out of use.
@@ -85,17 +83,17 @@ pub enum Use {
     /// The next request is a trial.
     ToTry,
     /// Out of use because its checks fail.
-    Ill,
+    Unhealthy,
 }
 
 impl Use {
-    /// Returns the name that operators see.
+    /// Returns the name shown to operators.
     pub fn name(self) -> &'static str {
         match self {
             Use::Up => "up",
             Use::Failed => "failed",
             Use::ToTry => "to-try",
-            Use::Ill => "check-failed",
+            Use::Unhealthy => "check-failed",
         }
     }
 }
@@ -103,7 +101,7 @@ impl Use {
 impl Health {
     /// Returns the server's state at `now`.
     pub fn status(&self, now: u64) -> ServerStatus {
-        let Figures { requests, failures, outages, connects, connect_us } = &self.figures;
+        let ServerCounters { requests, failures, outages, connects, connect_us } = &self.figures;
         ServerStatus {
             usage: self.usage(now),
             active: self.active.load(Relaxed),
@@ -116,7 +114,7 @@ impl Health {
     }
 
     pub fn fit(&self, now: u64) -> Fit {
-        if self.ill.load(Relaxed) {
+        if self.unhealthy.load(Relaxed) {
             return Fit::No;
         }
         match self.out_until.load(Relaxed) {
@@ -128,7 +126,7 @@ impl Health {
 
     pub fn usage(&self, now: u64) -> Use {
         match self.out_until.load(Relaxed) {
-            _ if self.ill.load(Relaxed) => Use::Ill,
+            _ if self.unhealthy.load(Relaxed) => Use::Unhealthy,
             0 => Use::Up,
             until if now < until => Use::Failed,
             _ => Use::ToTry,
@@ -148,11 +146,11 @@ impl Health {
     /// Returns whether the server may get requests while all servers are out of use, because it
     /// fails fast.
     pub fn is_last_resort(&self) -> bool {
-        !self.ill.load(Relaxed) && !self.silent.load(Relaxed)
+        !self.unhealthy.load(Relaxed) && !self.silent.load(Relaxed)
     }
 
-    /// Records that a request succeeded. `trial`: it was the trial request. Returns whether the
-    /// server is back in use.
+    /// Records that a request succeeded. `trial` says that it was the trial request. Returns
+    /// whether the server is back in use.
     pub fn succeeded(&self, trial: bool, now: u64) -> bool {
         if self.out_until.load(Relaxed) != 0 && !trial {
             // The request began before the server went out of use, and proves nothing.
@@ -170,7 +168,7 @@ impl Health {
     }
 
     /// Records that a request failed. `limit` failures in a row take the server out of use for
-    /// `pause`. Returns whether this one did.
+    /// `pause`. Returns whether this failure did.
     pub fn failed(
         &self,
         blame: Blame,
@@ -233,7 +231,7 @@ impl Health {
 
     /// Records the result of its checks. Returns whether it changed.
     pub fn checked(&self, well: bool) -> bool {
-        let news = self.ill.swap(!well, Relaxed) == well;
+        let news = self.unhealthy.swap(!well, Relaxed) == well;
         if news && !well {
             self.figures.outages.fetch_add(1, Relaxed);
         }
@@ -258,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_take_it_out_and_one_trial_brings_it_back() {
+    fn consecutive_failures_end_use_and_one_trial_restores_it() {
         let health = Health::default();
         assert!(!fails(&health, false, 1));
         health.succeeded(false, 1);
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_page_does_not_take_it_out_nor_keep_it_out() {
+    fn one_bad_page_neither_ends_nor_prevents_use() {
         let health = Health::default();
         assert!(!(0..100).any(|now| fails_at(&health, 7, false, now)));
         assert!(fails_at(&health, 8, false, 100));
@@ -296,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_in_use_while_it_answers_others() {
+    fn a_server_stays_in_use_while_it_answers_others() {
         let health = Health::default();
         health.succeeded(false, 5);
         assert!(!(0..100).any(|url| fails_at(&health, url, false, 6)));
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_is_no_last_resort() {
+    fn a_silent_server_is_not_a_last_resort() {
         let health = Health::default();
         assert!(health.failed(Blame::Silence, false, (1, PAUSE), 1));
         assert!(!health.is_last_resort());
@@ -328,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn checks_decide_apart_from_requests() {
+    fn checks_and_requests_decide_separately() {
         let health = Health::default();
         assert!(!health.checked(true));
         assert!(health.checked(false) && !health.checked(false));
         health.succeeded(false, 1);
-        assert_eq!((health.fit(1), health.usage(1)), (Fit::No, Use::Ill));
+        assert_eq!((health.fit(1), health.usage(1)), (Fit::No, Use::Unhealthy));
         assert!(health.checked(true));
         assert_eq!(health.fit(1), Fit::Yes);
     }

@@ -38,7 +38,7 @@ impl HealthCheck {
         }
     }
 
-    pub(crate) fn is_well(&self, status: StatusCode) -> bool {
+    pub(crate) fn is_healthy(&self, status: StatusCode) -> bool {
         self.statuses.iter().any(|&(from, to)| (from..=to).contains(&status.as_u16()))
     }
 }

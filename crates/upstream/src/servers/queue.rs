@@ -26,31 +26,28 @@ pub(crate) struct Queue {
     /// missed between a check of the servers and the wait.
     freed: Notify,
     waiting: AtomicU32,
-    figures: Figures,
+    figures: QueueCounters,
 }
 
-/// Counters of a queue.
 #[derive(Debug, Default)]
-struct Figures {
+struct QueueCounters {
     /// Requests that waited, whatever the result.
     pub waits: AtomicU64,
     /// Total time that they waited, in microseconds.
     pub wait_us: AtomicU64,
     /// Requests whose wait timed out.
     pub timeouts: AtomicU64,
-    /// Requests that were refused because the queue was full.
+    /// Requests refused because the queue was full.
     pub refused: AtomicU64,
 }
 
 impl Queue {
-    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Relaxed)
     }
 
-    /// Returns the state of the queue.
     pub fn status(&self) -> QueueStatus {
-        let Figures { waits, wait_us, timeouts, refused } = &self.figures;
+        let QueueCounters { waits, wait_us, timeouts, refused } = &self.figures;
         QueueStatus {
             waiting: self.waiting(),
             waits: waits.load(Relaxed),
@@ -112,19 +109,20 @@ impl Group {
             }
         }
         let Some(_place) = Place::take(queue, self.options().queue, clock) else {
-            return Err(self.nobody(clock.millis()));
+            return Err(self.no_server(clock.millis()));
         };
         let bound = self.options().queue_timeout;
         match timeout(bound, self.wait((refused, hash), behind_others, clock)).await {
             Ok(served) => served,
             Err(_) => {
                 queue.figures.timeouts.fetch_add(1, Relaxed);
-                Err(self.nobody_for(bound))
+                Err(self.no_server_for(bound))
             }
         }
     }
 
-    /// Waits until there is a server. `behind_others`: only after a notification.
+    /// Waits until there is a server. `behind_others` skips the first check, so that only a
+    /// notification ends the wait.
     async fn wait(
         self: &Arc<Self>,
         (refused, hash): (u64, u64),
@@ -156,9 +154,9 @@ impl Group {
         }
     }
 
-    fn nobody_for(&self, bound: Duration) -> Failure {
+    fn no_server_for(&self, bound: Duration) -> Failure {
         let seconds = bound.as_secs_f32();
-        let text = format!("{self} had as many requests as they may for {seconds} s");
+        let text = format!("{self} were at their request limit for {seconds} s");
         Failure::Failed(Reason::UpstreamBusy, text)
     }
 }
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
+    async fn the_queue_is_fair_and_bounded() {
         let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
         let waits = async {
             let mut held = vec![
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_longer_than_allowed_and_who_leaves_takes_nothing() {
+    async fn waits_time_out_and_cancelled_requests_free_their_place() {
         let all = group(1, 1, 10);
         let waits = async {
             let held = all.admit(0, 0, clock()).await.unwrap();
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_wait_learn_that_no_server_is_left() {
+    async fn all_waiting_requests_learn_that_no_server_is_left() {
         let options = GroupOptions { max_fails: 1, ..GroupOptions::default() };
         let server = |at| {
             let mut server = Server::new(Endpoint::plain("a.example", at));

@@ -10,7 +10,7 @@ use crate::settings::tls::Tls;
 pub struct Endpoint {
     /// Address of the server.
     pub at: At,
-    /// TLS settings, which include how the server proves its identity; `None`: no TLS.
+    /// TLS settings, including how the server proves its identity; `None` for no TLS.
     pub tls: Option<Tls>,
     /// Use of HTTP/2.
     pub http2: Http2,
@@ -30,7 +30,7 @@ pub enum At {
 pub enum Http2 {
     /// Never: HTTP/1.1.
     Off,
-    /// If both sides choose it in TLS (ALPN); without TLS, HTTP/1.1.
+    /// Negotiated in TLS (ALPN); without TLS, HTTP/1.1.
     #[default]
     Negotiated,
     /// Always, without negotiation (RFC 9113, 3.3).
@@ -113,7 +113,7 @@ mod tests {
     use crate::settings::tls::TlsOptions;
 
     #[test]
-    fn authorities_leave_the_usual_port_out() {
+    fn authorities_omit_the_default_port() {
         let tls = Tls::new(TlsOptions::default(), Http2::Off);
         let of = |host: &str, port, tls: Option<&Tls>| {
             let tls = tls.cloned();

@@ -21,15 +21,16 @@ pub type Check<'a> = &'a dyn Fn(SocketAddr) -> bool;
 /// Limits of upstream connections.
 #[derive(Clone, Debug)]
 pub struct UpstreamLimits {
-    /// Time to resolve a name and connect to one of its addresses; then the client gets a 504.
-    /// Default 10 s.
+    /// Time to resolve a name and connect to one of its addresses. After that the client gets a
+    /// 504. Default 10 s.
     pub connect_timeout: Duration,
     /// Head start of each address before the next one is tried as well (RFC 8305, 5). Default
     /// 250 ms.
     pub stagger: Duration,
-    /// Time from the request to the response head; then the client gets a 504. Default 60 s.
+    /// Time from the request to the response head. After that the client gets a 504. Default 60 s.
     pub head_timeout: Duration,
-    /// Maximum time without a byte of a response body; then the transfer is aborted. Default 60 s.
+    /// Maximum time without a byte of a response body. After that the transfer is aborted. Default
+    /// 60 s.
     pub body_timeout: Duration,
     /// Maximum size of a response head in bytes, at least 8,192; a longer one is a 502. Default
     /// 64 KiB.
@@ -40,12 +41,12 @@ pub struct UpstreamLimits {
     pub connection_window: u32,
     /// Interval of pings on an HTTP/2 connection while responses are awaited. Default 15 s.
     pub ping_every: Duration,
-    /// Time to answer a ping; then the connection counts as broken. Default 10 s.
+    /// Time to answer a ping. After that the connection counts as broken. Default 10 s.
     pub ping_wait: Duration,
     /// Maximum number of idle connections per origin and worker. Default 32.
     pub idle_per_origin: usize,
-    /// Maximum number of idle connections per worker; `usize::MAX`: unlimited, and not counted for
-    /// the limit of others. Default 512.
+    /// Maximum number of idle connections per worker; `usize::MAX` is unlimited, and not counted
+    /// for the limit of others. Default 512.
     pub idle_total: usize,
     /// Time after which a TCP connection is closed if the other end acknowledges nothing, whether
     /// or not a response is awaited. Default `None`: the system's, many minutes.
@@ -94,7 +95,7 @@ impl Default for UpstreamLimits {
     }
 }
 
-/// Waits for a connection within the time allowed; the error depends on the phase.
+/// Waits for a connection within the time allowed. The error depends on the phase.
 pub(crate) async fn in_time<T>(
     limits: &UpstreamLimits,
     phase: &Cell<Phase>,

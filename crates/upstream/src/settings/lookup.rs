@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 /// Result of a lookup.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct FoundAddresses {
     /// Addresses, the preferred one first.
     pub addresses: Vec<IpAddr>,
     /// Lifetime of the addresses, if known.
@@ -15,13 +15,14 @@ pub struct Found {
 }
 
 /// A lookup in progress.
-pub type Looking<'a> = Pin<Box<dyn Future<Output = io::Result<Found>> + 'a>>;
+pub type LookupFuture<'a> = Pin<Box<dyn Future<Output = io::Result<FoundAddresses>> + 'a>>;
 
-/// A source of addresses for names, shared by all workers.
+/// Source of addresses for names, shared by all workers.
 pub trait Lookup: fmt::Debug + Send + Sync {
     /// Looks up the addresses of a name, which must not be an address itself. Returns
-    /// [`io::ErrorKind::NotFound`] if the name does not exist, where the source can tell.
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a>;
+    /// [`io::ErrorKind::NotFound`] if the name does not exist, where the source can distinguish
+    /// that.
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a>;
 }
 
 /// The system's resolver: all sources of `nsswitch.conf`, without lifetimes.
@@ -29,10 +30,10 @@ pub trait Lookup: fmt::Debug + Send + Sync {
 pub struct SystemLookup;
 
 impl Lookup for SystemLookup {
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
-            Ok(Found { addresses: found.map(|address| address.ip()).collect(), ttl: None })
+            Ok(FoundAddresses { addresses: found.map(|address| address.ip()).collect(), ttl: None })
         })
     }
 }

@@ -24,11 +24,11 @@ use net::certificate;
 /// Options by which a server and the proxy prove their identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// PEM file with the trusted authorities; `None`: those of the system.
+    /// PEM file with the trusted authorities; `None` for those of the system.
     pub authorities: Option<PathBuf>,
-    /// Certificate and key to present on request; `None`: none.
+    /// Certificate and key to present on request, if any.
     pub identity: Option<Identity>,
-    /// Name to request (SNI) and to verify in the certificate; `None`: the origin's host.
+    /// Name to request (SNI) and to verify in the certificate; `None` for the origin's host.
     pub name: Option<String>,
     /// Accept any certificate, so that the server's identity is unknown.
     pub unverified: bool,
@@ -105,7 +105,7 @@ impl Tls {
         let name = self.0.options.name.as_deref().unwrap_or(host);
         // A final dot is not part of the name in TLS (RFC 6066, 3).
         let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
-        ServerName::try_from(bare).map_err(|_| "its name is none that TLS can ask for".to_owned())
+        ServerName::try_from(bare).map_err(|_| "its name is not valid in TLS".to_owned())
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_named() {
+    fn unusable_files_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let (empty, missing) = (dir.path().join("empty.pem"), dir.path().join("missing.pem"));
         fs::write(&empty, "nothing here\n").unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_asked_for_is_the_host_unless_another_is_given() {
+    fn the_tls_name_is_the_host_unless_configured() {
         let of = |name: Option<&str>, host: &str| {
             let name = name.map(str::to_owned);
             let tls = Tls::new(TlsOptions { name, ..TlsOptions::default() }, Http2::Off);

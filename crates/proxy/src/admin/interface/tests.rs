@@ -11,7 +11,7 @@ use tokio::task::LocalSet;
 use super::*;
 use crate::request::purge_order::{Purged, Scope};
 
-/// A backend with one stored URL; records purges.
+/// Backend with one stored URL. Records purges.
 struct Shelf {
     readiness: RefCell<Readiness>,
     purged: RefCell<Vec<String>>,
@@ -111,7 +111,7 @@ async fn send(address: SocketAddr, request: &str) -> (u16, String) {
 }
 
 #[test]
-fn nobody_keeps_others_out_by_waiting() {
+fn idle_connections_do_not_exclude_others() {
     with_admin(Guard::default(), |address, _| async move {
         let mut held = Vec::new();
         for n in 0..CONNECTIONS * 2 {
@@ -144,7 +144,7 @@ async fn ask(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> (
 }
 
 #[test]
-fn requests_are_explained() {
+fn explain_describes_a_request() {
     with_admin(Guard::default(), |address, _| async move {
         let host = format!("Host: {address}");
         let host = [host.as_str()];
@@ -163,7 +163,7 @@ fn requests_are_explained() {
 }
 
 #[test]
-fn explanations_that_ask_slow_origins_leave_places_to_others() {
+fn slow_explanations_leave_connections_to_others() {
     with_admin(Guard::default(), |address, _| async move {
         let host = format!("Host: {address}");
         let host = [host.as_str()];
@@ -187,7 +187,7 @@ fn explanations_that_ask_slow_origins_leave_places_to_others() {
 }
 
 #[test]
-fn endpoints() {
+fn endpoints_and_methods_are_routed() {
     with_admin(Guard::default(), |address, shelf| async move {
         let host = format!("Host: {address}");
         let host = [host.as_str()];
@@ -221,7 +221,7 @@ fn endpoints() {
 }
 
 #[test]
-fn hosts() {
+fn unknown_hosts_are_refused() {
     let guard = Guard::new(vec!["Admin.Example".to_owned()], None);
     with_admin(guard, |address, _| async move {
         for host in [
@@ -313,7 +313,7 @@ fn pages_of_other_origins_get_nothing() {
 }
 
 #[test]
-fn tokens() {
+fn requests_need_the_configured_token() {
     let guard = Guard::new(Vec::new(), Some("s3cret".to_owned()));
     with_admin(guard, |address, shelf| async move {
         let purge = "POST /purge?url=http://a.example/x?y=1%26z";
@@ -348,7 +348,7 @@ fn tokens() {
 }
 
 #[test]
-fn an_empty_token_lets_nobody_in() {
+fn an_empty_token_admits_no_request() {
     let guard = Guard::new(Vec::new(), Some(String::new()));
     with_admin(guard, |address, _| async move {
         for header in ["X: y", "Authorization: Bearer ", "Authorization: Bearer x"] {
@@ -359,7 +359,7 @@ fn an_empty_token_lets_nobody_in() {
 }
 
 #[test]
-fn purges() {
+fn purge_requests_are_carried_out() {
     with_admin(Guard::default(), |address, shelf| async move {
         let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8";
         let json = "Content-Type: application/json";
@@ -386,7 +386,7 @@ fn purges() {
 }
 
 #[test]
-fn purges_by_anything_else() {
+fn purges_by_prefix_host_and_tag() {
     with_admin(Guard::default(), |address, shelf| async move {
         let json = "Content-Type: application/json";
         let url = "http://a.example/i";
@@ -447,7 +447,7 @@ fn purges_by_anything_else() {
 }
 
 #[test]
-fn purges_that_make_no_sense_are_explained() {
+fn invalid_purges_are_explained() {
     with_admin(Guard::default(), |address, shelf| async move {
         let form = "Content-Type: application/x-www-form-urlencoded";
         let json = "Content-Type: application/json";
@@ -513,7 +513,7 @@ fn sizes_are_limited() {
 }
 
 #[test]
-fn open_means_beyond_this_machine_without_a_token() {
+fn only_loopback_is_safe_without_a_token() {
     let open = |address: &str, token: Option<&str>| {
         Guard::new(Vec::new(), token.map(str::to_owned)).is_open(address.parse().unwrap())
     };

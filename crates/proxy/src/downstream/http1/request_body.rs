@@ -15,7 +15,7 @@ use crate::downstream::http1::wire::Wire;
 /// Interim response that asks the client for the body (RFC 9110, 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Body of a request. The connection is reused only when it has ended.
+/// Body of a request. The connection is reused only after the body has ended.
 pub(super) struct WireBody {
     /// Dangling once the connection has ended.
     wire: Weak<RefCell<Wire>>,

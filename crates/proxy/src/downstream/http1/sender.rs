@@ -1,7 +1,6 @@
-//! Sends a response in HTTP/1: head and body in as few writes as possible, at the pace of the
-//! client.
+//! Sends an HTTP/1 response: head and body in as few writes as possible, at the client's pace.
 //!
-//! Guarantees: the bytes of a body that arrived before it broke off are sent, and the client can
+//! Guarantees: body bytes that arrived before the body broke off are sent, and the client can
 //! detect the break. A long response takes turns with other connections of the worker.
 
 use std::cell::RefCell;
@@ -32,7 +31,6 @@ const TURN: u64 = 1 << 20;
 /// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// There is no body.
     Nothing,
     Length(u64),
     Chunked,
@@ -75,7 +73,6 @@ impl Form {
         }
     }
 
-    /// Returns how to send a body.
     pub fn encoding(self, status: StatusCode, fields: &HeaderMap, body: &ResponseBody) -> Encoding {
         if body.is_end_stream() || !self.may_have_body(status) {
             return Encoding::Nothing;
@@ -149,8 +146,7 @@ impl Form {
     }
 }
 
-/// Bytes to be written: a head or a chunk-size line, a piece of the body, and the bytes that follow
-/// it.
+/// Bytes to write: a head or a chunk-size line, a piece of the body, and the bytes after it.
 #[derive(Default)]
 struct Output {
     front: Vec<u8>,
@@ -210,7 +206,7 @@ pub(super) fn try_send(
     Ok(Some(Unsent(Output { front, sent: 0, piece: body, tail: b"" })))
 }
 
-/// The rest of a response whose body is complete in memory.
+/// Rest of a response whose body is complete in memory.
 pub(super) struct Unsent(Output);
 
 impl Unsent {
@@ -221,21 +217,20 @@ impl Unsent {
     }
 }
 
-/// A response that is sent while its body arrives.
+/// Response that is sent while its body arrives.
 pub(super) struct Sender {
     wire: Rc<RefCell<Wire>>,
     output: Output,
     body: ResponseBody,
     encoding: Encoding,
-    /// Trailer names that the head announces.
     announced: Vec<HeaderName>,
-    /// True once the body has ended or broken off.
+    /// True after the end or the break of the body.
     is_done: bool,
     /// Why the body broke off; reported after the bytes before the break are sent.
     broken: Option<Box<dyn Error>>,
     /// True if the kernel sends the body, as far as it can.
     is_file: bool,
-    /// True if the next bytes are taken as a frame.
+    /// True to take the next bytes as a frame.
     takes_frames: bool,
     /// Bytes that may still be sent in this turn.
     turn: u64,
@@ -296,8 +291,8 @@ impl Sender {
                         ready!(self.poll_output(cx))?;
                         let mut wire = self.wire.borrow_mut();
                         ready!(wire.poll_flush(cx))?;
-                        // The socket wakes only one task; leave it to the task that still reads the
-                        // request body.
+                        // The socket wakes only one task: the one that still reads the request
+                        // body.
                         if Rc::weak_count(&self.wire) == 0 {
                             wire.look_for_end(cx, false);
                         }
@@ -342,7 +337,6 @@ impl Sender {
         Poll::Ready(Ok(()))
     }
 
-    /// Appends a piece of the body to the output.
     fn put(&mut self, data: Bytes) -> Result<(), Truncated> {
         match &mut self.encoding {
             Encoding::Length(left) => {
@@ -359,7 +353,6 @@ impl Sender {
         Ok(())
     }
 
-    /// Ends the body.
     fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Box<dyn Error>> {
         self.is_done = true;
         match self.encoding {

@@ -1,6 +1,6 @@
-//! Transport of one HTTP/1 client: its socket, the bytes read but not yet consumed, and the state
-//! of the request body. It is shared by the connection and the body of its request, which is read
-//! while the response is made.
+//! Transport of one HTTP/1 client: its socket, the bytes read but not consumed, and the state of
+//! the request body. The connection shares it with the request body, which is read while the
+//! response is made.
 //!
 //! Waits for the client are recorded in its state, where one periodic sweep finds slow clients. A
 //! timer per request would cost more than many cache hits.
@@ -27,11 +27,10 @@ use crate::response::response_body::ResponseBody;
 const READ: usize = 16 << 10;
 
 thread_local! {
-    /// Buffer that heads are read into, so that a connection that waits for a request needs none.
+    /// Buffer that heads are read into, so that waiting connections need none.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }
 
-/// Transport of one client.
 pub(super) struct Wire {
     stream: Stream,
     state: Rc<ConnectionState>,
@@ -48,7 +47,7 @@ pub(super) struct Wire {
 enum BodyRest {
     Bytes(u64),
     Chunked(Chunks),
-    /// Malformed or cut short: no byte after it may be read as a request.
+    /// Malformed or cut short; no byte after it may be read as a request.
     Broken,
 }
 
@@ -68,8 +67,8 @@ impl Wire {
         !self.input.is_empty()
     }
 
-    /// Calls `take` with the input, again whenever more has arrived, until it returns a value. Its
-    /// second argument is the length of input it has seen before; it returns the number of bytes
+    /// Calls `take` with the input, and again after each read, until it returns a value. Its second
+    /// argument is the length of input it has already seen; it returns the number of bytes
     /// consumed. Returns `None` if the client has closed its side and `take` has seen all input.
     pub fn poll_take<T>(
         &mut self,
@@ -83,7 +82,7 @@ impl Wire {
                 self.seen = self.input.len();
                 if taken.is_some() {
                     self.seen = 0;
-                    self.forget_empty();
+                    self.free_empty();
                     return Poll::Ready(Ok(taken));
                 }
             }
@@ -94,7 +93,7 @@ impl Wire {
                 ready!(self.poll_more(cx))?;
                 continue;
             }
-            self.forget_empty();
+            self.free_empty();
             let taken = ready!(self.poll_buffer(cx, &mut take))?;
             if taken.is_some() {
                 return Poll::Ready(Ok(taken));
@@ -102,8 +101,7 @@ impl Wire {
         }
     }
 
-    /// Frees the buffer of consumed input, so that a waiting connection holds none.
-    fn forget_empty(&mut self) {
+    fn free_empty(&mut self) {
         if self.input.is_empty() {
             (self.input, self.seen) = (BytesMut::new(), 0);
         }
@@ -129,7 +127,6 @@ impl Wire {
         })
     }
 
-    /// Appends more bytes to the input.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut input = std::mem::take(&mut self.input);
         let polled = BUFFER.with_borrow_mut(|buffer| {
@@ -163,7 +160,7 @@ impl Wire {
         };
     }
 
-    /// Returns whether all of the request body was taken.
+    /// Returns whether the whole request body was taken.
     pub fn body_is_done(&self) -> bool {
         match &self.body {
             BodyRest::Bytes(left) => *left == 0,
@@ -226,8 +223,8 @@ impl Wire {
         }
     }
 
-    /// Returns whether the input is known to hold the rest of the body.
-    pub fn body_has_come(&self) -> bool {
+    /// Returns whether the input holds the rest of the body.
+    pub fn body_has_arrived(&self) -> bool {
         match &self.body {
             BodyRest::Bytes(left) => *left <= self.input.len() as u64,
             BodyRest::Chunked(chunks) => chunks.is_done(),
@@ -235,7 +232,7 @@ impl Wire {
         }
     }
 
-    /// Discards received bytes of a body that is not read.
+    /// Discards received bytes of a body that nothing reads.
     pub fn discard_body(&mut self) {
         loop {
             match self.take_body() {
@@ -260,7 +257,7 @@ impl Wire {
         }
     }
 
-    /// Waits until the socket has taken all bytes written. TLS buffers those that did not fit.
+    /// Waits until the socket has taken all bytes written. TLS buffers bytes that did not fit.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         self.state.write_blocked.set(polled.is_pending());
@@ -312,10 +309,10 @@ impl Wire {
         self.stream.bare_socket().is_some()
     }
 
-    /// Checks whether the client has left while its request is being answered and nothing is read
-    /// from it. With `runs_on` the origin may already have acted on the request, and the stored
-    /// responses that it invalidates must still be removed (RFC 9111, 4.4). Then a reset only marks
-    /// the connection as half-closed: the request is cut only if another one needs its resources.
+    /// Checks whether the client is gone while its request is being answered and nothing is read
+    /// from it. With `runs_on` the origin may have acted on the request, and the stored responses
+    /// that it invalidates must still be removed (RFC 9111, 4.4). A reset then only marks the
+    /// connection as half-closed; the request is cut only when another one needs its resources.
     pub fn look_for_end(&mut self, cx: &mut Context<'_>, runs_on: bool) {
         if self.state.read_blocked.get() || self.is_ended {
             return;

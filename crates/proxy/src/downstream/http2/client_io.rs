@@ -1,5 +1,5 @@
-//! Socket of an HTTP/2 client for the `h2` crate. It counts bytes, records waits for the client for
-//! the sweep, and watches frames.
+//! Socket of an HTTP/2 client for the `h2` crate. Counts bytes, records waits for the sweep, and
+//! watches frames.
 
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,6 @@ use crate::client::handle::Client;
 use crate::downstream::http2::frame_watch::FrameWatch;
 use crate::downstream::stream::Stream;
 
-/// Socket of an HTTP/2 client.
 pub(crate) struct ClientIo {
     stream: Stream,
     state: Rc<ConnectionState>,
@@ -26,8 +25,8 @@ pub(crate) struct ClientIo {
 }
 
 impl ClientIo {
-    /// Creates the socket of a client. The returned flag is set when the client exceeds the frame
-    /// limit; nothing is read from then on.
+    /// Creates the socket. The returned flag is set when the client exceeds the frame limit;
+    /// nothing is read after that.
     pub fn new(stream: Stream, client: &Client, clock: TokioClock) -> (ClientIo, Rc<Cell<bool>>) {
         let (state, is_flooded) = (client.state.clone(), Rc::default());
         let watch = FrameWatch::new(clock.instant());

@@ -2,9 +2,9 @@
 //! WINDOW_UPDATE, RST_STREAM, frames of unknown types, and empty DATA frames. Each costs work, and
 //! the limits on streams and bytes do not bound them (RFC 9113, 10.5).
 //!
-//! Such a frame takes one of [`FRAMES_MAX`] permits. Permits come back with time and with bytes
-//! sent to the client, because a client that reads a large response opens its window again and
-//! again. A frame that begins a request or carries its body restores all of them.
+//! Each of these frames takes one of [`FRAMES_MAX`] permits. Permits come back with time and with
+//! bytes sent to the client, because a client that reads a large response opens its window again
+//! and again. A frame that begins a request or carries its body restores all of them.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,6 @@ const TIME_PER_PERMIT: Duration = Duration::from_millis(5);
 /// effect. A client may answer each short message of a stream with a PING and a WINDOW_UPDATE.
 const SENT_PER_PERMIT: u64 = 8;
 
-/// Monitor of the frames that one client sends.
 pub(super) struct FrameWatch {
     head: [u8; HEAD],
     /// Bytes of the frame header received so far.
@@ -39,12 +38,12 @@ pub(super) struct FrameWatch {
     /// Bytes to skip before the next frame header.
     skip: usize,
     permits: u64,
-    /// Time and count of bytes sent up to which permits have been restored.
+    /// Time, and count of sent bytes, up to which permits were restored.
     renewed: (Instant, u64),
 }
 
 impl FrameWatch {
-    /// Begins to watch a connection, at its preface.
+    /// Starts to watch a connection at its preface.
     pub fn new(now: Instant) -> FrameWatch {
         let (head, renewed) = ([0; HEAD], (now, 0));
         FrameWatch { head, length: 0, skip: PREFACE, permits: FRAMES_MAX, renewed }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_bring_nothing_are_bounded_however_they_are_split() {
+    fn frames_without_effect_are_bounded_however_they_are_split() {
         for piece in [1, 5, 9, 100] {
             // SETTINGS, PING, PRIORITY, WINDOW_UPDATE, RST_STREAM, an unknown type, empty DATA.
             for (kind, length) in [(4, 6), (6, 8), (2, 5), (8, 4), (3, 4), (77, 1), (DATA, 0)] {
@@ -140,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_short_messages_may_answer_each_of_them() {
+    fn a_client_may_acknowledge_each_short_message() {
         let begin = TokioClock::system().instant();
         let mut watch = FrameWatch::new(begin);
         assert!(watch.take(&[0; PREFACE], begin, 0));
         let answers = [frame(8, 0, 4), frame(PING, 0, 8)].concat();
-        // Messages of 7 bytes, without a pause; each PING is answered, too.
+        // Messages of 7 bytes without a pause; the client also answers each PING.
         let is_taken = |number: &u64| watch.take(&answers, begin, number * (16 + 17));
         assert_eq!((1..=5000).take_while(is_taken).count(), 5000);
         // Replies to pings restore no permits, however slowly they come.
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_come_back_with_time_and_with_what_is_sent() {
+    fn permits_come_back_with_time_and_with_sent_bytes() {
         let now = TokioClock::system().instant();
         let mut watch = FrameWatch::new(now);
         let update = frame(8, 0, 4);

@@ -1,5 +1,4 @@
-//! Detects clients that are gone: a client that is silent for a while is sent a PING (RFC 9113,
-//! 6.7) and must answer in time.
+//! Detects dead clients: a silent client is sent a PING (RFC 9113, 6.7) and must answer in time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,17 +10,14 @@ use tokio::time::{Sleep, sleep};
 
 use crate::client::http2_options::Http2Options;
 
-/// Keepalive pings of one connection.
 pub(super) struct Keepalive {
     sender: PingPong,
     clock: TokioClock,
     interval: Duration,
     patience: Duration,
-    /// Byte count of the client at the last check that saw new bytes or a pong, and when that was.
+    /// Byte count at the last check that saw new bytes or a pong, and the time of that check.
     heard: (u64, Instant),
-    /// True while a ping is unanswered.
     asked: bool,
-    /// When the last ping was sent.
     asked_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -41,7 +37,7 @@ impl Keepalive {
     }
 
     /// Completes when the client has been silent for too long. `received` is the number of bytes
-    /// received from it so far.
+    /// received so far.
     pub fn poll_silence(&mut self, received: u64, cx: &mut Context<'_>) -> Poll<()> {
         if self.heard.0 != received {
             self.heard = (received, self.clock.instant());
@@ -52,7 +48,7 @@ impl Keepalive {
             self.timer.as_mut().reset((self.heard.1 + self.interval).into());
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            // Any byte shows that the client is alive; its pong may be queued behind other data.
+            // Any byte proves that the client is alive; its pong may be queued after other data.
             let wait = if self.asked { self.patience } else { self.interval };
             let due = self.heard.1 + wait;
             if due > self.clock.instant() && (!self.asked || self.heard.1 > self.asked_at) {
@@ -62,7 +58,7 @@ impl Keepalive {
             if self.asked {
                 return Poll::Ready(());
             }
-            // Fails when the connection ends, which is noticed elsewhere.
+            // Fails when the connection ends, which the connection itself reports.
             self.asked = self.sender.send_ping(Ping::opaque()).is_ok();
             self.asked_at = self.clock.instant();
             let wait = if self.asked { self.patience } else { self.interval };

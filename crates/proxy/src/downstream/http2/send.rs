@@ -19,7 +19,8 @@ use tokio::task::yield_now;
 use crate::response::response_body::ResponseBody;
 use crate::response::trailers::may_be_trailer;
 
-/// Capacity that a stream reserves at a time. Concurrent streams share that of the connection.
+/// Flow-control capacity reserved by a stream at a time. Concurrent streams share the connection's
+/// capacity.
 const CLAIM: usize = 32 << 10;
 
 /// Connection-specific fields, which are forbidden in HTTP/2 (RFC 9113, 8.2.2).
@@ -52,7 +53,8 @@ pub(super) fn settle(
     }
 }
 
-/// Sends a body that is all there, if the client has room for all of it. Returns whether it did.
+/// Sends a body that is complete in memory if the client's window holds all of it. Returns whether
+/// it did.
 pub(super) fn send_whole(body: &mut ResponseBody, sink: &mut SendStream<Bytes>) -> bool {
     let Some(length) = body.whole_length().and_then(|length| usize::try_from(length).ok()) else {
         return false;
@@ -65,7 +67,7 @@ pub(super) fn send_whole(body: &mut ResponseBody, sink: &mut SendStream<Bytes>) 
         return false;
     }
     if let Some(bytes) = body.take_whole() {
-        // It fails when the client is gone.
+        // Fails if the client is gone.
         let _ = sink.send_data(bytes, true);
     }
     true
@@ -83,7 +85,7 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
                 return;
             }
             // The client gets the bytes before the break but must not take them for the whole body.
-            // A reset drops queued writes, so let the connection write first.
+            // A reset drops queued writes, so the connection writes first.
             Next::Frame(Some(Err(_))) => {
                 yield_now().await;
                 return sink.send_reset(Reason::INTERNAL_ERROR);
@@ -115,7 +117,6 @@ fn end(sink: &mut SendStream<Bytes>, trailers: HeaderMap) {
     };
 }
 
-/// Next event while a body is sent.
 enum Next {
     Frame(Option<Result<Frame<Bytes>, Truncated>>),
     /// The client reset the stream.

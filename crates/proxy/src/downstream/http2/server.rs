@@ -1,8 +1,8 @@
-//! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
+//! One HTTP/2 client connection from its preface to its end (RFC 9113).
 //!
 //! Its task drives the connection and answers the streams whose response is available at once
-//! (`dispatch`); any other stream has a task of its own. Guarantees: a request is given up when the
-//! client cancels it or its connection ends, unless its response may invalidate stored ones
+//! (`dispatch`); every other stream has a task of its own. Guarantees: a request is cancelled when
+//! the client resets it or its connection ends, unless its response may invalidate stored ones
 //! (`run_on`). After a GOAWAY the client still gets the responses to its earlier requests. A
 //! connection that the sweep cuts ends at once.
 
@@ -41,34 +41,31 @@ use crate::response::stored_fields;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// Upper bound on the requests of a connection that are answered in one turn. Responses that are
-/// available at once share their writes.
+/// Maximum number of requests answered per turn. Responses that are available at once share their
+/// writes.
 const ANSWERED_AT_ONCE: usize = 32;
 
 thread_local! {
-    /// Requests that were accepted but not begun. All connections of a worker share this memory.
+    /// Requests that were accepted but not started. All connections of a worker share this memory.
     static ACCEPTED: Cell<Vec<(Request<RecvStream>, SendResponse<Bytes>)>> =
         const { Cell::new(Vec::new()) };
 }
 
-/// Stage of a connection.
 enum Http2Stage {
     Handshake(Handshake<ClientIo, Bytes>),
     Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Keepalive> },
 }
 
-/// A connection and its shutdown state.
 struct Server<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
     stage: Http2Stage,
     told_to_end: bool,
-    /// Set when the client floods the connection with frames, which are no longer read.
+    /// Set when the client floods the connection with frames; nothing is read after that.
     is_flooded: Rc<Cell<bool>>,
     told_to_calm: bool,
 }
 
-/// Serves a connection until it ends.
 pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
     let services = &connections.services;
     let (io, is_flooded) = ClientIo::new(stream, client, services.clock);
@@ -140,13 +137,13 @@ impl Server<'_> {
             let mut is_shut_down = false;
             let received = self.client.state.received();
             if pings.as_mut().is_some_and(|pings| pings.poll_silence(received, cx).is_ready()) {
-                log::debug!("{}: no answer to a ping", self.client.address);
+                log::debug!("{}: no reply to a ping", self.client.address);
                 (*pings, is_shut_down) = (None, true);
                 http.abrupt_shutdown(Reason::NO_ERROR);
             }
             if self.is_flooded.get() && !self.told_to_calm {
                 (self.told_to_calm, is_shut_down) = (true, true);
-                let why = "frames without end that ask for nothing";
+                let why = "too many frames without effect";
                 self.services.observer.refused(self.client.address, None, &why);
                 http.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
@@ -160,7 +157,7 @@ impl Server<'_> {
                 }
                 Poll::Ready(Some(Err(error))) => Some(Poll::Ready(Err(error))),
                 Poll::Ready(None) => Some(Poll::Ready(Ok(()))),
-                // The frame that says so waits to be sent.
+                // The GOAWAY frame still waits to be sent.
                 Poll::Pending if is_shut_down => None,
                 Poll::Pending if accepted.is_empty() => Some(Poll::Pending),
                 Poll::Pending => None,
@@ -182,14 +179,15 @@ impl Server<'_> {
     }
 }
 
-/// Begins to answer the request of a stream. What cannot be done at once has a task of its own.
+/// Begins to answer the request of a stream. Work that cannot finish at once gets a task of its
+/// own.
 fn begin_stream(
     services: &Rc<Services>,
     connection: &Rc<Client>,
     request: Request<RecvStream>,
     mut reply: SendResponse<Bytes>,
 ) {
-    // The client sends a refused stream's request to the next process, whatever the method.
+    // The client may send a refused stream's request to the next process, whatever the method.
     if services.leases.is_released() {
         return reply.send_reset(Reason::REFUSED_STREAM);
     }
@@ -208,7 +206,7 @@ fn begin_stream(
     upgrade::from_stream(&mut parts);
     let mut head = services.heads.take();
     read_head(&parts, is_extended_connect, &mut head);
-    let asked = Asked { services: services.clone(), client, method: parts.method, behind };
+    let asked = PendingRequest { services: services.clone(), client, method: parts.method, behind };
     match dispatch::answer(services, &asked.client, head, body) {
         Answering::Now(response) => {
             if let Some(unsent) = asked.begin_response(response) {
@@ -226,28 +224,27 @@ fn begin_stream(
     }
 }
 
-/// A request whose response has not begun.
-struct Asked {
+struct PendingRequest {
     services: Rc<Services>,
     client: Rc<Client>,
     method: Method,
-    /// The bytes behind a CONNECT.
+    /// Bytes after a CONNECT.
     behind: Option<RecvStream>,
 }
 
-/// The rest of a response whose head was sent.
+/// Rest of a response whose head was sent.
 struct Unsent {
-    asked: Asked,
+    asked: PendingRequest,
     tunnel: Option<Box<Tunnel>>,
     body: ResponseBody,
     sink: SendStream<Bytes>,
 }
 
-impl Asked {
-    /// Sends the head of the response, and a body that is all there if the client has room for it.
-    /// Returns what is left.
+impl PendingRequest {
+    /// Sends the head of the response, and the body if it is complete and the client's window holds
+    /// it. Returns the rest.
     fn begin_response(self, response: ClientResponse) -> Option<Unsent> {
-        let Asked { services, client, method, .. } = &self;
+        let PendingRequest { services, client, method, .. } = &self;
         let is_head = *method == Method::HEAD;
         let response = stored_fields::with_map(response, services, (is_head, false));
         let (mut head, mut body) = response.into_parts();
@@ -255,7 +252,7 @@ impl Asked {
         let is_bodiless = has_no_body(method, head.status);
         settle(&mut head.headers, &body, is_head || !is_bodiless, services.clock);
         if is_bodiless {
-            body.leave_out();
+            body.end_with_head();
         }
         let ends = tunnel.is_none() && (is_bodiless || body.is_end_stream());
         let mut sink = send_head(client, Response::from_parts(head, ()), ends)?;
@@ -317,7 +314,7 @@ fn send_head(client: &Client, head: Response<()>, ends: bool) -> Option<SendStre
     let reply: &mut SendResponse<Bytes> = &mut client.reply.as_ref()?.borrow_mut();
     let sent = reply.send_response(head, ends);
     sent.inspect_err(|error| {
-        log::debug!("{}: an answer was not sent: {error}", client.address);
+        log::debug!("{}: a response was not sent: {error}", client.address);
         reply.send_reset(Reason::INTERNAL_ERROR);
     })
     .ok()

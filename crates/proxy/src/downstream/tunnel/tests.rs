@@ -1,4 +1,4 @@
-//! Tunnels over real sockets, and over memory where time matters.
+//! Tests over real sockets, and in memory where time matters.
 
 #![allow(clippy::unwrap_used)]
 
@@ -59,7 +59,7 @@ async fn bytes_flow_both_ways_and_each_side_may_end_first() {
 }
 
 #[tokio::test]
-async fn a_cut_ends_both_sides_and_what_moved_is_known() {
+async fn a_cut_ends_both_sides_and_keeps_the_byte_counts() {
     let ((mut client, inner), (outer, mut server)) = (pair().await, pair().await);
     let (cut, to_cut) = tokio::sync::oneshot::channel::<()>();
     let cut_signal = async {
@@ -100,7 +100,7 @@ async fn a_broken_upstream_ends_the_tunnel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
+async fn silence_ends_a_tunnel_and_any_byte_keeps_it_open() {
     let idle = Duration::from_secs(60);
     let (mut client, inner) = duplex(64);
     let (outer, mut server) = duplex(64);
@@ -124,12 +124,12 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
     .0;
     assert!(matches!(ended.how, End::Idle), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (3, 6));
-    // Virtual time: the last byte came at 300 s.
+    // Virtual time: the last byte arrived at 300 s.
     assert_eq!(clock().since(began).as_secs(), 360);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_side_that_takes_nothing_is_silence() {
+async fn a_side_that_accepts_no_bytes_counts_as_silent() {
     let (mut client, inner) = duplex(64);
     let (outer, server) = duplex(64);
     let idle = Duration::from_secs(60);

@@ -1,5 +1,4 @@
-//! Explains how a fleet node treats an object: its owners, its policy, and the nodes that this one
-//! would ask.
+//! Explains how a fleet node treats an object: its owners, its policy, and the nodes it would ask.
 
 use fleet::class::{Class, DocumentFacts, Replication};
 use fleet::lookup::{Ask, Asked, Reach, Request, Role, Step};
@@ -10,7 +9,7 @@ use store::{Key, Source};
 use crate::object::stored_response::StoredResponse;
 use crate::peers::node::Node;
 
-/// Explains the treatment of the object `key` at `host`; `stored` is this node's copy. `asks` says
+/// Explains the treatment of the object `key` at `host`. `stored` is this node's copy; `asks` says
 /// whether other nodes may be asked about such a request.
 pub(super) fn tell(
     node: &Node,
@@ -20,7 +19,7 @@ pub(super) fn tell(
     asks: bool,
 ) -> Value {
     let key = node.hash(key.as_bytes());
-    // Size and type are unknown before the response head has arrived.
+    // Size and type are unknown before the response head arrives.
     let before = node.class(&DocumentFacts { host, ..DocumentFacts::default() });
     let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
     let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
@@ -85,8 +84,8 @@ fn in_words(step: &Step) -> Option<String> {
     };
     let how_far = match reach {
         Reach::Memory => "answers from its memory",
-        Reach::Disk => "answers from what it has stored",
-        Reach::Origin => "answers from what it has stored, or fetches it",
+        Reach::Disk => "answers from its store",
+        Reach::Origin => "answers from its store, or fetches it",
     };
     Some(format!("{member}, {who}, {how_far}"))
 }

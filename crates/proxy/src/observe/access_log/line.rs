@@ -1,10 +1,9 @@
 //! Formats one request as one line, in each format of the access log.
 //!
-//! Values sent by a client or an origin are untrusted data and cannot leave their field. Quotes,
-//! backslashes, spaces where they separate fields, control bytes and non-ASCII bytes are escaped in
-//! the way that readers of the format expect. A line is ASCII and contains exactly one line feed,
-//! its last byte. User information (`user:password@`) is removed from the URL and from the
-//! referring URL.
+//! Values sent by a client or an origin are untrusted and cannot leave their field. Quotes,
+//! backslashes, spaces where they separate fields, control bytes and non-ASCII bytes are escaped as
+//! readers of the format expect. A line is ASCII and contains exactly one line feed, its last byte.
+//! User information (`user:password@`) is removed from the URL and from the referring URL.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,7 +33,7 @@ pub enum Format {
     Json,
 }
 
-/// The source of a response, in Squid's terms.
+/// Source of a response, in Squid's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hierarchy<'a> {
     /// No server: the response came from the cache or from the proxy itself.
@@ -48,7 +47,7 @@ pub enum Hierarchy<'a> {
 /// The logged facts of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// When the request ended.
+    /// End of the request.
     pub ended: SystemTime,
     /// Time from the first byte of the request to the last byte of the response.
     pub duration: Duration,
@@ -56,12 +55,12 @@ pub struct Record<'a> {
     pub client: IpAddr,
     /// Method; empty if the request could not be read.
     pub method: &'a str,
-    /// Target: the URL with its query, or `host:port` for `CONNECT`; empty if the request could not
+    /// Target: the URL with its query, or `host:port` for `CONNECT`. Empty if the request could not
     /// be read.
     pub url: &'a str,
     /// HTTP version of the request.
     pub version: Version,
-    /// The TLS session of the client's connection.
+    /// TLS session of the client's connection.
     pub tls: Option<&'a TlsFacts>,
     /// Response status; 0 if none was sent.
     pub status: u16,

@@ -117,7 +117,7 @@ fn opening_names_the_file() {
     assert!(error.contains("none/access.log"), "{error}");
 }
 
-/// A sink that fails on demand after accepting some bytes.
+/// Sink that fails on demand after accepting some bytes.
 struct Failing {
     /// Number of bytes it still accepts.
     left: Arc<AtomicUsize>,
@@ -160,7 +160,7 @@ fn a_full_disk_costs_lines_and_nothing_else() {
     assert_eq!(log.dropped(), 2);
 }
 
-/// A sink that blocks until it is released.
+/// Sink that blocks until it is released.
 struct Stuck(mpsc::Receiver<()>);
 
 impl Write for Stuck {
@@ -175,7 +175,7 @@ impl Write for Stuck {
 }
 
 #[test]
-fn a_stuck_disk_stops_no_worker_and_takes_no_more_memory() {
+fn a_stuck_disk_blocks_no_worker_and_needs_bounded_memory() {
     let (release, stuck) = mpsc::channel();
     let sink = Box::new(Stuck(stuck));
     let log = AccessLog::start(Format::Json, sink, || Err(io::ErrorKind::NotFound.into())).unwrap();

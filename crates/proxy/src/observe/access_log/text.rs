@@ -93,7 +93,7 @@ fn v6_segments(segments: &[u16], out: &mut Vec<u8>) {
     }
 }
 
-/// The text of one second in UTC.
+/// Text of one second in UTC.
 #[derive(Clone, Copy)]
 pub struct Calendar {
     seconds: u64,

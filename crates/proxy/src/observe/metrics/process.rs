@@ -29,7 +29,7 @@ pub(super) fn samples(out: &mut Samples) {
     }
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     if let Some(most) = soft_limit(&limits, "Max open files") {
-        out.gauge("process_max_fds", "Most file descriptors that may be open.", &[], most);
+        out.gauge("process_max_fds", "Maximum number of open file descriptors.", &[], most);
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_proc() {
+    fn proc_lines_are_parsed() {
         let status = "Name:\tlarder\nVmSize:\t  999 kB\nVmRSS:\t    1234 kB\n";
         assert_eq!(kib_of(status, "VmRSS:"), Some(1234 * 1024));
         assert_eq!(kib_of(status, "VmSwap:"), None);

@@ -15,9 +15,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// A figure: an integer or a fractional number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// A count.
     Whole(u64),
-    /// A measure.
     Real(f64),
 }
 
@@ -61,7 +59,6 @@ enum Figure {
 
 type Labels = Vec<(&'static str, String)>;
 
-/// All figures of one metric name.
 #[derive(Debug)]
 struct Family {
     name: &'static str,
@@ -70,7 +67,7 @@ struct Family {
     figures: Vec<(Labels, Figure)>,
 }
 
-/// The figures of one scrape, grouped by name in whatever order they are added.
+/// Figures of one scrape, grouped by name in whatever order they are added.
 ///
 /// Names are `larder_…` in lower case, with the unit at the end (`_seconds`, `_bytes`). A counter's
 /// name is given without `_total`, which the format adds.
@@ -137,7 +134,6 @@ impl Samples {
         self.families[index].figures.push((labels, figure));
     }
 
-    /// Returns the figures as text.
     pub(super) fn into_text(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));

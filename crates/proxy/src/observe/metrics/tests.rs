@@ -51,7 +51,7 @@ fn requests_by_outcome_reason_and_class() {
 }
 
 #[test]
-fn gauges_are_what_was_opened_and_not_closed() {
+fn gauges_are_opened_minus_closed() {
     let metrics = Metrics::new(1, TokioClock::system());
     metrics.count(Event::ConnectionOpened, 5);
     metrics.count(Event::ConnectionClosed, 2);
@@ -79,7 +79,7 @@ fn gauges_are_what_was_opened_and_not_closed() {
 }
 
 #[test]
-fn sources_are_asked_at_each_scrape_and_families_stay_together() {
+fn each_scrape_calls_the_sources_and_groups_families() {
     let metrics = Metrics::new(1, TokioClock::system());
     let asked = AtomicU64::new(0);
     metrics.add_source(Box::new(move |out: &mut Samples| {
@@ -98,7 +98,7 @@ fn sources_are_asked_at_each_scrape_and_families_stay_together() {
     assert_eq!(value(&text, "larder_index_load"), Some(0.5));
 }
 
-/// Tests that names are unique, that help and type precede the figures of each, and that every
+/// Checks that names are unique, that help and type precede the figures of each, and that every
 /// figure is a number.
 #[test]
 fn the_text_is_well_formed() {

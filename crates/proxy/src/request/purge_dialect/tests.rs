@@ -45,7 +45,7 @@ fn scope(method: &str, path: &str, lines: &[&str]) -> String {
 }
 
 #[test]
-fn what_can_be_carried_out_exactly_is_understood() {
+fn exact_purges_are_understood() {
     let a = "a.example";
     for (method, path, lines, expected) in [
         ("PURGE", "/x?q", &[][..], format!("url http://{a}/x?q")),
@@ -117,7 +117,7 @@ fn what_can_be_carried_out_exactly_is_understood() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_with_the_reason() {
+fn other_purges_are_refused_with_the_reason() {
     for (method, path, lines, names) in [
         ("PURGE", "/b/.*\\.html", &["X-Purge-Method: regex"][..], "/b/.*\\.html"),
         ("PURGE", "/b/.*\\.html", &[], "pattern"),
@@ -171,7 +171,7 @@ fn what_is_not_understood_is_refused_with_the_reason() {
 }
 
 #[test]
-fn methods_that_purge_elsewhere_are_known() {
+fn purge_methods_of_other_caches_are_known() {
     for (name, is) in [
         ("PURGE", true),
         ("BAN", true),

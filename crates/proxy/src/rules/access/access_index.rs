@@ -15,13 +15,12 @@ use crate::rules::tables::rule_set::{RuleSet, bits_of};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
-/// The compiled conditions of a list of access rules. A column is `None` if no rule has a condition
-/// of its kind.
+/// Compiled conditions of a list of access rules. A column is `None` if no rule has a condition of
+/// its kind.
 #[derive(Debug, Default)]
 pub(super) struct AccessIndex {
-    /// Number of rules.
     count: usize,
-    /// The rules that deny.
+    /// Bits of the rules that deny.
     denying: Box<[u64]>,
     clients: Option<Column<NetworkMap<RuleSet>>>,
     methods: Option<Column<Words<RuleSet>>>,
@@ -30,7 +29,7 @@ pub(super) struct AccessIndex {
     destinations: Option<Column<NetworkMap<RuleSet>>>,
 }
 
-/// The rules that a request may match, up to the first that it matches whatever the address.
+/// Rules that a request may match, up to the first that it matches whatever the address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeadMatches {
     /// True if one of them allows the request.
@@ -41,14 +40,13 @@ pub(super) struct HeadMatches {
     pub decided: bool,
 }
 
-/// The rule that decides on a request to an address.
+/// Rule that decides on a request to an address.
 pub(super) struct Match {
     number: usize,
     pub action: Action,
 }
 
 impl AccessIndex {
-    /// Compiles the conditions of these rules.
     pub fn new(rules: &[Rule]) -> AccessIndex {
         let count = rules.len();
         AccessIndex {

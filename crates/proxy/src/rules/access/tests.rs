@@ -52,7 +52,7 @@ fn check(access: &Access, cases: &[Case]) {
 }
 
 #[test]
-fn forward_without_settings() {
+fn a_forward_proxy_without_settings_serves_local_clients() {
     check(
         &forward(),
         &[
@@ -169,7 +169,7 @@ fn allowed_networks_reach_only_the_public_internet() {
 }
 
 #[test]
-fn a_rule_that_names_the_network_opens_it() {
+fn a_rule_that_names_a_network_opens_it() {
     let mut rule = Rule::new(Action::Allow);
     rule.clients = nets(&["192.168.1.0/24"]);
     rule.destinations = nets(&["10.1.0.0/16"]);
@@ -259,7 +259,7 @@ fn addresses_of_the_machine_may_change() {
 }
 
 #[test]
-fn refusals_say_how_to_open() {
+fn refusals_say_how_to_allow_the_request() {
     let query = Query {
         client: "::ffff:198.51.100.7".parse().unwrap(),
         method: &Method::GET,
@@ -303,7 +303,7 @@ fn patterns_are_checked() {
 }
 
 #[test]
-fn a_refusal_is_for_any_case_of_a_method_and_a_permission_for_one() {
+fn denials_ignore_method_case_and_permissions_do_not() {
     let methods = vec![Method::DELETE];
     let deny = Rule { methods: methods.clone(), ..Rule::new(Action::Deny) };
     let denied = Access::new(FrontKind::Reverse, locals()).rules(vec![deny]);

@@ -15,15 +15,13 @@ use crate::rules::tables::rule_set::{RuleSet, bits_of, numbers, words_for};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
-/// The compiled conditions of a list of rules. A column is `None` if no rule has a condition of its
+/// Compiled conditions of a list of rules. A column is `None` if no rule has a condition of its
 /// kind.
 #[derive(Debug, Default)]
 pub(super) struct RuleIndex {
-    /// Number of rules.
     count: usize,
-    /// All rules, as bits.
     all: Box<[u64]>,
-    /// The rules that keep requests from the cache. They apply to every spelling of a path and of a
+    /// Rules that keep requests from the cache. They apply to every spelling of a path and of a
     /// method.
     keep_out: Box<[u64]>,
     /// The same for requests that ask for another protocol; `None` if no rule refuses upgrades.
@@ -36,7 +34,6 @@ pub(super) struct RuleIndex {
 }
 
 impl RuleIndex {
-    /// Compiles the conditions of these rules.
     pub fn new(rules: &[Arc<Rule>]) -> RuleIndex {
         let (count, when) = (rules.len(), |number: usize| &rules[number].when);
         let refuse_upgrades = rules.iter().any(|rule| rule.refuse_upgrades);
@@ -91,7 +88,8 @@ impl RuleIndex {
         })
     }
 
-    /// Returns the numbers of all rules that match a place for some method and fields.
+    /// Returns the numbers of all rules that match this site, host and path for some method and
+    /// fields.
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
         Selection::with(self.count, |fitting| {
             self.narrow_by_place(fitting, site, host);
@@ -126,23 +124,20 @@ impl RuleIndex {
     }
 }
 
-/// The conditions on fields. A rule may have several, all of which must hold. The sets have several
-/// layers: the first for all tests that must not succeed, the second for the first test of each
-/// rule that must succeed, and so on.
+/// Conditions on fields. All conditions of a rule must hold. The sets have several layers: the
+/// first for all tests that must not succeed, the second for the first test of each rule that must
+/// succeed, and so on.
 #[derive(Debug)]
 struct FieldTests {
     /// The layers for a request without fields, concatenated.
     layers: Box<[u64]>,
-    /// The tests, by field name.
     names: Words<TestsOfField>,
 }
 
-/// The tests of one field, as the layer positions that a success sets.
+/// Tests of one field, as the layer positions that a success sets.
 #[derive(Debug)]
 struct TestsOfField {
-    /// Tests that the field is present.
     present: RuleSet,
-    /// Tests of the field's value.
     values: PatternTable<RuleSet>,
 }
 

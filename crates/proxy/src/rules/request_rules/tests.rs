@@ -27,7 +27,7 @@ fn found<'a>(rules: &'a Rules, site: Option<&str>, method: &Method, text: &str) 
 }
 
 #[test]
-fn the_first_rule_that_fits_decides() {
+fn the_first_matching_rule_decides() {
     let when = |when: Condition, name: &str| Rule { when, ..rule(name) };
     let paths = |text: &str| vec![Pattern::new(text)];
     let rules = Rules::new(vec![
@@ -55,7 +55,7 @@ fn the_first_rule_that_fits_decides() {
 }
 
 #[test]
-fn a_rule_that_keeps_out_is_for_every_spelling() {
+fn a_rule_that_bypasses_the_cache_covers_every_spelling() {
     let when = |path: &str| Condition { paths: vec![Pattern::new(path)], ..Condition::default() };
     let in_any_case = |path: &str| Condition {
         paths: vec![Pattern::ignoring_case(path)],
@@ -111,7 +111,7 @@ fn with_ttl(name: &str) -> Rule {
 }
 
 #[test]
-fn a_rule_that_keeps_out_is_for_every_case_of_a_method() {
+fn a_rule_that_bypasses_the_cache_covers_every_method_case() {
     let when = |method| Condition { methods: vec![method], ..Condition::default() };
     let rules = Rules::new(vec![
         Rule { when: when(Method::GET), bypass: true, ..rule("out") },
@@ -131,7 +131,7 @@ fn a_rule_that_keeps_out_is_for_every_case_of_a_method() {
 }
 
 #[test]
-fn a_lifetime_is_not_for_a_page_under_the_name_of_a_file() {
+fn a_page_under_the_name_of_a_file_gets_no_lifetime() {
     let lines = &[("content-type", "text/html"), ("cache-control", "public")];
     for (rule, path, status, expected) in [
         (with_ttl("longer"), "/account/x.css", 200, "no-store"),
@@ -145,7 +145,7 @@ fn a_lifetime_is_not_for_a_page_under_the_name_of_a_file() {
 }
 
 #[test]
-fn answers_are_edited_whose_status_takes_part() {
+fn responses_are_edited_by_status() {
     let set = ["Cache-Control: public, max-age=604800".to_owned()];
     let answer = Edits::new(&set, &["Expires".to_owned()]).unwrap();
     let files = Rule { answer, key_headers: vec![header::ACCEPT], ..with_ttl("files") };
@@ -170,7 +170,7 @@ fn answers_are_edited_whose_status_takes_part() {
 }
 
 #[test]
-fn fields_are_tested() {
+fn field_conditions_are_tested() {
     for (test, expected) in [
         ("Cookie", true),
         ("!Cookie", false),
@@ -193,7 +193,7 @@ fn fields_are_tested() {
 }
 
 #[test]
-fn every_name_that_an_object_may_have_is_known() {
+fn every_possible_name_of_an_object_is_returned() {
     let query = |patterns: &[&str]| QueryRule {
         drop: patterns.iter().map(|pattern| Pattern::new(pattern)).collect(),
         ..QueryRule::default()
@@ -223,7 +223,7 @@ fn the_origin_is_sent_the_query_of_the_key() {
 }
 
 #[test]
-fn what_the_key_depends_on_is_put_in_order() {
+fn key_fields_are_normalized() {
     let by_kind = Rule {
         by_device: true,
         languages: vec!["en".to_owned(), "de".to_owned()],

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::rules::tables::rule_set::{RuleSet, bits_of};
 
-/// The conditions of one kind (hosts, for example) of all rules. A condition is a list of which one
-/// entry must match; an empty list matches everything.
+/// Conditions of one kind (hosts, for example) of all rules. A condition is a list of alternative
+/// entries; an empty list matches everything.
 #[derive(Clone, Debug)]
 pub(crate) struct Column<T> {
     /// The rules without a condition of this kind.
@@ -15,8 +15,8 @@ pub(crate) struct Column<T> {
 }
 
 impl<T> Column<T> {
-    /// Makes the column of `count` rules; `None` if no rule has a condition. `entries` returns the
-    /// condition of the rule with a given number.
+    /// Creates the column of `count` rules; `None` if no rule has a condition. `entries` returns
+    /// the condition of the rule with a given number.
     pub fn new<K: Ord>(count: usize, entries: impl Fn(usize) -> Vec<K>) -> Option<Column<T>>
     where
         T: FromIterator<(K, RuleSet)>,

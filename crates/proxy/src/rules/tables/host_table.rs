@@ -3,7 +3,7 @@
 use crate::rules::access::HostPattern;
 use crate::rules::tables::words::Words;
 
-/// A value for each host pattern.
+/// Values by host pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct HostTable<V> {
     /// Names that match only themselves.
@@ -30,7 +30,6 @@ impl<V> HostTable<V> {
 }
 
 impl<'a, V> FromIterator<(&'a HostPattern, V)> for HostTable<V> {
-    /// Makes a table of distinct patterns.
     fn from_iter<I: IntoIterator<Item = (&'a HostPattern, V)>>(patterns: I) -> HostTable<V> {
         let (below, alone): (Vec<_>, Vec<_>) =
             patterns.into_iter().partition(|(pattern, _)| pattern.is_for_all_below());

@@ -20,7 +20,7 @@ use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, PatternID, StartKind};
 use semantics::Pattern;
 
-/// A value for each pattern.
+/// Values by pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternTable<V> {
     entries: Vec<(Pattern, V)>,
@@ -31,7 +31,7 @@ pub(crate) struct PatternTable<V> {
     inside: Option<Inside>,
 }
 
-/// Pieces that are found anywhere in a text.
+/// Pieces found anywhere in a text.
 #[derive(Clone, Debug)]
 enum Inside {
     /// Few pieces, in the form that is fastest and takes the most memory.
@@ -51,7 +51,7 @@ struct Pieces<A> {
     patterns: Vec<Vec<usize>>,
 }
 
-/// The place of a piece in a text, in order of increasing cost.
+/// Place of a piece in a text, in order of increasing cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
     Start,
@@ -87,7 +87,7 @@ impl<V> PatternTable<V> {
     }
 }
 
-/// The positions of the patterns filed under each piece.
+/// Positions of the patterns filed under each piece.
 type Filed = BTreeMap<Vec<u8>, Vec<usize>>;
 
 impl Inside {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// A value for each range.
+/// Values by port range.
 #[derive(Clone, Debug)]
 pub(crate) struct PortTable<V> {
     values: Vec<V>,
-    /// The first port of each stretch of ports that lie in the same ranges, and the positions of
-    /// the values of those ranges.
+    /// First port of each stretch of ports that lie in the same ranges, and the positions of the
+    /// values of those ranges.
     stretches: Vec<(u16, Vec<usize>)>,
 }
 
@@ -21,7 +21,7 @@ impl<V> PortTable<V> {
 }
 
 impl<V> FromIterator<((u16, u16), V)> for PortTable<V> {
-    /// Makes a table of ranges, each given by its first and last port.
+    /// Creates a table of ranges, each given by its first and last port.
     fn from_iter<I: IntoIterator<Item = ((u16, u16), V)>>(ranges: I) -> PortTable<V> {
         let (ranges, values): (Vec<(u16, u16)>, Vec<V>) = ranges.into_iter().unzip();
         let begins = |(first, last): &(u16, u16)| [Some(*first), last.checked_add(1)];

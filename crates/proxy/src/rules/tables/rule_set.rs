@@ -1,6 +1,5 @@
 //! Sets of rules, identified by their numbers.
 
-/// Number of rules per word.
 const WORD: usize = u64::BITS as usize;
 
 /// Returns the number of words needed for `count` rules.
@@ -29,8 +28,8 @@ pub(crate) fn numbers(bits: &[u64]) -> impl Iterator<Item = usize> {
     (0..bits.len() * WORD).filter(has)
 }
 
-/// An immutable set, in the shorter of two forms, so that all sets of a column together take memory
-/// in proportion to the conditions.
+/// Immutable set, in the shorter of two forms, so that all sets of a column together take memory in
+/// proportion to the conditions.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleSet {
     /// The numbers, in ascending order.
@@ -40,7 +39,6 @@ pub(crate) enum RuleSet {
 }
 
 impl RuleSet {
-    /// Makes the set of these numbers.
     pub fn new(mut numbers: Vec<u32>) -> RuleSet {
         numbers.sort_unstable();
         numbers.dedup();
@@ -64,7 +62,6 @@ impl RuleSet {
         }
     }
 
-    /// Returns whether the set contains a rule.
     pub fn contains(&self, number: usize) -> bool {
         match self {
             RuleSet::Few(numbers) => {

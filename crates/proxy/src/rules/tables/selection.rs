@@ -6,7 +6,7 @@ use crate::rules::tables::column::Column;
 use crate::rules::tables::rule_set::{RuleSet, first, words_for};
 use crate::rules::tables::words::Words;
 
-/// The rules that match so far; initially all of them. Once none is left, lookups are skipped.
+/// Rules that match so far; initially all of them. Once none is left, lookups are skipped.
 pub(crate) struct Selection {
     fits: Vec<u64>,
     /// Buffers of the columns.
@@ -43,12 +43,10 @@ impl Selection {
         &self.fits
     }
 
-    /// Returns whether no rule matches.
     pub fn is_empty(&self) -> bool {
         self.fits.iter().fold(0, |all, word| all | word) == 0
     }
 
-    /// Returns the first matching rule.
     pub fn first(&self) -> Option<usize> {
         first(&self.fits)
     }

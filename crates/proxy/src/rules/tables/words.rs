@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-/// A value for each name. Names that differ only in case are different entries.
+/// Values by name. Names that differ only in case are different entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Words<V> {
     entries: HashTable<(Box<str>, V)>,
@@ -31,7 +31,6 @@ impl<V> Words<V> {
 }
 
 impl<'a, V> FromIterator<(&'a str, V)> for Words<V> {
-    /// Makes a table of distinct names.
     fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(named: I) -> Words<V> {
         let mut all = Words::default();
         for (name, value) in named {

@@ -68,9 +68,9 @@ impl fmt::Display for Http1Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Http1Error::Malformed(what) => what,
-            Http1Error::HeadTooLarge => "the head of its answer is larger than upstream.head-size",
-            Http1Error::Premature => "bytes came before the request had reached it",
-            Http1Error::Closed => "it closed the connection before its answer was whole",
+            Http1Error::HeadTooLarge => "its response head is larger than upstream.head-size",
+            Http1Error::Premature => "it sent bytes before the request had reached it",
+            Http1Error::Closed => "it closed the connection before its response was complete",
             Http1Error::Io(error) => return error.fmt(f),
             Http1Error::RequestBody => "the request's body broke off",
         })

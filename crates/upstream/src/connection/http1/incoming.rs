@@ -19,7 +19,6 @@ use super::error::Http1Error;
 use super::{Exchange, Http1};
 use crate::connection::stream::Stream;
 
-/// Body of a response.
 pub(crate) struct Incoming {
     carrier: Carrier,
     decoder: Decoder,
@@ -29,7 +28,6 @@ pub(crate) struct Incoming {
     spellings: Spellings,
 }
 
-/// Source of the body.
 enum Carrier {
     Own(Box<Http1>),
     /// A task is still sending the request.
@@ -92,7 +90,7 @@ impl Incoming {
         }
     }
 
-    /// Takes the connection of a 101 response, with the bytes received after the response head.
+    /// Takes the connection of a 101 response, with the bytes received after its head.
     pub fn into_switched(mut self) -> Option<PutBack<Stream>> {
         match std::mem::replace(&mut self.carrier, Carrier::Gone) {
             Carrier::Own(connection) => {
@@ -122,7 +120,6 @@ impl Incoming {
         Some(connection.input.split_to(length).freeze())
     }
 
-    /// Waits for the next frame.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -141,7 +138,6 @@ impl Incoming {
         polled
     }
 
-    /// Returns whether the body has ended.
     pub fn is_end_stream(&self) -> bool {
         match &self.decoder {
             Decoder::Length(left) => *left == 0,

@@ -18,14 +18,13 @@ use crate::connection::request_body::OutBody;
 use crate::connection::stream::Stream;
 
 /// Capacity in bytes above which the head buffer is not kept.
-const PLACE_MAX: usize = 4 << 10;
+const BUFFER_KEPT_MAX: usize = 4 << 10;
 
-/// A request that is being sent.
 pub(super) struct Sending {
-    /// Head, or chunk-size line; `sent` is the number of its bytes already sent.
+    /// Head, or chunk-size line. `sent` is the number of its bytes already sent.
     output: Vec<u8>,
     sent: usize,
-    /// Piece of the body; `tail` holds the bytes that follow it.
+    /// Piece of the body. `tail` holds the bytes that follow it.
     piece: Bytes,
     tail: &'static [u8],
     rest: Rest,
@@ -39,7 +38,6 @@ pub(super) struct Sending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     Nothing,
-    /// This many bytes.
     Length(u64),
     Chunks,
 }
@@ -90,8 +88,8 @@ impl Sending {
     }
 
     /// Returns the head buffer for the next request.
-    pub fn into_place(self) -> Vec<u8> {
-        if self.output.capacity() > PLACE_MAX { Vec::new() } else { self.output }
+    pub fn into_buffer(self) -> Vec<u8> {
+        if self.output.capacity() > BUFFER_KEPT_MAX { Vec::new() } else { self.output }
     }
 
     /// Sends the request to its end. The part of the body that is available is sent with the head;
@@ -104,8 +102,8 @@ impl Sending {
     ) -> Poll<Result<(), Http1Error>> {
         if self.is_new && self.rest != Rest::Nothing {
             self.is_new = false;
-            if let Poll::Ready(came) = self.poll_body(body, cx) {
-                came?;
+            if let Poll::Ready(polled) = self.poll_body(body, cx) {
+                polled?;
             }
         }
         while !self.is_done {
@@ -121,7 +119,6 @@ impl Sending {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes all buffered bytes.
     fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut stream = Pin::new(stream);
         while self.sent < self.output.len() || !self.piece.is_empty() || !self.tail.is_empty() {
@@ -177,7 +174,6 @@ impl Sending {
         if body.is_end_stream() { Poll::Ready(self.end()) } else { Poll::Ready(Ok(())) }
     }
 
-    /// Ends the body.
     fn end(&mut self) -> Result<(), Http1Error> {
         match std::mem::replace(&mut self.rest, Rest::Nothing) {
             // Otherwise the origin would take half a body for a whole one.

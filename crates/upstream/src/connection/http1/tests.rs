@@ -80,9 +80,9 @@ async fn read_all(body: &mut Incoming) -> Result<(Vec<u8>, Option<HeaderMap>), H
     Ok((bytes, trailers))
 }
 
-/// A received response: status, fields, body, and whether the connection can be reused.
+/// Received response: status, fields, body, and whether the connection can be reused.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct ReceivedResponse {
     status: u16,
     fields: Vec<String>,
     body: String,
@@ -92,7 +92,12 @@ struct Came {
 
 /// Sends a request. The origin sends `answer` in pieces of `size` bytes, and then closes the
 /// connection if `closes`. An error is returned by name.
-async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<Came, String> {
+async fn ask(
+    method: &str,
+    answer: &[u8],
+    size: usize,
+    closes: bool,
+) -> Result<ReceivedResponse, String> {
     let (connection, mut origin) = connected();
     let answer = answer.to_vec();
     let origin = tokio::task::spawn_local(async move {
@@ -111,7 +116,7 @@ async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<C
     let (bytes, trailers) = read_all(&mut body).await.map_err(|error| name(&error))?;
     let _open = origin.await.unwrap();
     let fields = head.headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap()));
-    Ok(Came {
+    Ok(ReceivedResponse {
         status: head.status.as_u16(),
         fields: fields.collect(),
         body: String::from_utf8(bytes).unwrap(),
@@ -132,7 +137,7 @@ const ONE_ZERO: &[u8] =
     b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_is_the_same_however_it_comes() {
+async fn a_response_is_the_same_in_any_pieces() {
     for (answer, trailers, closes) in [
         (PLAIN, 0, false),
         (CHUNKED, 0, false),
@@ -141,23 +146,31 @@ async fn an_answer_is_the_same_however_it_comes() {
         (ONE_ZERO, 0, false),
     ] {
         for size in 1..=answer.len() {
-            let came = ask("GET", answer, size, closes).await.unwrap();
+            let received = ask("GET", answer, size, closes).await.unwrap();
             let text = String::from_utf8_lossy(answer);
-            assert_eq!((came.status, came.body.as_str()), (200, "hello"), "{text} by {size}");
-            assert_eq!((came.trailers, came.again), (trailers, !closes), "{text} by {size}");
+            assert_eq!(
+                (received.status, received.body.as_str()),
+                (200, "hello"),
+                "{text} by {size}"
+            );
+            assert_eq!(
+                (received.trailers, received.again),
+                (trailers, !closes),
+                "{text} by {size}"
+            );
         }
     }
-    let came = ask("GET", PLAIN, 1000, false).await.unwrap();
-    assert_eq!(came.fields, ["content-length: 5", "x: y"]);
+    let received = ask("GET", PLAIN, 1000, false).await.unwrap();
+    assert_eq!(received.fields, ["content-length: 5", "x: y"]);
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_that_breaks_off_anywhere_is_not_whole() {
+async fn a_truncated_response_is_not_whole() {
     for answer in [PLAIN, CHUNKED, TRAILED, ONE_ZERO] {
         for length in 0..answer.len() {
-            let came = ask("GET", &answer[..length], 7, true).await;
+            let received = ask("GET", &answer[..length], 7, true).await;
             let text = String::from_utf8_lossy(&answer[..length]);
-            assert_eq!(came.unwrap_err(), "Closed", "{text}");
+            assert_eq!(received.unwrap_err(), "Closed", "{text}");
         }
     }
     let head = OPEN_ENDED.len() - 5;
@@ -179,7 +192,7 @@ async fn read_until_error(body: &mut Incoming) -> (String, Option<Http1Error>) {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_came_before_a_cut_is_read_before_the_error() {
+async fn bytes_before_a_break_are_read_before_the_error() {
     for (frame, cut) in [
         ("Content-Length: 9\r\n\r\n", "hello"),
         ("Transfer-Encoding: chunked\r\n\r\n", "9\r\nhello"),
@@ -201,7 +214,7 @@ async fn what_came_before_a_cut_is_read_before_the_error() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_was_decrypted_before_an_error_is_read_before_it() {
+async fn bytes_decrypted_before_an_error_are_read_first() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
     let (connection, mut origin) = connected_in_tls().await;
     origin.write_all(answer.as_bytes()).await.unwrap();
@@ -216,7 +229,7 @@ async fn what_was_decrypted_before_an_error_is_read_before_it() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn names_keep_their_spelling_both_ways() {
+async fn field_names_keep_their_spelling_both_ways() {
     let (connection, mut origin) = connected();
     let (mut source, sink) = tokio::io::duplex(10);
     let mut asked = request("POST", "/");
@@ -234,7 +247,7 @@ async fn names_keep_their_spelling_both_ways() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
+async fn a_connection_is_reused_only_after_unambiguous_messages() {
     let again = async |method: &str, answer: &str, closes: bool| {
         ask(method, answer.as_bytes(), 1000, closes).await.unwrap().again
     };
@@ -263,7 +276,7 @@ async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_could_be_read_in_two_ways_is_an_error() {
+async fn ambiguous_responses_are_errors() {
     for fields in [
         "Content-Length: 5\r\nContent-Length: 6",
         "Content-Length: 5, 6",
@@ -280,8 +293,8 @@ async fn what_could_be_read_in_two_ways_is_an_error() {
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nhello");
         for size in [1, 9, 1000] {
-            let came = ask("GET", answer.as_bytes(), size, false).await;
-            assert_eq!(came, Err("Malformed".to_owned()), "{fields:?} by {size}");
+            let received = ask("GET", answer.as_bytes(), size, false).await;
+            assert_eq!(received, Err("Malformed".to_owned()), "{fields:?} by {size}");
         }
     }
     for head in [
@@ -293,22 +306,22 @@ async fn what_could_be_read_in_two_ways_is_an_error() {
         "SSH-2.0-OpenSSH_9.6",
     ] {
         let answer = format!("{head}\r\n\r\n");
-        let came = ask("GET", answer.as_bytes(), 1000, true).await;
-        assert_eq!(came, Err("Malformed".to_owned()), "{head:?}");
+        let received = ask("GET", answer.as_bytes(), 1000, true).await;
+        assert_eq!(received, Err("Malformed".to_owned()), "{head:?}");
     }
     let twice = "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello";
     assert_eq!(ask("GET", twice.as_bytes(), 9, false).await.unwrap().body, "hello");
 }
 
 #[tokio::test(flavor = "local")]
-async fn heads_are_bounded() {
+async fn response_heads_are_bounded() {
     let long = |n: usize| format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "y".repeat(n));
     let many = |n: usize| format!("HTTP/1.1 204 OK\r\n{}\r\n", "a: b\r\n".repeat(n));
     for size in [100, 100_000] {
         assert_eq!(ask("HEAD", long(8000).as_bytes(), size, true).await.unwrap().status, 200);
         for answer in [long(8192), long(100_000), "HTTP/1.1 200 ".repeat(2000)] {
-            let came = ask("HEAD", answer.as_bytes(), size, true).await;
-            let error = came.unwrap_err();
+            let received = ask("HEAD", answer.as_bytes(), size, true).await;
+            let error = received.unwrap_err();
             assert!(["HeadTooLarge", "Malformed"].contains(&error.as_str()), "{error}");
         }
         assert_eq!(ask("GET", many(500).as_bytes(), size, true).await.unwrap().fields.len(), 500);
@@ -316,7 +329,7 @@ async fn heads_are_bounded() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn interim_answers_are_told_and_a_change_keeps_what_follows() {
+async fn interim_responses_are_reported_and_a_switch_keeps_later_bytes() {
     let (connection, mut origin) = connected();
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(3);
     let answer = format!("{hints}HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nearly");
@@ -360,7 +373,7 @@ async fn written(request: Box<Request<OutBody>>) -> String {
 }
 
 #[tokio::test(flavor = "local")]
-async fn requests_are_written_as_they_are_framed() {
+async fn requests_are_written_by_their_framing() {
     let host = "host: a\r\n";
     assert_eq!(written(request("GET", "/x?y")).await, format!("GET /x?y HTTP/1.1\r\n{host}\r\n"));
     assert_eq!(written(request("OPTIONS", "*")).await, format!("OPTIONS * HTTP/1.1\r\n{host}\r\n"));
@@ -386,7 +399,7 @@ async fn requests_are_written_as_they_are_framed() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_answer_may_come_before_the_request_was_sent() {
+async fn a_response_may_precede_the_end_of_the_request() {
     let (connection, mut origin) = connected();
     let (mut source, sink) = tokio::io::duplex(1 << 20);
     let mut request = request("POST", "/");
@@ -409,7 +422,7 @@ async fn an_answer_may_come_before_the_request_was_sent() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
+async fn a_response_before_a_close_is_read_and_half_a_body_is_an_error() {
     let (connection, mut origin) = connected();
     let (mut source, sink) = tokio::io::duplex(1 << 20);
     let mut long = request("POST", "/");
@@ -451,7 +464,7 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
+async fn a_buffer_is_reused_once_released() {
     let (mut connection, mut origin) = connected();
     let mut places = Vec::new();
     for _ in 0..3 {
@@ -471,7 +484,7 @@ async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
 
 /// Sends a request with two fields, to which the origin responds with `answer`. Returns the
 /// failure.
-async fn broke(answer: &[u8]) -> Broke {
+async fn broke(answer: &[u8]) -> FailedRequest {
     let (connection, mut origin) = connected();
     let mut asked = request("GET", "/x");
     asked.headers_mut().insert("range", "bytes=1-".parse().unwrap());
@@ -486,7 +499,7 @@ async fn broke(answer: &[u8]) -> Broke {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_request_that_got_no_answer_has_its_fields() {
+async fn a_request_without_a_response_keeps_its_fields() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     for (answer, error) in [
         (hints.to_owned(), "Closed"),
@@ -494,7 +507,7 @@ async fn a_request_that_got_no_answer_has_its_fields() {
         ("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5, 6\r\n\r\n".to_owned(), "Malformed"),
         ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "Malformed"),
     ] {
-        let Broke { request, is_unsent, error: found, .. } = broke(answer.as_bytes()).await;
+        let FailedRequest { request, is_unsent, error: found, .. } = broke(answer.as_bytes()).await;
         assert!(format!("{found:?}").starts_with(error) && !is_unsent, "{answer}: {found:?}");
         let request = request.unwrap();
         let fields: Vec<_> =
@@ -504,13 +517,13 @@ async fn a_request_that_got_no_answer_has_its_fields() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn interim_answers_end() {
+async fn interim_responses_are_bounded() {
     let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
     for (count, ends) in [(INTERIM_MAX / hint.len(), true), (INTERIM_MAX / hint.len() + 1, false)] {
         let answer = format!("{}HTTP/1.1 204 No\r\n\r\n", hint.repeat(count));
-        let came = ask("GET", answer.as_bytes(), 100_000, false).await;
+        let received = ask("GET", answer.as_bytes(), 100_000, false).await;
         let wrong = Err("Malformed".to_owned());
-        assert_eq!(came.map(|came| came.status), if ends { Ok(204) } else { wrong });
+        assert_eq!(received.map(|received| received.status), if ends { Ok(204) } else { wrong });
     }
 }
 
@@ -520,7 +533,7 @@ fn has_had_its_turn() -> bool {
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_comes_at_once_is_read_in_turns() {
+async fn a_large_response_takes_turns() {
     // Together as large as one read may be.
     let chunks = "1\r\nx\r\n".repeat(2000);
     let (connection, mut origin) = connected();
@@ -549,7 +562,7 @@ async fn what_comes_at_once_is_read_in_turns() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn a_connection_that_ended_is_seen_by_a_task_that_has_had_its_turn() {
+async fn a_task_without_budget_detects_a_closed_connection() {
     let (mut idle, mut origin) = connected();
     let (mut other, _open) = connected();
     origin.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
@@ -582,7 +595,7 @@ async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<Unix
 }
 
 #[tokio::test(flavor = "local")]
-async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
+async fn bytes_decrypted_after_a_response_are_not_the_next_one() {
     // Bytes after the response are found whether it fills the buffer exactly or leaves room.
     for total in [1000, FIRST_READ - 1, FIRST_READ, FIRST_READ + 1] {
         for has_more in [false, true] {
@@ -607,7 +620,7 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
 }
 
 #[tokio::test(flavor = "local")]
-async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
+async fn an_idle_tls_connection_accepts_tickets_and_keys_but_no_data() {
     let (mut idle, mut origin) = connected_in_tls().await;
     // The session tickets of the handshake have arrived by now.
     assert_eq!(idle.unread(), Unread::Nothing);
@@ -676,9 +689,9 @@ impl OtherSocket for Unacknowledged {
 }
 
 #[tokio::test(flavor = "local")]
-async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
+async fn premature_bytes_are_not_a_response() {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
-    let ask = async |request: Box<Request<OutBody>>, last: Option<LastAnswer>| {
+    let ask = async |request: Box<Request<OutBody>>, last: Option<ResponseKind>| {
         let (near, mut far) = tokio::io::duplex(1000);
         let socket = Socket::Other(Box::new(Unacknowledged(near)));
         let mut connection = Box::new(Http1::new(Stream::Plain(socket), None, 8192));
@@ -687,8 +700,8 @@ async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
         let sent = connection.send(request, LOWER, None).await;
         sent.map(drop).map_err(|broke| (format!("{:?}", broke.error), broke.overran))
     };
-    let last = Some(LastAnswer::Head);
-    let premature = Err(("Premature".to_owned(), Some(LastAnswer::Framed)));
+    let last = Some(ResponseKind::Head);
+    let premature = Err(("Premature".to_owned(), Some(ResponseKind::Framed)));
     assert_eq!(ask(request("GET", "/"), last).await, premature);
     // A new connection has no earlier response, and a request with a body may be answered early.
     assert_eq!(ask(request("GET", "/"), None).await, Ok(()));

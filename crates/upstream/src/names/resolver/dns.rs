@@ -15,11 +15,11 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{TokioResolver, system_conf};
 
-use crate::settings::lookup::{Found, Looking, Lookup};
+use crate::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
 /// DNS lookup. Each worker has its own connections to name servers.
 pub struct DnsLookup {
-    /// Number by which each thread tells whether its resolver was built from these settings.
+    /// Number by which each thread detects whether its resolver was built from these settings.
     number: u64,
     servers: ResolverConfig,
     options: ResolverOpts,
@@ -30,8 +30,8 @@ thread_local! {
     static RESOLVER: RefCell<Option<(u64, TokioResolver)>> = const { RefCell::new(None) };
 }
 
-/// Records from the hosts file have no real lifetime. Those reported with at least this one are
-/// treated as records without a lifetime.
+/// Lifetime from which on a record counts as having none, because records from the hosts file are
+/// reported with such a lifetime.
 const WITHOUT_END: Duration = Duration::from_secs(23 * 3600);
 
 impl DnsLookup {
@@ -57,7 +57,6 @@ impl DnsLookup {
         Ok(DnsLookup { number: MADE.fetch_add(1, Relaxed), servers, options })
     }
 
-    /// Returns the resolver of this thread.
     fn resolver(&self) -> io::Result<TokioResolver> {
         RESOLVER.with_borrow_mut(|ours| {
             if let Some((number, resolver)) = ours
@@ -74,14 +73,14 @@ impl DnsLookup {
         })
     }
 
-    async fn find(&self, name: &str) -> io::Result<Found> {
+    async fn find(&self, name: &str) -> io::Result<FoundAddresses> {
         let found = self.resolver()?.lookup_ip(name).await.map_err(error)?;
         #[allow(clippy::disallowed_methods)] // The library has counted from the system's clock.
         let holds = found.valid_until().saturating_duration_since(Instant::now());
         let mut addresses: Vec<IpAddr> = found.iter().collect();
         // Servers rotate the addresses; keep their order within a family.
         addresses.sort_by_key(|&address| rank(address));
-        Ok(Found { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
+        Ok(FoundAddresses { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
     }
 }
 
@@ -118,7 +117,7 @@ fn rank(address: IpAddr) -> u8 {
 }
 
 impl Lookup for DnsLookup {
-    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
+    fn lookup<'a>(&'a self, name: &'a str) -> LookupFuture<'a> {
         Box::pin(self.find(name))
     }
 }

@@ -65,7 +65,7 @@ fn exact_lines() {
 }
 
 #[test]
-fn lines_with_nothing_in_them() {
+fn empty_values_have_a_mark_in_each_format() {
     let record = Record {
         method: "",
         url: "",
@@ -96,7 +96,7 @@ fn lines_with_nothing_in_them() {
 }
 
 #[test]
-fn squid_words_for_hits_parents_and_tunnels() {
+fn squid_codes_of_hits_parents_and_tunnels() {
     let hit = Record { outcome: Outcome::HitRam, hierarchy: Hierarchy::None, ..record() };
     assert!(line(Format::Squid, &hit).contains(" TCP_MEM_HIT/200 "));
     assert!(line(Format::Squid, &hit).contains(" HIER_NONE/- "));
@@ -155,7 +155,7 @@ fn user_information_is_left_out() {
     }
 }
 
-/// Tests every byte in every field that peers control, and texts that look like the end of a field.
+/// Tests every byte in every field that peers control, and texts that resemble the end of a field.
 #[test]
 fn nothing_breaks_out_of_its_field() {
     let all: Vec<u8> = (0..=255).collect();
@@ -283,7 +283,6 @@ fn random_address(rng: &mut fastrand::Rng) -> IpAddr {
     }
 }
 
-/// Returns a number of any length.
 fn random_number(rng: &mut fastrand::Rng) -> u64 {
     match rng.u8(..8) {
         0 => u64::MAX,
@@ -292,7 +291,7 @@ fn random_number(rng: &mut fastrand::Rng) -> u64 {
 }
 
 #[test]
-fn lines_are_those_of_the_standard_librarys_formatting() {
+fn lines_equal_those_of_standard_formatting() {
     let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("LARDER_SEED={seed}");

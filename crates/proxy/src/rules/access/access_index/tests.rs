@@ -89,7 +89,7 @@ impl Maker {
 }
 
 #[test]
-fn compiled_rules_are_those_that_are_tried() {
+fn compiled_rules_match_like_tried_rules() {
     let seed = 7;
     let mut maker = Maker(Rng::with_seed(seed));
     for round in 0..600 {

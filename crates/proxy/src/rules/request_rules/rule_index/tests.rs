@@ -123,7 +123,7 @@ impl Maker {
 }
 
 #[test]
-fn compiled_rules_are_those_that_are_tried() {
+fn compiled_rules_match_like_tried_rules() {
     let seed = 7;
     let mut maker = Maker(Rng::with_seed(seed));
     let (mut found, mut requests) = (0, 0);

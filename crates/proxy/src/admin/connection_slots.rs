@@ -1,5 +1,5 @@
-//! Connection slots of the admin interface. When all are taken, the connection that has been idle
-//! longest is closed for the next one. Connections with a request in progress stay.
+//! Bounded connection slots of the admin interface. When all are taken, the longest-idle connection
+//! is closed for the next one; a connection with a request in progress is never closed.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,15 +8,13 @@ use std::time::Instant;
 use net::clock::TokioClock;
 use tokio::sync::Notify;
 
-/// A bounded set of connection slots.
-pub(crate) struct Seats {
+pub(crate) struct ConnectionSlots {
     most: usize,
     clock: TokioClock,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
 }
 
-/// The state of one taken slot.
 struct State {
     /// When the slot was taken or its last request ended.
     since: Cell<Instant>,
@@ -24,33 +22,38 @@ struct State {
     leave: Notify,
 }
 
-/// A taken slot, freed when dropped.
-pub(crate) struct Seat {
+/// A taken slot, freed on drop.
+pub(crate) struct ConnectionSlot {
     state: Rc<State>,
     clock: TokioClock,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
 }
 
-impl Seats {
-    pub fn new(most: usize, clock: TokioClock) -> Seats {
-        Seats { most, clock, taken: Rc::default(), left: Rc::default() }
+impl ConnectionSlots {
+    pub fn new(most: usize, clock: TokioClock) -> ConnectionSlots {
+        ConnectionSlots { most, clock, taken: Rc::default(), left: Rc::default() }
     }
 
     /// Waits for a free slot and takes it.
-    pub async fn take(&self) -> Seat {
+    pub async fn take(&self) -> ConnectionSlot {
         while self.taken.borrow().len() >= self.most {
-            self.free_one();
+            self.close_longest_idle();
             self.left.notified().await;
         }
         let (since, busy) = (Cell::new(self.clock.instant()), Cell::new(false));
         let state = Rc::new(State { since, busy, leave: Notify::new() });
         self.taken.borrow_mut().push(state.clone());
-        Seat { state, clock: self.clock, taken: self.taken.clone(), left: self.left.clone() }
+        ConnectionSlot {
+            state,
+            clock: self.clock,
+            taken: self.taken.clone(),
+            left: self.left.clone(),
+        }
     }
 
     /// Asks the connection that has been idle longest to close; returns false if none is idle.
-    pub fn free_one(&self) -> bool {
+    pub fn close_longest_idle(&self) -> bool {
         let taken = self.taken.borrow();
         let waiting = taken.iter().filter(|state| !state.busy.get());
         let first = waiting.min_by_key(|state| state.since.get());
@@ -58,9 +61,9 @@ impl Seats {
     }
 }
 
-impl Seat {
-    /// Waits until the slot is needed for another connection.
-    pub async fn asked_to_leave(&self) {
+impl ConnectionSlot {
+    /// Waits until another connection needs the slot.
+    pub async fn displaced(&self) {
         self.state.leave.notified().await;
     }
 
@@ -71,14 +74,14 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.taken.borrow_mut().retain(|state| !Rc::ptr_eq(state, &self.state));
         self.left.notify_one();
     }
 }
 
-/// Keeps a connection marked as busy until dropped.
+/// Marks its connection as busy until dropped.
 pub(crate) struct Busy {
     state: Rc<State>,
     clock: TokioClock,
@@ -110,19 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_longest_leaves_and_nobody_who_works() {
-        let seats = Seats::new(3, TokioClock::system());
-        let [a, b, c] = [(); 3].map(|()| now(seats.take()).expect("a seat"));
+    fn the_longest_idle_connection_is_closed_never_a_busy_one() {
+        let slots = ConnectionSlots::new(3, TokioClock::system());
+        let [a, b, c] = [(); 3].map(|()| now(slots.take()).expect("a slot"));
         drop(a.work());
         let working = b.work();
-        assert!(now(seats.take()).is_none(), "nobody has left yet");
-        assert!(now(c.asked_to_leave()).is_some());
-        assert!(now(a.asked_to_leave()).is_none() && now(b.asked_to_leave()).is_none());
+        assert!(now(slots.take()).is_none(), "no slot was freed yet");
+        assert!(now(c.displaced()).is_some());
+        assert!(now(a.displaced()).is_none() && now(b.displaced()).is_none());
         drop(c);
-        let d = now(seats.take()).expect("a seat");
+        let d = now(slots.take()).expect("a slot");
         let (_a, _d) = (a.work(), d.work());
-        assert!(!seats.free_one());
+        assert!(!slots.close_longest_idle());
         drop(working);
-        assert!(seats.free_one() && now(b.asked_to_leave()).is_some());
+        assert!(slots.close_longest_idle() && now(b.displaced()).is_some());
     }
 }

@@ -1,13 +1,11 @@
-//! Permits for tunnels, which limit how many are open at a time.
+//! Permits that bound the number of open tunnels.
 //!
-//! An idle tunnel uses up the limit for nothing, for up to `client.tunnel-idle`. When the limit is
-//! reached, a new tunnel displaces an idle one: of the client address with the most tunnels, the
-//! one that was idle longest.
+//! An idle tunnel can hold its permit for up to `client.tunnel-idle`. At the limit, a new tunnel
+//! displaces an idle one: the longest-idle tunnel of the client address with the most tunnels.
 //!
-//! Guarantee: no address can exclude the others or end their tunnels by opening many. A new tunnel
-//! displaces one of its own address, or of an address that has more. An active tunnel is displaced
-//! only for an address that has none, and only if its own address has more than half of all
-//! tunnels.
+//! Guarantee: no address can exclude others or end their tunnels by opening many. A new tunnel
+//! displaces only tunnels of its own address or of one that has more. An active tunnel is displaced
+//! only for an address without any, and only if its own address has more than half of all tunnels.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,16 +20,15 @@ use tokio::time::sleep;
 
 use crate::client::addresses::network;
 
-/// Time without a byte after which a tunnel is idle. Also the longest time that a new tunnel waits
-/// for a permit.
+/// Time without a byte after which a tunnel is idle. Also the longest wait for a permit.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Value of `last_moved` for a tunnel that is not open yet.
+/// `last_moved` of a tunnel that is not open yet.
 const NOT_OPEN: u64 = u64::MAX;
 
-/// Tunnels of all workers, open or about to be.
+/// Tunnels of all workers, open or waiting to open.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct TunnelPermits {
     clock: TokioClock,
     taken: Mutex<Taken>,
 }
@@ -42,13 +39,12 @@ struct Taken {
     by_id: HashMap<u64, Arc<Holder>>,
 }
 
-/// One tunnel that holds a permit.
 #[derive(Debug)]
 struct Holder {
-    /// Client address, reduced to its network in IPv6.
+    /// Client address; in IPv6 its network.
     client: IpAddr,
     since: Instant,
-    /// Milliseconds after `since` at which the last byte moved, or [`NOT_OPEN`].
+    /// Milliseconds from `since` to the last byte, or [`NOT_OPEN`].
     last_moved: AtomicU64,
     displaced: Notify,
 }
@@ -56,23 +52,22 @@ struct Holder {
 /// Permit for one tunnel, released on drop.
 #[derive(Debug)]
 pub(crate) struct TunnelPermit {
-    places: Arc<Places>,
+    permits: Arc<TunnelPermits>,
     id: u64,
     holder: Arc<Holder>,
 }
 
-/// How the search for a permit treats active tunnels.
+/// How the search treats active tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     Spared,
-    /// One of an address with more than half of all tunnels may be displaced for an address without
-    /// any.
+    /// An active tunnel of an address with more than half of all may be displaced for an address
+    /// without any.
     Ignored,
 }
 
-/// An open tunnel that may be displaced by a new one.
 #[derive(Debug)]
-struct Idlest {
+struct DisplaceableTunnel {
     id: u64,
     idle: Duration,
     /// True if the new tunnel is the first of its address and this one's address has more than half
@@ -80,7 +75,6 @@ struct Idlest {
     has_majority: bool,
 }
 
-/// Result of the search for a permit.
 enum Search {
     Found(TunnelPermit),
     /// A tunnel may be idle after this time.
@@ -88,15 +82,19 @@ enum Search {
     Full,
 }
 
-impl Places {
+impl TunnelPermits {
     /// Creates a set of permits without any tunnels.
-    pub fn new(clock: TokioClock) -> Places {
-        Places { clock, taken: Mutex::default() }
+    pub fn new(clock: TokioClock) -> TunnelPermits {
+        TunnelPermits { clock, taken: Mutex::default() }
     }
 
-    /// Takes a permit for a tunnel of `client`, of at most `max`, displacing another tunnel if
-    /// necessary. Waits at most [`IDLE`]; returns `None` when no permit can be had.
-    pub async fn take(self: &Arc<Places>, max: usize, client: IpAddr) -> Option<TunnelPermit> {
+    /// Takes a permit for a tunnel of `client`, out of `max`, displacing another tunnel if
+    /// necessary. Returns `None` after at most [`IDLE`].
+    pub async fn take(
+        self: &Arc<TunnelPermits>,
+        max: usize,
+        client: IpAddr,
+    ) -> Option<TunnelPermit> {
         let wait = match self.search(max, client, Activity::Spared) {
             Search::Found(permit) => return Some(permit),
             Search::Later(wait) => wait,
@@ -109,13 +107,15 @@ impl Places {
         }
     }
 
-    fn search(self: &Arc<Places>, max: usize, client: IpAddr, activity: Activity) -> Search {
+    fn search(self: &Arc<TunnelPermits>, max: usize, client: IpAddr, activity: Activity) -> Search {
         let (mut taken, now) = (self.taken(), self.clock.instant());
         let client = network(client);
         if taken.by_id.len() >= max {
             // The limit may have been lowered by a reload.
             let found = taken.idlest(now, client).filter(|_| taken.by_id.len() == max);
-            let Some(Idlest { id, idle, has_majority }) = found else { return Search::Full };
+            let Some(DisplaceableTunnel { id, idle, has_majority }) = found else {
+                return Search::Full;
+            };
             if idle < IDLE && !(has_majority && activity == Activity::Ignored) {
                 return Search::Later(IDLE - idle);
             }
@@ -132,7 +132,7 @@ impl Places {
         let id = taken.next;
         taken.next += 1;
         taken.by_id.insert(id, holder.clone());
-        Search::Found(TunnelPermit { places: self.clone(), id, holder })
+        Search::Found(TunnelPermit { permits: self.clone(), id, holder })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -142,12 +142,11 @@ impl Places {
 }
 
 impl Taken {
-    /// Returns the open tunnel to displace for one of `client`. Candidates are the tunnels of
-    /// `client` and of addresses that have more. Idle tunnels come before active ones; then those
-    /// of the address with the most tunnels; then the one that was idle longest. If `client` has no
-    /// tunnel, those of an address with more than half of all come first, so that idle tunnels of
-    /// other addresses are not ended because of it.
-    fn idlest(&self, now: Instant, client: IpAddr) -> Option<Idlest> {
+    /// Returns the tunnel to displace for one of `client`. Candidates are tunnels of `client` and
+    /// of addresses that have more. Idle tunnels come first, then those of the address with the
+    /// most tunnels, then the longest idle. If `client` has no tunnel, an address with more than
+    /// half of all comes first, so that idle tunnels of others survive its growth.
+    fn idlest(&self, now: Instant, client: IpAddr) -> Option<DisplaceableTunnel> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for holder in self.by_id.values() {
             *counts.entry(holder.client).or_default() += 1;
@@ -160,12 +159,12 @@ impl Taken {
             makes_way.then_some((has_majority, idle >= IDLE, count, idle, *id))
         });
         let (has_majority, _, _, idle, id) = open.max()?;
-        Some(Idlest { id, idle, has_majority })
+        Some(DisplaceableTunnel { id, idle, has_majority })
     }
 }
 
 impl Holder {
-    /// Returns the time since the last byte moved; `None` when the tunnel is not open yet.
+    /// Returns the time since the last byte, or `None` if the tunnel is not open yet.
     fn idle(&self, now: Instant) -> Option<Duration> {
         let last = Some(self.last_moved.load(Relaxed)).filter(|last| *last != NOT_OPEN)?;
         let lifetime = now.saturating_duration_since(self.since);
@@ -174,7 +173,7 @@ impl Holder {
 }
 
 impl TunnelPermit {
-    /// Records that the tunnel was opened or that bytes moved through it.
+    /// Records that the tunnel opened or moved bytes.
     pub fn note_moved(&self, now: Instant) {
         let millis = now.saturating_duration_since(self.holder.since).as_millis();
         self.holder.last_moved.store(millis as u64, Relaxed);
@@ -188,7 +187,7 @@ impl TunnelPermit {
 
 impl Drop for TunnelPermit {
     fn drop(&mut self) {
-        self.places.taken().by_id.remove(&self.id);
+        self.permits.taken().by_id.remove(&self.id);
     }
 }
 
@@ -203,9 +202,9 @@ mod tests {
     const B: [u8; 4] = [192, 0, 2, 2];
     const C: [u8; 4] = [192, 0, 2, 3];
 
-    async fn open(places: &Arc<Places>, client: [u8; 4]) -> Option<TunnelPermit> {
-        let permit = places.take(4, client.into()).await?;
-        permit.note_moved(places.clock.instant());
+    async fn open(permits: &Arc<TunnelPermits>, client: [u8; 4]) -> Option<TunnelPermit> {
+        let permit = permits.take(4, client.into()).await?;
+        permit.note_moved(permits.clock.instant());
         Some(permit)
     }
 
@@ -214,58 +213,58 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_tunnel_that_was_idle_longest_of_the_client_with_most_makes_way() {
-        let places = Arc::new(Places::new(TokioClock::system()));
-        let lone = open(&places, B).await.unwrap();
+    async fn the_longest_idle_tunnel_of_the_largest_client_is_displaced() {
+        let permits = Arc::new(TunnelPermits::new(TokioClock::system()));
+        let lone = open(&permits, B).await.unwrap();
         let mut crowd = Vec::new();
         for _ in 0..3 {
             advance(IDLE).await;
-            crowd.push(open(&places, A).await.unwrap());
+            crowd.push(open(&permits, A).await.unwrap());
         }
         advance(IDLE).await;
-        crowd[0].note_moved(places.clock.instant());
-        let came = open(&places, C).await.unwrap();
+        crowd[0].note_moved(permits.clock.instant());
+        let opened = open(&permits, C).await.unwrap();
         let mut ended = Vec::new();
-        for permit in [&lone, &crowd[0], &crowd[1], &crowd[2], &came] {
+        for permit in [&lone, &crowd[0], &crowd[1], &crowd[2], &opened] {
             ended.push(is_displaced(permit).await);
         }
         assert_eq!(ended, [false, false, true, false, false]);
         // Dropping the displaced permit frees nothing.
         drop(crowd.remove(1));
-        assert_eq!(places.taken().by_id.len(), 4);
+        assert_eq!(permits.taken().by_id.len(), 4);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn active_tunnels_and_those_that_are_not_open_yet_stay() {
-        let places = Arc::new(Places::new(TokioClock::system()));
-        assert!(places.take(0, A.into()).await.is_none());
-        let opening = places.take(4, A.into()).await.unwrap();
-        let active = [open(&places, A).await, open(&places, A).await, open(&places, A).await];
+    async fn active_and_unopened_tunnels_are_not_displaced() {
+        let permits = Arc::new(TunnelPermits::new(TokioClock::system()));
+        assert!(permits.take(0, A.into()).await.is_none());
+        let opening = permits.take(4, A.into()).await.unwrap();
+        let active = [open(&permits, A).await, open(&permits, A).await, open(&permits, A).await];
         let move_on = async {
             for _ in 0..20 {
-                active.iter().flatten().for_each(|one| one.note_moved(places.clock.instant()));
+                active.iter().flatten().for_each(|one| one.note_moved(permits.clock.instant()));
                 sleep(IDLE / 4).await;
             }
         };
-        let (came, ()) = tokio::join!(open(&places, A), move_on);
-        assert!(came.is_none());
-        // Soon after their last byte they are idle, and the new tunnel waits for that.
-        assert!(open(&places, A).await.is_some());
+        let (opened, ()) = tokio::join!(open(&permits, A), move_on);
+        assert!(opened.is_none());
+        // Soon after their last byte the tunnels are idle; the new one waits for that.
+        assert!(open(&permits, A).await.is_some());
         assert!(!is_displaced(&opening).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_ends_no_tunnels_of_addresses_with_fewer() {
-        let places = Arc::new(Places::new(TokioClock::system()));
-        let lone = open(&places, B).await.unwrap();
+    async fn an_address_displaces_no_tunnels_of_addresses_with_fewer() {
+        let permits = Arc::new(TunnelPermits::new(TokioClock::system()));
+        let lone = open(&permits, B).await.unwrap();
         advance(IDLE * 5).await;
         let mut crowd = Vec::new();
         for _ in 0..3 {
-            crowd.push(open(&places, A).await.unwrap());
+            crowd.push(open(&permits, A).await.unwrap());
         }
         let move_on = |for_how_long: u32| {
             let crowd: Vec<_> = crowd.iter().map(|one| one.holder.clone()).collect();
-            let clock = places.clock;
+            let clock = permits.clock;
             async move {
                 for _ in 0..for_how_long {
                     for holder in &crowd {
@@ -276,12 +275,12 @@ mod tests {
                 }
             }
         };
-        let (came, ()) = tokio::join!(open(&places, A), move_on(8));
-        assert!(came.is_none() && !is_displaced(&lone).await);
-        // An active tunnel is displaced for an address that has none, but not for one that has one.
-        let (came, ()) = tokio::join!(places.take(4, C.into()), move_on(8));
-        assert!(came.is_some() && !is_displaced(&lone).await);
-        let (again, ()) = tokio::join!(open(&places, C), move_on(8));
+        let (opened, ()) = tokio::join!(open(&permits, A), move_on(8));
+        assert!(opened.is_none() && !is_displaced(&lone).await);
+        // An active tunnel is displaced for an address without any, not for one that has one.
+        let (opened, ()) = tokio::join!(permits.take(4, C.into()), move_on(8));
+        assert!(opened.is_some() && !is_displaced(&lone).await);
+        let (again, ()) = tokio::join!(open(&permits, C), move_on(8));
         assert!(again.is_none() && !is_displaced(&lone).await);
     }
 }
