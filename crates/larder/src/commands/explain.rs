@@ -10,26 +10,24 @@ use serde_json::Value;
 
 use crate::commands::admin_client::{AdminClient, flags};
 
-/// Returns the command line.
 pub fn command() -> Command {
     Command::new("explain")
-        .about("Show why a running proxy treats a request as it does")
+        .about("Explain how a running proxy treats a request")
         .after_help(
-            "Which rule is in force, what the object is called, what is stored for it, and what \
-             would be done. With --ask the origin server is asked, with --answer it is supposed to \
-             have answered so: would that be stored, and how long would it be fresh? A node of a \
-             fleet also tells who owns the document, how its class is treated, and whom it would \
-             ask, one after another, if what it has itself does not answer. Nothing is stored or \
-             removed. Exit codes: 0; 1 when the proxy gave no explanation; 2 for a wrong \
-             command line or configuration.",
+            "Shows the rule that applies, the cache key, what is stored, and what the proxy would \
+             do. --ask sends the request to the origin server, --answer assumes a response: would \
+             it be stored, and how long would it be fresh? A node of a fleet also shows the owner \
+             of the document, the policy of its class, and the nodes that it would ask, in order. \
+             Nothing is stored or removed. Exit codes: 0; 1 if the proxy gave no explanation; 2 \
+             for a wrong command line or configuration.",
         )
-        .arg(Arg::new("url").value_name("URL").required(true).help("The URL that is asked for."))
+        .arg(Arg::new("url").value_name("URL").required(true).help("The requested URL."))
         .arg(
             Arg::new("method")
                 .short('X')
                 .long("method")
                 .value_name("METHOD")
-                .help("The request's method; GET if not given."),
+                .help("The request method [default: GET]."),
         )
         .arg(
             Arg::new("header")
@@ -37,27 +35,27 @@ pub fn command() -> Command {
                 .long("header")
                 .value_name("FIELD")
                 .action(ArgAction::Append)
-                .help("A field of the request, \"Name: value\"."),
+                .help("A request header field, \"Name: value\"."),
         )
         .arg(
             Arg::new("ask")
                 .long("ask")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["answer", "status"])
-                .help("Ask the origin server, by GET or HEAD, and judge its answer."),
+                .help("Ask the origin server with GET or HEAD and evaluate its response."),
         )
         .arg(
             Arg::new("answer")
                 .long("answer")
                 .value_name("FIELD")
                 .action(ArgAction::Append)
-                .help("A field of an answer that is to be judged, \"Name: value\"."),
+                .help("A header field of a response to evaluate, \"Name: value\"."),
         )
         .arg(
             Arg::new("status")
                 .long("status")
                 .value_name("CODE")
-                .help("The status of that answer; 200 if not given."),
+                .help("The status of that response [default: 200]."),
         )
         .arg(
             Arg::new("json")

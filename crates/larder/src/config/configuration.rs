@@ -109,10 +109,10 @@ pub struct Config {
 /// How host names are resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolver {
-    /// By the system, according to its `nsswitch.conf`. It reports no lifetimes.
+    /// System resolver, configured by `nsswitch.conf`. It reports no lifetimes.
     #[default]
     System,
-    /// By DNS queries to name servers.
+    /// DNS queries to name servers.
     Dns,
 }
 
@@ -182,7 +182,6 @@ impl Site {
 /// Which hosts of a site share their cached objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHost {
-    /// All of them.
     Site,
     /// None: each host has its own.
     Client,

@@ -22,9 +22,7 @@ use crate::config::value::{Kind, Value, alone};
 /// A configuration file as read: its values, and its name for messages.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// The file name.
     pub name: String,
-    /// The values.
     pub layer: FileLayer,
 }
 

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use crate::config::listen_addr::ListenAddr;
 
-/// One `[[listener]]`.
+/// A `[[listener]]` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Listener {
@@ -20,7 +20,7 @@ pub struct Listener {
     pub group: Option<String>,
 }
 
-/// One `[[certificate]]`.
+/// A `[[certificate]]` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Certificate {

@@ -182,9 +182,7 @@ impl<T> Field<T> {
 /// A key of a repeated table that overrides a value for all: its value, and how to apply it to a
 /// `T`.
 pub struct OwnKey<T> {
-    /// The name of the key.
     pub key: &'static str,
-    /// The value.
     pub value: Value,
     set: fn(&mut T, Value),
 }
@@ -263,7 +261,6 @@ macro_rules! for_all_and_site {
         $key:literal, $kind:expr, [$($default:expr),*] $(, word($word:literal))?
             $(-> $($place:ident).+)? $(=> $set:expr)?;
     )*) => {
-        /// The keys for all sites.
         pub const FOR_ALL: &[$crate::config::setting::ForAll] = &[$(
             $crate::config::setting::Field::new(
                 concat!($table, ".", $key),
@@ -282,7 +279,6 @@ macro_rules! for_all_and_site {
             .live(),
         )*];
 
-        /// The keys for one site.
         pub const FOR_SITE: &[$crate::config::setting::ForSite] = &[$(
             $crate::config::setting::Field::new(
                 $key,
@@ -303,10 +299,8 @@ macro_rules! for_all_and_site {
 }
 pub(crate) use for_all_and_site;
 
-/// A key for all sites.
 pub type ForAll = Field<Config>;
 
-/// A key for one site.
 pub type ForSite = Field<Site>;
 
 /// Returns `set`, a function that sets a key of a `T`; this determines the closure's types.

@@ -60,8 +60,8 @@ pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
     }
     Err(format!(
         "the index of the cache takes {}, more than half of the {} of memory: give at least \
-         --memory {}M, or make the cache smaller, its store.mean-object larger \
-         or store.index-entries fewer",
+         --memory {}M, or use a smaller cache, a larger store.mean-object or fewer \
+         store.index-entries",
         about(index),
         about(memory),
         (index * 2).div_ceil(M),
@@ -74,8 +74,8 @@ pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "what store.admission remembers takes {}, more than a quarter of the {} of memory: give \
-         at least --memory {}M, or make store.admission-keys fewer",
+        "the admission policy (store.admission) takes {}, more than a quarter of the {} of \
+         memory: give at least --memory {}M, or use fewer store.admission-keys",
         about(bytes),
         about(memory),
         (bytes * 4).div_ceil(M),

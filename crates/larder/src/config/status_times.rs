@@ -51,7 +51,7 @@ pub fn misnamed(pattern: StatusPattern) -> Option<String> {
     let StatusPattern::Status(status) = pattern else { return None };
     let whole = counted_as(status);
     (whole != status)
-        .then(|| format!("expected {}, which {} follows", whole.as_u16(), status.as_u16()))
+        .then(|| format!("expected {}, which {} is treated like", whole.as_u16(), status.as_u16()))
 }
 
 /// Returns the problem of a list of times as a whole.

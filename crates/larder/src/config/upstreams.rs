@@ -15,13 +15,11 @@ use crate::config::origin_server::{Place, Server};
 /// The settings of a site's servers, before the files that they name are read.
 #[derive(Clone, Debug)]
 pub struct Manner {
-    /// The use of HTTP/2.
     pub http2: Http2,
     /// How servers prove their identity; our own identity is in the next two fields.
     pub tls: TlsOptions,
     /// The client certificate that servers receive.
     pub certificate: Option<PathBuf>,
-    /// The key of the client certificate.
     pub key: Option<PathBuf>,
     /// How a server is chosen; health checks are in the next fields.
     pub group: GroupOptions,
@@ -168,7 +166,6 @@ fn wrong_status(text: &String) -> (&'static str, String) {
     ("check-status", format!("expected a status such as 200, 200-299 or 2xx, got {text:?}"))
 }
 
-/// Returns the servers of a site.
 pub fn group(
     manner: &Manner,
     name: &str,

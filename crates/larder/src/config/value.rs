@@ -33,7 +33,7 @@ pub enum Kind {
     Addr,
     /// An IP address and a port, or `unix:` and the path of a socket.
     Listen,
-    /// Permissions of a file in octal.
+    /// Octal permissions of a file.
     Mode,
     /// A host that a certificate covers: a name, or `*.` and a domain.
     CertificateHost,
@@ -45,17 +45,13 @@ pub enum Kind {
     Host,
     /// A host, or a dot and a domain: `.example.com` is example.com and all names below.
     HostPattern,
-    /// A prefix of URL paths.
     PathPrefix,
-    /// A request method.
     Method,
     /// A port or a range of ports, both ends included.
     Ports,
-    /// The name of a header field.
     Header,
     /// A token that begins with a letter (RFC 9110 section 5.6.2, RFC 9651 section 3.3.4).
     Token,
-    /// A path of the file system.
     Path,
     /// Any non-empty text; the string describes it.
     Text(&'static str),
@@ -87,28 +83,21 @@ impl Checked {
     }
 }
 
-/// A parsed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// The setting's special word (`auto`, `off`, `none`), which stands for no value.
     Word(&'static str),
-    /// A value of [`Kind::Bool`].
     Bool(bool),
-    /// A value of [`Kind::Int`].
     Int(u64),
     /// A value of [`Kind::Size`], in bytes.
     Size(u64),
-    /// A value of [`Kind::Time`].
     Time(Duration),
-    /// A value of [`Kind::Addr`].
     Addr(SocketAddr),
-    /// A value of [`Kind::Listen`].
     Listen(ListenAddr),
     /// A value of [`Kind::Network`]; host bits are zero.
     Network(IpNet),
     /// A value of any kind that is text.
     Text(String),
-    /// A value of [`Kind::List`].
     List(Vec<Value>),
 }
 

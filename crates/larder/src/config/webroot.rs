@@ -135,7 +135,6 @@ fn is_inside(file: &Path, directory: &Path) -> bool {
     parent.is_ok_and(|parent| directory.is_ok_and(|directory| parent.starts_with(directory)))
 }
 
-/// Returns the key of the invalid option.
 fn key_of(why: &files::BadOptions) -> &'static str {
     match why {
         files::BadOptions::Index(_) => "index",

@@ -716,7 +716,7 @@ fn a_site_of_files_is_not_warned_of_for_cookies() {
     };
     assert!(!remarks("").contains("Set-Cookie"));
     let other = "[[site]]\nhosts = [\"b\"]\nupstream = \"http://127.0.0.1:9\"\n";
-    assert!(remarks(other).contains("site b: an answer with Set-Cookie"));
+    assert!(remarks(other).contains("site b: a response with Set-Cookie"));
 }
 
 /// Returns how many of 64 places of a file are in the kernel's page cache.

@@ -187,7 +187,7 @@ fn a_cache_of_another_layout_is_refused_with_the_way_out() {
     // A preset only determines the layout of a new cache.
     let setup = setup.without("layout").flag("preset", "unified");
     let larder = setup.start();
-    assert!(larder.said().contains("made with the layout stream and is used so"));
+    assert!(larder.said().contains("made with the layout stream and keeps it"));
     assert!(larder.said().contains("layout stream, slots of 512 bytes"), "{}", larder.said());
     larder.stop();
 }

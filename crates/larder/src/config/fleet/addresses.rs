@@ -20,7 +20,10 @@ pub fn advertised(listen: SocketAddr, of_machine: &[IpAddr]) -> Result<Address, 
         listen.ip().to_canonical()
     };
     SocketAddr::new(ip, listen.port()).to_string().parse().map_err(|_| {
-        format!("expected fleet.advertise, host:port, for {listen} is no address of one node")
+        format!(
+            "expected fleet.advertise, host:port, because {listen} is not the address of a \
+                 single node"
+        )
     })
 }
 
@@ -39,15 +42,15 @@ fn only(any: IpAddr, of_machine: &[IpAddr]) -> Result<IpAddr, String> {
             several => {
                 let several = several.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
                 return Err(format!(
-                    "{any} is all addresses of this machine, and it has several: {several}; say \
-                     which the other nodes reach it by, as fleet.advertise"
+                    "{any} means all addresses of this machine, which has several: {several}; set \
+                     fleet.advertise to the one by which other nodes reach it"
                 ));
             }
         }
     }
     Err(format!(
-        "{any} is all addresses of this machine, and it has none that other machines reach: set \
-         fleet.advertise, or listen on 127.0.0.1 for nodes on this machine"
+        "{any} means all addresses of this machine, which has none that other machines can reach: \
+         set fleet.advertise, or listen on 127.0.0.1 for nodes on this machine"
     ))
 }
 
@@ -93,12 +96,12 @@ pub fn node_name(machine: &str, port: u16) -> Result<MemberId, String> {
     let machine = machine.to_ascii_lowercase();
     if is_this_machine(&machine) || machine.starts_with("localhost.") {
         return Err(format!(
-            "this machine is called {machine:?}, as many are: set fleet.node to a name that no \
-             other node has"
+            "this machine is called {machine:?}, which is not unique: set fleet.node to a name \
+             that no other node has"
         ));
     }
     format!("{machine}-{port}").parse().map_err(|why| {
-        format!("no name of the node can be made of this machine's, set fleet.node: {why}")
+        format!("cannot derive a node name from this machine's name; set fleet.node: {why}")
     })
 }
 

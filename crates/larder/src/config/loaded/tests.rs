@@ -297,8 +297,8 @@ fn contradictions() {
     );
     assert_eq!(
         problems("[purge]\nsecret-field = 'Cookie'"),
-        "larder.toml:2: purge.secret-field: expected a field of its own such as x-purge-secret, \
-         cookie means something else"
+        "larder.toml:2: purge.secret-field: expected a separate field such as x-purge-secret, but \
+         cookie has another meaning"
     );
     assert_eq!(
         problems("[store]\ncluster-size = '96K'"),
@@ -307,7 +307,7 @@ fn contradictions() {
     // The preset's share counts where none is given.
     assert_eq!(
         problems("preset = 'tfs'\n[store]\ntier-hot = 11"),
-        "larder.toml:3: store.tier-hot: expected tier-hot and tier-medium to be 100 at most \
+        "larder.toml:3: store.tier-hot: expected tier-hot and tier-medium to be at most 100 \
          together, got 11 + 90"
     );
 }
