@@ -55,7 +55,7 @@ impl Error for InvalidSettings {}
 /// Whether a peer may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// `Allowed`: the breaker is closed.
+    /// Allowed: the breaker is closed.
     Yes,
     /// Allowed for this request only, as the trial whose result closes or reopens the breaker.
     Try,

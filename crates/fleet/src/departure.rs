@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_owns_goes_to_who_owns_it_without_that_node() {
+    fn keys_of_a_leaving_node_go_to_their_next_owner() {
         let (all, me) = (members(5), "n3".parse().unwrap());
         let rest = without(&all, &me);
         for count in 1..=4 {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_for_nobody_and_for_none_that_is_passed_by() {
+    fn there_may_be_no_next_owner() {
         let (all, me): (_, MemberId) = (members(2), "n0".parse().unwrap());
         let one = policy(Replication::ONE);
         let avoid = BTreeSet::from(["n1".parse().unwrap()]);

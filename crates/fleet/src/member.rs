@@ -253,7 +253,8 @@ mod tests {
         let error = "a b".parse::<MemberId>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "\"a b\" is not a valid name of a member: use 1 to 64 of A-Z, a-z, 0-9, '-', '.' and '_'"
+            "\"a b\" is not a valid name of a member: use 1 to 64 of A-Z, a-z, 0-9, '-', '.' and \
+             '_'"
         );
     }
 

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_a_purge_covers_no_longer() {
+    fn positions_without_a_purge_do_not_cover_it() {
         let own = positions("a=1.5;b=2.0");
         for (others, covered) in [
             ("", true),

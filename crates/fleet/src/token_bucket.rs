@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_lets_its_size_pass_at_once_and_then_its_rate() {
+    fn a_bucket_allows_its_size_at_once_and_then_its_rate() {
         let second = Duration::from_secs;
         let mut bucket = TokenBucket::new(10, 20, second(100));
         assert!(bucket.take(20, second(100)) && !bucket.take(1, second(100)));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_grow_and_documents_of_one_place_are_kept_apart() {
+    fn the_table_does_not_grow_and_colliding_documents_are_distinguished() {
         let second = Duration::from_secs;
         let [one, other] = [5, 5 + 16].map(KeyHash::from_bits);
         let mut told = ToldOwners::new(16, second(10));

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_in_no_bounds() {
+    fn unknown_numbers_are_outside_all_bounds() {
         let small = Criteria { size: Bounds { from: 0, below: Some(10) }, ..Criteria::ANY };
         let of = |size| DocumentFacts { size, ..DocumentFacts::default() };
         assert!(small.match_document(&of(Some(9))) && !small.match_document(&of(Some(10))));

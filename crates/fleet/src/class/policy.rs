@@ -120,7 +120,6 @@ impl Replication {
     pub const ONE: Replication = Replication::Owners(NonZeroU16::MIN);
 }
 
-/// Returns the words of a table.
 const fn names<T: Copy, const N: usize>(words: &[(&'static str, T); N]) -> [&'static str; N] {
     let (mut all, mut at) = ([""; N], 0);
     while at < N {

@@ -56,7 +56,6 @@ pub enum Preset {
     ReplicateSmallDiscardTail,
 }
 
-/// Name of the product's own table.
 const PRODUCT: &str = "larder";
 
 /// Names of all predefined tables: the product's, then those of the paper.

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn problems_name_their_class() {
         let table = vec![sized("a", 0, Some(10)), sized("b", 20, Some(10))];
         assert_eq!(
             ClassTable::new(1, table, PLAIN).unwrap_err().to_string(),

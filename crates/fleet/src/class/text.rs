@@ -145,7 +145,6 @@ fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, key: &str, patterns: &[T]) 
 /// Sets the value of a key, or says what is wrong with it.
 type Set = fn(&mut Class, &DeValue<'_>) -> Result<(), String>;
 
-/// Keys of a class.
 const KEYS: [(&str, Set); 11] = [
     ("name", |class, value| string(value).map(|name| class.name = name.into())),
     ("size-from", |class, value| size(value).map(|from| class.criteria.size.from = from)),
@@ -424,16 +423,16 @@ other = 1
         assert_eq!(
             faults(text),
             [
-                "line 3: class 1 (\"a\"): lookup: \"peer\" is not a valid lookup: use local, owner, \
-                 cooperate",
+                "line 3: class 1 (\"a\"): lookup: \"peer\" is not a valid lookup: use local, \
+                 owner, cooperate",
                 "line 4: class 1 (\"a\"): size-below: expected a size such as 10G, got \"10X\" in \
                  quotes",
                 "line 5: class 1 (\"a\"): colour: there is no such key: use name, size-from, \
                  size-below, requests-from, requests-below, types, sites, lookup, copies, \
                  eviction, replication",
                 "line 6: class 2: name: is missing: expected 1 to 32 of a-z, 0-9 and '-'",
-                "line 7: class 2: types: \"text\" is not a valid pattern: write a media type such as \
-                 text/html, or image/* for all of a kind",
+                "line 7: class 2: types: \"text\" is not a valid pattern: write a media type such \
+                 as text/html, or image/* for all of a kind",
                 "line 8: class 2: replication: expected a number of owners from 1 to 65535, or \
                  \"all\", got the number 0",
                 "line 9: class 2: requests-from: expected a whole number, 0 or more, got the \
@@ -451,7 +450,7 @@ other = 1
     }
 
     #[test]
-    fn what_contradicts_itself_is_told_with_its_line() {
+    fn contradictions_are_reported_with_their_line() {
         let cases = [
             ("", "line 1: expected preset or [[class]] tables, got neither"),
             ("preset = 'x'\n", "line 1: preset: \"x\" is not a preset: use larder, replicated"),
@@ -479,7 +478,7 @@ other = 1
     }
 
     #[test]
-    fn what_a_stranger_may_send_is_refused_and_no_more() {
+    fn hostile_texts_are_rejected() {
         let deep = format!("class = {}", "[".repeat(100_000));
         let dotted = format!("{}a = 1", "a.".repeat(100_000));
         let long = "#".repeat(TEXT_MAX + 1);

@@ -55,7 +55,7 @@ fn a_try_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn it_stays_open_for_twice_as_long_each_time_within_bounds_and_jitter() {
+fn each_pause_is_twice_the_previous_within_bounds_and_jitter() {
     for seed in seeds("it_stays_open_for_twice_as_long_each_time", 16) {
         let mut now = MS(5);
         let mut breaker = opened(seed, now);

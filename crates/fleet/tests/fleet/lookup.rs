@@ -132,7 +132,7 @@ fn the_owner_fetches_and_answers_as_far_as_it_is_asked() {
 }
 
 #[test]
-fn what_travelled_too_far_is_refused() {
+fn a_request_with_too_many_hops_is_refused() {
     let node = Node::new("disk", Preset::RemoteDisk.policies()[0]);
     let asked = by_peer("a", Reach::Origin, MAX_HOPS + 1);
     let request = Request { key: KEY, asked, on_own_disk: true, hot_owners: 1 };
@@ -149,7 +149,7 @@ fn what_travelled_too_far_is_refused() {
 }
 
 #[test]
-fn who_lags_behind_in_purges_uses_nothing_that_it_has() {
+fn a_node_that_lags_behind_in_purges_uses_no_copy() {
     let mut owner = Node::new("disk", Preset::CooperateOnAll.policies()[0]);
     owner.hinted = vec![id("b")];
     let behind =

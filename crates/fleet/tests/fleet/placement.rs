@@ -68,8 +68,8 @@ fn keys_move_only_to_a_member_that_joins_and_from_one_that_leaves() {
 }
 
 #[test]
-fn nobody_is_loaded_above_the_bound() {
-    for seed in seeds("nobody_is_loaded_above_the_bound", 8) {
+fn no_member_is_loaded_above_the_bound() {
+    for seed in seeds("no_member_is_loaded_above_the_bound", 8) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut list = weighted(&mut random, 5);
         let bound = LoadBound::new(random.u32(1..=50)).unwrap();
