@@ -17,7 +17,6 @@ use super::inode::Place;
 pub(super) enum Key {
     /// A block of a file or directory.
     File {
-        /// Inode of the file.
         inode: u32,
         /// Number of the block in the file.
         block: u64,
@@ -36,7 +35,6 @@ impl Key {
     }
 }
 
-/// A block in memory.
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
     place: Place,
@@ -53,7 +51,6 @@ struct Buffer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Being read.
     Loading,
     Valid,
 }
@@ -77,7 +74,6 @@ pub(super) struct Moving {
 /// The next step needed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// There is room.
     Enough,
     /// The buffer at this place must be written first.
     Clean(u64),
@@ -124,7 +120,6 @@ impl Pool {
     }
 }
 
-/// The buffer cache.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// The pool of files and directories, and of metadata without a pool of its own.
@@ -168,7 +163,6 @@ impl Buffers {
         self.pool(key).buffers.get(&key)
     }
 
-    /// Returns the number of dirty fragments.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty_fragments
     }
@@ -263,7 +257,6 @@ impl Buffers {
         row
     }
 
-    /// Records that a write has ended.
     pub(super) fn end_write(&mut self, moving: &Moving) {
         if let Some(buffer) = self.same(moving) {
             buffer.writing -= 1;

@@ -253,7 +253,6 @@ impl Ffs {
     }
 }
 
-/// Result of a creation.
 struct Made {
     inode: u32,
     chunk: u32,
@@ -265,7 +264,6 @@ struct Made {
 
 /// Metadata changed by freeing a file.
 struct Freed {
-    /// Groups whose bitmaps changed.
     groups: Vec<u32>,
     had_blocks: bool,
 }

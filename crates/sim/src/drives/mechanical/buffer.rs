@@ -3,7 +3,6 @@
 use crate::drives::mechanical::controller::{Controller, ReadAhead};
 use crate::drives::mechanical::media::{Arm, Media, Pass, Passed};
 
-/// The segments of a drive's buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     /// Segments, the most recently used last.
@@ -14,7 +13,6 @@ pub(crate) struct Buffer {
     ahead: Option<Ahead>,
 }
 
-/// Sectors in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// The first sector.
