@@ -26,7 +26,6 @@ pub struct Fields {
 /// Start and end offsets in a buffer.
 pub(crate) type Place = (u32, u32);
 
-/// The position of one field line.
 #[derive(Clone, Copy)]
 struct Line {
     name: Place,
