@@ -13,7 +13,6 @@ use files::{ListingPage, ListingQuery};
 
 use crate::pool::Pool;
 
-/// The listings of a root.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listings(Arc<Mutex<Option<Made>>>);
 
