@@ -39,7 +39,6 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(20);
 const SMALLEST_DEFAULT: u64 = 64 << 20;
 
 pub struct Cache {
-    /// The path as configured.
     pub path: PathBuf,
     /// The open and locked file or block device; `None` if it cannot be opened.
     pub file: Option<Arc<CacheFile>>,

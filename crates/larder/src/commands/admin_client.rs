@@ -70,7 +70,6 @@ impl AdminClient {
         Ok(AdminClient { address, token, patience })
     }
 
-    /// Sends a request without a body.
     pub fn get(&self, target: &str) -> Result<Answer, Failure> {
         self.send(&format!("GET {target}"), None).map_err(|error| self.no_answer(&error))
     }

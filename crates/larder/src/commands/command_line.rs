@@ -22,13 +22,14 @@ use crate::config::value::Kind;
 
 #[derive(Clone, Debug)]
 pub enum Invocation {
-    /// Run the proxy.
-    Serve { file: Option<PathBuf>, flags: Layer },
-    /// Validate a configuration file.
-    CheckConfig { file: PathBuf },
-    /// Print an example configuration file.
+    Serve {
+        file: Option<PathBuf>,
+        flags: Layer,
+    },
+    CheckConfig {
+        file: PathBuf,
+    },
     PrintConfig,
-    /// Create an empty cache.
     Format {
         path: PathBuf,
         /// Size in bytes.
@@ -36,11 +37,9 @@ pub enum Invocation {
         force: bool,
         options: FormatOptions,
     },
-    /// Inspect a cache.
     Inspect {
         path: PathBuf,
         what: Inspection,
-        /// Print JSON instead of text.
         json: bool,
     },
     /// Explain how a running proxy treats a request, see [`crate::commands::explain`].

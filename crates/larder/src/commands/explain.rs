@@ -172,13 +172,13 @@ fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
         lines.push(("", format!("kept as {}, by its size and type", word(&told["kept_as"]))));
     }
     if told["caught_up"] != Value::Bool(true) {
-        let text = "this node uses nothing that it has stored until it has caught up";
+        let text = "this node serves no stored object until it has caught up";
         lines.push(("", text.to_owned()));
     }
     lines.push(match (told["asks"].is_array(), words(&told["asks"])) {
         (false, _) => ("asks", "no other node".to_owned()),
         (true, steps) if steps.is_empty() => {
-            ("asks", "the origin: there is no other node".to_owned())
+            ("asks", "the origin: the fleet has no other node".to_owned())
         }
         (true, steps) => ("asks", steps.join("; then ")),
     });
@@ -187,10 +187,10 @@ fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
         lines.push((
             "keeps",
             match (keeps("memory"), keeps("disk")) {
-                (true, true) => "what comes in memory and on disk".to_owned(),
-                (true, false) => "what comes in memory, and not on disk".to_owned(),
-                (false, true) => "what comes on disk, and not in memory".to_owned(),
-                (false, false) => "nothing of what comes".to_owned(),
+                (true, true) => "responses in memory and on disk".to_owned(),
+                (true, false) => "responses in memory, not on disk".to_owned(),
+                (false, true) => "responses on disk, not in memory".to_owned(),
+                (false, false) => "no responses".to_owned(),
             },
         ));
     }
@@ -228,7 +228,7 @@ fn judged(answer: &Value) -> String {
         answer["vary"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let apart = match vary.is_empty() {
         true => String::new(),
-        false => format!(", told apart by {}", vary.join(", ")),
+        false => format!(", varies by {}", vary.join(", ")),
     };
     let time = match basis {
         "origin" => "used as long as the origin says it is current".to_owned(),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_put_into_lines() {
+    fn explanations_are_formatted_as_lines() {
         let told = json!({
             "request": "GET http://a/?u=1", "site": null, "origin": "a:80", "rule": "pages",
             "key": {"front": "forward", "url": "http://a/", "fields": {"a": "b", "c": null}},
@@ -275,7 +275,7 @@ for      a: b, without c
 stored   200, 5 bytes in the memory, 1 s old of 60 s
          etag: \"x\"
 would    answer from the cache: fresh, 1 s old
-answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c";
+answer   200 as given: stored, fresh for 60 s (from max-age), varies by a, c";
         assert_eq!(in_lines(&told), expected);
         let fleet = json!({
             "node": "a", "caught_up": false, "owners": ["b"], "policy_version": 0,
@@ -293,9 +293,9 @@ answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c
 owner  b
 class  rest: lookup cooperate, copies exclusive, eviction drop, replication 1 (policy 0)
        kept as icons, by its size and type
-       this node uses nothing that it has stored until it has caught up
+       this node serves no stored object until it has caught up
 asks   b, an owner, answers; then the origin
-keeps  what comes in memory, and not on disk"
+keeps  responses in memory, not on disk"
         );
         let not = json!({"from": "origin", "status": 200, "stored": false, "why": "private"});
         assert_eq!(judged(&not), "200 of the origin server: not stored (private)");

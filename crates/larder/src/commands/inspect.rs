@@ -38,7 +38,6 @@ pub enum Inspection {
         /// The configuration that determines the possible names of the object.
         config: Option<PathBuf>,
     },
-    /// Reads and checks every record.
     Verify,
 }
 

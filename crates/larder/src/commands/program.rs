@@ -14,7 +14,6 @@ use std::process;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cli::outcome::Failure;
 
-/// A separate program of Larder.
 pub struct Program {
     /// The subcommand that runs the program.
     pub command: &'static str,

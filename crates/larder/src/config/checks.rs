@@ -52,7 +52,7 @@ impl Checker<'_> {
         self.purging();
         self.sites();
         self.servers();
-        self.manners();
+        self.server_and_file_settings();
         self.rules();
         self.store();
         self.fleet();
@@ -239,8 +239,8 @@ impl Checker<'_> {
     }
 
     /// Checks the settings of origin servers and of files, for each site.
-    fn manners(&mut self) {
-        let general = &self.config.manner;
+    fn server_and_file_settings(&mut self) {
+        let general = &self.config.upstream_settings;
         if let Some((key, text)) = general.problem() {
             return self.complain(&format!("upstream.{key}"), text);
         }
@@ -249,8 +249,8 @@ impl Checker<'_> {
             return self.complain(&format!("files.{key}"), text);
         }
         for (site, line) in &self.file.sites {
-            let problem = site.manner(general).problem();
-            if let Some((key, text)) = problem.or_else(|| site.file_manner(files).problem()) {
+            let problem = site.upstream_settings(general).problem();
+            if let Some((key, text)) = problem.or_else(|| site.file_settings(files).problem()) {
                 let (place, key) = (Place::Line(*line), format!("site.{key}"));
                 self.list.push(Problem { place, key, text });
             }

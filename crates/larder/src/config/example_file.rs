@@ -6,7 +6,6 @@ use std::fmt::Write;
 use crate::config::setting::Field;
 use crate::config::settings::{Writer, write_all};
 
-/// Width of a comment in columns.
 const WIDTH: usize = 100;
 
 pub fn example() -> String {

@@ -49,7 +49,6 @@ impl File {
     }
 }
 
-/// The names of the repeated tables.
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
 /// Returns all values in the text, and all its problems.

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_one_that_takes_all_never_decides() {
+    fn a_rule_after_one_that_matches_all_its_requests_never_applies() {
         let behind = told("[[rule]]\nttl = '1m'\n[[rule]]\nname = 'x'\npaths = ['/a']\nttl = '1h'");
         assert_eq!(
             behind,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_request_fits_never_decides() {
+    fn a_rule_that_matches_no_request_never_applies() {
         let one = |keys: &str| told(&format!("[[rule]]\n{keys}\n"));
         assert!(one("paths = ['/a?b=c']")[0].contains("without query"));
         assert!(one("paths = ['/a;b']")[0].contains("never takes effect"));

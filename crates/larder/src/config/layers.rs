@@ -12,7 +12,6 @@ use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
 use crate::config::value::Value;
 
-/// Where a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the command line, as the flag of the setting.
@@ -21,7 +20,6 @@ pub enum Place {
     Line(usize),
 }
 
-/// A problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub place: Place,

@@ -29,7 +29,6 @@ pub enum Place {
         /// True if connections use TLS.
         tls: bool,
     },
-    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 

@@ -41,7 +41,6 @@ pub enum Effect {
 pub struct Field<T: 'static> {
     /// The name in the file, `table.key` for keys in tables; flags add `--`.
     pub key: &'static str,
-    /// The accepted values.
     pub kind: Kind,
     /// An additional word that is accepted and stands for no value.
     pub word: Option<&'static str>,
@@ -49,7 +48,6 @@ pub struct Field<T: 'static> {
     pub default: Option<&'static [&'static str]>,
     /// The value that the example file shows in place of the default, as written in a file.
     pub example: Option<&'static str>,
-    /// When a change takes effect.
     pub effect: Effect,
     /// The flag of `larder serve` that sets the key, without its dashes.
     pub flag: Option<&'static str>,

@@ -23,7 +23,6 @@ pub const DEFAULT_MEMORY: u64 = 256 * M;
 /// The largest default memory in bytes for bodies that wait for slow clients.
 const CLIENT_BUFFERS_MAX: u64 = 64 * M;
 
-/// The smallest memory in bytes.
 pub const MEMORY_MIN: u64 = 16 * M;
 
 /// The default maximum number of client connections.
@@ -129,7 +128,7 @@ mod tests {
     const G: u64 = 1 << 30;
 
     #[test]
-    fn what_admission_remembers_must_fit() {
+    fn the_admission_policy_must_fit_into_memory() {
         assert_eq!(check_admission(64 * M, 256 * M), Ok(()));
         let error = check_admission(64 * M + 1, 256 * M).unwrap_err();
         assert!(error.contains("--memory 257M"), "{error}");

@@ -14,7 +14,7 @@ use crate::config::origin_server::{Place, Server};
 
 /// The settings of a site's servers, before the files that they name are read.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct UpstreamSettings {
     pub http2: Http2,
     /// How servers prove their identity; our own identity is in the next two fields.
     pub tls: TlsOptions,
@@ -31,9 +31,9 @@ pub struct Manner {
     pub check: HealthCheck,
 }
 
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner {
+impl Default for UpstreamSettings {
+    fn default() -> UpstreamSettings {
+        UpstreamSettings {
             http2: Http2::default(),
             tls: TlsOptions::default(),
             certificate: None,
@@ -49,11 +49,9 @@ impl Default for Manner {
 /// Maximum number of servers of a site.
 const SERVERS_MAX: usize = 64;
 
-/// The words that `next-upstream` accepts.
 pub const NEXT: &[&str] =
     &["error", "timeout", "http-429", "http-500", "http-502", "http-503", "http-504"];
 
-/// Parses words of [`NEXT`].
 pub fn next(words: &[String]) -> Next {
     Next {
         error: words.iter().any(|word| word == "error"),
@@ -62,7 +60,7 @@ pub fn next(words: &[String]) -> Next {
     }
 }
 
-impl Manner {
+impl UpstreamSettings {
     /// Returns a problem of the settings as a whole: the key and a sentence.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         match (&self.certificate, &self.key) {
@@ -167,12 +165,12 @@ fn wrong_status(text: &String) -> (&'static str, String) {
 }
 
 pub fn group(
-    manner: &Manner,
+    settings: &UpstreamSettings,
     name: &str,
     upstreams: &[String],
     host: Option<&str>,
 ) -> Result<Group, String> {
-    let made = manner.group(name, upstreams, host);
+    let made = settings.group(name, upstreams, host);
     made.map_err(|why| format!("site {name}: {why}"))
 }
 

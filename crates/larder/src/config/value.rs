@@ -21,7 +21,6 @@ use crate::config::origin_server::Server;
 /// The values that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// `true` or `false`.
     Bool,
     /// A whole number within bounds, both included.
     Int(u64, u64),
@@ -29,17 +28,14 @@ pub enum Kind {
     Size(u64, u64),
     /// A duration within bounds, both included.
     Time(Duration, Duration),
-    /// An IP address and a port.
     Addr,
     /// An IP address and a port, or `unix:` and the path of a socket.
     Listen,
-    /// Octal permissions of a file.
     Mode,
     /// A host that a certificate covers: a name, or `*.` and a domain.
     CertificateHost,
     /// A network in CIDR notation, or one IP address.
     Network,
-    /// An origin server, see [`Server`].
     Origin,
     /// A host name or IP address, without a port.
     Host,
@@ -72,7 +68,6 @@ pub struct Checked {
     pub expected: &'static str,
     /// The name of a value in a usage line.
     pub value_name: &'static str,
-    /// An accepted text.
     pub example: &'static str,
 }
 

@@ -54,7 +54,7 @@ impl Config {
         {
             warnings.push(format!("allow includes {all}: this is an open proxy"));
         }
-        if self.manner.is_unverified() {
+        if self.upstream_settings.is_unverified() {
             let text = "upstream.tls-verify is false: ANYONE CAN IMPERSONATE AN ORIGIN SERVER; \
                         their responses are stored and served";
             warnings.push(text.to_owned());

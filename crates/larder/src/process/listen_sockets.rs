@@ -35,7 +35,7 @@ pub struct Bound {
     socket: Socket,
     address: ListenAddr,
     asked: ListenAddr,
-    manners: Arc<ListenerProtocol>,
+    protocol: Arc<ListenerProtocol>,
 }
 
 /// Binds the listeners of the configuration. `[::]` accepts IPv4 clients too, unless one of the
@@ -56,13 +56,13 @@ pub fn bind_listeners(
             Some(ListenAddr::Unix(path)) => bind_path(path, listener)?,
             None => return Err("a listener has no address".to_owned()),
         };
-        let manners = ListenerProtocol {
+        let protocol = ListenerProtocol {
             fleet: None,
             tls: listener.tls,
             h2c: listener.h2c,
             proxies: listener.proxy_protocol.clone(),
         };
-        Ok(Bound { manners: Arc::new(manners), ..bound })
+        Ok(Bound { protocol: Arc::new(protocol), ..bound })
     };
     listeners.iter().map(&mut bind_one).collect()
 }
@@ -80,8 +80,8 @@ pub fn bind_fleet(
         None => bind(address, shares_port(address, &[], &ip_addresses(listeners)))?,
     };
     let fleet = Arc::new(FleetProtocol { tls: settings.tls.clone(), ..FleetProtocol::default() });
-    let manners = ListenerProtocol { fleet: Some(fleet), ..ListenerProtocol::default() };
-    Ok(Bound { manners: Arc::new(manners), ..bound })
+    let protocol = ListenerProtocol { fleet: Some(fleet), ..ListenerProtocol::default() };
+    Ok(Bound { protocol: Arc::new(protocol), ..bound })
 }
 
 /// Binds the admin interface. Respects the addresses of `listeners` as [`bind_listeners`] does.
@@ -105,7 +105,7 @@ fn adopt(socket: Option<OwnedFd>, asked: &ListenAddr) -> Result<Bound, String> {
         Some(address) => ListenAddr::Ip(address),
         None => asked.clone(),
     };
-    Ok(Bound { socket, address, asked: asked.clone(), manners: Arc::default() })
+    Ok(Bound { socket, address, asked: asked.clone(), protocol: Arc::default() })
 }
 
 fn ip_addresses(listeners: &[listener::Listener]) -> Vec<SocketAddr> {
@@ -132,7 +132,7 @@ fn bind(address: SocketAddr, only_v6: bool) -> Result<Bound, String> {
         bound => bound,
     };
     let (socket, bound) = bound.map_err(|error| describe(&asked, &error))?;
-    Ok(Bound { socket, address: ListenAddr::Ip(bound), asked, manners: Arc::default() })
+    Ok(Bound { socket, address: ListenAddr::Ip(bound), asked, protocol: Arc::default() })
 }
 
 fn is_all_v6(address: SocketAddr) -> bool {
@@ -176,7 +176,7 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
     if owner.is_some() || group.is_some() {
         chown(path, owner, group).map_err(|error| refused(format!("its owner: {error}")))?;
     }
-    Ok(Bound { socket, asked: address.clone(), address, manners: Arc::default() })
+    Ok(Bound { socket, asked: address.clone(), address, protocol: Arc::default() })
 }
 
 pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
@@ -230,7 +230,7 @@ impl Bound {
 
     /// Returns the display form: the address, and whether TLS is used.
     pub fn describe(&self) -> String {
-        let tls = if self.manners.tls { " (TLS)" } else { "" };
+        let tls = if self.protocol.tls { " (TLS)" } else { "" };
         format!("{}{tls}", self.address)
     }
 
@@ -247,7 +247,7 @@ impl Bound {
             ListenAddr::Ip(_) => ListenSocket::Tcp(self.socket.into()),
             ListenAddr::Unix(_) => ListenSocket::Unix(self.socket.into()),
         };
-        Ok(Listener { socket, manners: self.manners })
+        Ok(Listener { socket, manners: self.protocol })
     }
 
     pub fn listen_plain(self) -> Result<std::net::TcpListener, String> {

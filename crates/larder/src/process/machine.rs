@@ -41,9 +41,9 @@ pub fn obstacles(config: &Config) -> Vec<String> {
         let key = certificate.key.as_ref().unwrap_or(&certificate.chain);
         keep("certificate", Certificate::load(&certificate.chain, key, &certificate.hosts).err());
     }
-    let manner = &config.manner;
-    if manner.tls.authorities.is_some() || manner.certificate.is_some() {
-        keep("upstream", manner.tls().check().err());
+    let settings = &config.upstream_settings;
+    if settings.tls.authorities.is_some() || settings.certificate.is_some() {
+        keep("upstream", settings.tls().check().err());
     }
     all.extend(guard(config).err());
     all.extend(purging(config).err());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_machine_is_named() {
+    fn sizes_beyond_the_machine_are_reported() {
         let large = config("memory = '64G'\nworkers = 33");
         let said = beyond(&large, Some(16 << 30), 8);
         assert_eq!(said.len(), 2, "{said:?}");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_or_created_is_named() {
+    fn unusable_paths_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
         fs::write(at("plain"), "").unwrap();

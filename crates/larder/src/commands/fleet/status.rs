@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_is_named() {
+    fn all_problems_are_named() {
         for (at, value, words) in [
             ("/caught_up", json!(false), "a has not caught up with all purges"),
             ("/members/1/state", json!("leaving"), "web-2 is leaving"),

@@ -54,7 +54,6 @@ fn only(any: IpAddr, of_machine: &[IpAddr]) -> Result<IpAddr, String> {
     ))
 }
 
-/// From where an address is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     /// From private networks (RFC 1918), or a provider's (RFC 6598).

@@ -8,7 +8,7 @@ use semantics::{Lifetime, Seconds};
 
 use super::*;
 use crate::config::listen_addr::ListenAddr;
-use crate::config::upstreams::Manner;
+use crate::config::upstreams::UpstreamSettings;
 
 fn problems(text: &str) -> String {
     match File::parse("larder.toml", text).and_then(|file| Loaded::build(&file, &Layer::new())) {
@@ -108,9 +108,10 @@ fn a_site_says_what_it_does_not_inherit() {
         next-upstream = ["http-503"]
     "#;
     let mut loaded = load(text, &[]);
-    let words = |manner: &Manner| format!("{manner:?}");
-    let of = |config: &Config, at: usize| config.sites[at].manner(&config.manner);
-    assert_eq!(words(&of(&loaded.config, 0)), words(&loaded.config.manner));
+    let words = |settings: &UpstreamSettings| format!("{settings:?}");
+    let of =
+        |config: &Config, at: usize| config.sites[at].upstream_settings(&config.upstream_settings);
+    assert_eq!(words(&of(&loaded.config, 0)), words(&loaded.config.upstream_settings));
     let b = of(&loaded.config, 1);
     assert_eq!((&b.tls.authorities, &b.tls.name, b.tls.unverified), (&None, &None, true));
     assert_eq!((&b.check_path, b.check.rise), (&None, 9));
@@ -166,7 +167,7 @@ larder.toml:8: clients: there is no such key; did you mean client?"
 }
 
 #[test]
-fn what_is_not_toml_is_named_with_its_line() {
+fn invalid_toml_is_reported_with_its_line() {
     let text = problems("memory = '64M'\nworkers = = 2\n");
     assert!(text.starts_with("larder.toml:2: this is not TOML: "), "{text}");
     let text = problems("memory = '64M'\nmemory = '64M'\n");
@@ -327,7 +328,7 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
 }
 
 #[test]
-fn what_does_not_fit_into_slots_is_named() {
+fn invalid_slot_settings_are_reported() {
     assert_eq!(
         problems("[store]\nslot-size = 600\npacket = '6K'"),
         "larder.toml:2: store.slot-size: expected 512, 1K, 2K or 4K"
@@ -382,7 +383,7 @@ fn rules_name_sites_and_change_at_a_reload() {
 }
 
 #[test]
-fn listeners_have_tables_with_manners() {
+fn listeners_have_tables_with_settings() {
     let text = "
         [[listener]]
         address = '[::]:443'

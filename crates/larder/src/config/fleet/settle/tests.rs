@@ -83,7 +83,7 @@ fn nodes_of_one_key_place_alike_and_others_do_not() {
 }
 
 #[test]
-fn what_is_said_is_taken() {
+fn configured_values_are_used() {
     let text = "
         [fleet]
         listen = '127.0.0.1:3130'
@@ -220,7 +220,7 @@ fn flags_are_named_as_they_are_called() {
 }
 
 #[test]
-fn what_only_this_machine_can_tell_is_refused_together() {
+fn problems_with_this_machine_are_reported_together() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing").display().to_string();
     let config = load(&format!("[fleet]\nlisten = ':3130'\nkey-file = '{missing}'")).unwrap();
@@ -242,7 +242,7 @@ fn what_only_this_machine_can_tell_is_refused_together() {
 }
 
 #[test]
-fn what_is_probably_not_meant_is_warned_about() {
+fn probably_unintended_settings_cause_warnings() {
     let warnings = |text: &str| load(&format!("[fleet]\n{text}")).unwrap().warnings();
     let cases = [
         ("listen = ':1'\ninsecure = true", "fleet.insecure: ANYONE WHO REACHES [::]:1"),
