@@ -70,7 +70,6 @@ const LARDER: &str = "larder";
 const REFERENCES: u32 = 65_536;
 const SEED: u64 = 7;
 
-/// One case to measure.
 #[derive(Clone, Copy)]
 struct Case {
     system: &'static str,
@@ -90,7 +89,6 @@ impl Case {
         all
     }
 
-    /// Returns the name in tables.
     fn what(&self) -> String {
         let Case { system, visits, site, told } = self;
         format!("{system}, {visits} visits, {}, {}", site.name(), told.name())
@@ -181,7 +179,6 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(SYSTEMS.into_iter().fold(outcome, |outcome, system| outcome.plot(bars(system, &all))))
 }
 
-/// Computes a figure of a run.
 type Figure = fn(&Run) -> f64;
 
 /// The tables: id, heading, unit, figure.

@@ -43,7 +43,6 @@ const MESSAGE: u64 = 100;
 /// Bytes of one notice of a copy in a batch: a key's hash and two flags.
 const NOTICE: u64 = 10;
 
-/// The content of a node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Storage {
     /// All documents, on nodes that own keys; on the others the replicated classes: the files of a
@@ -58,9 +57,7 @@ pub(super) enum Storage {
 pub(super) enum Told {
     /// No node: there are no hints.
     Nobody,
-    /// The owner.
     Owner,
-    /// Every node.
     All,
 }
 
@@ -75,7 +72,6 @@ pub(super) enum Siblings {
     Summaries(Nanos),
 }
 
-/// The set-up of the nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) hardware: Hardware,
@@ -108,7 +104,6 @@ pub(super) struct Setup {
     pub(super) seed: u64,
 }
 
-/// A node.
 pub(super) struct Node {
     pub(super) id: MemberId,
     /// True while it responds.
@@ -133,7 +128,6 @@ pub(super) struct Node {
     offers: RefCell<TokenBucket>,
 }
 
-/// Nodes that share a cache.
 pub(super) struct Nodes {
     pub(super) setup: Setup,
     pub(super) clock: Handle,
@@ -143,17 +137,14 @@ pub(super) struct Nodes {
     /// The members with their loads, and the time when they were determined.
     members: RefCell<(Nanos, Members)>,
     grace: RefCell<Option<Grace>>,
-    /// How long former owners are asked.
     pub(super) grace_time: Cell<Duration>,
     summaries: RefCell<Summaries>,
-    /// The link to all clients.
     clients: Station,
     /// Index of each node by its id.
     places: BTreeMap<MemberId, usize>,
 }
 
 impl Nodes {
-    /// Creates the nodes with empty memories.
     pub(super) fn new(
         setup: Setup,
         documents: Arc<Documents>,
@@ -181,7 +172,6 @@ impl Nodes {
         Ok(Rc::new(nodes))
     }
 
-    /// Resets the counts.
     pub(super) fn start_counting(&self) {
         let now = self.clock.now();
         let seconds = std::mem::take(&mut self.counts.borrow_mut().seconds);
@@ -192,7 +182,6 @@ impl Nodes {
         counts.answers = self.nodes.iter().map(|node| node.answers.get()).collect();
     }
 
-    /// Returns the counts since then.
     pub(super) fn counted(&self) -> Counts {
         let mut counts = self.counts.borrow().clone();
         counts.until = self.clock.now();
@@ -247,7 +236,6 @@ impl Nodes {
         }
     }
 
-    /// Returns the members as currently known.
     fn members(&self) -> Members {
         let age = self.clock.now() - self.members.borrow().0;
         if age >= self.setup.load_age {

@@ -26,7 +26,6 @@ const HASHED: Policy = Policy {
 /// On the owner's disk, and in the memory of each node that asks.
 const SHARED: Policy = Policy { lookup: Lookup::Cooperate, copies: Copies::Exclusive, ..HASHED };
 
-/// Each node on its own.
 const ALONE: Policy = Policy {
     lookup: Lookup::Local,
     copies: Copies::Exclusive,
@@ -34,7 +33,6 @@ const ALONE: Policy = Policy {
     replication: Replication::All,
 };
 
-/// A way to share a cache.
 #[derive(Clone, Debug)]
 pub(super) struct Scheme {
     pub(super) name: &'static str,
@@ -67,7 +65,6 @@ impl Scheme {
     pub(super) const AT_OWNERS: Scheme =
         Scheme { name: "fleet, copies at owners", policy: HASHED, ..Scheme::FLEET };
 
-    /// Plain consistent hashing.
     pub(super) const HASHING: Scheme = Scheme {
         name: "consistent hashing",
         policy: HASHED,

@@ -38,11 +38,8 @@ pub(super) enum Website {
 /// The grouping that the cache is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// No group: every object is alone.
     Nothing,
-    /// The directory of the URL.
     Url,
-    /// The directory of the file.
     File,
     /// The directory of the only page that refers to the file; otherwise the file's own directory.
     PagesDirectory,
@@ -51,11 +48,9 @@ pub(super) enum Told {
 }
 
 impl Told {
-    /// All groupings.
     pub(super) const ALL: [Told; 5] =
         [Told::Nothing, Told::Url, Told::File, Told::PagesDirectory, Told::Page];
 
-    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Told::Nothing => "nothing",
@@ -68,7 +63,6 @@ impl Told {
 }
 
 impl Website {
-    /// All sites.
     pub(super) const ALL: [Website; 5] =
         [Website::Beside, Website::Half, Website::Clean, Website::Apart, Website::Flat];
 
@@ -82,7 +76,6 @@ impl Website {
         }
     }
 
-    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Website::Beside => "parts beside their page",
@@ -142,7 +135,6 @@ pub(super) struct Placed {
     page: u32,
     /// A group number for that page alone.
     own: u32,
-    /// The directory of the file.
     file: u32,
 }
 

@@ -14,7 +14,6 @@ use crate::experiments::olaru_tichy::hardware::transfer;
 use crate::experiments::olaru_tichy::lru::Cached;
 
 impl Nodes {
-    /// Returns the policy for a document.
     pub(super) fn policy(&self, document: u32) -> Policy {
         let size = Some(self.documents.size(document));
         self.setup.table.classify(&DocumentFacts { size, ..DocumentFacts::default() }).policy

@@ -21,7 +21,6 @@ use crate::experiments::olaru_tichy::exchange;
 /// The interval in which requests for a document are counted.
 const SPAN: Nanos = 1_000_000_000;
 
-/// The response of an asked node.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     source: Source,
