@@ -5,7 +5,7 @@
 //! [`fleet::lookup::may_follow`] permits it. [`fleet::eviction::decide`] decides on a copy evicted
 //! from memory. Hints, breakers, grace time and the number of owners of a hot document also come
 //! from the crate. The rest is decided here: notices of copies go at once to the nodes that
-//! [`Told`] names, and the known loads are up to [`Setup::load_age`] old.
+//! [`Notified`] names, and the known loads are up to [`Setup::load_age`] old.
 
 mod memory;
 mod search;
@@ -52,11 +52,11 @@ pub(super) enum Storage {
     Cache(u64),
 }
 
-/// The nodes that are told when a copy enters or leaves a node's memory.
+/// The nodes that are notified when a copy enters or leaves a node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Notified {
     /// No node: there are no hints.
-    Nobody,
+    None,
     Owner,
     All,
 }
@@ -89,8 +89,8 @@ pub(super) struct Setup {
     pub(super) bound: Option<LoadBound>,
     pub(super) hot: Option<Hotness>,
     /// True if an owner's response states the number of owners.
-    pub(super) hot_told: bool,
-    pub(super) hints: Told,
+    pub(super) reports_owners: bool,
+    pub(super) hints: Notified,
     /// Maximum age of the known loads.
     pub(super) load_age: Nanos,
     /// Bytes per second of copies that a node may offer.
@@ -283,8 +283,8 @@ fn node(at: usize, setup: &Setup) -> Result<Node, Failed> {
         Storage::Cache(bytes) => bytes,
     };
     let hints = match setup.hints {
-        Told::Nobody => 0,
-        Told::Owner | Told::All => (setup.memory / 1_024).clamp(1 << 12, 1 << 20) as usize,
+        Notified::None => 0,
+        Notified::Owner | Notified::All => (setup.memory / 1_024).clamp(1 << 12, 1 << 20) as usize,
     };
     Ok(Node {
         id,

@@ -10,7 +10,7 @@ use super::counts::{Counts, Source};
 use super::documents::{Documents, FileCounts, FileSet};
 use super::hardware::Hardware;
 use super::load::{self, Length};
-use super::nodes::{Setup, Siblings, Storage, Told};
+use super::nodes::{Notified, Setup, Siblings, Storage};
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Scale, Stated, Table};
 use crate::experiments::shared_runs::Runs;
 
@@ -139,8 +139,8 @@ impl Case {
             siblings: Siblings::None,
             bound: None,
             hot: None,
-            hot_told: false,
-            hints: if self.hints_of_all { Told::All } else { Told::Owner },
+            reports_owners: false,
+            hints: if self.hints_of_all { Notified::All } else { Notified::Owner },
             load_age: 0,
             offers: 1 << 40,
             timeout: 1_000_000_000_000,
