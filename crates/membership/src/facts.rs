@@ -223,7 +223,7 @@ mod tests {
     fn facts_that_cannot_be_encoded_are_rejected() {
         let member = random_member(&mut fastrand::Rng::with_seed(2));
         let error = encode(&Member { zone: "a\0".into(), ..member.clone() }).unwrap_err();
-        assert_eq!(error.to_string(), "\"a\\0\" is no zone of a member");
+        assert_eq!(error.to_string(), "\"a\\0\" is not a valid zone of a member");
         assert!(encode(&Member { program: "é".repeat(33).into(), ..member }).is_err());
     }
 }

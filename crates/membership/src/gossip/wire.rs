@@ -322,20 +322,17 @@ mod tests {
     fn harmful_messages_are_rejected() {
         let long = "x".repeat(VALUE_MAX + 1);
         for (operations, why) in [
-            (vec![begin_node("a"), set("s", "", 10), highest(5)], "its delta is in no order"),
-            (vec![set("s", "", 1)], "its delta is in no order"),
-            (vec![begin_node("a"), set("s", "", 2), set("l", "", 2)], "its versions do not rise"),
-            (vec![begin_node("a"), set("s", "", 0)], "its versions do not rise"),
+            (vec![begin_node("a"), set("s", "", 10), highest(5)], "its delta is out of order"),
+            (vec![set("s", "", 1)], "its delta is out of order"),
             (
-                vec![begin_node("a"), set("s", "", u64::MAX)],
-                "it has a number that no member reaches",
+                vec![begin_node("a"), set("s", "", 2), set("l", "", 2)],
+                "its versions do not increase",
             ),
-            (
-                vec![begin_node("a"), set("s", &long, 1)],
-                "it has a key or a value that no member has",
-            ),
-            (vec![begin_node("a"), set("ss", "", 1)], "it has a key or a value that no member has"),
-            (vec![begin_node("a b")], "it has a name that no member has"),
+            (vec![begin_node("a"), set("s", "", 0)], "its versions do not increase"),
+            (vec![begin_node("a"), set("s", "", u64::MAX)], "it has a number that is too large"),
+            (vec![begin_node("a"), set("s", &long, 1)], "it has an invalid key or value"),
+            (vec![begin_node("a"), set("ss", "", 1)], "it has an invalid key or value"),
+            (vec![begin_node("a b")], "it has an invalid name"),
         ] {
             assert_eq!(examine(&ack(&operations), &own()), Err(why));
         }
@@ -353,11 +350,14 @@ mod tests {
         let block = |bytes: &[u8]| [&[1][..], &(bytes.len() as u16).to_le_bytes(), bytes].concat();
         let delta = |blocks: Vec<u8>| examine(&message(2, &[&blocks, &[0]]), &own());
         assert_eq!(delta(block(&packed(0))), Ok(Content::default()));
-        assert_eq!(delta(block(&packed(60_000))), Err("a block of it cannot be unpacked"));
-        assert_eq!(delta(block(&packed(BLOCK_MAX)).repeat(1_000)), Err("it unpacks to too much"));
+        assert_eq!(delta(block(&packed(60_000))), Err("it has a block that cannot be unpacked"));
+        assert_eq!(
+            delta(block(&packed(BLOCK_MAX)).repeat(1_000)),
+            Err("it unpacks to too many bytes")
+        );
         assert_eq!(delta(block(&packed(0)).repeat(1_000)), Err("it has too many blocks"));
         assert_eq!(delta([2, 0, 0].repeat(1_000)), Err("it has too many blocks"));
-        let no_frame = Err("a block of it is no frame of zstd");
+        let no_frame = Err("it has a block that is not a zstd frame");
         assert_eq!(delta(block(&packed(0).repeat(2))), no_frame);
         let mut former = packed(100);
         former[0] = 0x27;

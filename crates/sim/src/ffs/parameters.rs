@@ -293,7 +293,7 @@ mod tests {
         ];
         for parameters in bad {
             let error = parameters.check(1 << 30).unwrap_err().to_string();
-            assert!(error.starts_with("no file system can be made so: "), "{error}");
+            assert!(error.starts_with("invalid file system parameters: "), "{error}");
         }
         assert!(good.check(1 << 20).is_err());
     }

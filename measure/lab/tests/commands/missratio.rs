@@ -98,7 +98,7 @@ fn wrong_arguments_are_reported() {
     assert!(told(&["--size", "ten"]).contains("--size \"ten\" is not a size such as"));
     assert!(told(&["--size", "1K", "--unit", "objects"]).contains("a number of objects"));
     assert!(told(&["--size", "1", "--sample", "0"]).contains("the sampling rate is 0:"));
-    assert!(told(&["--size", "1", "--sample", "few"]).contains("no share such as 0.01"));
+    assert!(told(&["--size", "1", "--sample", "few"]).contains("not a share such as 0.01"));
     let output = missratio(dir.path(), &["b.oracleGeneral", "--size", "1"]);
     assert!(text(&output.stderr).contains("b.oracleGeneral: cannot be read"));
 }

@@ -118,8 +118,8 @@ fn wrong_arguments_are_reported() {
         assert!(output.stdout.is_empty());
         text(&output.stderr)
     };
-    assert!(told(&["log", "--layouts", "heap"]).contains("none of cluster, stream"));
-    assert!(told(&["log", "--presets", "heap"]).contains("none of larder, ucfs"));
+    assert!(told(&["log", "--layouts", "heap"]).contains("not one of cluster, stream"));
+    assert!(told(&["log", "--presets", "heap"]).contains("not one of larder, ucfs"));
     assert!(told(&["log", "--policy", "mru"]).contains("choose one of lru, fifo"));
     assert!(told(&["log", "--disk", "much"]).contains("a size such as 10G"));
     assert!(told(&["log", "--drive", "floppy"]).contains("one of the shipped drives nvme_tlc"));

@@ -175,7 +175,7 @@ mod tests {
         assert!(what("[", "").contains("no time"));
         assert!(what("GET /shuttle/countdown/ HTTP/1.0", "GET").contains("a method and a path"));
         assert!(what("200", "2xx").contains("no status"));
-        assert!(what("3985", "many").contains("\"many\" are no bytes"));
+        assert!(what("3985", "many").contains("\"many\" is not a number of bytes"));
         assert!(parse(b"").unwrap_err().contains("no client"));
     }
 }

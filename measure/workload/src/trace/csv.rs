@@ -376,9 +376,9 @@ mod tests {
     #[test]
     fn missing_columns_are_named() {
         let told = |text| reader(text, None).map(|_| ()).unwrap_err().to_string();
-        assert!(told("0,2,806\n").starts_with("line 1: columns \"0,2,806\" name no object"));
-        assert!(told("url,time\n").contains("name no size"));
-        assert!(told("").contains("name no object"));
+        assert!(told("0,2,806\n").starts_with("line 1: columns \"0,2,806\" have no object"));
+        assert!(told("url,time\n").contains("have no size"));
+        assert!(told("").contains("have no object"));
     }
 
     #[test]

@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn damage_is_named() {
         let what = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap_err();
-        assert!(what("982800000.123", "98x").contains("\"98x\" is no number"));
+        assert!(what("982800000.123", "98x").contains("\"98x\" is not a number"));
         assert!(what("105", "now").contains("elapsed time \"now\""));
-        assert!(what("TCP_MISS/200", "TCP_MISS").contains("no outcome"));
-        assert!(what("/200", "/70000").contains("no outcome"));
-        assert!(what("4321", "-").contains("\"-\" are no bytes"));
+        assert!(what("TCP_MISS/200", "TCP_MISS").contains("not an outcome"));
+        assert!(what("/200", "/70000").contains("not an outcome"));
+        assert!(what("4321", "-").contains("\"-\" is not a number of bytes"));
         assert!(parse(b"").unwrap_err().contains("no time"));
         assert!(parse(b"1.0 5 c TCP_HIT/200 9 GET").unwrap_err().contains("no URL"));
     }

@@ -125,11 +125,11 @@ mod tests {
         assert_eq!(with(&["100.64.0.7", "203.0.113.9"]), both("100.64.0.7:3130"));
         assert_eq!(with(&["203.0.113.9", "203.0.113.9"]), both("203.0.113.9:3130"));
         let (four, six) = with(&["fd00::7", "2001:db8::7"]);
-        assert!(four.unwrap_err().contains("has none that other machines reach"));
+        assert!(four.unwrap_err().contains("has none that other machines can reach"));
         assert_eq!(six.unwrap(), "[fd00::7]:3130");
         let (several, _) = with(&["172.17.0.1", "10.0.0.7"]);
         let several = several.unwrap_err();
-        assert!(several.contains("has several: 10.0.0.7, 172.17.0.1; say"), "{several}");
+        assert!(several.contains("has several: 10.0.0.7, 172.17.0.1; set"), "{several}");
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(named("Larder-0").unwrap(), "larder-0-3130");
         assert_eq!(named("web1.example.com").unwrap(), "web1.example.com-3130");
         for (machine, why) in [
-            ("localhost", "as many are"),
-            ("localhost.localdomain", "as many are"),
+            ("localhost", "which is not unique"),
+            ("localhost.localdomain", "which is not unique"),
             ("a b", "set fleet.node"),
             (&"x".repeat(60), "set fleet.node"),
         ] {

@@ -247,7 +247,10 @@ fn probably_unintended_settings_cause_warnings() {
     let cases = [
         ("listen = ':1'\ninsecure = true", "fleet.insecure: ANYONE WHO REACHES [::]:1"),
         ("listen = ':1'\ninsecure = true\nkey-file = 'k'", "fleet.insecure has no effect"),
-        ("listen = ':1'\ncertificate = 'c'\nca = 'a'", "fleet.certificate is for the connections"),
+        (
+            "listen = ':1'\ncertificate = 'c'\nca = 'a'",
+            "fleet.certificate protects only connections",
+        ),
         ("key-file = 'k'", "[fleet] has no effect without fleet.listen"),
     ];
     for (text, expected) in cases {
