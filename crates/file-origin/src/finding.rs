@@ -21,6 +21,7 @@ use files::{Accepted, Found, Outcome, ReadError, Representation, Request, Root};
 pub(crate) struct Finding {
     pub root: Arc<Root>,
     pub watcher: Arc<Watcher>,
+    /// The path of the request.
     pub path: Vec<u8>,
     pub accepted: Accepted,
     /// The file system is on this machine. Otherwise nothing can be found without waiting.
@@ -29,6 +30,7 @@ pub(crate) struct Finding {
     pub now: u64,
 }
 
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Stamped<F> {
     pub found: Found<F>,
@@ -135,6 +137,7 @@ impl Finding {
 }
 
 impl Reading {
+    /// Returns a reader for a file.
     fn reader<'f>(&self, file: &'f files::File) -> files::Reader<BorrowedFd<'f>> {
         file.reader(is_forgotten(file.version.size, &self.forgotten))
     }

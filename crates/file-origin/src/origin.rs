@@ -49,6 +49,7 @@ pub struct FileOrigin {
     current: Arc<Current>,
 }
 
+/// A request for a file.
 struct Asked<'a> {
     method: &'a Method,
     fields: &'a HeaderMap,
@@ -59,6 +60,7 @@ struct Asked<'a> {
     is_last: bool,
 }
 
+/// A response of the origin.
 struct Answer {
     status: StatusCode,
     fields: HeaderMap,
@@ -178,6 +180,7 @@ impl FileOrigin {
         compressed(known, reader, fields, coding, turn).await.map(Some)
     }
 
+    /// Returns a reader for a file.
     fn reader(&self, file: File, asked: &Asked<'_>) -> files::Reader {
         let forget = is_forgotten(file.version.size, &(self.page_cache_max..=asked.store_max));
         let reader = file.into_reader(forget);
@@ -543,7 +546,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_wait_for_compression_sends_the_file_uncompressed() {
+    async fn who_would_wait_too_long_for_compression_gets_the_file_as_it_is() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a.html"), "again ".repeat(1000)).unwrap();
         let codings = vec![Coding::Gzip];
@@ -575,7 +578,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_response_is_known_to_be_current_until_its_file_changes() {
+    async fn what_was_answered_is_known_to_be_current_until_it_changes() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("d")).unwrap();
         let old = std::time::SystemTime::UNIX_EPOCH;
@@ -653,7 +656,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_one_page_refers_to_is_in_its_group() {
+    async fn what_only_one_page_refers_to_is_of_its_group() {
         let a =
             "<link rel=stylesheet href=/m/all.css><img src=../img/a.png><img src=/m/img/%62.png>";
         let b =
