@@ -52,7 +52,7 @@ impl fmt::Display for InvalidSettings {
 
 impl Error for InvalidSettings {}
 
-/// Whether a peer may be asked.
+/// Permission to ask a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Allowed: the breaker is closed.

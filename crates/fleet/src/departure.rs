@@ -1,4 +1,4 @@
-//! Who takes over a document when its owner leaves the fleet.
+//! Next owner of a document when its node leaves the fleet.
 //!
 //! A leaving node offers the copies that it owns, each only to the member that will own the key
 //! next. Other copies need no offer: their owners have them already, and documents with replication

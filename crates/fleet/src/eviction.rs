@@ -1,4 +1,4 @@
-//! What happens to a copy that is evicted from a node's memory.
+//! Decision on a copy that is evicted from a node's memory.
 //!
 //! The last copy in any memory, of a class with eviction `offer`, goes to the least busy member if
 //! that member is less busy than this node. In an evenly loaded fleet, passing copies around costs
@@ -28,7 +28,7 @@ pub struct EvictedCopy {
     pub key: KeyHash,
     /// Bytes of head and body.
     pub size: u64,
-    /// Whether it is believed to be the last copy in any memory.
+    /// True if it is believed to be the last copy in any memory.
     pub last: bool,
     /// Times it was passed on since its last use.
     pub moves: u8,

@@ -63,11 +63,11 @@ pub enum Asked {
         from: MemberId,
         /// How far to go.
         reach: Reach,
-        /// Whether a copy may enter this node's memory.
+        /// True if a copy may enter this node's memory.
         keep_copy: bool,
         /// Nodes that the request has travelled to, this one included.
         hops: u8,
-        /// Whether the asking node knows purges that this one has not carried out.
+        /// True if the asking node knows purges that this one has not carried out.
         behind: bool,
     },
 }
@@ -79,13 +79,13 @@ pub struct Request {
     pub key: KeyHash,
     /// Source of the request.
     pub asked: Asked,
-    /// Whether the index finds it on this node's disk. Known without a read.
+    /// True if the index finds it on this node's disk. Known without a read.
     pub on_own_disk: bool,
     /// Number of owners by popularity ([`crate::popularity`]); the policy may want more.
     pub hot_owners: usize,
 }
 
-/// What this node knows of the others.
+/// A node's knowledge of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Name of this node.
@@ -122,7 +122,7 @@ pub struct Ask {
     pub role: Role,
     /// How far it goes to answer.
     pub reach: Reach,
-    /// Whether a copy may enter its memory; otherwise the read is exclusive.
+    /// True if a copy may enter its memory; otherwise the read is exclusive.
     pub keep_copy: bool,
     /// Nodes that the request has travelled to on arrival, from 1.
     pub hops: u8,
@@ -157,7 +157,7 @@ pub struct LookupPlan {
     pub steps: Vec<Step>,
     /// Where to keep the document afterwards.
     pub keep: Keep,
-    /// Whether the asking node knows purges that this one has not carried out. Nothing may be used
+    /// True if the asking node knows purges that this one has not carried out. Nothing may be used
     /// that was stored, or whose fetch began, before this request.
     pub behind: bool,
 }

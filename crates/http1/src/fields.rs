@@ -129,7 +129,7 @@ impl Fields {
     ///
     /// # Panics
     ///
-    /// As [`Fields::push`].
+    /// Panics like [`Fields::push`].
     pub(crate) fn push_parsed(&mut self, head: &[u8], lines: &[Header<'_>]) {
         let Some(first) = lines.first() else { return };
         let text = &head[first.name.as_ptr().addr() - head.as_ptr().addr()..];

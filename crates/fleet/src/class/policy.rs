@@ -92,7 +92,7 @@ impl Copies {
     }
 }
 
-/// What happens to the last copy in any memory when it is evicted.
+/// Rule for the last copy in any memory when it is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
     /// `drop`: it is discarded.
@@ -189,7 +189,7 @@ pub struct Policy {
     pub lookup: Lookup,
     /// Which memories keep them.
     pub copies: Copies,
-    /// What happens to the last copy in memory.
+    /// Rule for the last copy in memory when it is evicted.
     pub eviction: Eviction,
     /// On how many disks they are kept.
     pub replication: Replication,

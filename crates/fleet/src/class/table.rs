@@ -35,11 +35,11 @@ pub struct InvalidTable {
     pub number: usize,
     /// Name of the class.
     pub name: Box<str>,
-    /// What is wrong with it.
+    /// Problem with the class.
     pub problem: Problem,
 }
 
-/// What is wrong with a class.
+/// Problem with a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It exceeds [`CLASSES_MAX`].
@@ -138,7 +138,7 @@ impl ClassTable {
     ///
     /// # Errors
     ///
-    /// As for [`ClassTable::new`], and if that last class has criteria.
+    /// Those of [`ClassTable::new`], and criteria on a last class called [`REST`].
     pub fn of_classes(version: u64, mut classes: Vec<Class>) -> Result<ClassTable, InvalidTable> {
         let Some(rest) = classes.pop_if(|last| *last.name == *REST) else {
             return ClassTable::new(version, classes, Policy::DEFAULT);

@@ -1,4 +1,4 @@
-//! What happens to evicted copies, rule by rule.
+//! Decisions on evicted copies, rule by rule.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -147,7 +147,6 @@ impl<T> Field<T> {
         }
     }
 
-    /// Assigns a value that [`Field::parse`] returned.
     pub fn apply(&self, target: &mut T, value: Value) {
         (self.set)(target, value);
     }

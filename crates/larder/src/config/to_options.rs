@@ -38,7 +38,6 @@ pub struct Surroundings {
     pub own: Vec<SocketAddr>,
     /// The number of file descriptors that the process may have.
     pub descriptors: u64,
-    /// Directories that are already being served.
     pub roots: OpenRoots,
 }
 

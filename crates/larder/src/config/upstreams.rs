@@ -27,7 +27,6 @@ pub struct UpstreamSettings {
     pub check_path: Option<String>,
     /// The statuses that mean that a server is healthy.
     pub check_status: Vec<String>,
-    /// The other settings of health checks.
     pub check: HealthCheck,
 }
 
@@ -83,7 +82,6 @@ impl UpstreamSettings {
         statuses.filter(|text| statuses_of(text).is_none()).map(wrong_status).next()
     }
 
-    /// Returns whether any certificate is accepted.
     pub fn is_unverified(&self) -> bool {
         self.tls.unverified
     }

@@ -51,7 +51,6 @@ pub enum Kind {
     Path,
     /// Any non-empty text; the string describes it.
     Text(&'static str),
-    /// Text that a specific type parses.
     Checked(&'static Checked),
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -64,7 +63,6 @@ pub enum Kind {
 pub struct Checked {
     /// Returns whether the text can be parsed.
     pub check: fn(&str) -> bool,
-    /// A description of the accepted text.
     pub expected: &'static str,
     /// The name of a value in a usage line.
     pub value_name: &'static str,

@@ -15,9 +15,7 @@ pub struct FileSettings {
     /// All options except those of the next fields.
     pub options: FileOptions,
     pub try_files: Vec<String>,
-    /// Statuses and their error pages.
     pub error_pages: Vec<String>,
-    /// Extensions and their media types.
     pub media_types: Vec<String>,
 }
 

@@ -172,7 +172,6 @@ impl Successor {
         self.link.write_all(&[STOPPED])
     }
 
-    /// Reports that the caches are released.
     pub fn released(&mut self) -> io::Result<()> {
         self.told = true;
         self.link.write_all(&[RELEASED])
@@ -261,7 +260,6 @@ impl Predecessor {
         while matches!(self.link.read(&mut word), Ok(1) if word[0] != RELEASED) {}
     }
 
-    /// Reports that this process accepts clients.
     pub fn serving(&mut self) {
         // The old process may have exited.
         let _ = self.link.write_all(&[SERVING]);

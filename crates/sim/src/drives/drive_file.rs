@@ -202,7 +202,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns a time in milliseconds.
     fn time(&self, key: &str) -> Result<f64, String> {
         self.number(key, 0.0, 10_000.0)
     }

@@ -55,7 +55,6 @@ enum State {
     Valid,
 }
 
-/// Result of a buffer lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Valid,
@@ -125,7 +124,6 @@ pub(super) struct Buffers {
     /// The pool of files and directories, and of metadata without a pool of its own.
     common: Pool,
     metadata: Option<Pool>,
-    /// Dirty blocks, by place.
     dirty: BTreeMap<u64, Key>,
     dirty_fragments: u64,
     births: u64,

@@ -50,7 +50,6 @@ impl Directory {
         self.entries.get(name).copied()
     }
 
-    /// Returns all entries, in any order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.entries.values().copied()
     }

@@ -60,7 +60,6 @@ pub(super) struct Place {
 pub(super) struct Growth {
     /// Groups whose bitmaps changed, each once.
     pub(super) groups: Vec<u32>,
-    /// New indirect blocks.
     pub(super) indirect: Vec<u64>,
     /// The formerly last block, if it moved.
     pub(super) moved: Option<u64>,

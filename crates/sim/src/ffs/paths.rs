@@ -154,7 +154,6 @@ impl Ffs {
         Ok(made.inode)
     }
 
-    /// Writes the metadata of a creation.
     async fn write_new(&self, leaf: &Leaf<'_>, made: &Made, directory: bool) -> io::Result<()> {
         let layout = self.state().groups.layout;
         let bitmaps = layout.bitmaps(layout.group_of_inode(made.inode));

@@ -128,7 +128,7 @@ fn any_change_of_a_file_ends_its_reading() {
             assert_ne!(version.identity(""), reader.version().identity(""), "{name}");
         }
     }
-    // As a control, opening the file for writing is not a change.
+    // Control: opening the file for writing is not a change.
     let (tree, root, bytes) = file();
     let mut reader = open(&root);
     drop(writable(&tree.at(b"file")));

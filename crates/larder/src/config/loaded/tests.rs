@@ -323,7 +323,8 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
     assert_eq!(running.config.client.drain, Duration::from_secs(9));
     assert_eq!(running.config.memory, 64 << 20);
     assert_eq!(running.config.access.len(), 1);
-    // What waits for a restart is said again at the next reload; what was applied is not.
+    // A setting that waits for a restart is reported again at the next reload; an applied one is
+    // not.
     assert_eq!(running.reload(&new), Changes { applied: vec![], waiting: vec!["memory"] });
 }
 

@@ -15,7 +15,6 @@ pub(crate) struct Buffer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// The first sector.
     pub begin: u64,
     /// The sector after the last.
     pub end: u64,
