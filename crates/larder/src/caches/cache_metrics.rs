@@ -124,11 +124,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Objects refreshed without a write of their body.";
     counter("larder_store_refreshes", help, counters.refreshes);
     counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
-    counter(
-        "larder_store_evicted_records",
-        "Records evicted with their clusters.",
-        counters.evicted_records,
-    );
+    let help = "Records evicted with their clusters.";
+    counter("larder_store_evicted_records", help, counters.evicted_records);
     let help = "Records evicted because the cluster with their newer metadata was reused.";
     counter("larder_store_evicted_by_metadata", help, counters.evicted_by_metadata);
     let help = "Clusters dropped because none of their objects was used recently.";
@@ -147,11 +144,8 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_virtual_clusters_parted", help, counters.virtual_parted);
     let help = "Whole clusters freed on the device because one of their objects changed.";
     counter("larder_store_virtual_clusters_freed", help, counters.virtual_freed);
-    counter(
-        "larder_store_prefetched",
-        "Objects prefetched beside a requested one.",
-        counters.prefetched,
-    );
+    let help = "Objects prefetched beside a requested one.";
+    counter("larder_store_prefetched", help, counters.prefetched);
     let help = "Prefetched objects that were requested later.";
     counter("larder_store_prefetch_hits", help, counters.prefetch_hits);
     counter("larder_store_checkpoints", "Checkpoints written.", counters.checkpoints);

@@ -1,4 +1,4 @@
-//! Copies on nodes: which ones are kept, what happens to evicted ones, and which nodes are notified.
+//! Copies on nodes: which are kept, what happens to evicted ones, and which nodes are notified.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
