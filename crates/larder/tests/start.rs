@@ -410,7 +410,7 @@ fn a_reload_takes_over_what_it_can_and_names_the_rest() {
     server.wait_for("the configuration is unchanged");
     let (status, said) = server.stop("-TERM");
     assert_eq!(status.code(), Some(0), "{said:#?}");
-    assert!(said.iter().any(|line| line.contains("has 5s to end")), "{said:#?}");
+    assert!(said.iter().any(|line| line.contains("have 5s to finish")), "{said:#?}");
     assert!(dir.path().join("access.log").exists());
 }
 

@@ -362,7 +362,10 @@ fn rules_are_checked_one_by_one() {
         ("statuses = ['20x']", "larder.toml:3: rule.statuses: expected a class of statuses (2xx)"),
         ("statuses = []", "larder.toml:2: rule.statuses: expected at least one"),
         ("statuses = [206]", "larder.toml:3: rule.statuses: expected a class of statuses (2xx)"),
-        ("statuses = ['206']", "larder.toml:2: rule.statuses: expected 200, which 206 follows"),
+        (
+            "statuses = ['206']",
+            "larder.toml:2: rule.statuses: expected 200, which 206 is treated like",
+        ),
         ("ttl = ['404']", "larder.toml:3: rule.ttl: expected a duration such as 30s, at most"),
         ("ttl = ['1m', '404 1s']", "larder.toml:2: rule.ttl: expected one duration, or each"),
         ("default-ttl = ['404 1m', '404 1s']", "larder.toml:2: rule.default-ttl: expected each"),
