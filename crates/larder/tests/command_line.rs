@@ -162,7 +162,7 @@ fn check_config_asks_the_machine() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for line in [
-        "warning: larder.toml: memory: 64T is more than",
+        "warning: larder.toml: memory: 64T exceeds the",
         "warning: larder.toml: workers: 1024 on ",
         "warning: larder.toml: rule 2 never takes effect: rule 1 before it",
         "larder: larder.toml: certificate: a.pem:2: expected certificates in PEM: not base64",

@@ -101,7 +101,7 @@ mod tests {
             (&["1m", "1m"], "expected one duration, or each behind a status"),
             (&[], "expected one duration, or each behind a status"),
             (&["200 1m", "404 1m", "200 1h"], "expected each status once, got \"200 1h\" again"),
-            (&["206 1m"], "expected 200, which 206 follows"),
+            (&["206 1m"], "expected 200, which 206 is treated like"),
         ] {
             let told = problem(&list(texts)).unwrap_or_default();
             assert!(told.starts_with(why), "{texts:?}: {told}");

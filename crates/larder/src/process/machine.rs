@@ -293,7 +293,7 @@ mod tests {
         let large = config("memory = '64G'\nworkers = 33");
         let said = beyond(&large, Some(16 << 30), 8);
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("memory: 64G is more than") && said[1].contains("8 cores"));
+        assert!(said[0].starts_with("memory: 64G exceeds the") && said[1].contains("8 cores"));
         assert!(beyond(&large, None, 9).is_empty() && beyond(&config(""), None, 1).is_empty());
         let wish =
             |wanted, free| Wish { paths: vec!["a".to_owned(), "b".to_owned()], wanted, free };
