@@ -231,8 +231,7 @@ fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
     }
     if let Some(workers) = config.workers.filter(|asked| *asked > cores * WORKERS_PER_CORE) {
         all.push(format!(
-            "workers: {workers} workers on {cores} cores compete for them; \"auto\" starts one \
-             per core"
+            "workers: {workers} on {cores} cores take turns; \"auto\" starts one per core"
         ));
     }
     all
