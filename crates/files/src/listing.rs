@@ -70,7 +70,6 @@ pub struct ListingPage {
     pub etag: String,
 }
 
-/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: Box<[u8]>,
@@ -83,7 +82,6 @@ struct Entry {
 /// The listed entries of a directory.
 #[derive(Debug, Default)]
 struct Entries {
-    /// The entries on this page.
     shown: Vec<Entry>,
     /// The number of entries on all pages.
     count: usize,

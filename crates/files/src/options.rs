@@ -135,8 +135,8 @@ pub enum BadOptions {
 impl fmt::Display for BadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadOptions::Index(name) => write!(f, "{name:?} is no name of an index file"),
-            BadOptions::StatusFirst => f.write_str("a status may only be the last to be tried"),
+            BadOptions::Index(name) => write!(f, "{name:?} is not a valid name of an index file"),
+            BadOptions::StatusFirst => f.write_str("a status may only come last"),
             BadOptions::ErrorStatus(status) => {
                 let known = ERROR_STATUSES.map(|status| status.to_string()).join(", ");
                 write!(
@@ -146,16 +146,20 @@ impl fmt::Display for BadOptions {
                 )
             }
             BadOptions::ErrorPage(path, why) => {
-                write!(f, "{path:?} is no path of an error page: {why}")
+                write!(f, "{path:?} is not a valid path of an error page: {why}")
             }
-            BadOptions::Extension(text) => write!(f, "{text:?} is no extension (such as \"md\")"),
+            BadOptions::Extension(text) => write!(
+                f,
+                "{text:?} is not an extension (such as \
+                                                      \"md\")"
+            ),
             BadOptions::CompressSizes => {
-                f.write_str("the smallest file to compress is larger than the largest")
+                f.write_str("the minimum size to compress is above the maximum")
             }
             BadOptions::MediaType(text)
             | BadOptions::DefaultType(text)
             | BadOptions::CompressType(text) => {
-                write!(f, "{text:?} is no media type (such as \"text/plain\")")
+                write!(f, "{text:?} is not a media type (such as \"text/plain\")")
             }
         }
     }
@@ -213,7 +217,6 @@ impl Options {
         [Some(Pattern::file()), html, Some(Pattern::directory())].into_iter().flatten().collect()
     }
 
-    /// Returns the error pages as patterns.
     pub(crate) fn error_patterns(&self) -> Result<BTreeMap<u16, Pattern>, BadOptions> {
         let parse = |(status, path): (&u16, &String)| {
             let bad = |why| BadOptions::ErrorPage(path.clone(), why);

@@ -58,7 +58,7 @@ impl fmt::Display for BadPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             BadPattern::Start => "it must begin with /, $uri or =",
-            BadPattern::Variable => "$uri is the only variable, and may stand there once",
+            BadPattern::Variable => "$uri is the only variable, and may occur once",
             BadPattern::Status => "a status must be from 400 to 599, such as =404",
             BadPattern::Path => "its path must have no segment . or .. and no NUL",
         })

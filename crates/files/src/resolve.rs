@@ -42,7 +42,6 @@ impl Purpose {
     }
 }
 
-/// The result of opening a path.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// The descriptor, or the error.

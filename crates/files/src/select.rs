@@ -30,7 +30,6 @@ pub(crate) enum Interrupted {
     NotCached,
     /// The selected file has changed: the search must restart.
     Outrun,
-    /// The kernel reported an error.
     Failed(io::Error),
 }
 
@@ -53,7 +52,6 @@ pub(crate) enum Look {
     Forbidden,
 }
 
-/// The selected file.
 #[derive(Debug)]
 struct Chosen {
     path: Vec<u8>,
@@ -74,7 +72,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) accepted: Accepted,
 }
 
-/// One search.
 pub(crate) struct Search<'a> {
     resolver: &'a Resolver,
     options: &'a Options,

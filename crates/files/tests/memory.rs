@@ -1,4 +1,4 @@
-//! What the table of current answers takes: measured in a process of its own.
+//! Memory of the table of current responses, measured in a separate process.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! The watcher against a real file system: whatever changes what a look-up finds makes its stamp
-//! void, at the latest when the system call that changed it has returned.
+//! The watcher on a real file system. Every change that affects a lookup voids its stamp, at the
+//! latest when the system call that made the change has returned.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,14 +23,14 @@ fn watcher(root: &TempDir, most: usize) -> Watcher {
     Watcher::new(root.path(), options).unwrap()
 }
 
-/// A tree and a watcher of it.
+/// Returns a tree and its watcher.
 fn watched(most: usize) -> (TempDir, Watcher) {
     let tree = tree();
     let watcher = watcher(&tree, most);
     (tree, watcher)
 }
 
-/// A tree with `a/b/page` and `other/page`.
+/// Returns a tree with `a/b/page` and `other/page`.
 fn tree() -> TempDir {
     let tree = tempfile::tempdir().unwrap();
     fs::create_dir_all(tree.path().join("a/b")).unwrap();
@@ -44,7 +44,7 @@ fn stamp(watcher: &Watcher, root: &Path, directory: &str) -> Stamp {
     watcher.stamp(File::open(root).unwrap().as_fd(), &[directory.as_bytes()], 0)
 }
 
-/// Returns whether the stamp of `a/b` holds a year later, and that of `other`.
+/// Returns whether the stamps of `a/b` and of `other` still hold a year after `change`.
 fn after(change: impl FnOnce(&Path)) -> (bool, bool) {
     let (tree, watcher) = watched(100);
     let near = stamp(&watcher, tree.path(), "a/b");
@@ -125,7 +125,7 @@ fn a_directory_on_the_way_that_moves_makes_all_void() {
     for (name, change) in changes {
         assert_eq!(after(change), (false, false), "{name}");
     }
-    // One that is removed, too: a process that has it open keeps its watch alive.
+    // The same for a removed directory: a process that has it open keeps its watch alive.
     assert_eq!(after(|root| fs::remove_dir_all(root.join("a")).unwrap()), (false, false));
 }
 
@@ -154,7 +154,7 @@ fn without_room_for_watches_stamps_hold_for_a_time() {
     assert!(watcher.holds(below, INTERVAL - 1) && !watcher.holds(below, INTERVAL));
     assert!(watcher.holds(root, INTERVAL * 9));
     assert_eq!(watcher.stats().refusals, 1);
-    // Those that ask again get the watches of those that do not.
+    // Directories that are looked up again take the watches of those that are not.
     stamp(&watcher, tree.path(), "a/b");
     assert!(!watcher.holds(root, 0));
     let none =
@@ -185,7 +185,7 @@ fn lost_events_make_all_void() {
         eprintln!("SKIPPED: the queue of inotify has room for {limit} events");
         return;
     }
-    // Equal events next to each other are one, so two files take turns.
+    // The kernel merges equal successive events, so two files alternate.
     let files = ["x", "y"].map(|name| File::create(tree.path().join("a/b").join(name)).unwrap());
     for turn in 0..=limit {
         (&files[turn % 2]).write_all(b"x").unwrap();
@@ -195,14 +195,14 @@ fn lost_events_make_all_void() {
     assert!(watcher.holds(stamp(&watcher, tree.path(), "other"), INTERVAL * 9));
 }
 
-/// Writers change files in every way while readers keep what they read with its stamp: what a
-/// stamp that holds belongs to is never older than the last change that had returned before.
+/// Writers change files in every way while readers keep what they read together with its stamp.
+/// Content with a valid stamp is never older than the last change that had returned before.
 #[test]
-fn what_a_stamp_holds_for_is_never_older_than_the_last_change() {
+fn content_with_a_valid_stamp_is_never_older_than_the_last_change() {
     let (tree, watcher) = watched(100);
     let page = tree.path().join("a/b/page");
     let write = |version: u64, way: u64| {
-        // Eight digits: one write, so that no reader sees half of it.
+        // Eight digits are a single write, so no reader sees half of it.
         let text = format!("{version:08}");
         if way.is_multiple_of(2) {
             let file = OpenOptions::new().write(true).open(&page).unwrap();
@@ -254,12 +254,13 @@ fn a_directory_that_is_removed_while_it_is_open_elsewhere_is_not_taken_for_the_n
     let (tree, watcher) = watched(100);
     let place = tree.path().join("a/b");
     stamp(&watcher, tree.path(), "a/b");
-    // As a shell does that stands in it.
+    // Like a shell whose working directory this is.
     let open = File::open(&place).unwrap();
     fs::remove_dir_all(&place).unwrap();
     fs::create_dir(&place).unwrap();
     let fresh = stamp(&watcher, tree.path(), "a/b");
-    // The queue is read between: the first stamp is void, the next one is of the new directory.
+    // The queue is read in between: the first stamp is void, the next one belongs to the new
+    // directory.
     assert!(!watcher.holds(fresh, 0) || watcher.stats().events > 0);
     let fresh = stamp(&watcher, tree.path(), "a/b");
     assert!(watcher.holds(fresh, 0));
@@ -269,7 +270,7 @@ fn a_directory_that_is_removed_while_it_is_open_elsewhere_is_not_taken_for_the_n
 }
 
 #[test]
-fn what_does_not_exist_is_seen_when_it_appears() {
+fn a_missing_file_is_noticed_when_it_appears() {
     let (tree, watcher) = watched(100);
     let later = 365 * 86_400_000;
     for missing in ["a/none", "a/none/deep/er", "a/b/page/below"] {
@@ -282,8 +283,8 @@ fn what_does_not_exist_is_seen_when_it_appears() {
     assert_eq!((watcher.holds(near, 0), watcher.holds(far, 0)), (false, true));
 }
 
-/// Directories are moved while they begin to be watched: a stamp that holds is of a directory that
-/// is watched with all that lead to it.
+/// Directories are moved while watches are being added. A directory with a valid stamp is watched
+/// together with all of its parents.
 #[test]
 fn moved_directories_leave_no_watch_without_those_above() {
     let (tree, watcher) = watched(100);
@@ -318,7 +319,7 @@ fn moved_directories_leave_no_watch_without_those_above() {
     assert!(held > 0, "no stamp held before the move");
 }
 
-/// A mount that is undone in the end.
+/// A mount that is removed on drop.
 struct Mounted(std::path::PathBuf);
 
 impl Mounted {
@@ -337,7 +338,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn what_is_mounted_below_the_root_is_seen_and_watched() {
+fn mounts_below_the_root_are_noticed_and_watched() {
     let (tree, watcher) = watched(100);
     let place = tree.path().join("a/b");
     let old = stamp(&watcher, tree.path(), "a/b");
@@ -353,7 +354,7 @@ fn what_is_mounted_below_the_root_is_seen_and_watched() {
         !watcher.holds(stamp, 0)
     };
     assert!(seen(old));
-    // The new file system is watched, and is seen to go.
+    // The new file system is watched, and its removal is noticed.
     let fresh = stamp(&watcher, tree.path(), "a/b");
     assert!(watcher.holds(fresh, INTERVAL * 9));
     fs::write(place.join("page"), "new").unwrap();
@@ -362,7 +363,7 @@ fn what_is_mounted_below_the_root_is_seen_and_watched() {
     assert!(watcher.holds(fresh, INTERVAL * 9));
     drop(mounted);
     assert!(seen(fresh));
-    // Of a file over a file the kernel reports changes elsewhere.
+    // When a file is mounted over a file, the kernel reports changes elsewhere.
     let (source, page) = (tree.path().join("other/page"), place.join("page"));
     let _mounted = Mounted::new(&["--bind", source.to_str().unwrap()], &page).unwrap();
     watcher.wait(Duration::from_millis(100));
@@ -381,7 +382,7 @@ fn giving_up_many_watches_does_not_overflow_the_queue() {
         let name = format!("other/{number}");
         fs::create_dir(tree.path().join(&name)).unwrap();
         watcher.stamp(root.as_fd(), &[name.as_bytes()], 0);
-        // What is made is an event.
+        // Creating an entry is an event.
         if number.is_multiple_of(1000) {
             watcher.wait(Duration::ZERO);
         }

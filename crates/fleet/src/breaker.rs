@@ -1,10 +1,12 @@
-//! Whether a node that failed is asked again: a circuit breaker for one peer.
+//! Circuit breaker for one peer: decides whether a node that failed is asked again.
 //!
-//! Closed, the peer is asked. After a number of failures in a row the breaker opens, and the peer
-//! is not asked until a time has passed; then one request is let through to try it (half-open), and
-//! its end closes the breaker or opens it for twice the time. The times are bounded, and each is
-//! shortened by up to a half, by a seed, so that the nodes of a fleet do not all try at once. A
-//! try that never reports its end is given up after a time, so a breaker cannot stay half-open.
+//! While closed, the peer is asked. After a number of consecutive failures the breaker opens and
+//! the peer is not asked until a pause has passed. Then one trial request is let through
+//! (half-open): success closes the breaker, failure opens it for twice the time.
+//!
+//! Pauses are bounded, and a seed shortens each by up to a half so that the nodes of a fleet do not
+//! all retry at once. A trial request that never reports a result times out, so a breaker cannot
+//! stay half-open.
 
 use std::error::Error;
 use std::fmt;
@@ -12,34 +14,34 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// When a breaker opens, and for how long.
+/// Thresholds and times of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Failures in a row that open it.
+    /// Consecutive failures that open the breaker.
     pub failures: u32,
-    /// How long it is open at first, at most.
+    /// Upper bound of the first pause.
     pub first: Duration,
-    /// How long it is open at most, after many failed tries.
+    /// Upper bound of any pause, however many trials failed.
     pub longest: Duration,
-    /// After how long a try without an end is given up.
+    /// Timeout of a trial request that reports no result.
     pub try_time: Duration,
 }
 
-/// What settings of a breaker may not be.
+/// Why breaker settings were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidSettings {
-    /// No failure would open it.
+    /// The failure threshold is zero.
     NoFailures,
     /// A time is zero.
     NoTime,
-    /// The first time is longer than the longest.
+    /// The first pause is longer than the longest one.
     FirstAboveLongest,
 }
 
 impl fmt::Display for InvalidSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            InvalidSettings::NoFailures => "a breaker opens after at least one failure",
+            InvalidSettings::NoFailures => "a breaker needs a threshold of at least one failure",
             InvalidSettings::NoTime => "the times of a breaker must be longer than zero",
             InvalidSettings::FirstAboveLongest => {
                 "a breaker's first time must not be longer than its longest"
@@ -50,25 +52,24 @@ impl fmt::Display for InvalidSettings {
 
 impl Error for InvalidSettings {}
 
-/// True if a peer may be asked.
+/// Permission to ask a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// It may.
+    /// Allowed: the breaker is closed.
     Yes,
-    /// It may, by this request alone, whose end decides.
+    /// Allowed for this request only, as the trial whose result closes or reopens the breaker.
     Try,
-    /// It may not.
+    /// Denied: the breaker is open, or a trial is running.
     No,
 }
 
-/// What is known of a peer's failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It failed so many times in a row.
+    /// Consecutive failures so far.
     Closed { failures: u32 },
-    /// It is not asked before this moment.
+    /// The peer is not asked before `until`.
     Open { until: Duration },
-    /// A request tries it, and is given up at this moment.
+    /// A trial request is running; it times out at `until`.
     HalfOpen { until: Duration },
 }
 
@@ -78,7 +79,7 @@ pub struct Breaker {
     settings: Settings,
     seed: u64,
     state: State,
-    /// How often it has opened since it was last closed.
+    /// Times it opened since it was last closed.
     openings: u32,
 }
 
@@ -87,7 +88,7 @@ impl Breaker {
     ///
     /// # Errors
     ///
-    /// When the settings could not work.
+    /// If the settings are contradictory or zero.
     pub fn new(settings: Settings, seed: u64) -> Result<Breaker, InvalidSettings> {
         if settings.failures == 0 {
             return Err(InvalidSettings::NoFailures);
@@ -101,8 +102,8 @@ impl Breaker {
         Ok(Breaker { settings, seed, state: State::Closed { failures: 0 }, openings: 0 })
     }
 
-    /// Returns whether the peer may be asked now. After [`Permit::Try`] the end of the request must
-    /// be told; until then the answer is [`Permit::No`].
+    /// Returns whether the peer may be asked now. After [`Permit::Try`] the caller must report the
+    /// result; until then the answer is [`Permit::No`].
     pub fn permit(&mut self, now: Duration) -> Permit {
         match self.state {
             State::Closed { .. } => Permit::Yes,
@@ -115,7 +116,7 @@ impl Breaker {
         }
     }
 
-    /// Returns whether the peer is not to be asked now, without trying it.
+    /// Returns whether the breaker is open now, without starting a trial.
     pub fn is_open(&self, now: Duration) -> bool {
         match self.state {
             State::Closed { .. } => false,
@@ -123,8 +124,8 @@ impl Breaker {
         }
     }
 
-    /// Notes that a request that had `permit` was answered. What was permitted before the breaker
-    /// opened says nothing of the peer now.
+    /// Records that a request with `permit` was answered. A result of a request permitted before
+    /// the breaker opened is ignored.
     pub fn succeeded(&mut self, permit: Permit) {
         let decides = match self.state {
             State::Closed { .. } => permit == Permit::Yes,
@@ -137,7 +138,7 @@ impl Breaker {
         }
     }
 
-    /// Notes that a request that had `permit` failed.
+    /// Records that a request with `permit` failed.
     pub fn failed(&mut self, permit: Permit, now: Duration) {
         match (self.state, permit) {
             (State::Closed { failures }, Permit::Yes) => {
@@ -158,7 +159,7 @@ impl Breaker {
         self.openings = self.openings.saturating_add(1);
     }
 
-    /// Computes how long it stays open this time: from half of the time to all of it.
+    /// Computes the next pause: between half of the nominal time and all of it.
     fn pause(&self) -> Duration {
         let doubled = 2_u32.checked_pow(self.openings).unwrap_or(u32::MAX);
         let whole = self.settings.first.saturating_mul(doubled).min(self.settings.longest);

@@ -1,10 +1,12 @@
-//! How documents of one kind are treated: classes, and the policy of each.
+//! Classes of documents, and the policy of each.
 //!
-//! A [`ClassTable`] is a list of classes, of which the first that fits a document is its class; a
-//! [`Policy`] says how such documents are looked up, where copies stay, what becomes of evicted
-//! ones, and on how many disks they are. A table is a value with a version: whoever answers a
-//! request keeps the one it began with, and a new one takes its place for the next request. It is
-//! written as TOML ([`ClassTable::from_text`]), alike for operators, for nodes and in print.
+//! A [`ClassTable`] is an ordered list of classes; a document belongs to the first one whose
+//! criteria it meets. A [`Policy`] says how documents of a class are looked up, where copies stay,
+//! what happens to evicted copies, and on how many disks they are kept.
+//!
+//! A table is an immutable value with a version: a request keeps the table it began with, and a new
+//! table applies from the next request on. Operators, nodes and tools all use the same TOML form
+//! ([`ClassTable::from_text`]).
 
 mod criteria;
 mod policy;

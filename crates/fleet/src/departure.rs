@@ -1,7 +1,8 @@
-//! Who owns a document when a node leaves: to whom it may hand the copy that it has in memory.
+//! Next owner of a document when its node leaves the fleet.
 //!
-//! A node that leaves offers what it owns, and to the one that owns it in its place alone: each
-//! other copy is with its owner already, and what is on every node's disk needs no offer.
+//! A leaving node offers the copies that it owns, each only to the member that will own the key
+//! next. Other copies need no offer: their owners have them already, and documents with replication
+//! `all` are on every node's disk.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +12,8 @@ use crate::member::{Member, MemberId};
 use crate::members::Members;
 use crate::placement;
 
-/// Returns the member that becomes an owner of `key` when `me` leaves; `None` when `me` is no owner
-/// of it, and when there is nobody else. `members` are those before it says that it leaves.
+/// Returns the member that becomes an owner of `key` when `me` leaves. `members` is the view before
+/// `me` announces that it leaves. `None` if `me` is not an owner, or if no other member can be.
 pub fn next_owner(
     key: KeyHash,
     policy: &Policy,
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_owns_goes_to_who_owns_it_without_that_node() {
+    fn keys_of_a_leaving_node_go_to_their_next_owner() {
         let (all, me) = (members(5), "n3".parse().unwrap());
         let rest = without(&all, &me);
         for count in 1..=4 {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_for_nobody_and_for_none_that_is_passed_by() {
+    fn there_may_be_no_next_owner() {
         let (all, me): (_, MemberId) = (members(2), "n0".parse().unwrap());
         let one = policy(Replication::ONE);
         let avoid = BTreeSet::from(["n1".parse().unwrap()]);

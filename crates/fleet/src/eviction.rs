@@ -1,11 +1,11 @@
-//! What becomes of a copy that leaves a node's memory for room.
+//! Decision on a copy that is evicted from a node's memory.
 //!
-//! If it is the last copy in any memory and its class says `offer`, the least busy member gets it,
-//! provided that one is less busy than this node: a fleet in which all are equally busy gains
-//! nothing by passing copies around, and loses the time (Olaru and Tichy, section 3.1). A copy is
-//! passed on a few times at most, as in N-chance forwarding (Dahlin and others, "Cooperative
-//! Caching", OSDI 1994), and a bucket bounds the bytes per second. Whatever is not offered is
-//! dropped: disks and origin still have it.
+//! The last copy in any memory, of a class with eviction `offer`, goes to the least busy member if
+//! that member is less busy than this node. In an evenly loaded fleet, passing copies around costs
+//! time and gains nothing (Olaru and Tichy, section 3.1). A copy is passed on a bounded number of
+//! times, as in N-chance forwarding (Dahlin and others, "Cooperative Caching", OSDI 1994), and a
+//! token bucket bounds the bytes per second. All other copies are dropped: disks and origin still
+//! have the document.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -18,55 +18,55 @@ use crate::members::Members;
 use crate::placement::rendezvous;
 use crate::token_bucket::TokenBucket;
 
-/// Most times that a copy is passed on without having been used in between.
+/// Maximum times that an unused copy is passed on.
 pub const MOVES_MAX: u8 = 2;
 
-/// A copy that leaves memory.
+/// A copy that is evicted from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictedCopy {
-    /// The document.
+    /// Fleet key of the document.
     pub key: KeyHash,
-    /// Its bytes, head and body.
+    /// Bytes of head and body.
     pub size: u64,
-    /// True if no other node's memory is believed to have one.
+    /// True if it is believed to be the last copy in any memory.
     pub last: bool,
-    /// How often it was passed on since it was last used.
+    /// Times it was passed on since its last use.
     pub moves: u8,
 }
 
-/// What becomes of it.
+/// Decision on an evicted copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is sent to this member, as passed on so many times.
+    /// It is sent to another member.
     Offered {
-        /// Who gets it.
+        /// Member that receives it.
         to: MemberId,
-        /// How often it was passed on then.
+        /// Times it was passed on, this one included.
         moves: u8,
     },
-    /// It is gone.
+    /// It is dropped.
     Dropped(Reason),
 }
 
 /// Why a copy is dropped, for the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Evictions of its class are not handled.
+    /// The policy of its class drops evicted copies.
     Class,
-    /// Another memory has one.
+    /// Another memory has a copy.
     NotLast,
-    /// It was passed on [`MOVES_MAX`] times and nobody used it.
+    /// It was passed on [`MOVES_MAX`] times without being used.
     Unused,
     /// No other member can be reached.
     NoPeer,
-    /// Every other member is at least as busy as this one.
+    /// All other members are at least as busy as this one.
     AllBusier,
-    /// So many bytes were offered lately that it has to be dropped.
+    /// The byte rate of offers is exhausted.
     Rate,
 }
 
-/// Decides what becomes of a copy that leaves the memory of `me`. Only what is offered takes from
-/// `rate`, whose units are bytes.
+/// Decides what happens to a copy that is evicted from the memory of `me`. Only an offer takes
+/// bytes from `rate`.
 pub fn decide(
     copy: &EvictedCopy,
     policy: &Policy,
@@ -88,7 +88,7 @@ pub fn decide(
     let Some(peer) = least_busy(copy.key, me, members, avoid) else {
         return Fate::Dropped(Reason::NoPeer);
     };
-    if busier(peer, me) != Ordering::Less {
+    if compare_load(peer, me) != Ordering::Less {
         return Fate::Dropped(Reason::AllBusier);
     }
     if !rate.take(copy.size, now) {
@@ -97,8 +97,8 @@ pub fn decide(
     Fate::Offered { to: peer.id.clone(), moves: copy.moves + 1 }
 }
 
-/// Finds the least busy other member; among equals the one that the key ranks first, so that not
-/// all copies of a moment go to one.
+/// Finds the least busy other member. Ties go to the member that ranks first for the key, so that
+/// copies evicted together do not all go to one member.
 fn least_busy<'m>(
     key: KeyHash,
     me: &Member,
@@ -109,13 +109,13 @@ fn least_busy<'m>(
         member.state == State::Serving && member.id != me.id && !avoid.contains(&member.id)
     };
     members.iter().filter(able).min_by(|a, b| {
-        busier(a, b).then_with(|| rendezvous::draw(key, a).cmp(&rendezvous::draw(key, b)))
+        compare_load(a, b).then_with(|| rendezvous::draw(key, a).cmp(&rendezvous::draw(key, b)))
     })
 }
 
-/// Compares how busy two members are: requests under way per unit of weight, of which a member
-/// without weight counts as having one.
-fn busier(a: &Member, b: &Member) -> Ordering {
+/// Compares the load of two members: requests under way per unit of weight. A weight of 0 counts as
+/// 1.
+fn compare_load(a: &Member, b: &Member) -> Ordering {
     let across = |load: u64, weight: u32| u128::from(load) * u128::from(weight.max(1));
     across(a.load, b.weight).cmp(&across(b.load, a.weight))
 }

@@ -1,13 +1,14 @@
-//! For how long former owners are asked after the members changed.
+//! Period after a membership change during which former owners are asked.
 //!
-//! Keys that moved are still on the disks of those that owned them: for a while the new owners ask
-//! there before the origin. Afterwards what was asked for has moved, and asking would only cost.
+//! Keys that moved are still on their former owners' disks. During the grace period new owners ask
+//! there before they go to the origin; afterwards the documents in use have moved, and asking would
+//! only cost time.
 
 use std::time::Duration;
 
 use crate::members::Members;
 
-/// The members before a change, and until when they matter.
+/// Former members, and the end of the period in which they are asked.
 #[derive(Clone, Debug)]
 pub struct Grace {
     previous: Members,
@@ -15,8 +16,8 @@ pub struct Grace {
 }
 
 impl Grace {
-    /// Notes a change at `now`, for `length`. None when both views place every key alike: there is
-    /// nothing to ask for then, and a grace that runs goes on.
+    /// Starts a grace period of `length` at `now`. Does nothing if both views place every key
+    /// alike; a running period then continues.
     pub fn begin(
         previous: &Members,
         current: &Members,
@@ -27,7 +28,7 @@ impl Grace {
         moved.then(|| Grace { previous: previous.clone(), until: now.saturating_add(length) })
     }
 
-    /// Returns the former members while they matter, for
+    /// Returns the former members during the period, for
     /// [`View::previous`](crate::lookup::View::previous).
     pub fn previous(&self, now: Duration) -> Option<&Members> {
         (now < self.until).then_some(&self.previous)

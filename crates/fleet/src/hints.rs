@@ -1,52 +1,52 @@
-//! Which node may hold a copy of a document in memory: a table of fixed size.
+//! Fixed-size table of hints: which node may hold a copy of a document in memory.
 //!
-//! A hint is four bytes: 16 bits that tell keys of one bucket apart, and a number for the member.
-//! A bucket has eight, and the oldest makes way. So hints are forgotten, and may name a node
-//! that never had the document: a key without hints finds that of another key with at most
-//! 8 / 65,535, about one in 8,000. Nothing depends on them but the order in which nodes are asked.
+//! A hint takes four bytes: a 16-bit tag that distinguishes keys of one bucket, and a member
+//! number. A bucket has eight hints and evicts the oldest. Hints are therefore forgotten, and may
+//! name a node that never had the document: a key without hints finds another key's with a
+//! probability of at most 8 / 65,535, about one in 8,000. Hints affect only the order in which
+//! nodes are asked.
 
 use crate::key::KeyHash;
 use crate::member::MemberId;
 
-/// Hints of one bucket.
+/// Hints per bucket.
 const WAYS: usize = 8;
-/// Bytes of one bucket.
 const BUCKET_BYTES: usize = size_of::<Bucket>();
-/// Most members that hints can name at a time.
+/// Maximum members that hints can name at a time.
 const MEMBERS_MAX: usize = u16::MAX as usize;
 
-/// One hint. A `member` of 0 is none; otherwise it is the place in [`Hints::members`], from 1.
+/// A hint. `member` is a position in [`Hints::members`], from 1; 0 marks an unused hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Hint {
     tag: u16,
     member: u16,
 }
 
-/// Hints of the keys that fall together, the newest first.
+/// Hints of keys with the same bucket, newest first.
 type Bucket = [Hint; WAYS];
 
-/// What a node remembers of where copies are.
+/// A node's memory of where copies are.
 #[derive(Clone, Debug)]
 pub struct Hints {
     buckets: Box<[Bucket]>,
-    /// The members that hints name; one that is gone leaves its place to another.
+    /// Members that hints name. The place of a departed member is reused.
     members: Vec<Option<MemberId>>,
 }
 
 impl Hints {
-    /// Makes an empty table that takes at most `bytes` bytes, and never less than one bucket.
+    /// Makes an empty table of at most `bytes` bytes, but at least one bucket.
     pub fn new(bytes: usize) -> Hints {
         let buckets = (bytes / BUCKET_BYTES).max(1);
         let empty = [Hint::default(); WAYS];
         Hints { buckets: vec![empty; buckets].into(), members: Vec::new() }
     }
 
-    /// Returns how many hints it has room for.
+    /// Returns the number of hints that fit.
     pub fn capacity(&self) -> usize {
         self.buckets.len() * WAYS
     }
 
-    /// Notes that `member` has a copy now. The oldest hint of the bucket makes way.
+    /// Records that `member` has a copy now. Evicts the oldest hint of a full bucket.
     pub fn note(&mut self, key: KeyHash, member: &MemberId) {
         let Some(member) = self.number(member) else { return };
         let (bucket, tag) = self.place(key);
@@ -57,7 +57,7 @@ impl Hints {
         bucket[0] = hint;
     }
 
-    /// Notes that `member` has no copy any more, or had none when it was asked.
+    /// Records that `member` has no copy.
     pub fn forget(&mut self, key: KeyHash, member: &MemberId) {
         let Some(at) = self.find(member) else { return };
         let (bucket, tag) = self.place(key);
@@ -66,7 +66,7 @@ impl Hints {
         });
     }
 
-    /// Forgets all hints that name `member`, which has left or restarted. Looks at all hints.
+    /// Forgets all hints that name `member`, which has left or restarted. Scans the whole table.
     pub fn forget_member(&mut self, member: &MemberId) {
         let Some(at) = self.find(member) else { return };
         for bucket in &mut self.buckets {
@@ -75,7 +75,7 @@ impl Hints {
         self.members[at] = None;
     }
 
-    /// Returns who may hold a copy, noted last first.
+    /// Returns the members that may hold a copy, most recently noted first.
     pub fn holders(&self, key: KeyHash) -> impl Iterator<Item = &MemberId> {
         let (bucket, tag) = self.place(key);
         let named = self.buckets[bucket].iter().filter(move |hint| hint.tag == tag);
@@ -85,7 +85,7 @@ impl Hints {
         })
     }
 
-    /// Returns the bucket of a key, by the upper half of its hash, and its tag, by the lower.
+    /// Returns a key's bucket (upper half of its hash) and tag (lower half).
     fn place(&self, key: KeyHash) -> (usize, u16) {
         let upper = u128::from(key.bits() >> 16);
         let bucket = (upper * self.buckets.len() as u128) >> 48;
@@ -96,7 +96,7 @@ impl Hints {
         self.members.iter().position(|known| known.as_ref() == Some(member))
     }
 
-    /// Returns the number of a member, a new one if it has none; none when all are taken.
+    /// Returns a member's number, assigning one if needed; `None` if all are taken.
     fn number(&mut self, member: &MemberId) -> Option<u16> {
         if let Some(at) = self.find(member) {
             return u16::try_from(at + 1).ok();
@@ -115,7 +115,7 @@ impl Hints {
     }
 }
 
-/// Removes the hints that are `gone` and keeps the order of the others.
+/// Removes the hints that are `gone`, keeping the order of the others.
 fn remove(bucket: &mut Bucket, gone: impl Fn(&Hint) -> bool) {
     let mut kept = [Hint::default(); WAYS];
     let left = bucket.iter().filter(|hint| !gone(hint));

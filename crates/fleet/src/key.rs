@@ -1,20 +1,20 @@
-//! What a document is called among the nodes of a fleet: a hash of its cache key.
+//! Fleet-wide name of a document: a hash of its cache key.
 //!
-//! All nodes must come to the same hash, so it is made under a seed that the fleet shares and not
-//! under the secret of one node's device. It decides who is asked, never what is answered: two
-//! documents with one hash have the same owners, and each is still found by its full key.
+//! All nodes must compute the same hash, so its seed is shared by the fleet rather than taken from
+//! a node's device. The hash decides which node is asked, never which document is served: documents
+//! with equal hashes have the same owners, and each is found by its full key.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A number that the nodes of one fleet share, best a random one that no stranger knows.
+/// Seed that the nodes of one fleet share; choose it at random and keep it secret.
 ///
-/// It keeps strangers from computing offline which URLs belong to one node. XXH3 is no
-/// cryptographic hash: who can watch which node answers can still find such URLs, and
-/// [`LoadBound`](crate::placement::LoadBound) is what limits the harm.
+/// It keeps outsiders from computing which URLs one node owns. XXH3 is not a cryptographic hash: an
+/// attacker who can observe which node answers can still find such URLs, and
+/// [`LoadBound`](crate::placement::LoadBound) limits the harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetSeed(pub u64);
 
-/// The hash of a cache key in a fleet.
+/// Hash of a cache key within a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyHash(u64);
 
@@ -24,12 +24,12 @@ impl KeyHash {
         KeyHash(xxh3_64_with_seed(key, seed.0))
     }
 
-    /// Takes a hash that another node sent.
+    /// Makes a key hash from the bits that another node sent.
     pub const fn from_bits(bits: u64) -> KeyHash {
         KeyHash(bits)
     }
 
-    /// Returns the hash as a number, to be sent.
+    /// Returns the bits, to be sent to another node.
     pub const fn bits(self) -> u64 {
         self.0
     }

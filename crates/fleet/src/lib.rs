@@ -1,20 +1,23 @@
-//! The decisions of a fleet: a group of nodes that share one cache, as pure functions.
+//! Decisions of a fleet, a group of nodes that share one cache, as pure functions.
 //!
-//! A node asks, this crate answers: which nodes own a document ([`placement`]), how documents of
-//! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
-//! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]) or whose
-//! node leaves ([`departure`]), which node may hold a copy ([`hints`]), on how many nodes a hot
-//! document is kept ([`popularity`], [`told_owners`]), which purges a node has carried out
-//! ([`purge_positions`]), what two nodes speak with each other ([`protocol`]), and whether a node
-//! that failed is asked again ([`breaker`]). What a node knows of the others is a [`Members`]. The
-//! rules follow Olaru and Tichy ("Request Distribution-Aware Caching in Cluster-Based Web
-//! Servers"); [`class::Preset`] has their policies.
+//! * [`placement`]: which nodes own a document.
+//! * [`class`]: how documents of a class are treated.
+//! * [`lookup`]: which nodes to ask for a document, in which order, and what to keep afterwards.
+//! * [`eviction`] and [`departure`]: what happens to a last copy that is evicted, or whose node
+//!   leaves.
+//! * [`hints`]: which node may hold a copy.
+//! * [`popularity`] and [`told_owners`]: on how many nodes a hot document is kept.
+//! * [`purge_positions`]: which purges a node has carried out.
+//! * [`protocol`]: which protocol two nodes speak.
+//! * [`breaker`]: whether a node that failed is asked again.
 //!
-//! Nothing here reads a clock, draws a random number, waits or does I/O: time is an argument (a
-//! [`Duration`](std::time::Duration) since any fixed moment, never going back), so that the same
-//! answers come out of the product, of the simulator and of a test. No decision needs the nodes to
-//! agree: what one knows of the others may be old or wrong, which costs requests and copies but
-//! neither an answer nor its correctness.
+//! [`Members`] is what a node knows of the others. The rules follow Olaru and Tichy ("Request
+//! Distribution-Aware Caching in Cluster-Based Web Servers"); [`class::Preset`] has their policies.
+//!
+//! Nothing here reads a clock, draws random numbers, waits or does I/O. Time is an argument: a
+//! monotonic [`Duration`](std::time::Duration) since a fixed moment. Product, simulator and tests
+//! therefore decide alike. Decisions do not need the nodes to agree: stale or wrong knowledge of
+//! other nodes costs requests and copies, never the correctness of a response.
 
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,26 @@
-//! A place in one node's log of purges.
+//! Position in one node's purge log.
 //!
-//! A log has a number of its own, and a node begins another one when it cannot promise any more
-//! that nothing is missing in it. A later log of a node has a greater number, and who follows it
-//! has carried out, or need not, what stood in those before: so all places in the logs of one node
-//! are in one order, and old news of a former log is never taken for news.
+//! A log has a number. A node begins a new log, with a greater number, when it can no longer
+//! promise that its log is complete. A follower of the new log has carried out the purges of the
+//! old ones, or need not. All positions in the logs of one node are therefore totally ordered, and
+//! late news of an old log is recognised as old.
 
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// A place in one node's log of purges.
+/// Position in one node's purge log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition {
-    /// The number of the log.
+    /// Number of the log.
     pub log: u64,
-    /// Purges before this place.
+    /// Number of purges before this position.
     pub number: u64,
 }
 
 impl LogPosition {
-    /// Returns whether who is here has carried out all that stands before `other`, in that log or
-    /// in one before it.
+    /// Returns whether a node at this position has carried out all purges before `other`, in that
+    /// log or an earlier one.
     pub fn covers(self, other: LogPosition) -> bool {
         self >= other
     }
@@ -33,12 +33,12 @@ impl fmt::Display for LogPosition {
     }
 }
 
-/// A text that names no positions.
+/// Error: a text is not a list of log positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPositions(Box<str>);
 
 impl InvalidPositions {
-    /// Makes the error about `text`, of which it keeps the begin.
+    /// Makes the error about `text`; keeps only the start of the text.
     pub(crate) fn of(text: &str) -> InvalidPositions {
         InvalidPositions(text.chars().take(100).collect::<String>().into())
     }
@@ -46,7 +46,7 @@ impl InvalidPositions {
 
 impl fmt::Display for InvalidPositions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} are no positions in logs of purges: write NAME=LOG.NUMBER;...", self.0)
+        write!(f, "{:?} are not valid purge log positions: write NAME=LOG.NUMBER;...", self.0)
     }
 }
 

@@ -1,28 +1,28 @@
-//! Where a node looks for a document, in which order, and what it keeps of it.
+//! Lookup plan: where a node looks for a document, in which order, and what it keeps.
 //!
-//! [`plan`] is asked once per request that this node's memory may not answer, be it a client's or
-//! another node's, and answers with [`Step`]s: the first that has the document ends them. For a
-//! client's request, of a class that cooperates, they are
+//! [`plan`] is called once per request, from a client or another node, that this node's memory may
+//! not answer. It returns [`Step`]s; the first that finds the document ends the lookup. For a
+//! client's request of a class with lookup `cooperate` the steps are
 //!
 //! 1. this node's memory;
-//! 2. the memories of nodes that hints name as holders, at most [`HOLDERS_MAX`];
-//! 3. if the index says that this node's disk has it: the owner's memory, then this disk;
-//! 4. the owner, which looks in its memory and on its disk, asks who owned the key before the
-//!    members changed, and fetches from the origin;
-//! 5. the origin, when the owner does not answer.
+//! 2. the memories of nodes that hints name, at most [`HOLDERS_MAX`];
+//! 3. if the index finds it on this node's disk: the owner's memory, then this disk;
+//! 4. the owner, which looks in its memory and on its disk, asks the former owner of the key, and
+//!    fetches from the origin;
+//! 5. the origin, if the owner does not answer.
 //!
-//! The owner alone fetches, so the fleet fetches a document once as long as the nodes know the same
-//! members and the owner answers; the other nodes stream behind it. Where views differ, a request
-//! travels to at most [`MAX_HOPS`] other nodes, the last of which fetches.
+//! Only the owner fetches, and the other nodes stream from it: the fleet fetches a document once as
+//! long as the nodes know the same members and the owner answers. Where views differ, a request
+//! travels to at most [`MAX_HOPS`] other nodes; the last one fetches.
 //!
-//! Waiting never goes in a circle, whatever the nodes believe: a request that came with h hops may
-//! wait for a running fetch of this node only when that fetch waits for no other node, or does so
-//! with more than h hops ([`may_follow`]). Along any chain of nodes that wait for each other the
-//! hops grow, so it ends. What asks for memory or disk only waits for no fetch at all.
+//! Waits never form a cycle, whatever the nodes believe. A request with h hops may wait for a
+//! running fetch of this node only if that fetch waits for no other node, or waits with more than h
+//! hops ([`may_follow`]). Hops increase along every chain of waiting nodes, so the chain ends.
+//! Requests for memory or disk only wait for no fetch.
 //!
-//! A purge that the asking node knows is not undone by one that lags behind: each [`Ask`] is sent
-//! with the positions of its sender ([`crate::purge_positions`]), and who does not cover them uses
-//! nothing that it stored or began to fetch before ([`LookupPlan::behind`]).
+//! A node that lags behind cannot undo a purge that the asking node knows: each [`Ask`] carries the
+//! sender's positions ([`crate::purge_positions`]), and a node that does not cover them uses
+//! nothing that it stored or began to fetch before the request ([`LookupPlan::behind`]).
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -34,40 +34,40 @@ use crate::member::{Member, MemberId};
 use crate::members::Members;
 use crate::placement::{self, LoadBound};
 
-/// Most nodes that a request travels to after the one that its client asked.
+/// Maximum nodes that a request travels to after the node its client asked.
 pub const MAX_HOPS: u8 = 2;
 
-/// Most nodes that are asked for a copy because a hint names them. Hints may be wrong, and each
-/// wrong one costs a round trip.
+/// Maximum nodes that are asked because of a hint. Hints may be wrong, and each wrong one costs a
+/// round trip.
 pub const HOLDERS_MAX: usize = 2;
 
-/// How far a node that is asked goes to answer.
+/// How far the asked node goes to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// It answers from its memory.
+    /// Its memory.
     Memory,
-    /// It answers from its memory or disk.
+    /// Its memory or disk.
     Disk,
-    /// It gets the document wherever it is.
+    /// Wherever the document is, including the origin.
     Origin,
 }
 
-/// Who wants a document from this node.
+/// Source of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A client.
     ByClient,
-    /// Another node, with an [`Ask`].
+    /// Another node, by an [`Ask`].
     ByPeer {
-        /// Its name; it is asked nothing in return.
+        /// Name of the asking node; it is not asked in return.
         from: MemberId,
         /// How far to go.
         reach: Reach,
         /// True if a copy may enter this node's memory.
         keep_copy: bool,
-        /// How many nodes the request has travelled to, this one included.
+        /// Nodes that the request has travelled to, this one included.
         hops: u8,
-        /// The asking node knows of purges that this one has not carried out.
+        /// True if the asking node knows purges that this one has not carried out.
         behind: bool,
     },
 }
@@ -75,32 +75,30 @@ pub enum Asked {
 /// A request for a document.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The document.
+    /// Fleet key of the document.
     pub key: KeyHash,
-    /// Who wants it.
+    /// Source of the request.
     pub asked: Asked,
-    /// True if the index says that this node's disk has it, which costs no read.
+    /// True if the index finds it on this node's disk. Known without a read.
     pub on_own_disk: bool,
-    /// On how many owners it is kept for its popularity ([`crate::popularity`]); the policy may
-    /// want more.
+    /// Number of owners by popularity ([`crate::popularity`]); the policy may want more.
     pub hot_owners: usize,
 }
 
-/// What this node knows of the others.
+/// A node's knowledge of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// This node.
+    /// Name of this node.
     pub me: &'a MemberId,
-    /// The members.
+    /// Current members.
     pub members: &'a Members,
-    /// The members before the last change, for as long as the new owners may lack what the former
-    /// ones have.
+    /// Members before the last change, during the grace period ([`crate::grace`]).
     pub previous: Option<&'a Members>,
-    /// Who may hold a copy in memory, the likeliest first ([`crate::hints`]).
+    /// Members that may hold a copy in memory, likeliest first ([`crate::hints`]).
     pub hinted: &'a [MemberId],
-    /// Members that are not asked at present, because their breakers are open.
+    /// Members with an open breaker, which are not asked.
     pub avoid: &'a BTreeSet<MemberId>,
-    /// How far above its share an owner may be loaded.
+    /// Bound on an owner's load, if any.
     pub bound: Option<LoadBound>,
 }
 
@@ -118,15 +116,15 @@ pub enum Role {
 /// A request to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Whom to ask.
+    /// Member to ask.
     pub member: MemberId,
-    /// Why.
+    /// Why it is asked.
     pub role: Role,
-    /// How far it is to go.
+    /// How far it goes to answer.
     pub reach: Reach,
     /// True if a copy may enter its memory; otherwise the read is exclusive.
     pub keep_copy: bool,
-    /// How many nodes the request has travelled to when it arrives, from 1.
+    /// Nodes that the request has travelled to on arrival, from 1.
     pub hops: u8,
 }
 
@@ -143,28 +141,28 @@ pub enum Step {
     Origin,
 }
 
-/// Where this node keeps what it got from elsewhere. Nothing that it has already is removed.
+/// Where this node keeps a document that it got from elsewhere. Existing copies are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// In memory: what came from its disk too.
+    /// Keep it in memory, also if it came from this node's disk.
     pub memory: bool,
-    /// On disk.
+    /// Keep it on disk.
     pub disk: bool,
 }
 
-/// What is done for a request.
+/// Plan of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupPlan {
-    /// Where to look, one after another.
+    /// Places to look, in order.
     pub steps: Vec<Step>,
-    /// What is kept afterwards.
+    /// Where to keep the document afterwards.
     pub keep: Keep,
-    /// The asking node knows of purges that this one has not carried out: nothing may be used that
-    /// was stored, or whose fetch began, before this request.
+    /// True if the asking node knows purges that this one has not carried out. Nothing may be used
+    /// that was stored, or whose fetch began, before this request.
     pub behind: bool,
 }
 
-/// A request that has travelled to more nodes than [`MAX_HOPS`].
+/// Error: the request has travelled to more than [`MAX_HOPS`] nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyHops(u8);
 
@@ -176,12 +174,12 @@ impl fmt::Display for TooManyHops {
 
 impl Error for TooManyHops {}
 
-/// Plans where to look for a document of a class with this policy, and what to keep of it.
+/// Plans where to look for a document whose class has `policy`, and what to keep of it.
 ///
 /// # Errors
 ///
-/// When the request has travelled to more nodes than [`MAX_HOPS`]: it is answered with an error,
-/// and the node that asked goes to the origin.
+/// If the request has travelled to more than [`MAX_HOPS`] nodes. Answer it with an error; the
+/// asking node then goes to the origin.
 pub fn plan(
     request: &Request,
     policy: &Policy,
@@ -191,13 +189,14 @@ pub fn plan(
     Ok(LookupPlan { steps: planner.steps(), keep: planner.keep(), behind: planner.behind })
 }
 
-/// Returns whether a request may wait for the fetch of the same document that runs by `running`,
-/// a plan of this node, instead of beginning its own. See the module for why not always.
+/// Returns whether a request may wait for this node's running fetch of the same document, which
+/// follows the plan `running`, instead of starting its own. The module documentation gives the
+/// rule.
 pub fn may_follow(asked: &Asked, running: &LookupPlan) -> bool {
     may_wait(asked, running.waits_with())
 }
 
-/// Does as [`may_follow`], for a fetch that [waits so](LookupPlan::waits_with).
+/// Like [`may_follow`], for a fetch with the given [`LookupPlan::waits_with`].
 pub fn may_wait(asked: &Asked, waits_with: Option<u8>) -> bool {
     match asked {
         Asked::ByClient => true,
@@ -209,8 +208,8 @@ pub fn may_wait(asked: &Asked, waits_with: Option<u8>) -> bool {
 }
 
 impl LookupPlan {
-    /// Returns with how many hops another node is asked to fetch, the least of several; `None`:
-    /// nobody is, and who follows this waits for no other node.
+    /// Returns the hop count with which another node is asked to fetch, the smallest of several.
+    /// `None` if no node is asked to: a follower then waits for no other node.
     pub fn waits_with(&self) -> Option<u8> {
         let asks = self.steps.iter().filter_map(|step| match step {
             Step::Ask(ask) if ask.reach == Reach::Origin => Some(ask.hops),
@@ -220,7 +219,7 @@ impl LookupPlan {
     }
 }
 
-/// One request, with what all of its steps ask for.
+/// State while the steps of one request are planned.
 struct Planner<'a> {
     request: &'a Request,
     policy: &'a Policy,
@@ -278,29 +277,29 @@ impl<'a> Planner<'a> {
         steps
     }
 
-    /// Returns whether this request may go to yet another node.
+    /// Returns whether this request may travel to another node.
     fn may_ask(&self) -> bool {
         self.hops < MAX_HOPS && self.reach == Reach::Origin
     }
 
-    /// Returns whether this node asks the owners or those before them at all.
+    /// Returns whether this node asks current or former owners.
     fn asks_owners(&self) -> bool {
         self.may_ask() && self.policy.lookup != Lookup::Local
     }
 
-    /// Returns whether this node may ask `id`: another one, which is there, answers, and does not
-    /// wait for this answer itself.
+    /// Returns whether this node may ask `id`: a different node that serves, has a closed breaker,
+    /// and does not itself wait for this answer.
     fn can_ask(&self, id: &MemberId) -> bool {
         let waits = matches!(&self.request.asked, Asked::ByPeer { from, .. } if from == id);
         let there = self.view.members.get(id).is_some_and(Member::may_be_asked);
         there && !waits && id != self.view.me && !self.view.avoid.contains(id)
     }
 
-    /// Chooses the owner that is asked for all it can do; none when this node is the one to fetch.
+    /// Chooses the owner that is asked with [`Reach::Origin`]; `None` if this node fetches.
     ///
-    /// An owner, and a node that was taken for one, asks the first. Another node asks one in its
-    /// zone if there is one; each node has its own among several, so that they share the load of a
-    /// hot document.
+    /// An owner, or a node that was taken for one, asks the first owner. Any other node prefers an
+    /// owner in its zone; nodes choose differently among several, so that the owners share the load
+    /// of a hot document.
     fn owner_to_ask(&self) -> Option<&'a MemberId> {
         if !self.asks_owners() {
             return None;
@@ -320,7 +319,7 @@ impl<'a> Planner<'a> {
         self.owners.iter().any(|owner| owner.id == *self.view.me)
     }
 
-    /// Returns the steps to those that hints name, without the owner that is asked anyway.
+    /// Returns the steps to hinted members, except the owner, which is asked anyway.
     fn holders(&self, owner: Option<&MemberId>) -> impl Iterator<Item = Step> {
         let mut asked = BTreeSet::new();
         self.view
@@ -331,7 +330,7 @@ impl<'a> Planner<'a> {
             .map(|id| self.ask(id, Role::Holder, Reach::Memory))
     }
 
-    /// Returns the step to who owned the key before the members changed, if that is another node.
+    /// Returns the step to the former owner of the key, if that is another node.
     fn previous_owner(&self) -> Option<Step> {
         let previous = self.view.previous.filter(|_| self.asks_owners())?;
         let former = placement::owners(self.request.key, previous, 1, None, |_| true);
@@ -357,7 +356,7 @@ impl<'a> Planner<'a> {
             return Keep { memory: false, disk: false };
         }
         let owns = self.owns();
-        // A hot document is kept in the memories of its owners, so that they can share its load.
+        // Owners keep a hot document in memory, to share its load.
         let hot = owns && self.request.hot_owners > 1;
         let memory = match &self.request.asked {
             Asked::ByPeer { keep_copy, .. } => *keep_copy || hot,

@@ -1,7 +1,7 @@
 //! A node of a fleet as the other nodes see it.
 //!
-//! What stands here is what a node says of itself, some moments ago: decisions may follow it, and
-//! none may rely on it.
+//! A node reports these facts about itself, and they may be some moments old. Decisions may use
+//! them but must not depend on them for correctness.
 
 use std::error::Error;
 use std::fmt;
@@ -13,10 +13,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::log_position::LogPosition;
 use crate::protocol::Protocols;
 
-/// Most bytes of a member's name.
+/// Maximum bytes of a member's name.
 pub const NAME_MAX: usize = 64;
 
-/// A text that is no name, address or state of a member.
+/// Error: a text is not a member's name, address or state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidMember {
     what: &'static str,
@@ -26,18 +26,18 @@ pub struct InvalidMember {
 
 impl fmt::Display for InvalidMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no {} of a member: {}", self.given, self.what, self.wanted)
+        write!(f, "{:?} is not a valid {} of a member: {}", self.given, self.what, self.wanted)
     }
 }
 
 impl Error for InvalidMember {}
 
-/// The name of a member, which is the same on all nodes and at all times: what owns keys is the
-/// name, so that a node keeps its documents when its address changes.
+/// Name of a member, the same on all nodes and at all times. Ownership follows the name, so a node
+/// keeps its documents when its address changes.
 #[derive(Clone, Debug)]
 pub struct MemberId {
     name: Arc<str>,
-    /// XXH3 of the name: what placement mixes with a key.
+    /// XXH3 of the name; placement combines it with a key.
     digest: u64,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// Where a member is reached by the others: a host name or IP address, and a port.
+/// Address at which other members reach a member: host name or IP address, and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     host: Arc<str>,
@@ -103,7 +103,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Returns the host; an IPv6 address without brackets.
+    /// Returns the host; an IPv6 address comes without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -159,21 +159,21 @@ impl fmt::Display for Address {
     }
 }
 
-/// What a member takes part in.
+/// State of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It starts: it owns nothing yet and is not asked.
+    /// It is starting: it owns no keys and is not asked.
     Joining,
     /// It owns its share of the keys and is asked.
     Serving,
-    /// It stops: it owns nothing any more, is offered nothing, and uses nothing that it has.
+    /// It is stopping: it owns no keys, is offered no copies, and serves none of its own.
     Leaving,
 }
 
 impl State {
     const ALL: [State; 3] = [State::Joining, State::Serving, State::Leaving];
 
-    /// Returns its word.
+    /// Returns the state as written in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             State::Joining => "joining",
@@ -204,27 +204,27 @@ impl FromStr for State {
 /// A node as the others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
+    /// Name of the node.
     pub id: MemberId,
-    /// Where it is reached.
+    /// Where other nodes reach it.
     pub address: Address,
-    /// What it fails together with (a rack, a data centre); copies prefer different zones. Empty is
-    /// a zone like any other.
+    /// Failure domain (rack, data centre); copies prefer different zones. An empty zone is a zone
+    /// like any other.
     pub zone: Arc<str>,
-    /// Its share of the keys, relative to the others', best the size of its cache on disk. A member
-    /// of weight 0 owns nothing; it answers its clients, and others from its memory.
+    /// Share of the keys relative to other members; use the size of the disk cache. A member of
+    /// weight 0 owns nothing: it answers clients, and other nodes from its memory.
     pub weight: u32,
-    /// Requests that it had under way when it last said so.
+    /// Requests under way, as last reported.
     pub load: u64,
-    /// The version of its program, for operators; decides nothing.
+    /// Program version, for operators; decides nothing.
     pub program: Arc<str>,
-    /// What it understands.
+    /// Protocols that it understands.
     pub protocols: Protocols,
-    /// The version of its [`ClassTable`](crate::ClassTable), for operators; decides nothing.
+    /// Version of its [`ClassTable`](crate::ClassTable), for operators; decides nothing.
     pub policy_version: u64,
-    /// The end of its log of purges.
+    /// End of its purge log.
     pub purges: LogPosition,
-    /// What it takes part in.
+    /// Current state.
     pub state: State,
 }
 
@@ -234,7 +234,7 @@ impl Member {
         self.state == State::Serving && self.weight > 0
     }
 
-    /// Returns whether it may be asked for what it has: one that comes or goes uses none of it.
+    /// Returns whether it may be asked for its copies. A member that joins or leaves may not.
     pub fn may_be_asked(&self) -> bool {
         self.state == State::Serving
     }
@@ -253,7 +253,8 @@ mod tests {
         let error = "a b".parse::<MemberId>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "\"a b\" is no name of a member: use 1 to 64 of A-Z, a-z, 0-9, '-', '.' and '_'"
+            "\"a b\" is not a valid name of a member: use 1 to 64 of A-Z, a-z, 0-9, '-', '.' and \
+             '_'"
         );
     }
 

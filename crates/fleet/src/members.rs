@@ -1,8 +1,8 @@
 //! The members of a fleet as one node knows them at one moment.
 //!
-//! A value: a change makes another view with a higher version, and whoever decides by a view keeps
-//! it for as long as the decision lasts. The order of the members is that of their names on every
-//! node, so that nodes that know the same decide the same.
+//! An immutable value: a change makes a new view with a higher version, and a decision keeps the
+//! view that it began with. Members are sorted by name, so nodes with the same knowledge decide
+//! alike.
 
 use std::error::Error;
 use std::fmt;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use crate::member::{Member, MemberId};
 
-/// Most members of a view. Placement looks at each of them for each key.
+/// Maximum members of a view. Placement visits every member for every key.
 pub const MEMBERS_MAX: usize = 1024;
 
-/// What a list of members may not be.
+/// Why a member list was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidMembers {
     /// Two members have this name.
     Twice(MemberId),
-    /// There are so many, more than [`MEMBERS_MAX`].
+    /// The list has this many members, more than [`MEMBERS_MAX`].
     TooMany(usize),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for InvalidMembers {
 
 impl Error for InvalidMembers {}
 
-/// The members as one node knows them, sorted by name; a clone shares the list.
+/// The members as one node knows them, sorted by name. Cloning is cheap: clones share the list.
 #[derive(Clone, Debug)]
 pub struct Members {
     version: u64,
@@ -45,11 +45,11 @@ pub struct Members {
 }
 
 impl Members {
-    /// Makes a view. `version` counts the views of this node and means nothing to another.
+    /// Makes a view. `version` counts this node's views; versions of different nodes are unrelated.
     ///
     /// # Errors
     ///
-    /// When two members have one name, and when there are more than [`MEMBERS_MAX`].
+    /// If two members have the same name, or if there are more than [`MEMBERS_MAX`].
     pub fn new(version: u64, mut list: Vec<Member>) -> Result<Members, InvalidMembers> {
         if list.len() > MEMBERS_MAX {
             return Err(InvalidMembers::TooMany(list.len()));
@@ -61,28 +61,28 @@ impl Members {
         }
     }
 
-    /// Makes the view of a node that is alone: nobody owns anything.
+    /// Makes the view of a node without a fleet: no member owns anything.
     pub fn empty() -> Members {
         Members { version: 0, list: Arc::new([]) }
     }
 
-    /// Returns the version: the higher, the newer.
+    /// Returns the version; a higher one is newer.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Finds a member by its name.
+    /// Finds a member by name.
     pub fn get(&self, id: &MemberId) -> Option<&Member> {
         let found = self.list.binary_search_by(|member| member.id.cmp(id)).ok()?;
         Some(&self.list[found])
     }
 
-    /// Returns all members, by name.
+    /// Returns all members, sorted by name.
     pub fn iter(&self) -> std::slice::Iter<'_, Member> {
         self.list.iter()
     }
 
-    /// Returns those members for which `is_meant` holds, as a view of the same version.
+    /// Returns the members that satisfy `is_meant`, as a view of the same version.
     pub fn only(&self, is_meant: impl Fn(&Member) -> bool) -> Members {
         match self.list.iter().all(&is_meant) {
             true => self.clone(),
@@ -93,18 +93,18 @@ impl Members {
         }
     }
 
-    /// Returns how many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns whether `other` places every key as this view does, loads apart: the same members
-    /// may own keys, with the same weights and zones.
+    /// Returns whether `other` places every key as this view does, apart from loads: the same
+    /// members may own keys, with the same weights and zones.
     pub fn places_like(&self, other: &Members) -> bool {
         fn facts(view: &Members) -> impl Iterator<Item = (&MemberId, u32, &str)> {
             let owning = view.list.iter().filter(|member| member.may_own());

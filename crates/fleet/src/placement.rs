@@ -1,10 +1,9 @@
-//! Which members own a key.
+//! Placement: which members own a key.
 //!
-//! Every node computes it for itself from what it knows of the members: [`rendezvous`] ranks them
-//! for the key, [`LoadBound`] passes over those that are busier than the rest, and [`owners()`]
-//! takes as many as are wanted, from different zones where it can. Nodes with the same view and the
-//! same loads come to the same owners; where they differ, a document has more than one owner until
-//! they agree again, which costs a copy and a fetch.
+//! Each node computes the owners from its own view. [`rendezvous`] ranks the members for the key,
+//! [`LoadBound`] moves overloaded ones to the end, and [`owners()`] takes the wanted number, from
+//! different zones if possible. Nodes with the same view and loads compute the same owners. While
+//! views differ, a document may have extra owners, at the cost of a copy and a fetch.
 
 mod load_bound;
 mod owners;

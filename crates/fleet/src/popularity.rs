@@ -1,32 +1,33 @@
-//! On how many owners a hot document is kept.
+//! Number of owners of a hot document.
 //!
-//! One owner serves a document up to a rate; above it the next owner keeps a copy too, and so on up
-//! to a bound. Nodes decide by what each of them sees, and need not agree: owners are added in the
-//! order of their ranking, so that those of a node that counts two are among those of one that
+//! One owner serves a document up to a rate; above it a second owner keeps a copy, and so on up to
+//! a bound. Nodes decide by the requests that each of them sees and need not agree: owners are
+//! added in ranking order, so the owners of a node that counts two are among those of a node that
 //! counts three.
 //!
-//! A node that asks an owner sees its own clients' requests only, a small part of them in a large
-//! fleet, and alone would never come to more than one owner. So an owner says with its answer how
-//! many there are, and who asks takes the larger of that number and its own for a while; otherwise
-//! the further owners are asked by nobody (docs/research/olaru-tichy.md).
+//! A node that asks an owner sees only its own clients' requests, a small part in a large fleet,
+//! and would never count more than one owner. An owner therefore reports the number of owners with
+//! its response, and the asking node uses the larger of the two numbers for a while. Without that,
+//! no node would ask the further owners (docs/research/olaru-tichy.md).
 
 use std::num::NonZeroU32;
 
-/// When a document is kept by another owner.
+/// Thresholds for more owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotness {
-    /// Requests, in the caller's span of time, for each of which one owner is enough.
+    /// Requests per owner, in the caller's time span.
     pub per_owner: NonZeroU32,
-    /// Most owners of one document.
+    /// Maximum owners of one document.
     pub owners_max: NonZeroU32,
 }
 
 impl Hotness {
-    /// Decides how many owners a document has that had `requests` in the last span of time and
-    /// `owners` until then (1 when it was never hot).
+    /// Decides the number of owners of a document with `requests` in the last time span and
+    /// `owners` until then (1 if it was never hot).
     ///
-    /// As many as are needed at once; fewer only when they would be no more than three quarters
-    /// busy, so that a rate about a bound does not move copies to and fro.
+    /// It grows at once to the number needed. It shrinks only if the remaining owners would be at
+    /// most three quarters busy, so that a rate near a threshold does not move copies back and
+    /// forth.
     pub fn owners(&self, requests: u64, owners: u32) -> u32 {
         let needed = self.needed(requests);
         let current = owners.clamp(1, self.owners_max.get());
@@ -37,7 +38,7 @@ impl Hotness {
         with_reserve.min(current)
     }
 
-    /// Returns the least number of owners for this many requests, within the bounds.
+    /// Returns the smallest sufficient number of owners, within the bounds.
     fn needed(&self, requests: u64) -> u32 {
         let needed = requests.div_ceil(u64::from(self.per_owner.get()));
         let max = self.owners_max.get();
@@ -63,13 +64,13 @@ mod tests {
             (101, 1, 2),
             (1000, 1, 4),
             (u64::MAX, 1, 4),
-            // Two are needed for 151, but they would be more than three quarters busy.
+            // 151 requests need two owners, but two would be more than three quarters busy.
             (151, 3, 3),
             (150, 3, 2),
             (76, 2, 2),
             (75, 2, 1),
             (0, 4, 1),
-            // What was counted before under other settings is brought within the bounds.
+            // A count from other settings is brought within the bounds.
             (0, 0, 1),
             (400, 9, 4),
         ];

@@ -1,22 +1,22 @@
-//! What a node speaks with the others, by number.
+//! Versions of the protocol that nodes speak with each other.
 //!
-//! Nodes of two versions of the program share their caches and purge together as long as they have
-//! a protocol in common: its number decides, the program's version nothing. A node understands all
-//! from its oldest to its newest; two nodes speak the newest that both understand. Without one they
-//! are strangers: neither asks the other, and purges name them as nodes that were not reached.
+//! Nodes with different program versions share caches and purge together as long as they have a
+//! protocol in common; only protocol numbers matter. A node understands all protocols from its
+//! oldest to its newest; two nodes speak the newest that both understand. Nodes without a common
+//! protocol do not ask each other, and purges list them as not reached.
 //!
-//! What a node says of itself is the same in every protocol, or nobody could find that out: things
-//! are added to it, and none is removed or gets another meaning.
+//! The facts that a node reports about itself have the same form in every protocol, so that nodes
+//! can find a common one: facts are added, never removed or redefined.
 //!
 //! A change that an older node would misunderstand takes the next number, and is used only with
-//! nodes that understand it; [`Protocols::OWN`] begins with the oldest that is still written and
-//! read.
+//! nodes that understand it. [`Protocols::OWN`] begins with the oldest protocol that is still
+//! supported.
 
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// The protocols that a node understands: all from one to another.
+/// Protocols that a node understands: a closed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocols {
     oldest: u16,
@@ -24,25 +24,25 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// Those of this program.
+    /// Protocols of this program.
     pub const OWN: Protocols = Protocols { oldest: 1, newest: 1 };
 
-    /// Makes those from `oldest` to `newest`; `None` when there are none.
+    /// Makes the range from `oldest` to `newest`; `None` if it is empty.
     pub fn new(oldest: u16, newest: u16) -> Option<Protocols> {
         (oldest <= newest).then_some(Protocols { oldest, newest })
     }
 
-    /// Returns the newest.
+    /// Returns the newest protocol.
     pub fn newest(self) -> u16 {
         self.newest
     }
 
-    /// Returns whether one is among them.
+    /// Returns whether the range contains `protocol`.
     pub fn contain(self, protocol: u16) -> bool {
         (self.oldest..=self.newest).contains(&protocol)
     }
 
-    /// Returns what two nodes speak with each other; `None`: they have nothing in common.
+    /// Returns the newest protocol that both ranges contain, if any.
     pub fn common(self, other: Protocols) -> Option<u16> {
         let newest = self.newest.min(other.newest);
         (newest >= self.oldest.max(other.oldest)).then_some(newest)
@@ -50,7 +50,7 @@ impl Protocols {
 }
 
 impl fmt::Display for Protocols {
-    /// Writes `OLDEST-NEWEST`, or the one that there is.
+    /// Writes `OLDEST-NEWEST`, or the single number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.oldest == self.newest {
             true => write!(f, "{}", self.newest),
@@ -59,13 +59,13 @@ impl fmt::Display for Protocols {
     }
 }
 
-/// A text that names no protocols.
+/// Error: a text is not a protocol range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidProtocols(Box<str>);
 
 impl fmt::Display for InvalidProtocols {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} are no protocols: write NUMBER or OLDEST-NEWEST", self.0)
+        write!(f, "{:?} are not valid protocols: write NUMBER or OLDEST-NEWEST", self.0)
     }
 }
 

@@ -1,12 +1,12 @@
-//! How far a node has come in carrying out the purges of all.
+//! How far a node has carried out the purges of the whole fleet.
 //!
-//! Each node logs the purges that were made at it, and the others follow its log. What a node has
-//! carried out is therefore one position for each log: [`PurgePositions`]. Every question between
-//! nodes carries those of its sender, and who does not cover them uses nothing that it has: what
-//! was purged on one node does not return from another.
+//! Each node logs the purges made at it, and the others follow its log. [`PurgePositions`] is
+//! therefore one position per log. Every request between nodes carries the sender's positions, and
+//! a node that does not cover them uses none of its copies. A document purged on one node thus
+//! cannot return from another.
 //!
-//! A node's later log comes behind its former ones. Who follows it from a place in a former one
-//! must count all as purged, for nobody knows what that one ended with.
+//! A node's newer log follows its older ones. A follower with a position in an older log must treat
+//! everything as purged, because it cannot know how the older log ended.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::log_position::{InvalidPositions, LogPosition};
 use crate::member::MemberId;
 use crate::members::MEMBERS_MAX;
 
-/// The positions of one node in the logs that it follows, and the end of its own.
+/// Positions of one node in the logs that it follows, and the end of its own log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurgePositions(BTreeMap<MemberId, LogPosition>);
 
@@ -26,7 +26,7 @@ impl PurgePositions {
         self.0.get(member).copied()
     }
 
-    /// Notes that all before `position` has been carried out. Nothing goes back.
+    /// Records that all purges before `position` are carried out. Positions never go back.
     pub fn reach(&mut self, member: &MemberId, position: LogPosition) {
         let known = self.0.entry(member.clone()).or_insert(position);
         *known = position.max(*known);
@@ -37,7 +37,7 @@ impl PurgePositions {
         self.0.remove(member);
     }
 
-    /// Returns the logs in which these are not as far as `others`, and how far those are.
+    /// Returns the logs in which `others` are further, with their positions.
     pub fn lacking<'a>(
         &'a self,
         others: &'a PurgePositions,
@@ -48,17 +48,18 @@ impl PurgePositions {
         others.iter().filter(move |theirs| !covered(theirs))
     }
 
-    /// Returns whether who is here has carried out all that `others` have.
+    /// Returns whether a node with these positions has carried out everything that one with
+    /// `others` has.
     pub fn cover(&self, others: &PurgePositions) -> bool {
         self.lacking(others).next().is_none()
     }
 
-    /// Returns all of them, by name.
+    /// Returns all positions, sorted by member.
     pub fn iter(&self) -> impl Iterator<Item = (&MemberId, LogPosition)> {
         self.0.iter().map(|(member, position)| (member, *position))
     }
 
-    /// Returns how many logs there are.
+    /// Returns the number of logs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -70,7 +71,7 @@ impl PurgePositions {
 }
 
 impl fmt::Display for PurgePositions {
-    /// Writes `name=log.number;…`, by name: equal positions have equal texts.
+    /// Writes `name=log.number;…`, sorted by name: equal positions have equal texts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (member, position)) in self.iter().enumerate() {
             let between = if at == 0 { "" } else { ";" };
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_a_purge_covers_no_longer() {
+    fn positions_without_a_purge_do_not_cover_it() {
         let own = positions("a=1.5;b=2.0");
         for (others, covered) in [
             ("", true),
@@ -115,7 +116,7 @@ mod tests {
             ("a=1.4;b=2.0", true),
             ("a=1.6", false),
             ("b=2.0;c=3.0", false),
-            // A later log: what was before is not known.
+            // A newer log: how the older one ended is unknown.
             ("a=7.1", false),
             ("a=0.9", true),
         ] {

@@ -1,35 +1,35 @@
-//! A bound on how much is done per second, with some at once: a token bucket.
+//! Token bucket: bounds a rate per second and allows bursts.
 //!
-//! It fills evenly up to its size and what is done takes from it. Time is passed in; a moment
-//! before the last one counts as the last one.
+//! It fills at a constant rate up to its size, and each operation takes units from it. Time is an
+//! argument; a time before the latest one counts as the latest.
 
 use std::time::Duration;
 
-/// So many units a second, and at most so many at once.
+/// Bucket with a rate in units per second and a maximum burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     /// Units per second.
     rate: u64,
-    /// Billionths of a unit that it holds when it is full.
+    /// Capacity in billionths of a unit.
     size: u128,
-    /// Billionths of a unit that it holds.
+    /// Current level in billionths of a unit.
     level: u128,
-    /// When the level was computed.
+    /// Time at which `level` was computed.
     at: Duration,
 }
 
-/// Billionths in one: a rate per second is as many billionths per nanosecond.
+/// Billionths in a unit; a rate per second is the same number of billionths per nanosecond.
 const NANO: u128 = 1_000_000_000;
 
 impl TokenBucket {
-    /// Makes a full bucket of `size` units that `rate` units a second flow into; a `size` of 0
-    /// never lets anything pass.
+    /// Makes a full bucket of `size` units that refills at `rate` units per second. A `size` of 0
+    /// lets nothing pass.
     pub fn new(rate: u64, size: u64, now: Duration) -> TokenBucket {
         let size = u128::from(size) * NANO;
         TokenBucket { rate, size, level: size, at: now }
     }
 
-    /// Takes `units` if the bucket has as many, and returns whether it had.
+    /// Takes `units` if the bucket holds that many; returns whether it did.
     pub fn take(&mut self, units: u64, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at);
         let flown = passed.as_nanos().saturating_mul(u128::from(self.rate));
@@ -49,12 +49,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_lets_its_size_pass_at_once_and_then_its_rate() {
+    fn a_bucket_allows_its_size_at_once_and_then_its_rate() {
         let second = Duration::from_secs;
         let mut bucket = TokenBucket::new(10, 20, second(100));
         assert!(bucket.take(20, second(100)) && !bucket.take(1, second(100)));
         assert!(!bucket.take(11, second(101)) && bucket.take(10, second(101)));
-        // Time that goes back brings nothing.
+        // A clock that goes back adds no units.
         assert!(!bucket.take(1, second(0)) && !bucket.take(1, second(101)));
         assert!(bucket.take(1, second(101) + Duration::from_millis(100)));
         assert!(!bucket.take(21, Duration::MAX) && bucket.take(20, Duration::MAX));

@@ -1,39 +1,38 @@
-//! How many owners hot documents have, as it was last known: a table of fixed size.
+//! Fixed-size table of the number of owners of hot documents, as last reported.
 //!
-//! An owner holds what it has come to for a while, since those that ask spread over all owners then
-//! and each of these sees a part of the requests only; who asks holds what an owner said. A number
-//! is the largest of the last while. Documents share places: of two that fall on one place the
-//! larger number stays, which costs balance and nothing else.
+//! An owner remembers the number it decided on for a while, because afterwards the asking nodes
+//! spread over all owners and each sees only part of the requests. An asking node remembers what an
+//! owner reported. An entry is the largest recent number. Documents share slots: on a collision the
+//! larger number stays, which costs only balance.
 
 use std::time::Duration;
 
 use crate::key::KeyHash;
 
-/// What is known of one document.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ReportedOwners {
     key: KeyHash,
     owners: u32,
-    /// Since when there are so many.
+    /// Time since which the document has this number of owners.
     since: Duration,
     until: Duration,
 }
 
-/// See the module.
+/// Table of reported owner counts; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct ToldOwners {
-    places: Box<[Option<Told>]>,
+    places: Box<[Option<ReportedOwners>]>,
     held: Duration,
 }
 
 impl ToldOwners {
-    /// Makes a table of so many places, at least one, in which a number is held for so long.
+    /// Makes a table of `places` slots, at least one, that remembers a number for `held`.
     pub fn new(places: usize, held: Duration) -> ToldOwners {
         ToldOwners { places: vec![None; places.max(1)].into(), held }
     }
 
-    /// Notes that a document has so many owners now. One owner is what nothing needs to be known
-    /// of.
+    /// Records the current number of owners of a document. One owner is the default and is not
+    /// recorded.
     pub fn note(&mut self, key: KeyHash, owners: u32, now: Duration) {
         if owners < 2 {
             return;
@@ -46,24 +45,25 @@ impl ToldOwners {
         }
         let same = known.filter(|told| told.key == key && told.owners == owners);
         let since = same.map_or(now, |told| told.since);
-        *place = Some(Told { key, owners, since, until });
+        *place = Some(ReportedOwners { key, owners, since, until });
     }
 
-    /// Returns how many owners a document has by what was noted: 1 when nothing is known.
+    /// Returns the last recorded number of owners; 1 if none.
     pub fn owners(&self, key: KeyHash, now: Duration) -> u32 {
-        self.told(key, now).map_or(1, |told| told.owners)
+        self.current(key, now).map_or(1, |told| told.owners)
     }
 
-    /// Returns since when a document has as many owners as it has, if those are several.
+    /// Returns since when a document has had its current number of owners, if that is more than
+    /// one.
     pub fn since(&self, key: KeyHash, now: Duration) -> Option<Duration> {
-        self.told(key, now).map(|told| told.since)
+        self.current(key, now).map(|told| told.since)
     }
 
-    fn told(&self, key: KeyHash, now: Duration) -> Option<Told> {
+    fn current(&self, key: KeyHash, now: Duration) -> Option<ReportedOwners> {
         self.places[self.number(key)].filter(|told| told.key == key && told.until > now)
     }
 
-    fn place(&mut self, key: KeyHash) -> &mut Option<Told> {
+    fn place(&mut self, key: KeyHash) -> &mut Option<ReportedOwners> {
         let number = self.number(key);
         &mut self.places[number]
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_grow_and_documents_of_one_place_are_kept_apart() {
+    fn the_table_does_not_grow_and_colliding_documents_are_distinguished() {
         let second = Duration::from_secs;
         let [one, other] = [5, 5 + 16].map(KeyHash::from_bits);
         let mut told = ToldOwners::new(16, second(10));
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!((told.owners(one, second(2)), told.owners(other, second(2))), (1, 4));
         (0..1_000).for_each(|bits| told.note(KeyHash::from_bits(bits), 2, second(3)));
         assert_eq!(told.places.len(), 16);
-        // A table of nothing is one of one place.
+        // A requested size of zero gives one slot.
         let mut least = ToldOwners::new(0, second(1));
         least.note(one, 2, second(0));
         assert_eq!(least.owners(one, second(0)), 2);

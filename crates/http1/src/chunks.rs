@@ -173,7 +173,7 @@ impl Chunks {
 }
 
 fn malformed() -> Malformed {
-    Malformed("its body is not in chunks as it says")
+    Malformed("its chunked body is malformed")
 }
 
 #[cfg(test)]
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_might_read_otherwise_is_refused() {
+    fn ambiguous_chunks_are_refused() {
         for text in [
             "0\r\n\n",
             "0\r\nX: y\n\r\n\r\n",

@@ -18,13 +18,13 @@ pub enum HeadError {
 impl From<httparse::Error> for Malformed {
     fn from(error: httparse::Error) -> Malformed {
         Malformed(match error {
-            httparse::Error::HeaderName => "a field has no valid name",
-            httparse::Error::HeaderValue => "a field has no valid value",
-            httparse::Error::NewLine => "a line ends wrongly",
-            httparse::Error::Status => "its status is no number from 100 on",
+            httparse::Error::HeaderName => "a field has an invalid name",
+            httparse::Error::HeaderValue => "a field has an invalid value",
+            httparse::Error::NewLine => "a line has an invalid ending",
+            httparse::Error::Status => "its status is not a number of at least 100",
             httparse::Error::Token => "its first line has a byte that is not allowed",
             httparse::Error::TooManyHeaders => "its head has too many fields",
-            httparse::Error::Version => "it names no version of HTTP/1",
+            httparse::Error::Version => "its version is not HTTP/1",
         })
     }
 }

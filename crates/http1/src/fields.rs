@@ -26,7 +26,6 @@ pub struct Fields {
 /// Start and end offsets in a buffer.
 pub(crate) type Place = (u32, u32);
 
-/// The position of one field line.
 #[derive(Clone, Copy)]
 struct Line {
     name: Place,
@@ -130,7 +129,7 @@ impl Fields {
     ///
     /// # Panics
     ///
-    /// As [`Fields::push`].
+    /// Panics like [`Fields::push`].
     pub(crate) fn push_parsed(&mut self, head: &[u8], lines: &[Header<'_>]) {
         let Some(first) = lines.first() else { return };
         let text = &head[first.name.as_ptr().addr() - head.as_ptr().addr()..];

@@ -14,7 +14,7 @@ pub(crate) fn last_coding(fields: &Fields) -> Result<Option<&[u8]>, Malformed> {
     let mut last = None;
     for line in fields.get_all("transfer-encoding") {
         if !line.is_ascii() {
-            return Err(Malformed("its transfer codings are no names"));
+            return Err(Malformed("its transfer codings are not ASCII"));
         }
         last = line.rsplit(|byte| *byte == b',').next().map(<[u8]>::trim_ascii);
     }

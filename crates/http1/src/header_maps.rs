@@ -46,7 +46,7 @@ impl HeaderMaps {
         let values = self.values(fields.values_text());
         for (name, (begin, end)) in names.names.iter().zip(fields.value_places()) {
             let value = HeaderValue::from_maybe_shared(values.slice(begin as usize..end as usize));
-            let value = value.map_err(|_| Malformed("a field has no valid value"))?;
+            let value = value.map_err(|_| Malformed("a field has an invalid value"))?;
             map.try_append(name, value).map_err(too_many)?;
         }
         Ok((map, names.spellings.clone()))

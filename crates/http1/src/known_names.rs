@@ -28,7 +28,7 @@ impl Names {
         let name = |(name, _): (&str, _)| HeaderName::from_bytes(name.as_bytes());
         let names: Result<Vec<_>, _> = fields.iter().map(name).collect();
         Ok(Names {
-            names: names.map_err(|_| Malformed("a field has no valid name"))?,
+            names: names.map_err(|_| Malformed("a field has an invalid name"))?,
             text: fields.names_text().to_owned(),
             places: fields.name_places().collect(),
             spellings: Spellings::of(fields.iter().map(|(name, _)| name)),

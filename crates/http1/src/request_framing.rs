@@ -83,7 +83,7 @@ fn length(fields: &Fields) -> Result<(Option<u64>, bool), Malformed> {
     let (mut found, mut count) = (None, 0);
     for line in fields.get_all("content-length") {
         let length = number(line).filter(|length| found.is_none_or(|found| found == *length));
-        found = Some(length.ok_or(Malformed("its Content-Length is no number, or two"))?);
+        found = Some(length.ok_or(Malformed("its Content-Length is not a single number"))?);
         count += 1;
     }
     Ok((found, count > 1))

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused() {
+    fn malformed_request_heads_are_refused() {
         for text in [
             "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
             "GET / HTTP/1.1\r\n Host: a\r\n\r\n",

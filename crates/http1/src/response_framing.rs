@@ -72,7 +72,7 @@ fn length(fields: &Fields) -> Result<Option<u64>, Malformed> {
     let members = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     members.map(number).try_fold(None, |found, length| {
         let agrees = length.filter(|length| found.is_none_or(|found| found == *length));
-        agrees.map(Some).ok_or(Malformed("its Content-Length is no number, or two"))
+        agrees.map(Some).ok_or(Malformed("its Content-Length is not a single number"))
     })
 }
 

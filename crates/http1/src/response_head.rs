@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused() {
+    fn malformed_response_heads_are_refused() {
         for text in [
             "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
             "HTTP/1.1 200 OK\r\n A: b\r\n\r\n",

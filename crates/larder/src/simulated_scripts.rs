@@ -45,7 +45,6 @@ use world::World;
 /// Number of tests that run concurrently, as with the real program.
 const PLAYERS: usize = 24;
 
-/// The port of the origin.
 const ORIGIN: u16 = 80;
 
 fn directory() -> PathBuf {

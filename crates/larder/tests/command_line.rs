@@ -35,7 +35,7 @@ fn check_config_accepts_a_good_file() {
 /// Returns the output of `check-config` for a file that does not change sharing.
 fn careful(file: &str) -> String {
     format!(
-        "{file}: sharing is careful: answers to requests with Cookie (cookie) or other fields \
+        "{file}: sharing is careful: responses to requests with Cookie (cookie) or other fields \
          that identify a client (identified) need a stated positive lifetime to be stored\n"
     )
 }
@@ -45,8 +45,7 @@ fn check_config_warns_of_what_is_probably_not_meant() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a.toml"), "allow = '0.0.0.0/0'\n").expect("written");
     let output = larder(dir.path(), &["check-config", "a.toml"]);
-    let warning = "larder: warning: a.toml: allow includes 0.0.0.0/0: this is an open proxy for \
-                   everybody\n";
+    let warning = "larder: warning: a.toml: allow includes 0.0.0.0/0: this is an open proxy\n";
     expect(&output, 0, &format!("{}a.toml: ok\n", careful("a.toml")), warning);
 }
 
@@ -87,7 +86,7 @@ fn a_node_of_a_fleet_is_not_started_open_to_the_network() {
     let dir = tempfile::tempdir().expect("a directory");
     let output = larder(dir.path(), &["serve", "--fleet", ":3130", "--join", "a.example:3130"]);
     let said = text(&output.stderr);
-    assert!(said.contains("--fleet: [::]:3130: without fleet.key-file anybody"), "{said}");
+    assert!(said.contains("--fleet: [::]:3130: without fleet.key-file anyone"), "{said}");
     assert_eq!(output.status.code(), Some(2));
     assert!(!dir.path().join("larder.cache").exists());
 }
@@ -163,13 +162,14 @@ fn check_config_asks_the_machine() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for line in [
-        "warning: larder.toml: memory: 64T is more than",
+        "warning: larder.toml: memory: 64T exceeds the",
         "warning: larder.toml: workers: 1024 on ",
         "warning: larder.toml: rule 2 never takes effect: rule 1 before it",
         "larder: larder.toml: certificate: a.pem:2: expected certificates in PEM: not base64",
-        "larder: larder.toml: user: there is no user \"no-such-user-here\" on this machine",
+        "larder: larder.toml: user: no user \"no-such-user-here\" on this machine",
         "larder: larder.toml: cache: missing/x: its directory cannot be used: No such file",
-        "larder: larder.toml: cache: /proc/x: /proc is the kernel's, no files can be created",
+        "larder: larder.toml: cache: /proc/x: /proc is a kernel file system, where no files can \
+         be created",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
@@ -247,8 +247,8 @@ fn lab_and_bench_become_the_program_beside_it_or_in_the_path() {
         };
         let name = format!("larder-{command}");
         let absent = format!(
-            "larder: {command}: {name} is neither beside this program nor in PATH; in the sources \
-             of Larder `cargo build --release -p {command}` makes target/release/{name}\n"
+            "larder: {command}: {name} is neither beside this program nor in PATH; build it from \
+             the sources of Larder with `cargo build --release -p {command}`\n"
         );
         expect(&run(&["list"]), 1, "", &absent);
         other_program(&path, &name, "path");

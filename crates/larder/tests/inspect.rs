@@ -100,7 +100,7 @@ fn format_overwrites_only_when_told() {
     let dir = formatted();
     let again = ["format", "x.cache", "--cache-size", "32M"];
     let why = refusal(&larder(dir.path(), &again));
-    assert!(why.contains("there is a Larder cache already; --force"), "{why}");
+    assert!(why.contains("there is already a Larder cache; --force"), "{why}");
     let forced = [&again[..], &["--force"]].concat();
     answer(&larder(dir.path(), &forced));
     assert_eq!(fs::metadata(dir.path().join("x.cache")).expect("there").len(), 32 << 20);

@@ -281,7 +281,7 @@ fn a_creation_that_was_cut_short_is_repeated() {
         fs::write(&path, &mark).expect("written");
         fs::File::options().write(true).open(&path).and_then(|f| f.set_len(len)).expect("sized");
         let server = Server::start(dir.path(), &["--cache-size", "16M"]);
-        assert!(server.says("its creation was cut short"), "{:#?}", server.said);
+        assert!(server.says("its creation was interrupted"), "{:#?}", server.said);
         assert!(server.says("cache larder.cache: 16M"), "{:#?}", server.said);
     }
 }
@@ -407,10 +407,10 @@ fn a_reload_takes_over_what_it_can_and_names_the_rest() {
     fs::write(&file, "memory = 'much'\n").expect("written");
     server.signal("-HUP");
     server.wait_for("larder.toml:1: memory: expected");
-    server.wait_for("stays as it was");
+    server.wait_for("the configuration is unchanged");
     let (status, said) = server.stop("-TERM");
     assert_eq!(status.code(), Some(0), "{said:#?}");
-    assert!(said.iter().any(|line| line.contains("has 5s to end")), "{said:#?}");
+    assert!(said.iter().any(|line| line.contains("have 5s to finish")), "{said:#?}");
     assert!(dir.path().join("access.log").exists());
 }
 

@@ -45,7 +45,7 @@ impl fmt::Display for InvalidFact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.given {
             None => write!(f, "its {} is missing", self.what),
-            Some(given) => write!(f, "{given:?} is no {} of a member", self.what),
+            Some(given) => write!(f, "{given:?} is not a valid {} of a member", self.what),
         }
     }
 }
@@ -102,7 +102,7 @@ pub fn decode<'a>(
     })
 }
 
-/// Returns a member of which only these facts are known.
+/// Returns a member of which only these facts are known so far.
 pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> Member {
     Member {
         id,
@@ -220,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_an_error_at_once() {
+    fn facts_that_cannot_be_encoded_are_rejected() {
         let member = random_member(&mut fastrand::Rng::with_seed(2));
         let error = encode(&Member { zone: "a\0".into(), ..member.clone() }).unwrap_err();
-        assert_eq!(error.to_string(), "\"a\\0\" is no zone of a member");
+        assert_eq!(error.to_string(), "\"a\\0\" is not a valid zone of a member");
         assert!(encode(&Member { program: "é".repeat(33).into(), ..member }).is_err());
     }
 }

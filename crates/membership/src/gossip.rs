@@ -49,7 +49,6 @@ use crate::gossip::view::View;
 use crate::published::{Published, is_own, lock};
 use crate::{Leaving, Lost, Membership};
 
-/// Maximum bytes of a fleet's name.
 const FLEET_MAX: usize = 64;
 
 /// Rounds for which a leaving node announces it. In one round it tells three other nodes, which
@@ -92,11 +91,15 @@ impl fmt::Display for StartError {
         match self {
             StartError::FleetName => write!(f, "the name of a fleet has 1 to {FLEET_MAX} bytes"),
             StartError::Unreachable(address) => {
-                write!(f, "other nodes cannot reach {address}: set an address of this node alone")
+                write!(
+                    f,
+                    "other nodes cannot reach {address}: set an address that belongs to this node \
+                     only"
+                )
             }
             StartError::Fact(error) => write!(f, "this node cannot be a member: {error}"),
             StartError::System(address, error) => {
-                write!(f, "gossip cannot begin at {address}: {error}")
+                write!(f, "cannot start gossip at {address}: {error}")
             }
         }
     }
@@ -183,7 +186,6 @@ impl Gossip {
     }
 }
 
-/// Starts the thread of a node.
 fn begin(node: Node, stopped: oneshot::Receiver<()>) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name("gossip".to_owned()).spawn(move || {
@@ -197,7 +199,7 @@ impl Drop for Gossip {
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            log::error!("the thread of gossip ended with a panic");
+            log::error!("the gossip thread panicked");
         }
     }
 }
@@ -218,7 +220,7 @@ impl Membership for Gossip {
             return;
         }
         if let Err(error) = facts::encode(own) {
-            log::error!("what this node says of itself stays as it was: {error}");
+            log::error!("keeping the facts announced before: {error}");
             return;
         }
         let state = if self.leaving.load(Relaxed) { State::Leaving } else { own.state };

@@ -36,7 +36,7 @@ impl Published {
                 differs
             }
             Err(error) => {
-                log::error!("the members of the fleet are left as they were: {error}");
+                log::error!("keeping the current members of the fleet: {error}");
                 false
             }
         });

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_heard_is_lost_from_the_start() {
+    fn a_member_that_was_never_heard_is_lost_from_the_start() {
         let list = list();
         list.elapse(at(1_000));
         assert_eq!(names(&list), ["a"]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_that_it_owns_nothing_does_so_for_as_long_as_it_says_so() {
+    fn a_member_owns_nothing_while_it_announces_weight_zero() {
         let (list, b) = (list(), "b".parse().unwrap());
         for (said, is) in [(7, 7), (0, 0), (3, 7)] {
             list.heard(Member { weight: said, ..member("b") }, at(101));

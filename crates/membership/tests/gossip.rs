@@ -54,12 +54,10 @@ fn lost(node: &dyn Membership) -> Vec<String> {
     node.lost().iter().map(|lost| lost.member.id.to_string()).collect()
 }
 
-/// Returns what a node knows of another.
 fn known(node: &dyn Membership, name: &str) -> Option<Member> {
     node.members().get(&name.parse().unwrap()).cloned()
 }
 
-/// Waits until something holds.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let clock = TokioClock::system();
     while !holds() {
@@ -111,7 +109,7 @@ fn three_nodes_find_each_other_and_notice_who_goes_and_who_comes_back() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn who_leaves_in_order_says_so() {
+async fn a_node_that_leaves_in_order_announces_it() {
     let a = node("a", KEY, &[]);
     let b = node("b", KEY, &[&a]);
     until("both are there", || names(&a) == ["a", "b"] && names(&b) == ["a", "b"]);
@@ -126,7 +124,7 @@ async fn who_leaves_in_order_says_so() {
 }
 
 #[test]
-fn who_has_another_key_or_none_sees_nobody() {
+fn a_node_without_the_key_sees_no_other_node() {
     let a = node("a", KEY, &[]);
     let b = node("b", KEY, &[&a]);
     let wrong = node("wrong", Some([8; 32]), &[&a, &b]);
@@ -204,14 +202,14 @@ fn hostile_datagrams_do_not_end_gossip_without_a_key() {
     assert_eq!(a.figures().restarts, 0);
 }
 
-/// The messages that make `chitchat` panic, or change what a node says of itself.
+/// Messages that make `chitchat` panic, or that change a node's facts about itself.
 #[test]
 fn forged_messages_are_refused_without_a_key() {
     let a = node("a", None, &[]);
     let b = node("b", None, &[&a]);
     until("both are there", || names(&a) == ["a", "b"] && names(&b) == ["a", "b"]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // The node of the only digest of a message of a fresh node: name, generation, address.
+    // The node in the only digest of a fresh node's message: name, generation, address.
     let nodes = [&a, &b].map(|known| id_of(known, &socket));
     for id in &nodes {
         let begin = [&[0][..], id, &[0; 16]].concat();
@@ -236,7 +234,7 @@ fn forged_messages_are_refused_without_a_key() {
     assert_eq!(a.figures().restarts, 0);
 }
 
-/// What a node knows stays so small that its messages fit into datagrams.
+/// A node's knowledge stays small enough for its messages to fit into datagrams.
 #[test]
 fn invented_members_are_admitted_while_there_is_room() {
     let a = node("a", None, &[]);
@@ -275,12 +273,15 @@ fn settings_that_cannot_work_are_errors() {
     let error = start(|settings| settings.bind = ([0, 0, 0, 0], 0).into());
     assert!(matches!(error, StartError::Unreachable(_)), "{error}");
     let error = start(|settings| settings.own.zone = "a\nb".into());
-    assert_eq!(error.to_string(), "this node cannot be a member: \"a\\nb\" is no zone of a member");
+    assert_eq!(
+        error.to_string(),
+        "this node cannot be a member: \"a\\nb\" is not a valid zone of a member"
+    );
     let error = start(|settings| settings.bind = ([192, 0, 2, 1], 1).into());
     assert!(matches!(error, StartError::System(..)), "{error}");
 }
 
-/// Returns datagrams that a node really sends.
+/// Returns datagrams that a real node sends.
 fn captured(key: Option<[u8; 32]>) -> Vec<Vec<u8>> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let seeds = [socket.local_addr().unwrap().to_string()];
@@ -291,27 +292,28 @@ fn captured(key: Option<[u8; 32]>) -> Vec<Vec<u8>> {
         let (length, from) = socket.recv_from(&mut buffer).unwrap();
         let first = buffer[..length].to_vec();
         assert_eq!(from, node.address());
-        // Its own first message is answered with its second one.
+        // Its own first message is answered with its second.
         socket.send_to(&first, from).unwrap();
         datagrams.push(first);
     }
     datagrams
 }
 
-/// Returns a node as messages name it.
+/// Returns the encoding of a node in messages.
 fn id_of(node: &Gossip, socket: &UdpSocket) -> Vec<u8> {
-    // A digest of nobody: the answer has the digest of all.
+    // A digest without nodes: the response has the digest of all.
     let syn = [&[0x53, 0xb0, 0, 0, 0, 0][..], b"\x04\0test"].concat();
     socket.send_to(&syn, node.address()).unwrap();
     let mut buffer = [0; 65_536];
     let (length, _) = socket.recv_from(&mut buffer).unwrap();
     let own = [&node.address().port().to_le_bytes()[..]].concat();
-    // Names have one letter here: 2 + 1 bytes, 8 of the generation, 5 of the IP, 2 of the port.
+    // Names here have one letter: 2 + 1 bytes, then 8 of the generation, 5 of the IP, 2 of the
+    // port.
     let at = (6..length - 18).find(|at| buffer[at + 16..at + 18] == own[..]).unwrap();
     buffer[at..at + 18].to_vec()
 }
 
-/// Sends random datagrams and changed copies of real ones; returns how many.
+/// Sends random datagrams and mutated real ones; returns the number sent.
 fn attack(to: SocketAddr, real: &[Vec<u8>], count: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -333,14 +335,14 @@ fn attack(to: SocketAddr, real: &[Vec<u8>], count: u64) -> u64 {
         }
         socket.send_to(&datagram, to).unwrap();
         if i % 50 == 0 {
-            // No more at a time than a socket holds.
+            // No more at a time than a socket buffers.
             std::thread::sleep(Duration::from_millis(5));
         }
     }
     count
 }
 
-/// Returns the seed of a test, printed; that of `LARDER_SEED` where it is set.
+/// Returns a test's seed, from `LARDER_SEED` if set, and prints it.
 fn seed() -> u64 {
     let given = std::env::var("LARDER_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));

@@ -46,7 +46,6 @@ use inode::{Full, Growth, Inode, Units};
 use name_cache::NameCache;
 use transfer::Progress;
 
-/// The inode of the root directory.
 const ROOT: u32 = 0;
 
 /// A file system. A clone is another handle on the same one.

@@ -98,7 +98,6 @@ struct State {
     random: Rng,
     link: Link,
     links: BTreeMap<(IpAddr, IpAddr), Link>,
-    /// Paths that are cut.
     cut: BTreeSet<(IpAddr, IpAddr)>,
     names: BTreeMap<String, IpAddr>,
     ports: BTreeMap<IpAddr, u16>,

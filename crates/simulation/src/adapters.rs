@@ -134,10 +134,9 @@ impl Deposited {
         })
     }
 
-    /// Returns the device.
     pub fn get(&self) -> io::Result<AnyDevice> {
         let found = DEVICES.with_borrow(|all| all.get(self.0).cloned().flatten());
-        found.ok_or_else(|| io::Error::other("the device is of another thread"))
+        found.ok_or_else(|| io::Error::other("the device belongs to another thread"))
     }
 }
 

@@ -53,7 +53,7 @@ impl World {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime can be had");
+            .expect("a runtime can be created");
         let _fixed = net::random::fix(seed);
         LocalSet::new().block_on(&runtime, async {
             let began = Instant::now();

@@ -1,16 +1,16 @@
-//! Requests a second and memory of every policy in plain simulation.
+//! Requests per second and memory of every policy in plain simulation.
 //!
-//! `cargo bench -p lab --bench policy_speed [POLICY…]`: five million requests, Zipf with
-//! exponent 0.8 over a million objects, a cache of a tenth of those that occur (each object counts
-//! 1), from an empty cache, on one thread; the best and the median of nine runs, in processor time
-//! where the system tells it. The policies take turns, so that other work on the machine hits all
-//! alike. Making the trace and numbering its objects do not count; what the numbering takes, a
-//! look-up in a hash table for each request, is told beside.
+//! `cargo bench -p lab --bench policy_speed [POLICY…]`: five million requests, Zipf with exponent
+//! 0.8 over a million objects, on one thread. The cache starts empty and holds a tenth of the
+//! objects that occur (each counts 1). Reports the best and the median of nine runs, in processor
+//! time where the system reports it. The policies take turns, so that other load on the machine
+//! affects all of them alike. Making the trace and numbering its objects do not count; the cost of
+//! numbering, a hash table lookup per request, is reported separately.
 //!
-//! To compare with another simulator: `--write FILE` writes the same trace as oracleGeneral, with
-//! which it should be run on the same machine, in turn with this program, for the same capacity
-//! and with sizes ignored; leave its reading, its decompression and its hash table out of its
-//! time, or add the numbering to ours: `with_numbering` is the speed that this gives.
+//! To compare with another simulator, write the same trace as oracleGeneral with `--write FILE`.
+//! Run the simulator on the same machine, alternating with this program, with the same capacity and
+//! ignoring sizes. Either exclude its reading, decompression and hash table from its time, or
+//! include the numbering in ours (`with_numbering`).
 
 #![allow(clippy::print_stdout)]
 
@@ -71,12 +71,12 @@ fn main() {
     }
 }
 
-/// Million requests a second.
+/// Returns million requests per second.
 fn speed(time: Duration) -> f64 {
     REQUESTS as f64 / 1e6 / time.as_secs_f64()
 }
 
-/// How long the work keeps the processor busy; without Linux, how long it takes.
+/// Returns the processor time of `work`; without Linux, the elapsed time.
 fn timed(work: impl FnOnce()) -> Duration {
     let busy = || {
         let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -88,7 +88,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     before.zip(busy()).map_or(passed, |(before, after)| after - before)
 }
 
-/// The ranks of the objects asked for, from 0.
+/// Returns the ranks of the requested objects, from 0.
 fn zipf() -> Vec<u64> {
     let mut sums = Vec::with_capacity(OBJECTS as usize);
     let mut sum = 0.0;
@@ -112,7 +112,7 @@ fn zipf() -> Vec<u64> {
     (0..REQUESTS).map(|_| rank()).collect()
 }
 
-/// The requests with their objects numbered, how many objects there are, and the least time that
+/// Returns the requests with numbered objects, the number of objects, and the shortest time that
 /// numbering took.
 fn number(ranks: &[u64]) -> (Vec<Numbered>, u64, Duration) {
     let mut trace = Vec::new();
@@ -144,7 +144,8 @@ fn access(rank: u64) -> Access {
     Access { object: rank, size: 1 }
 }
 
-/// Time in requests, object, size, and -1 for the next request, which no policy here looks at.
+/// Writes oracleGeneral records: time in requests, object, size, and -1 for the next request, which
+/// no policy here uses.
 fn write(file: &str, ranks: &[u64]) -> std::io::Result<()> {
     let mut out = BufWriter::new(std::fs::File::create(file)?);
     for (time, rank) in (0_u32..).zip(ranks) {

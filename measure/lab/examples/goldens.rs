@@ -1,7 +1,7 @@
-//! Runs every experiment quickly and compares its numbers with the golden ones.
+//! Runs every experiment at the quick scale and compares its numbers with the golden ones.
 //!
-//! What came of an experiment is in `tests/golden/NAME.csv`: every number of its tables, with six
-//! digits. `cargo xtask goldens` builds and calls this; see its help there.
+//! `tests/golden/NAME.csv` holds every number of an experiment's tables, with six digits. `cargo
+//! xtask goldens` builds and calls this; see its help.
 
 #![allow(clippy::print_stdout)]
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the experiments called `names`, or all when there is none.
+/// Runs the experiments called `names`, or all if there are none.
 fn run(bless: bool, names: &[String]) -> Result<(), String> {
     let all = || experiments::all().collect::<Vec<_>>();
     let chosen: Result<Vec<&Experiment>, String> = names
@@ -36,7 +36,7 @@ fn run(bless: bool, names: &[String]) -> Result<(), String> {
     let mut wrong = 0;
     for experiment in &chosen {
         match check(experiment, bless) {
-            Ok(()) => println!("{}: as it was", experiment.name),
+            Ok(()) => println!("{}: unchanged", experiment.name),
             Err(why) => {
                 wrong += 1;
                 println!("{}: {why}", experiment.name);
@@ -45,11 +45,11 @@ fn run(bless: bool, names: &[String]) -> Result<(), String> {
     }
     match wrong {
         0 => Ok(()),
-        _ => Err(format!("{wrong} of {} are not as in tests/golden", chosen.len())),
+        _ => Err(format!("{wrong} of {} differ from tests/golden", chosen.len())),
     }
 }
 
-/// Runs one experiment, and compares what came of it with its file, or writes that anew.
+/// Runs one experiment and compares its numbers with the golden file, or rewrites that file.
 fn check(experiment: &'static Experiment, bless: bool) -> Result<(), String> {
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let record = Record::of(experiment, Scale::Quick, jobs, &Meter::default())
@@ -63,7 +63,7 @@ fn check(experiment: &'static Experiment, bless: bool) -> Result<(), String> {
     if bless {
         fs::write(&path, &ours).map_err(|why| format!("{}: {why}", path.display()))?;
     }
-    let verdict = if bless { "blessed" } else { "not as it was" };
+    let verdict = if bless { "blessed" } else { "changed" };
     let what = format!("{verdict} (seed {}):\n{}", record.seed, difference(&golden, &ours));
     if bless {
         println!("{}: {what}", experiment.name);
@@ -72,7 +72,7 @@ fn check(experiment: &'static Experiment, bless: bool) -> Result<(), String> {
     Err(what)
 }
 
-/// Returns the lines that only one of the two has.
+/// Returns the lines that only one of the two texts has.
 fn difference(golden: &str, ours: &str) -> String {
     let lacks = |text: &str, line: &str| !text.lines().any(|known| known == line);
     let gone = golden.lines().filter(|line| lacks(ours, line)).map(|line| format!("  - {line}"));

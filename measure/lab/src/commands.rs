@@ -104,7 +104,7 @@ impl Interrupted {
 
 /// Installs the handlers: a signal that ends a command removes its temporary files.
 fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
-    let failed = |error| Failure::runtime(format!("lab: signals cannot be heard: {error}"));
+    let failed = |error| Failure::runtime(format!("lab: cannot install signal handlers: {error}"));
     let delivered = Arc::new(AtomicUsize::new(0));
     for signal in [SIGINT, SIGTERM] {
         let number = signal as usize;

@@ -10,7 +10,6 @@ pub mod svg;
 mod tests;
 pub mod text;
 
-/// Returns the letter of an object.
 fn letter(object: usize) -> char {
     char::from(b'A' + (object % 26) as u8)
 }

@@ -1,5 +1,5 @@
-//! The mechanical drives beside a reference simulator, request by request, and beside measurements
-//! of real drives; `tests/disks/README.md` says where the data comes from.
+//! Mechanical drives compared with a reference simulator, request by request, and with measurements
+//! of real drives. `tests/disks/README.md` gives the source of the data.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disks").join(name)
 }
 
-/// What we take for the requests of a file, and what the file says.
+/// Returns our times for a file's requests, and the file's times.
 fn beside(drive: &mut MechanicalDrive, file: &str) -> (Vec<f64>, Vec<f64>) {
     let packed = std::fs::read(data(file)).unwrap();
     let steps = read_stream(packed.as_slice(), drive.capacity()).unwrap();
@@ -36,7 +36,7 @@ fn beside(drive: &mut MechanicalDrive, file: &str) -> (Vec<f64>, Vec<f64>) {
     (ours, theirs.collect())
 }
 
-/// Nearly every request takes as long as in the reference, to a few microseconds.
+/// Nearly every request takes the same time as in the reference, to a few microseconds.
 #[test]
 fn request_by_request() {
     let mut files = 0;
@@ -63,8 +63,8 @@ fn request_by_request() {
     assert_eq!(files, 18);
 }
 
-/// Sequential runs, whose every request is decided by skews, overheads, read-ahead and
-/// write-behind: reference means, medians and 99th percentiles of 4,000 requests.
+/// Sequential runs, in which skews, overheads, read-ahead and write-behind decide every request:
+/// reference means, medians and 99th percentiles of 4,000 requests.
 #[test]
 fn sequential_runs() {
     let rows = [
@@ -97,8 +97,8 @@ fn sequential_runs() {
     }
 }
 
-/// Random requests on a drive of which there is no recorded run: reference means and deviations of
-/// 5,000 requests, which are themselves within 1% of the truth.
+/// Random requests on a drive without a recorded run: reference means and deviations of 5,000
+/// requests, which are themselves within 1% of the true values.
 #[test]
 fn random_requests() {
     let seed = 7;
@@ -123,7 +123,7 @@ fn random_requests() {
     }
 }
 
-/// The real drives: the curves of the two distributions lie at most 8% of the mean apart.
+/// Real drives: the curves of the two distributions differ by at most 8% of the mean.
 #[test]
 fn real_drives() {
     for name in ["atlas10k", "atlas_III", "barracuda", "hp_c3323a"] {
@@ -138,7 +138,7 @@ fn real_drives() {
     }
 }
 
-/// The same requests at the same times are answered at the same times, on every shipped drive.
+/// On every shipped drive, the same requests at the same times complete at the same times.
 #[test]
 fn runs_repeat() {
     let workload = Workload::named("mix64k").unwrap();

@@ -1,7 +1,7 @@
-//! Every experiment, run for a moment: that it works, and that what comes of it has the shape that
-//! `tests/golden` has.
+//! Runs every experiment at the smoke scale: it works, and its tables have the shape of those in
+//! `tests/golden`.
 //!
-//! The numbers themselves are checked by `cargo xtask goldens`, which takes minutes.
+//! `cargo xtask goldens` checks the numbers themselves, which takes minutes.
 //! `LARDER_EXPERIMENT=NAME` runs one experiment.
 
 #![allow(clippy::unwrap_used)]
@@ -15,7 +15,6 @@ use lab::experiment::{Experiment, Meter, Paper, Record, Row, Scale, Source};
 use lab::experiments;
 use lab::report;
 
-/// Runs all of a paper.
 fn check(paper: Paper) {
     let only = std::env::var("LARDER_EXPERIMENT").ok();
     let mut wrong = Vec::new();
@@ -50,9 +49,9 @@ fn check_one(experiment: &'static Experiment) -> Result<(), String> {
     has_shape_of_golden(&record)
 }
 
-/// Refuses a number that no run of any length may give.
+/// Rejects a number that is impossible at any scale.
 fn is_possible(row: &Row) -> Result<(), String> {
-    // Shares of a difference and differences may have either sign.
+    // Differences and their shares may have either sign.
     let may_be_negative = ["%", "points"].contains(&row.unit.as_str())
         || row.what.contains("difference")
         || row.what.contains('−');

@@ -1,4 +1,4 @@
-//! Policies against the miss ratios that another simulator found in a real trace.
+//! Policies compared with the miss ratios that another simulator found for a real trace.
 
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ fn policies_agree_with_the_reference() {
     }
 }
 
-/// What each policy does with this trace, to the request: a change here is a change of the policy.
+/// Exact miss counts of each policy on this trace: a difference is a change of the policy.
 #[test]
 fn miss_counts_are_known() {
     let misses = |unit, size| {

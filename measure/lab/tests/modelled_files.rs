@@ -1,5 +1,5 @@
 //! The baselines and the engine on the modelled file system: the same calls as on a real directory,
-//! and what a page cache below the engine changes.
+//! and the effect of a page cache below the engine.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -35,14 +35,14 @@ fn requests() -> impl Iterator<Item = workload::request::Request> {
     workload.iter(5).take(REQUESTS)
 }
 
-/// The paper's drive with Solaris UFS on it.
+/// Returns the paper's drive with Solaris UFS.
 fn solaris(clock: &sim::Handle) -> Ffs {
     let drive = file_caches::drive("st15150", Config::Shipped).unwrap();
     let disk = file_caches::disk(clock, drive, None);
     Ffs::new(clock.clone(), disk, ffs::Parameters::solaris_ufs(4 << 20)).unwrap()
 }
 
-/// Runs the workload through a manager that `make` makes on the modelled file system.
+/// Runs the workload through a manager that `make` creates on the modelled file system.
 fn modelled<M: SpaceManager>(make: impl AsyncFnOnce(ModelledFiles) -> M) -> Report {
     let executor = Executor::new(None, 0);
     let clock = executor.handle();
@@ -85,14 +85,14 @@ fn a_file_per_object_makes_the_calls_that_it_makes_on_a_real_directory() {
         modelled(async |files| BuddyFiles::new(files, 256, SyncPolicy::AtEnd).await.unwrap());
     let on_disk = real(async |files| BuddyFiles::new(files, 256, SyncPolicy::AtEnd).await.unwrap());
     assert_eq!(buddy.calls, on_disk);
-    // Two accesses at least for each creation, and none of them for a slot in a file.
+    // At least two accesses per creation, and none for a slot in a file.
     let times = [simple, squid, dirs, buddy].map(|report| report.gets_per_second());
     println!("SIMPLE, SQUID, MULTIPLE-DIRS, BUDDY: {times:.1?} gets per second");
     assert!(times[..3].iter().all(|rate| rate * 2.0 < times[3]), "{times:?}");
 }
 
-/// The engine with `preset` in a file on Solaris UFS: what was read because a part of a page was
-/// written, and writes of the engine.
+/// Runs the engine with `preset` in a file on Solaris UFS; returns the pages read for partial
+/// writes, and the engine's writes.
 fn engine_in_a_file(preset: &str) -> (u64, u64) {
     let executor = Executor::new(None, 1_700_000_000);
     let clock = executor.handle();
@@ -112,7 +112,7 @@ fn engine_in_a_file(preset: &str) -> (u64, u64) {
         let before = ffs.counts().reads_for_write;
         let mut cache = TwoLevel::new(MEMORY, DISK);
         let options = ReplayOptions::default();
-        // Every body that comes back is compared.
+        // Every returned body is verified.
         let report = replay(&engine, &clock, requests(), &mut cache, &options, |_| {}).await;
         let report = report.unwrap();
         assert!(report.checked_bytes > 0, "{report:?}");
@@ -121,8 +121,8 @@ fn engine_in_a_file(preset: &str) -> (u64, u64) {
     })
 }
 
-/// Why STREAM-PACKETIZER is faster than STREAM in the paper: a page that is written in part is read
-/// first.
+/// The reason why STREAM-PACKETIZER is faster than STREAM in the paper: a page that is written in
+/// part is read first.
 #[test]
 fn the_packetizer_spares_the_pages_that_stream_reads() {
     let (stream, writes) = engine_in_a_file("markatos-stream");

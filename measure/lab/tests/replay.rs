@@ -1,4 +1,4 @@
-//! The driver: what it counts, what it times, what it finds; on a file system that is a model of
+//! The replay driver: what it counts, times and detects. It runs on a file system that models
 //! costs, on one that returns wrong bytes, and with the engine on a simulated disk.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -32,12 +32,12 @@ const REQUESTS: u64 = 4_000;
 /// Bytes of the disk cache.
 const DISK: u64 = 4 << 20;
 
-/// The memory and disk caches are small, so that everything happens.
+/// Returns small memory and disk caches, so that every kind of operation occurs.
 fn cache() -> TwoLevel {
     TwoLevel::new(1 << 20, DISK)
 }
 
-/// Every object can be stored: one that is larger than the disk cache would be a miss each time.
+/// Returns requests for objects that all fit: one larger than the disk cache would always miss.
 fn requests(seed: u64) -> impl Iterator<Item = Request> {
     let workload = Workload::named("dec-1996").unwrap().with_requests(REQUESTS);
     let requests = workload.iter(seed).take(REQUESTS as usize);
@@ -53,7 +53,7 @@ async fn run(
     replay(manager, clock, requests(seed), &mut cache(), &options, |_| {}).await
 }
 
-/// A file system that keeps names, no contents, and takes so long for each call, in virtual time.
+/// A file system that keeps names but no contents; each call takes a fixed virtual time.
 struct Model {
     clock: Handle,
     names: RefCell<BTreeSet<String>>,
@@ -168,7 +168,7 @@ fn operations_under_way_together_keep_the_order_of_each_object() {
     let executor = Executor::new(Some(seed), 0);
     let clock = executor.handle();
     let run_with = async |outstanding| {
-        // The model refuses a file that exists, and one that does not.
+        // The model rejects creating an existing file and opening a missing one.
         let model = Model::new(clock.clone());
         let simple = FilePerObject::new(model, Simple, SyncPolicy::EachStore).await.unwrap();
         let options = ReplayOptions { outstanding, ..ReplayOptions::default() };
@@ -198,7 +198,7 @@ fn the_engine_replays_on_a_simulated_disk() {
         (report, executor.handle().history())
     };
     let (report, history) = run_with(4);
-    // The file has room to spare, so that nothing is lost; every byte was compared.
+    // The file has spare space, so nothing is lost; every byte was compared.
     assert_eq!((report.gone, report.refused), (0, 0));
     assert!(report.checked_bytes > 0 && report.calls.written_bytes >= report.stored_bytes);
     assert!(report.operations_time > Duration::ZERO);
@@ -224,7 +224,7 @@ async fn simulated_engine(clock: &Handle) -> EngineSpace<SimDisk, Handle> {
     engine.await.unwrap()
 }
 
-/// A directory whose reads go wrong from the n-th on.
+/// A directory whose reads return wrong bytes from the n-th on.
 struct Damaged {
     below: RealDirectory,
     good_reads: Cell<u32>,
@@ -308,7 +308,7 @@ fn a_run_ends_after_the_operations_that_were_asked_for() {
             stages.push(stage)
         });
         let report = report.await.unwrap();
-        // The last request is carried out whole: a store may need several deletions.
+        // The last request is completed: a store may need several deletions.
         assert!((500..700).contains(&report.operations()), "{report:?}");
         assert!(report.cache.gets < REQUESTS);
         assert_eq!(stages.first(), Some(&Stage::Requests(0)));

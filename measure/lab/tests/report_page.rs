@@ -1,5 +1,5 @@
-//! The report in a real browser: every plot is drawn, in light and dark, on a wide window and on a
-//! narrow one. Without a Chromium on this machine the test says so and passes.
+//! The report in a real browser: every plot is drawn, in light and dark, in a wide and a narrow
+//! window. Without Chromium on this machine the test prints so and passes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use lab::experiment::{Axis, Meter, Outcome, Paper, Plot, Record, Scale, Stated, 
 use lab::experiments;
 use serde_json::Value;
 
-/// What it is called where.
+/// Names of the browser on different systems.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 fn browser() -> Option<PathBuf> {
@@ -22,7 +22,7 @@ fn browser() -> Option<PathBuf> {
     all.into_iter().find(|path| path.is_file())
 }
 
-/// A result with every kind of plot.
+/// Returns a result with every kind of plot.
 fn record() -> Record {
     let groups =
         ["SIMPLE", "SQUID", "MULTIPLE-DIRS", "BUDDY", "STREAM-PACKETIZER", "LAZY-READS-LOC"];
@@ -55,7 +55,7 @@ fn record() -> Record {
     }
 }
 
-/// Lays a page out and says where everything came to lie.
+/// Lays out a page and reports the positions of its elements.
 const MEASURE: &str = r#"<script>
 const box = element => { const r = element.getBoundingClientRect();
     return [r.x + scrollX, r.y + scrollY, r.width, r.height]; };
@@ -82,7 +82,7 @@ impl Browser {
     fn run(&self, page: &Path, width: u64, height: u64, more: &[OsString]) -> Vec<u8> {
         let mut command = Command::new(&self.program);
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
-        // No profile of whoever runs this, and nothing fetched.
+        // A fresh profile, and no network access.
         let profile = self.folder.path().join("profile");
         command.arg(format!("--user-data-dir={}", profile.display()));
         command.arg("--host-resolver-rules=MAP * ~NOTFOUND");
@@ -94,7 +94,7 @@ impl Browser {
         output.stdout
     }
 
-    /// Where things lie on `page` in a window of this width.
+    /// Returns the positions of the elements on `page` in a window of this width.
     fn measure(&self, page: &Path, width: u64) -> Value {
         let copy = self.folder.path().join("measured.html");
         let text = fs::read_to_string(page).unwrap();
@@ -107,7 +107,7 @@ impl Browser {
         serde_json::from_str(&json).unwrap()
     }
 
-    /// A picture of the page: width, and red, green, blue of each pixel.
+    /// Returns a screenshot: its width, and red, green, blue of each pixel.
     fn picture(&self, page: &Path, width: u64, height: u64, dark: bool) -> (usize, Vec<[u8; 3]>) {
         let path = self.folder.path().join("picture.png");
         let mut more: Vec<OsString> = vec![format!("--screenshot={}", path.display()).into()];
@@ -135,7 +135,7 @@ fn inside([x, y, wide, high]: [f64; 4], [left, top, width, height]: [f64; 4]) ->
         && y + high <= top + height + slack
 }
 
-/// Everything of every plot lies within it, and texts do not lie on each other.
+/// Checks that all elements of a plot lie within it, and that texts do not overlap.
 fn check_layout(measured: &Value, plots: usize, title: &str) {
     assert_eq!(measured["plots"].as_array().unwrap().len(), plots, "{title}");
     assert_eq!(measured["missing"], serde_json::json!([]), "{title}: links to nowhere");
@@ -157,7 +157,7 @@ fn check_layout(measured: &Value, plots: usize, title: &str) {
         assert!(texts.len() > 6, "{title}: {texts:?}");
         for (index, (text, place)) in texts.iter().enumerate() {
             assert!(inside(*place, whole), "{title}: {text:?} at {place:?} is outside");
-            // Lines of text are a little higher than their letters.
+            // Lines of text are slightly higher than their letters.
             let [x, y, wide, high] = *place;
             let core = [x, y + 0.25 * high, wide, 0.5 * high];
             for (other, [left, top, width, height]) in &texts[index + 1..] {

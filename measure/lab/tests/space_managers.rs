@@ -1,7 +1,7 @@
-//! Every space manager against a model: random operations, all contents compared, nothing left
-//! behind; and what they do when the disk is full, missing or wrong.
+//! Every space manager against a model: random operations, all contents compared, no files left
+//! behind. Also their behaviour when the disk is full, missing or wrong.
 //!
-//! A random test prints its seed; `LAB_SEED=n` runs it with that one.
+//! A random test prints its seed; `LAB_SEED=n` reruns it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -28,12 +28,11 @@ use tokio::task::spawn_local;
 use workload::contents;
 use workload::request::Object;
 
-/// Objects of the model.
 const OBJECTS: u32 = 60;
 const STEPS: usize = 1_500;
 
-/// Drives `manager` and a model with the same random operations. Objects that the model has must be
-/// there with the right bytes; the others must not.
+/// Runs the same random operations on `manager` and a model. Objects in the model must be there
+/// with the right bytes; the others must not.
 async fn against_model(manager: &impl SpaceManager, seed: u64, largest: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut kept: BTreeMap<u32, Object> = BTreeMap::new();
@@ -80,7 +79,7 @@ fn directory(path: &Path) -> RealDirectory {
     RealDirectory::new(path).unwrap()
 }
 
-/// More than the threshold of the paper, so that there are files of their own.
+/// Larger than the paper's threshold, so that some objects get files of their own.
 const LARGEST: u64 = 200 << 10;
 
 #[test]
@@ -134,7 +133,7 @@ fn buddy_files_keeps_what_the_model_keeps() {
             let manager = BuddyFiles::new(files, threshold, SyncPolicy::AtEnd).await.unwrap();
             against_model(&manager, seed, LARGEST).await;
         });
-        // The files of the classes stay.
+        // The files of the size classes remain.
         assert_eq!(tree(&place).len(), threshold as usize);
     }
 }
@@ -252,7 +251,7 @@ async fn store_all(manager: &impl SpaceManager, objects: &[Object]) {
 #[test]
 fn buddy_uses_the_first_free_slot_of_the_class() {
     let place = tempfile::tempdir().unwrap();
-    // Classes of 3 blocks, 1 block, and a file of its own.
+    // A class of 3 blocks, one of 1 block, and a file of its own.
     let three = |id| Object { id, version: 1, size: 1_025 + u64::from(id), ..Object::default() };
     let one = Object { id: 50, version: 1, size: 512, ..Object::default() };
     let own = Object { id: 0xAB, version: 1, size: 4 * BLOCK + 1, ..Object::default() };
@@ -358,7 +357,8 @@ fn a_full_file_system_is_an_error_and_leaves_the_rest_whole() {
     }
 }
 
-/// Stores until there is no room; what was stored must be there still, and room must come back.
+/// Stores until there is no space. Everything stored must still be there, and deleting must free
+/// space.
 async fn fill_up(manager: &impl SpaceManager) {
     let object = |id| Object { id, version: 1, size: 50_000, ..Object::default() };
     let mut stored = 0;

@@ -1,4 +1,4 @@
-//! Extracts of published traces through the readers: what is in them, counted independently.
+//! Extracts of published traces, read and checked against independent counts.
 
 #![allow(clippy::unwrap_used)]
 

@@ -22,7 +22,6 @@ use super::ticks::{Ruler, RulerOf};
 
 const WIDTH: u32 = 1_440;
 const HEIGHT: u32 = 840;
-/// Margin around the drawing.
 const MARGIN: i32 = 24;
 
 /// A plot that cannot be drawn.

@@ -7,9 +7,7 @@ use super::palette::{AXIS, INK, Mark};
 use super::plot::{Kind, Plot, Source};
 use super::text_width::{LETTER, LINE, text, width};
 
-/// The width of a sample.
 const SAMPLE: i32 = 56;
-/// The space between two entries.
 const APART: i32 = 34;
 
 /// The entries of a legend, in rows.

@@ -10,7 +10,6 @@ use super::plot::{Plot, Series, Source};
 
 /// Half the size of a mark.
 const SIZE: i32 = 9;
-/// The width of lines.
 const STROKE: u32 = 4;
 
 /// How a series is drawn.

@@ -10,7 +10,6 @@ pub type Id = u32;
 
 /// Place of an object that is not in the stack, and object of a free place.
 const NONE: u32 = u32::MAX;
-/// Minimum number of places.
 const LEAST: usize = 1 << 10;
 
 #[derive(Clone, Copy)]
@@ -21,7 +20,6 @@ struct Object {
 
 /// An LRU stack with weights.
 pub struct Stack {
-    /// By id.
     objects: Vec<Object>,
     /// Object by place, oldest first.
     owners: Vec<Id>,

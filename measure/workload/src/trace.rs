@@ -278,7 +278,7 @@ no line
     }
 
     #[test]
-    fn what_is_passed_over_is_counted() {
+    fn skipped_requests_are_counted() {
         for bytes in input::tests::packed(SQUID.as_bytes()) {
             let (sizes, skipped) = sizes(read(bytes, Format::Auto));
             assert_eq!(sizes, [10, 10]);
@@ -320,7 +320,7 @@ no line
                 }
             };
             let Err(TraceError::Io(error)) = end else { panic!("it ends well") };
-            assert!(error.to_string().contains("cut short"), "{error}");
+            assert!(error.to_string().contains("truncated"), "{error}");
         }
     }
 }

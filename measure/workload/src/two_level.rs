@@ -58,7 +58,6 @@ pub struct CacheCounts {
 impl Sub for CacheCounts {
     type Output = CacheCounts;
 
-    /// Returns the difference between two moments.
     fn sub(self, earlier: CacheCounts) -> CacheCounts {
         CacheCounts {
             gets: self.gets - earlier.gets,
@@ -174,7 +173,6 @@ impl TwoLevel {
     }
 }
 
-/// An LRU cache of whole objects.
 struct Level {
     capacity: u64,
     used: u64,
@@ -209,7 +207,10 @@ impl Level {
     /// Makes room for an object and adds it. The object must not be cached and must fit the cache.
     fn enter(&mut self, object: Object, mut evicted: impl FnMut(Object)) {
         while self.used + object.size > self.capacity {
-            let (_, victim) = self.objects.pop_front().expect("what takes room can be given up");
+            let (_, victim) = self.objects.pop_front().expect(
+                "an object that takes space can be \
+                                                               evicted",
+            );
             self.used -= victim.size;
             evicted(victim);
         }
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_kept() {
+    fn objects_that_do_not_fit_are_not_kept() {
         let mut cache = TwoLevel::new(10, 20);
         // In no cache, on the disk alone, in both.
         let done = run(&mut cache, &[request(0, 0, 21), request(1, 0, 20), request(1, 0, 20)]);

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-/// The order of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// Directories, then files, each by name.

@@ -134,7 +134,6 @@ impl FileBody {
         self.kernel = Kernel::Loading;
     }
 
-    /// Begins to read the next piece.
     fn read_on(&mut self, mut reader: Reader) {
         if reader.remaining() == 0 {
             let Some((head, range)) = self.parts.pop_front() else {

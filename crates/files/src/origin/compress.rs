@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_is_smaller_reads_back_and_is_the_same_each_time() {
+    fn compressed_bytes_are_smaller_decodable_and_deterministic() {
         let text = "It was the best of times, it was the worst of times. ".repeat(400);
         for coding in Coding::ALL {
             let made = compress(text.as_bytes(), coding).unwrap();

@@ -24,7 +24,6 @@ use crate::origin::voucher::Known;
 /// The host of a page that was requested without one.
 const NOWHERE: &str = "localhost";
 
-/// Assigns groups to files.
 pub(crate) struct Grouping {
     references: Arc<References>,
     /// The names of index files, which represent their directory.

@@ -13,7 +13,6 @@ use crate::{ListingPage, ListingQuery};
 
 use crate::origin::pool::Pool;
 
-/// The listings of a root.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listings(Arc<Mutex<Option<Made>>>);
 

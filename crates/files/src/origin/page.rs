@@ -45,7 +45,6 @@ pub(crate) fn references(html: &[u8], url: &Url) -> Vec<String> {
 /// The meaning of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// A URL reference.
     Reference,
     /// Comma-separated references with descriptors (`srcset`).
     Candidates,
@@ -78,7 +77,6 @@ struct Reading<'a> {
     page: &'a Url,
     /// The URL of the first `base` element.
     base: Option<Url>,
-    /// The open tag.
     tag: Vec<u8>,
     /// The meaning of the next value.
     meaning: Option<Meaning>,
@@ -161,7 +159,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Resolves a reference (RFC 3986, 5).
     fn resolve(&self, reference: &[u8]) -> Option<Url> {
         let reference = reference.trim_ascii();
         if reference.is_empty() || reference.len() > REFERENCE_MAX {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_keeps_its_place_until_it_ends() {
+    async fn abandoned_work_keeps_its_place_until_it_ends() {
         let (pool, gate) = (Pool::new(), Arc::new(std::sync::Barrier::new(LONG_PLACES + 1)));
         for _ in 0..LONG_PLACES {
             let gate = gate.clone();

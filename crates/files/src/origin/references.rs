@@ -42,9 +42,7 @@ pub(crate) struct Place {
 /// The pages that refer to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Referrer {
-    /// One page.
     One(Group),
-    /// Several pages.
     Several,
 }
 
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_page_refers_to_is_of_its_group_and_what_several_do_of_none() {
+    fn a_file_of_one_page_has_its_group_and_a_shared_file_has_none() {
         let references = References::new();
         assert_eq!(references.group("/x.png"), None);
         read(&references, "/a.html", 1, &["/x.png", "/all.css"]);

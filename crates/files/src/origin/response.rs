@@ -13,7 +13,6 @@ use upstream::send::origin::VERSION;
 
 use crate::origin::compress;
 
-/// The methods that files support.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 /// The part of a file to send.

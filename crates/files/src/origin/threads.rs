@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// The longest time that a thread stays idle.
-const REST: Duration = Duration::from_secs(10);
+const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// The idle threads, most recent last.
-static RESTING: Mutex<Vec<Arc<Seat>>> = Mutex::new(Vec::new());
+static IDLE_THREADS: Mutex<Vec<Arc<PooledThread>>> = Mutex::new(Vec::new());
 
 type Work = Box<dyn FnOnce() + Send>;
 
 /// A thread, and its next work.
-struct Seat {
+struct PooledThread {
     thread: Thread,
     work: Mutex<Option<Work>>,
 }
@@ -43,35 +43,35 @@ pub(crate) async fn run<T: Send + 'static>(
 }
 
 fn start(work: Work) -> io::Result<()> {
-    let rested = lock(&RESTING).pop();
-    let Some(seat) = rested else {
+    let idle = lock(&IDLE_THREADS).pop();
+    let Some(pooled) = idle else {
         let thread = thread::Builder::new().name("file-reads".to_owned());
         return thread.spawn(move || serve(work)).map(drop);
     };
-    *lock(&seat.work) = Some(work);
-    seat.thread.unpark();
+    *lock(&pooled.work) = Some(work);
+    pooled.thread.unpark();
     Ok(())
 }
 
 /// Runs one piece of work after another.
 fn serve(first: Work) {
     first();
-    let seat = Arc::new(Seat { thread: thread::current(), work: Mutex::new(None) });
-    while let Some(work) = next(&seat) {
+    let pooled = Arc::new(PooledThread { thread: thread::current(), work: Mutex::new(None) });
+    while let Some(work) = next(&pooled) {
         work();
     }
 }
 
 /// Waits for work; returns `None` after a long idle time.
-fn next(seat: &Arc<Seat>) -> Option<Work> {
-    lock(&RESTING).push(seat.clone());
-    let end = Instant::now() + REST;
+fn next(pooled: &Arc<PooledThread>) -> Option<Work> {
+    lock(&IDLE_THREADS).push(pooled.clone());
+    let end = Instant::now() + IDLE_MAX;
     loop {
         thread::park_timeout(end.saturating_duration_since(Instant::now()));
-        if let Some(work) = lock(&seat.work).take() {
+        if let Some(work) = lock(&pooled.work).take() {
             return Some(work);
         }
-        if Instant::now() >= end && is_forgotten(seat) {
+        if Instant::now() >= end && is_forgotten(pooled) {
             return None;
         }
     }
@@ -79,10 +79,10 @@ fn next(seat: &Arc<Seat>) -> Option<Work> {
 
 /// Removes a thread from the idle ones. Returns false if it was already removed: work is on its
 /// way.
-fn is_forgotten(seat: &Arc<Seat>) -> bool {
-    let mut resting = lock(&RESTING);
-    let place = resting.iter().position(|other| Arc::ptr_eq(other, seat));
-    place.map(|place| resting.remove(place)).is_some()
+fn is_forgotten(pooled: &Arc<PooledThread>) -> bool {
+    let mut idle = lock(&IDLE_THREADS);
+    let place = idle.iter().position(|other| Arc::ptr_eq(other, pooled));
+    place.map(|place| idle.remove(place)).is_some()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

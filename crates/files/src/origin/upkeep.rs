@@ -16,7 +16,6 @@ use crate::origin::voucher::Known;
 /// The shortest time between two checks of the root's path.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// The state of the thread.
 pub(crate) struct Upkeep {
     /// The thread ends when the origin is dropped.
     current: Weak<Current>,
@@ -73,13 +72,13 @@ impl Upkeep {
         }
         match Known::open(&self.path, &self.options) {
             Ok(known) => {
-                log::info!("{path} is another directory by now, which is served");
+                log::info!("{path} now leads to another directory, which is served from now on");
                 known.unwatched.iter().for_each(|why| self.tell_unwatched(why));
                 current.replace(known);
                 *is_gone = false;
             }
             Err(why) if !*is_gone => {
-                log::warn!("{why}; what was opened as it is served on");
+                log::warn!("{why}; still serving the directory that was opened before");
                 *is_gone = true;
             }
             Err(_) => {}
@@ -91,7 +90,7 @@ impl Upkeep {
         if let Ok(known) = Known::open(&self.path, &self.options)
             && known.unwatched.is_none()
         {
-            log::info!("{}: the kernel reports changes of the files now", self.path.display());
+            log::info!("{}: the kernel now reports file changes", self.path.display());
             current.replace(known);
         }
     }
@@ -100,8 +99,8 @@ impl Upkeep {
     fn tell_unwatched(&self, why: &io::Error) {
         let interval = self.options.watch.interval.as_millis();
         log::warn!(
-            "{}: the kernel cannot report changes of the files ({why}; see \
-             fs.inotify.max_user_instances): they are looked at every {interval} ms until it can",
+            "{}: the kernel cannot report file changes ({why}; see \
+             fs.inotify.max_user_instances): files are checked every {interval} ms until it can",
             self.path.display()
         );
     }
@@ -110,13 +109,13 @@ impl Upkeep {
         let path = self.path.display();
         if now.overflows > before.overflows {
             log::warn!(
-                "{path}: files change faster than the kernel can report it \
-                 (fs.inotify.max_queued_events): all are looked at again"
+                "{path}: files change faster than the kernel can report \
+                 (fs.inotify.max_queued_events): checking all of them again"
             );
         }
         if before.refusals == 0 && now.refusals > 0 {
             log::warn!(
-                "{path}: not all directories can be watched: files in the others are looked at \
+                "{path}: not all directories can be watched: files in the others are checked \
                  every look-interval (files.watches, fs.inotify.max_user_watches)"
             );
         }

@@ -85,23 +85,27 @@ impl Known {
         vec![
             now(
                 "larder_files_watches",
-                "Directories of a root that the kernel reports changes of.",
+                "Watched directories: the kernel reports their changes.",
                 watched.watches,
             ),
-            total("larder_files_events", "Changes that it reported.", watched.events),
+            total(
+                "larder_files_events",
+                "Changes of watched directories that the kernel reported.",
+                watched.events,
+            ),
             total(
                 "larder_files_watch_overflows",
-                "Times that it lost some: all files were looked at again.",
+                "Times that the kernel lost changes and all files were checked again.",
                 watched.overflows,
             ),
             total(
                 "larder_files_watch_refusals",
-                "Times that a directory was not watched, for want of watches.",
+                "Times that a directory was not watched because no watch was left.",
                 watched.refusals,
             ),
             now(
                 "larder_files_known_bytes",
-                "Memory of the table of answers that are known to be current, when it is full.",
+                "Memory in bytes of the full table of responses known to be current.",
                 self.verified.bytes(),
             ),
         ]
@@ -203,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_is_found_for_one_period_at_most() {
+    fn a_note_is_valid_for_one_period_at_most() {
         for hash in [0, 7, 9_999, u64::MAX] {
             let tags: Vec<Tag> = (0..40).map(|at| in_period(hash, at * 1_000, 10_000)).collect();
             assert!(tags.iter().zip(&tags[10..]).all(|(now, later)| now != later), "{hash}");

@@ -57,7 +57,6 @@ pub(super) fn open(
     Opened { result: Err(Errno::AGAIN), crossed_link }
 }
 
-/// One walk.
 struct Walk<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a [u8],

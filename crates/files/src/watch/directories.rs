@@ -36,7 +36,6 @@ pub(super) struct Event {
     pub gone: bool,
 }
 
-/// The table of watched directories.
 #[derive(Debug)]
 pub(super) struct Directories {
     by_path: HashMap<Box<[u8]>, Number>,

@@ -12,16 +12,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A mount point below a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mount {
-    /// The ID of the mount.
     number: Vec<u8>,
     /// The path of the mount point below the directory.
     pub place: Vec<u8>,
 }
 
-/// The kernel's table of mounts.
 #[derive(Debug)]
 pub(super) struct MountTable(File);
 

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_is_found_until_it_falls_out() {
+    fn a_noted_stamp_is_found_until_it_is_displaced() {
         let table = Verified::new(1);
         let stamp = |at| Stamp::of(3, at);
         assert_eq!(table.stamp(64), None);

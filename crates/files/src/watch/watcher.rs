@@ -51,7 +51,6 @@ const TRIES: usize = 4;
 /// Why a directory is not watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unwatched {
-    /// The directory does not exist.
     Missing,
     /// A limit is reached, the directory may not be opened, or the kernel does not report its
     /// changes.

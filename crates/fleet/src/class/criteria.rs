@@ -1,38 +1,38 @@
-//! What a document must be to belong to a class.
+//! Criteria by which a document belongs to a class.
 
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is known of a document. Before its head is there the size and type are unknown, so that its
-/// class may be another than afterwards: what is asked for follows the first, what is kept the
-/// second.
+/// Facts about a document that decide its class. Size and type are unknown until the response head
+/// arrives, so the class can change: the lookup follows the class before the head, storing the one
+/// after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DocumentFacts<'a> {
-    /// The length of its body in bytes, when known.
+    /// Body length in bytes, if known.
     pub size: Option<u64>,
-    /// Its `Content-Type`, parameters and all, when known.
+    /// `Content-Type` value with its parameters, if known.
     pub content_type: Option<&'a str>,
-    /// The host that its URL names, without the port.
+    /// Host of the URL, without the port.
     pub host: &'a str,
-    /// How often it was lately asked for at this node: the caller's count and span of time.
+    /// Recent requests for it at this node; the caller defines the time span.
     pub requests: u64,
 }
 
-/// Numbers from one on and below another.
+/// A half-open range of numbers: `from` inclusive, `below` exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The least of them.
+    /// Inclusive lower bound.
     pub from: u64,
-    /// The first that is too large; `None`: no number is.
+    /// Exclusive upper bound; `None` means unbounded.
     pub below: Option<u64>,
 }
 
 impl Bounds {
-    /// All numbers, and what is unknown too.
+    /// All numbers, and unknown ones.
     pub const ANY: Bounds = Bounds { from: 0, below: None };
 
-    /// Returns whether `number` is one of them; an unknown one is of [`Bounds::ANY`] only.
+    /// Returns whether `number` is in the range. An unknown number is in [`Bounds::ANY`] only.
     fn contain(&self, number: Option<u64>) -> bool {
         match number {
             Some(number) => self.from <= number && self.below.is_none_or(|below| number < below),
@@ -40,12 +40,12 @@ impl Bounds {
         }
     }
 
-    /// Returns whether there is no such number.
+    /// Returns whether the range is empty.
     pub(super) fn are_empty(&self) -> bool {
         self.below.is_some_and(|below| below <= self.from)
     }
 
-    /// Returns whether all of `other` are among them.
+    /// Returns whether the range contains all of `other`.
     fn cover(&self, other: &Bounds) -> bool {
         let above = match (self.below, other.below) {
             (None, _) => true,
@@ -65,10 +65,10 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// Most bytes of the two names of a media type together (RFC 6838, 4.2).
+/// Maximum bytes of a media type's two names together (RFC 6838, 4.2).
 const TYPE_MAX: usize = 255;
 
-/// A text that is no pattern of hosts or media types.
+/// Error: a text is not a pattern of hosts or media types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPattern {
     given: Box<str>,
@@ -77,19 +77,18 @@ pub struct InvalidPattern {
 
 impl fmt::Display for InvalidPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no pattern: {}", self.given, self.wanted)
+        write!(f, "{:?} is not a valid pattern: {}", self.given, self.wanted)
     }
 }
 
 impl Error for InvalidPattern {}
 
-/// A media type, `type/subtype` or `type/*`, compared without regard to case (RFC 9110, 8.3.1).
+/// A media type, `type/subtype` or `type/*`, case-insensitive (RFC 9110, 8.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypePattern(Box<str>);
 
 impl TypePattern {
-    /// Returns whether the value of a `Content-Type` field is of this type; its parameters do not
-    /// count.
+    /// Returns whether a `Content-Type` value has this type; parameters are ignored.
     fn matches(&self, content_type: &str) -> bool {
         let essence = content_type.split(';').next().unwrap_or("").trim_ascii();
         match self.0.strip_suffix('*') {
@@ -99,7 +98,7 @@ impl TypePattern {
     }
 }
 
-/// Takes `start`, in any case, from the start of `text`.
+/// Returns the start of `text` if it equals `start`, ignoring case.
 fn prefix<'t>(text: &'t str, start: &str) -> Option<&'t str> {
     let (head, rest) = text.split_at_checked(start.len())?;
     head.eq_ignore_ascii_case(start).then_some(rest)
@@ -109,7 +108,7 @@ impl FromStr for TypePattern {
     type Err = InvalidPattern;
 
     fn from_str(given: &str) -> Result<TypePattern, InvalidPattern> {
-        // A token (RFC 9110, 5.6.2), which could hold a star itself, so that one is left out.
+        // A token (RFC 9110, 5.6.2) may itself contain a star, so a star is rejected here.
         let token = |part: &str| {
             let plain =
                 |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
@@ -135,12 +134,12 @@ impl fmt::Display for TypePattern {
     }
 }
 
-/// A host, or `*.` and a domain for all hosts below it, compared without regard to case.
+/// A host, or `*.` and a domain for all hosts below it, case-insensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePattern(Box<str>);
 
 impl SitePattern {
-    /// Returns whether `host` is one that is meant.
+    /// Returns whether the pattern matches `host`.
     fn matches(&self, host: &str) -> bool {
         match self.0.strip_prefix('*') {
             Some(domain) => {
@@ -158,7 +157,7 @@ impl FromStr for SitePattern {
 
     fn from_str(given: &str) -> Result<SitePattern, InvalidPattern> {
         let host = given.strip_prefix("*.").unwrap_or(given);
-        // Colons and brackets are those of an IPv6 address.
+        // Colons and brackets belong to IPv6 addresses.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
         if host.is_empty() || host.len() > 253 || !host.bytes().all(plain) {
             return Err(InvalidPattern {
@@ -176,18 +175,18 @@ impl fmt::Display for SitePattern {
     }
 }
 
-/// What a document must be to belong to a class: all of these.
+/// Criteria of a class; a document must meet all of them.
 ///
 /// The default is [`Criteria::ANY`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criteria {
-    /// The length of its body, in bytes. An unknown length is within [`Bounds::ANY`] only.
+    /// Range of body lengths in bytes. An unknown length is in [`Bounds::ANY`] only.
     pub size: Bounds,
-    /// How often it was lately asked for.
+    /// Range of recent request counts.
     pub requests: Bounds,
-    /// Its media type is one of these; empty: any, and an unknown one too.
+    /// Accepted media types; empty accepts any, including an unknown one.
     pub types: Vec<TypePattern>,
-    /// Its host is one of these; empty: any.
+    /// Accepted hosts; empty accepts any.
     pub sites: Vec<SitePattern>,
 }
 
@@ -198,16 +197,16 @@ impl Default for Criteria {
 }
 
 impl Criteria {
-    /// All documents.
+    /// Criteria that every document meets.
     pub const ANY: Criteria =
         Criteria { size: Bounds::ANY, requests: Bounds::ANY, types: Vec::new(), sites: Vec::new() };
 
-    /// Returns how many patterns a document may have to be compared with.
+    /// Returns the number of patterns that matching a document may compare.
     pub(super) fn patterns(&self) -> usize {
         self.types.len() + self.sites.len()
     }
 
-    /// Returns whether a document is such a one.
+    /// Returns whether a document meets all criteria.
     pub fn match_document(&self, document: &DocumentFacts<'_>) -> bool {
         let type_fits = || {
             let known = document.content_type;
@@ -220,7 +219,8 @@ impl Criteria {
                 || self.sites.iter().any(|pattern| pattern.matches(document.host)))
     }
 
-    /// Returns whether every document of `other` is one of these, as far as equal patterns show.
+    /// Returns whether these criteria accept every document that `other` accepts. Only equal
+    /// patterns are compared, so `false` may be wrong.
     pub(super) fn cover(&self, other: &Criteria) -> bool {
         fn all<T: PartialEq>(mine: &[T], theirs: &[T]) -> bool {
             mine.is_empty()
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_in_no_bounds() {
+    fn unknown_numbers_are_outside_all_bounds() {
         let small = Criteria { size: Bounds { from: 0, below: Some(10) }, ..Criteria::ANY };
         let of = |size| DocumentFacts { size, ..DocumentFacts::default() };
         assert!(small.match_document(&of(Some(9))) && !small.match_document(&of(Some(10))));

@@ -1,14 +1,14 @@
-//! What is done with the documents of a class.
+//! Policy of a class: how its documents are looked up, copied, evicted and replicated.
 //!
-//! Four questions, each with a word that an operator writes. Not every combination makes sense:
-//! [`Policy::check`] names what contradicts what.
+//! Each of the four settings is a word in the operator's text. Some combinations contradict each
+//! other; [`Policy::check`] rejects them.
 
 use std::error::Error;
 use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-/// A word that none of a setting's is.
+/// Error: a word that the setting does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownWord {
     setting: &'static str,
@@ -18,13 +18,13 @@ pub struct UnknownWord {
 
 impl fmt::Display for UnknownWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no {}: use {}", self.given, self.setting, self.known)
+        write!(f, "{:?} is not a valid {}: use {}", self.given, self.setting, self.known)
     }
 }
 
 impl Error for UnknownWord {}
 
-/// Finds what `given` stands for in a table of words.
+/// Returns the value that the word `given` stands for.
 pub(super) fn parse<T: Copy>(
     setting: &'static str,
     words: &[(&'static str, T)],
@@ -38,20 +38,20 @@ pub(super) fn parse<T: Copy>(
     })
 }
 
-/// Finds the word that stands for `value`.
+/// Returns the word that stands for `value`.
 pub(super) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
     words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| word)
 }
 
-/// Where a document is looked for when this node's memory does not have it.
+/// Where to look for a document that is not in this node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// `local`: on its own disk, then at the origin. No other node is asked.
+    /// `local`: own disk, then the origin. No other node is asked.
     Local,
-    /// `owner`: on its own disk, then at its owner, which fetches it when it must. The memories of
-    /// others are not asked: the paper's direct way to the disk node.
+    /// `owner`: own disk, then the owner, which fetches if it must. Other memories are not asked.
+    /// This is the paper's direct path to the disk node.
     Owner,
-    /// `cooperate`: in the memories of other nodes, then on any disk, then as `owner`.
+    /// `cooperate`: other nodes' memories, then any disk, then as `owner`.
     Cooperate,
 }
 
@@ -60,16 +60,16 @@ impl Lookup {
         [("local", Lookup::Local), ("owner", Lookup::Owner), ("cooperate", Lookup::Cooperate)];
 }
 
-/// In whose memory a document stays that one node has read through another, its owner.
+/// Which nodes keep in memory a document that one node read through its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// `exclusive`: in that of the node that asked; none stays at the owner.
+    /// `exclusive`: only the node that asked.
     Exclusive,
-    /// `discard-cache`: in that of the owner; the node that asked keeps none.
+    /// `discard-cache`: only the owner.
     DiscardCache,
-    /// `inclusive`: in both.
+    /// `inclusive`: both.
     Inclusive,
-    /// `none`: in neither.
+    /// `none`: neither.
     None,
 }
 
@@ -81,7 +81,7 @@ impl Copies {
         ("none", Copies::None),
     ];
 
-    /// Returns whether the node that asked keeps a copy.
+    /// Returns whether the asking node keeps a copy.
     pub fn at_reader(self) -> bool {
         matches!(self, Copies::Exclusive | Copies::Inclusive)
     }
@@ -92,12 +92,12 @@ impl Copies {
     }
 }
 
-/// What becomes of the last copy in any memory when it leaves for room.
+/// Rule for the last copy in any memory when it is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// `drop`: it is gone.
+    /// `drop`: it is discarded.
     Drop,
-    /// `offer`: a node that is less busy may take it.
+    /// `offer`: it is offered to a less busy node.
     Offer,
 }
 
@@ -106,21 +106,20 @@ impl Eviction {
         [("drop", Eviction::Drop), ("offer", Eviction::Offer)];
 }
 
-/// On how many nodes' disks a document is.
+/// On how many nodes' disks a document is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// A number: on those of that many owners.
+    /// A number: the disks of that many owners.
     Owners(NonZeroU16),
-    /// `all`: on that of each node that has served it.
+    /// `all`: the disk of every node that has served it.
     All,
 }
 
 impl Replication {
-    /// On the disk of one owner.
+    /// Kept on one owner's disk.
     pub const ONE: Replication = Replication::Owners(NonZeroU16::MIN);
 }
 
-/// Takes the words out of a table.
 const fn names<T: Copy, const N: usize>(words: &[(&'static str, T); N]) -> [&'static str; N] {
     let (mut all, mut at) = ([""; N], 0);
     while at < N {
@@ -133,7 +132,7 @@ const fn names<T: Copy, const N: usize>(words: &[(&'static str, T); N]) -> [&'st
 macro_rules! words {
     ($type:ident, $setting:literal) => {
         impl $type {
-            /// The words, in the order of the variants.
+            /// Words of the setting, in the order of the variants.
             pub const NAMES: [&'static str; $type::WORDS.len()] = names(&$type::WORDS);
         }
 
@@ -186,13 +185,13 @@ impl FromStr for Replication {
 /// How the documents of a class are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Where they are looked for.
+    /// Where to look for them.
     pub lookup: Lookup,
-    /// In whose memory they stay.
+    /// Which memories keep them.
     pub copies: Copies,
-    /// What becomes of the last copy in memory.
+    /// Rule for the last copy in memory when it is evicted.
     pub eviction: Eviction,
-    /// On how many disks they are.
+    /// On how many disks they are kept.
     pub replication: Replication,
 }
 
@@ -206,14 +205,14 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Settings of one policy that exclude each other.
+/// Why the settings of a policy contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
-    /// Nobody asks an owner, and only owners would keep the document.
+    /// No owner is asked, yet only owners would keep the document.
     LocalWithoutReplication,
-    /// What is offered would never be found: memories of others are not asked.
+    /// Other memories are not asked, so an offered copy would never be found.
     OfferWithoutCooperation,
-    /// What is offered came into no memory.
+    /// No copy enters memory, so there is none to offer.
     OfferWithoutCopies,
 }
 
@@ -243,14 +242,13 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The product's: what is not said otherwise.
+    /// Default policy of the product.
     ///
-    /// All nodes ask one owner, so that the fleet fetches a document once and keeps it on one disk
-    /// and in one memory, the owner's: disks and memories are as large as all together. Copies in
-    /// the memory of whoever asked would fill memories with the same documents (the lab's
-    /// `olaru-tichy-nodes` has both). What is hot gets more owners ([`crate::popularity`]) and is
-    /// the one thing that is kept twice. An evicted copy is dropped: the owner's disk has it, and
-    /// reads it in less time than most networks take to move copies that may never be asked for.
+    /// All nodes ask one owner. The fleet fetches a document once and keeps it on one disk and in
+    /// one memory, the owner's, so disks and memories add up. Keeping copies at the asking node too
+    /// would fill memories with the same documents (compare both in the lab's `olaru-tichy-nodes`).
+    /// Only hot documents get more owners ([`crate::popularity`]). An evicted copy is dropped:
+    /// reading it from the owner's disk takes less time than moving copies over most networks.
     pub const DEFAULT: Policy = Policy {
         lookup: Lookup::Owner,
         copies: Copies::DiscardCache,
@@ -262,7 +260,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// The first contradiction.
+    /// The first contradiction found.
     pub fn check(&self) -> Result<(), Contradiction> {
         if self.lookup == Lookup::Local && self.replication != Replication::All {
             return Err(Contradiction::LocalWithoutReplication);
@@ -303,7 +301,7 @@ mod tests {
             assert!(wrong.parse::<Replication>().is_err(), "{wrong:?}");
         }
         let error = "peer".parse::<Lookup>().unwrap_err().to_string();
-        assert_eq!(error, "\"peer\" is no lookup: use local, owner, cooperate");
+        assert_eq!(error, "\"peer\" is not a valid lookup: use local, owner, cooperate");
     }
 
     #[test]

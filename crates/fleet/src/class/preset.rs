@@ -1,16 +1,15 @@
-//! The policies that the paper compares, by its figures.
+//! Policies that the paper compares, by figure.
 //!
 //! The classes are those of WebStone (section 3): documents below 1 KB, 10 KB and 100 KB, and
-//! larger ones; a KB is 1,024 bytes here, where the paper does not say. The disk node is the one
-//! member with a weight, and the others own nothing.
+//! larger ones. The paper does not define KB; here it is 1,024 bytes. The disk node is the only
+//! member with a weight, so it owns everything.
 //!
-//! The paper leaves open whether a node keeps in its own memory what it is served from the disk
-//! node's cache. Here it does not: a class that is "cached at the discard cache" is cached there
-//! alone, except in the first arm of figure 5, which is about keeping copies at both. The base of
-//! figure 4 is cooperation on all classes, with exclusive reads (4.1: "turned on by default").
+//! The paper does not say whether a node keeps in memory what the disk node's cache served. Here it
+//! does not: a class "cached at the discard cache" is cached there alone, except in the first arm
+//! of figure 5, which is about copies at both. The base of figure 4 is cooperation on all classes
+//! with exclusive reads (4.1: "turned on by default").
 //!
-//! Beside them there is [`PRODUCT`], a table without classes, by which a fleet works when nothing
-//! is said.
+//! [`PRODUCT`] is a further table, without classes: the default of a fleet.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,11 +21,11 @@ use crate::class::table::{Class, ClassTable, InvalidTable};
 /// One arm of a figure of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Figure 2, both disks local, and the line that figures 3 to 6 compare with: everything on
-    /// every node's own disk.
+    /// Figure 2, both disks local, and the baseline of figures 3 to 6: everything on every node's
+    /// own disk.
     Replicated,
-    /// Figure 2, with a remote disk: nothing but the disk node is asked, and it keeps no copies.
-    /// One local and one remote disk, or both remote, is a matter of who the members are.
+    /// Figure 2, with a remote disk: only the disk node is asked, and it keeps no copies. The
+    /// members decide whether one disk or both are remote.
     RemoteDisk,
     /// Figure 3, first arm: cooperation on classes 2 and 3; 0 and 1 in the discard cache.
     CooperateOnLarge,
@@ -57,10 +56,9 @@ pub enum Preset {
     ReplicateSmallDiscardTail,
 }
 
-/// The product's own table.
 const PRODUCT: &str = "larder";
 
-/// The names of all tables that need not be written: the product's, then those of the paper.
+/// Names of all predefined tables: the product's, then those of the paper.
 pub const PRESETS: [&str; 1 + Preset::WORDS.len()] = {
     let (mut all, mut at) = ([PRODUCT; 1 + Preset::WORDS.len()], 0);
     while at < Preset::WORDS.len() {
@@ -70,7 +68,7 @@ pub const PRESETS: [&str; 1 + Preset::WORDS.len()] = {
     all
 };
 
-/// What the presets are put together from.
+/// Policies from which the presets are composed.
 const REPLICATE: Policy = Policy {
     lookup: Lookup::Local,
     copies: Copies::Exclusive,
@@ -130,12 +128,12 @@ impl Preset {
         }
     }
 
-    /// Makes the table of classes. A document of unknown size is treated as one of class 3 is: the
-    /// paper's server knows all sizes before it looks anything up.
+    /// Makes the table of classes. A document of unknown size is treated like class 3; the paper's
+    /// server knows all sizes before a lookup.
     ///
     /// # Errors
     ///
-    /// None: every preset is a table that can be used.
+    /// None in practice: every preset is a valid table.
     pub fn table(self, version: u64) -> Result<ClassTable, InvalidTable> {
         const NAMES: [&str; 4] = ["class-0", "class-1", "class-2", "class-3"];
         const BELOW: [Option<u64>; 4] = [Some(1 << 10), Some(10 << 10), Some(100 << 10), None];
@@ -160,10 +158,10 @@ impl ClassTable {
     ///
     /// # Errors
     ///
-    /// A sentence, when `name` is none of them.
+    /// A message, if `name` is not a preset.
     pub fn named(version: u64, name: &str) -> Result<ClassTable, String> {
         if !PRESETS.contains(&name) {
-            return Err(format!("{name:?} is no preset: use {}", PRESETS.join(", ")));
+            return Err(format!("{name:?} is not a preset: use {}", PRESETS.join(", ")));
         }
         let table = match name.parse::<Preset>() {
             Ok(preset) => preset.table(version),
@@ -215,7 +213,10 @@ mod tests {
             assert_eq!(ClassTable::named(3, name).unwrap().version(), 3, "{name}");
         }
         let error = ClassTable::named(1, "Larder").unwrap_err();
-        assert!(error.starts_with("\"Larder\" is no preset: use larder, replicated, "), "{error}");
+        assert!(
+            error.starts_with("\"Larder\" is not a preset: use larder, replicated, "),
+            "{error}"
+        );
     }
 
     #[test]

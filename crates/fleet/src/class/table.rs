@@ -1,4 +1,4 @@
-//! The table of classes: which class a document belongs to, and the policy of each.
+//! Ordered table of document classes with the policy of each.
 
 use std::error::Error;
 use std::fmt;
@@ -7,56 +7,56 @@ use std::sync::Arc;
 use crate::class::criteria::{Bounds, Criteria, DocumentFacts};
 use crate::class::policy::{Contradiction, Policy};
 
-/// Most classes of a table: each is looked at for each request, and counted in the metrics.
+/// Maximum classes of a table: each request tries them in order, and each is counted in the
+/// metrics.
 pub const CLASSES_MAX: usize = 64;
 
-/// Most patterns of types and hosts in a table: each may be looked at for each request.
+/// Maximum patterns (types and hosts) of a table: a request may be compared with all of them.
 pub const PATTERNS_MAX: usize = 1024;
 
-/// The name of the class of documents that no other is for.
+/// Name of the last class, which takes the documents that no other class takes.
 pub const REST: &str = "rest";
 
-/// Documents that are treated alike; by default all documents, by [`Policy::DEFAULT`], under no
-/// name.
+/// A class of documents. The default takes all documents, by [`Policy::DEFAULT`], and has no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {
-    /// What operators call it.
+    /// Name that operators use.
     pub name: Box<str>,
-    /// Which documents it is for.
+    /// Documents that belong to it.
     pub criteria: Criteria,
     /// How they are treated.
     pub policy: Policy,
 }
 
-/// Why a table cannot be used: what is wrong, and in which class.
+/// Why a table was rejected: the class, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidTable {
-    /// The number of the class in the table, from 1; that of [`ClassTable::rest`] is the last.
+    /// Position of the class in the table, from 1; [`ClassTable::rest`] is the last.
     pub number: usize,
-    /// Its name.
+    /// Name of the class.
     pub name: Box<str>,
-    /// What is wrong.
+    /// Problem with the class.
     pub problem: Problem,
 }
 
-/// What is wrong with a class.
+/// Problem with a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It is not among the first [`CLASSES_MAX`].
+    /// It exceeds [`CLASSES_MAX`].
     TooMany,
-    /// With its patterns the table has more than [`PATTERNS_MAX`].
+    /// Its patterns exceed [`PATTERNS_MAX`].
     TooManyPatterns,
-    /// It is the last one, for all documents, and has criteria.
+    /// It is the last class, [`REST`], and has criteria.
     RestWithCriteria,
-    /// Its name is empty, long, or has other letters than are allowed.
+    /// Its name is empty, too long, or has a disallowed character.
     Name,
-    /// Another class has its name, or it is called as the last one always is.
+    /// Its name is that of another class, or [`REST`].
     NameTaken,
-    /// No size is within its bounds.
+    /// Its size range is empty.
     NoSize(Bounds),
-    /// No number of requests is within its bounds.
+    /// Its request range is empty.
     NoRequests(Bounds),
-    /// All of its documents belong to an earlier class, which has this name.
+    /// An earlier class, named here, takes all of its documents.
     Unreachable(Box<str>),
     /// Its policy contradicts itself.
     Policy(Contradiction),
@@ -104,21 +104,21 @@ impl fmt::Display for InvalidTable {
 
 impl Error for InvalidTable {}
 
-/// The classes of a fleet's documents; a clone shares them.
+/// Classes of a fleet's documents. Cloning is cheap: clones share the list.
 #[derive(Clone, Debug)]
 pub struct ClassTable {
     version: u64,
-    /// Never empty: the last one is for all.
+    /// Never empty; the last class accepts every document.
     classes: Arc<[Class]>,
 }
 
 impl ClassTable {
-    /// Makes a table, in which `rest` is the policy of documents that are in none of `classes`.
-    /// `version` tells one table from another; the higher one is the newer.
+    /// Makes a table; `rest` is the policy of documents that belong to none of `classes`. A higher
+    /// `version` is newer.
     ///
     /// # Errors
     ///
-    /// The first class that cannot be used, with the reason.
+    /// The first class that was rejected, with the reason.
     pub fn new(
         version: u64,
         mut classes: Vec<Class>,
@@ -133,12 +133,12 @@ impl ClassTable {
         Ok(ClassTable { version, classes: classes.into() })
     }
 
-    /// Makes a table of classes as they are written: the last may be called [`REST`], and is then
-    /// that of documents in no other; without it they are treated by [`Policy::DEFAULT`].
+    /// Makes a table from classes in written order. The last may be called [`REST`] and takes the
+    /// remaining documents; without it they follow [`Policy::DEFAULT`].
     ///
     /// # Errors
     ///
-    /// As [`ClassTable::new`], and when that last class has criteria.
+    /// Those of [`ClassTable::new`], and criteria on a last class called [`REST`].
     pub fn of_classes(version: u64, mut classes: Vec<Class>) -> Result<ClassTable, InvalidTable> {
         let Some(rest) = classes.pop_if(|last| *last.name == *REST) else {
             return ClassTable::new(version, classes, Policy::DEFAULT);
@@ -160,7 +160,7 @@ impl ClassTable {
         self.version
     }
 
-    /// Returns the first class that a document belongs to.
+    /// Returns the class of a document: the first whose criteria it meets.
     pub fn classify(&self, document: &DocumentFacts<'_>) -> &Class {
         let found = self.classes.iter().find(|class| class.criteria.match_document(document));
         found.unwrap_or_else(|| self.rest())
@@ -171,13 +171,13 @@ impl ClassTable {
         &self.classes[self.classes.len() - 1]
     }
 
-    /// Returns all classes, in their order, [`ClassTable::rest`] last.
+    /// Returns all classes in order, [`ClassTable::rest`] last.
     pub fn iter(&self) -> std::slice::Iter<'_, Class> {
         self.classes.iter()
     }
 }
 
-/// Checks one class against those before it.
+/// Checks one class against the earlier ones.
 fn check(class: &Class, earlier: &[Class], last: bool) -> Result<(), Problem> {
     if !last {
         check_name(&class.name, earlier)?;
@@ -201,7 +201,7 @@ fn check(class: &Class, earlier: &[Class], last: bool) -> Result<(), Problem> {
     class.policy.check().map_err(Problem::Policy)
 }
 
-/// Checks that a name is short, plain, and nobody else's.
+/// Checks that a name is short, uses allowed characters, and is not taken.
 fn check_name(name: &str, earlier: &[Class]) -> Result<(), Problem> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || name.len() > 32 || !name.bytes().all(plain) {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn problems_name_their_class() {
         let table = vec![sized("a", 0, Some(10)), sized("b", 20, Some(10))];
         assert_eq!(
             ClassTable::new(1, table, PLAIN).unwrap_err().to_string(),

@@ -1,4 +1,4 @@
-//! A table of classes as text: TOML, which operators write, nodes send each other and tools print.
+//! Text form of a class table: TOML, written by operators, sent between nodes, printed by tools.
 //!
 //! ```toml
 //! [[class]]
@@ -13,15 +13,15 @@
 //! ```
 //!
 //! The criteria of a class are `size-from`, `size-below` (bytes, with K, M, G or T),
-//! `requests-from`, `requests-below`, `types` and `sites`; what is left out is no criterion. Its
-//! policy is `lookup`, `copies`, `eviction` and `replication`; what is left out is as in
-//! [`Policy::DEFAULT`]. A last class called `rest` has no criteria and is for all other documents.
-//! In place of classes a text may say `preset`, with one of [`PRESETS`](crate::class::PRESETS).
+//! `requests-from`, `requests-below`, `types` and `sites`; an omitted one accepts all. Its policy
+//! is `lookup`, `copies`, `eviction` and `replication`; an omitted one is as in
+//! [`Policy::DEFAULT`]. A last class called `rest` has no criteria and takes all other documents.
+//! Instead of classes a text may name a `preset`, one of [`PRESETS`](crate::class::PRESETS).
 //!
-//! What is written is read as the same table. The version is no part of it: it travels beside the
-//! text, so that equal texts are equal tables. Every problem of a text is reported, each with its
-//! line; reading takes time and memory in proportion to the text, of which [`TEXT_MAX`] bytes are
-//! read at most, for it may come from another node.
+//! Writing and reading a table gives an equal table. The version is not part of it: it travels
+//! beside the text, so equal texts are equal tables. All problems of a text are reported, each with
+//! its line. A text may come from another node: at most [`TEXT_MAX`] bytes are read, and reading
+//! takes time and memory in proportion to its length.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -37,27 +37,27 @@ use crate::class::criteria::{Bounds, Criteria};
 use crate::class::policy::{Policy, Replication};
 use crate::class::table::{Class, ClassTable, InvalidTable};
 
-/// Most bytes of a text. Any table that can be made is written in fewer.
+/// Maximum bytes of a text. Every valid table fits.
 pub const TEXT_MAX: usize = 512 << 10;
 
-/// One thing that is wrong with a text.
+/// One problem of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The line, counted from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong: the class and the key that it is about, what was given and what is expected.
+    /// Class and key, the given value, and what is expected.
     pub text: String,
 }
 
-/// Why a text is no table: all that is wrong with it, by lines.
+/// Why a text was rejected: all its problems, by line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidText {
-    /// What is wrong; never empty.
+    /// Problems; never empty.
     pub faults: Vec<Fault>,
 }
 
 impl fmt::Display for InvalidText {
-    /// Writes a line for each fault.
+    /// Writes one line per fault.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Fault { line, text }) in self.faults.iter().enumerate() {
             let end = if at > 0 { "\n" } else { "" };
@@ -70,11 +70,11 @@ impl fmt::Display for InvalidText {
 impl Error for InvalidText {}
 
 impl ClassTable {
-    /// Reads a table, to be known by `version`.
+    /// Reads a table and gives it `version`.
     ///
     /// # Errors
     ///
-    /// All that is wrong with the text.
+    /// All problems of the text.
     pub fn from_text(version: u64, text: &str) -> Result<ClassTable, InvalidText> {
         let mut reader = Reader { text, faults: Vec::new() };
         let table = reader.table(version);
@@ -90,21 +90,21 @@ impl ClassTable {
         let mut text = String::new();
         for (at, class) in self.iter().enumerate() {
             let end = if at > 0 { "\n" } else { "" };
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{end}[[class]]\n{}", Written(class));
         }
         text
     }
 }
 
-/// A class as it is written, below the head of its table.
+/// Formats a class below its table header.
 struct Written<'a>(&'a Class);
 
 impl fmt::Display for Written<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Class { name, criteria, policy } = self.0;
         let Criteria { size, requests, types, sites } = criteria;
-        // No name, pattern or word has a letter that TOML would have escaped.
+        // Names, patterns and words never contain characters that TOML escapes.
         writeln!(f, "name = \"{name}\"")?;
         bounds(f, "size", *size, |bytes| format!("\"{}\"", units::size(bytes)))?;
         bounds(f, "requests", *requests, |number| number.to_string())?;
@@ -142,10 +142,9 @@ fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, key: &str, patterns: &[T]) 
     writeln!(f, "{key} = [{}]", quoted.join(", "))
 }
 
-/// Puts the value of a key into its place, or says what is wrong with it.
+/// Sets the value of a key, or says what is wrong with it.
 type Set = fn(&mut Class, &DeValue<'_>) -> Result<(), String>;
 
-/// The keys of a class.
 const KEYS: [(&str, Set); 11] = [
     ("name", |class, value| string(value).map(|name| class.name = name.into())),
     ("size-from", |class, value| size(value).map(|from| class.criteria.size.from = from)),
@@ -170,22 +169,22 @@ struct Reader<'t> {
 type Node<'t> = Spanned<DeValue<'t>>;
 
 impl Reader<'_> {
-    fn complain(&mut self, at: Range<usize>, text: String) {
+    fn add_fault(&mut self, at: Range<usize>, text: String) {
         let before = &self.text.as_bytes()[..at.start.min(self.text.len())];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         self.faults.push(Fault { line, text });
     }
 
-    /// Reads the text; `None` when it is no table at all.
+    /// Reads the text; `None` if it is not a table at all.
     fn table(&mut self, version: u64) -> Option<ClassTable> {
         if self.text.len() > TEXT_MAX {
             let text = format!("expected at most {TEXT_MAX} bytes, got {}", self.text.len());
-            self.complain(0..0, text);
+            self.add_fault(0..0, text);
             return None;
         }
         let parsed = DeTable::parse(self.text).map_err(|error| {
             let why = error.message().trim().replace('\n', ", ");
-            self.complain(error.span().unwrap_or(0..0), format!("this is not TOML: {why}"));
+            self.add_fault(error.span().unwrap_or(0..0), format!("this is not TOML: {why}"));
         });
         let root = parsed.ok()?;
         let (mut preset, mut classes) = (None, None);
@@ -195,7 +194,7 @@ impl Reader<'_> {
                 "class" => classes = Some(node),
                 other => {
                     let text = format!("{other}: there is no such key: use preset, or [[class]]");
-                    self.complain(key.span(), text);
+                    self.add_fault(key.span(), text);
                 }
             }
         }
@@ -204,11 +203,11 @@ impl Reader<'_> {
             (None, Some(classes)) => self.classes(version, classes),
             (Some(preset), Some(_)) => {
                 let text = "preset: expected it or [[class]] tables, got both".to_owned();
-                self.complain(preset.span(), text);
+                self.add_fault(preset.span(), text);
                 None
             }
             (None, None) => {
-                self.complain(0..0, "expected preset or [[class]] tables, got neither".to_owned());
+                self.add_fault(0..0, "expected preset or [[class]] tables, got neither".to_owned());
                 None
             }
         }
@@ -216,7 +215,7 @@ impl Reader<'_> {
 
     fn preset(&mut self, version: u64, node: &Node<'_>) -> Option<ClassTable> {
         let named = string(node.get_ref()).and_then(|name| ClassTable::named(version, name));
-        named.map_err(|why| self.complain(node.span(), format!("preset: {why}"))).ok()
+        named.map_err(|why| self.add_fault(node.span(), format!("preset: {why}"))).ok()
     }
 
     fn classes(&mut self, version: u64, node: &Node<'_>) -> Option<ClassTable> {
@@ -224,19 +223,19 @@ impl Reader<'_> {
             DeValue::Array(nodes) => nodes,
             other => {
                 let text = format!("class: expected [[class]] tables, got {}", describe(other));
-                self.complain(node.span(), text);
+                self.add_fault(node.span(), text);
                 return None;
             }
         };
         let read = nodes.iter().enumerate().map(|(at, node)| self.class(at + 1, node)).collect();
-        // What could not be read is not to be complained about twice.
+        // A class that could not be read was reported already.
         if !self.faults.is_empty() {
             return None;
         }
         let wrong = |InvalidTable { number, name, problem }| {
-            // The one that is made for all other documents is at the end of the text.
+            // The generated last class stands at the end of the text.
             let at = nodes.get(number - 1).map_or(self.text.len()..0, Spanned::span);
-            self.complain(at, format!("{}: {problem}", called(number, &name)));
+            self.add_fault(at, format!("{}: {problem}", class_label(number, &name)));
         };
         ClassTable::of_classes(version, read).map_err(wrong).ok()
     }
@@ -246,14 +245,14 @@ impl Reader<'_> {
         let DeValue::Table(table) = node.get_ref() else {
             let text =
                 format!("class {number}: expected a table, got {}", describe(node.get_ref()));
-            self.complain(node.span(), text);
+            self.add_fault(node.span(), text);
             return class;
         };
         let name = table.iter().find(|(key, _)| key.get_ref() == "name");
         let name = name.and_then(|(_, node)| node.get_ref().as_str()).unwrap_or_default();
         if !table.iter().any(|(key, _)| key.get_ref() == "name") {
             let text = "name: is missing: expected 1 to 32 of a-z, 0-9 and '-'";
-            self.complain(node.span(), format!("{}: {text}", called(number, name)));
+            self.add_fault(node.span(), format!("{}: {text}", class_label(number, name)));
         }
         for (key, node) in table {
             let set = KEYS.iter().find(|(known, _)| known == key.get_ref());
@@ -265,20 +264,20 @@ impl Reader<'_> {
                 }
             };
             if let Err((at, why)) = read {
-                let class = called(number, name);
-                self.complain(at, format!("{class}: {}: {why}", key.get_ref()));
+                let class = class_label(number, name);
+                self.add_fault(at, format!("{class}: {}: {why}", key.get_ref()));
             }
         }
         class
     }
 }
 
-/// Returns what messages call a class: its number in the text, from 1, and its name.
-fn called(number: usize, name: &str) -> String {
+/// Returns how messages name a class: its number in the text, from 1, and its name.
+fn class_label(number: usize, name: &str) -> String {
     if name.is_empty() { format!("class {number}") } else { format!("class {number} ({name:?})") }
 }
 
-/// Returns what a value is, for a message.
+/// Describes a value for a message.
 fn describe(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?} in quotes"),
@@ -299,7 +298,7 @@ fn word<T: FromStr<Err: ToString>>(value: &DeValue<'_>) -> Result<T, String> {
     string(value)?.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// Reads a list, or the one text of it.
+/// Reads a list of patterns, or a single one.
 fn patterns<T: FromStr<Err: ToString>>(value: &DeValue<'_>) -> Result<Vec<T>, String> {
     match value {
         DeValue::Array(nodes) => nodes.iter().map(|node| word(node.get_ref())).collect(),
@@ -424,16 +423,16 @@ other = 1
         assert_eq!(
             faults(text),
             [
-                "line 3: class 1 (\"a\"): lookup: \"peer\" is no lookup: use local, owner, \
-                 cooperate",
+                "line 3: class 1 (\"a\"): lookup: \"peer\" is not a valid lookup: use local, \
+                 owner, cooperate",
                 "line 4: class 1 (\"a\"): size-below: expected a size such as 10G, got \"10X\" in \
                  quotes",
                 "line 5: class 1 (\"a\"): colour: there is no such key: use name, size-from, \
                  size-below, requests-from, requests-below, types, sites, lookup, copies, \
                  eviction, replication",
                 "line 6: class 2: name: is missing: expected 1 to 32 of a-z, 0-9 and '-'",
-                "line 7: class 2: types: \"text\" is no pattern: write a media type such as \
-                 text/html, or image/* for all of a kind",
+                "line 7: class 2: types: \"text\" is not a valid pattern: write a media type such \
+                 as text/html, or image/* for all of a kind",
                 "line 8: class 2: replication: expected a number of owners from 1 to 65535, or \
                  \"all\", got the number 0",
                 "line 9: class 2: requests-from: expected a whole number, 0 or more, got the \
@@ -451,10 +450,10 @@ other = 1
     }
 
     #[test]
-    fn what_contradicts_itself_is_told_with_its_line() {
+    fn contradictions_are_reported_with_their_line() {
         let cases = [
             ("", "line 1: expected preset or [[class]] tables, got neither"),
-            ("preset = 'x'\n", "line 1: preset: \"x\" is no preset: use larder, replicated"),
+            ("preset = 'x'\n", "line 1: preset: \"x\" is not a preset: use larder, replicated"),
             ("\npreset = 1", "line 2: preset: expected a text in quotes, got the number 1"),
             ("class = 1", "line 1: class: expected [[class]] tables, got the number 1"),
             ("class = [1]", "line 1: class 1: expected a table, got the number 1"),
@@ -479,7 +478,7 @@ other = 1
     }
 
     #[test]
-    fn what_a_stranger_may_send_is_refused_and_no_more() {
+    fn hostile_texts_are_rejected() {
         let deep = format!("class = {}", "[".repeat(100_000));
         let dotted = format!("{}a = 1", "a.".repeat(100_000));
         let long = "#".repeat(TEXT_MAX + 1);

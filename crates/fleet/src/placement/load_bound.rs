@@ -1,9 +1,9 @@
-//! The bound on a member's load, as a multiple of its fair share.
+//! Bound on a member's load, as a multiple of its fair share.
 //!
-//! Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, SODA 2018): with m
-//! requests under way, the new one included, a member takes at most ⌈(1 + ε) × m × its share of
-//! the weights⌉ of them; a full one is passed over for the next in its ranking. The bounds add up
-//! to more than m, so there is always a member with room.
+//! Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, SODA 2018). With m
+//! requests under way, the new one included, a member takes at most ⌈(1 + ε) × m × its share of the
+//! weights⌉. A full member is skipped in favour of the next in the ranking. The bounds add up to
+//! more than m, so some member always has capacity.
 
 use std::error::Error;
 use std::fmt;
@@ -11,11 +11,11 @@ use std::fmt;
 use crate::member::Member;
 use crate::members::Members;
 
-/// A member with fewer requests under way than this is never full: what is known of loads is some
-/// moments old, and where there are few requests chance would move keys to and fro.
+/// A member with fewer requests under way is never full. Reported loads are some moments old, and
+/// with few requests chance would move keys back and forth.
 const IDLE: u64 = 32;
 
-/// Why a bound cannot be used.
+/// Error: the bound is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidLoadBound(u32);
 
@@ -34,12 +34,12 @@ pub struct LoadBound {
 }
 
 impl LoadBound {
-    /// Makes a bound of `percent` above the fair share. A small one balances better, a large one
-    /// leaves more keys with their first owner; 25 is usual.
+    /// Makes a bound of `percent` above the fair share. A small bound balances better; a large one
+    /// leaves more keys with their first owner. 25 is usual.
     ///
     /// # Errors
     ///
-    /// When it is not from 1 to 1000.
+    /// If it is not from 1 to 1000.
     pub fn new(percent: u32) -> Result<LoadBound, InvalidLoadBound> {
         match percent {
             1..=1000 => Ok(LoadBound { percent }),
@@ -47,25 +47,25 @@ impl LoadBound {
         }
     }
 
-    /// Returns the most requests that `member` may have under way while `members` have as many as
-    /// they say and one more. Only those that may own keys count; 0 for another.
+    /// Returns the maximum requests that `member` may have under way, given the reported load of
+    /// `members` plus one request. 0 if the member may not own keys.
     pub fn limit(self, member: &Member, members: &Members) -> u64 {
         self.limit_of(member, Totals::of(members))
     }
 
-    /// Returns the members of `ranked` that have room for one more request, and then the others,
-    /// each in their order.
+    /// Returns `ranked` with the members that have capacity for one more request first; each group
+    /// keeps its order.
     pub(crate) fn order<'m>(
         self,
         ranked: Vec<&'m Member>,
         members: &Members,
     ) -> (Vec<&'m Member>, Vec<&'m Member>) {
-        let has_room = self.room(members);
-        ranked.into_iter().partition(|member| has_room(member))
+        let has_capacity = self.has_capacity(members);
+        ranked.into_iter().partition(|member| has_capacity(member))
     }
 
-    /// Returns what tells whether a member has room for one more request.
-    pub(crate) fn room(self, members: &Members) -> impl Fn(&Member) -> bool {
+    /// Returns a predicate: whether a member has capacity for one more request.
+    pub(crate) fn has_capacity(self, members: &Members) -> impl Fn(&Member) -> bool {
         let totals = Totals::of(members);
         move |member| member.load < self.limit_of(member, totals)
     }
@@ -79,7 +79,7 @@ impl LoadBound {
     }
 }
 
-/// What all members that may own keys have together.
+/// Sums over all members that may own keys.
 #[derive(Clone, Copy)]
 struct Totals {
     load: u128,
@@ -90,7 +90,7 @@ impl Totals {
     fn of(members: &Members) -> Totals {
         let none = Totals { load: 0, weight: 0 };
         members.iter().filter(|member| member.may_own()).fold(none, |sum, member| Totals {
-            // What a member claims is not trusted to be small.
+            // Caps the reported load, which is untrusted.
             load: sum.load + u128::from(member.load.min(1 << 40)),
             weight: sum.weight + u128::from(member.weight),
         })

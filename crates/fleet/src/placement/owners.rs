@@ -1,8 +1,8 @@
-//! The owners of a key: as many as are wanted, the first one first.
+//! Selection of a key's owners, in order.
 //!
-//! Among members with room the next owner is from a zone that has the fewest so far, and within
-//! that the best ranked. So the owners of a key when two are wanted are the first two when three
-//! are: nodes that want different numbers agree on the first.
+//! Among members with capacity, the next owner is the best ranked one in a zone with the fewest
+//! owners so far. The first two of three owners are therefore the same as the two of two: nodes
+//! that want different numbers agree on the first ones.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::members::Members;
 use crate::placement::load_bound::LoadBound;
 use crate::placement::rendezvous;
 
-/// Chooses `wanted` owners of `key`, or as many as there are; those that are above `bound` are
-/// taken last. `usable` leaves out members that cannot be reached.
+/// Chooses `wanted` owners of `key`, or as many as there are. Members above `bound` come last;
+/// `usable` excludes unreachable members.
 pub fn owners(
     key: KeyHash,
     members: &Members,
@@ -22,10 +22,10 @@ pub fn owners(
     usable: impl Fn(&Member) -> bool,
 ) -> Vec<&Member> {
     if wanted == 1 {
-        // Most keys have one owner: it need not be ordered among others.
+        // Fast path: most keys have one owner, which needs no ordering.
         let with_room = bound.and_then(|bound| {
-            let has_room = bound.room(members);
-            rendezvous::first(key, members, |member| usable(member) && has_room(member))
+            let has_capacity = bound.has_capacity(members);
+            rendezvous::first(key, members, |member| usable(member) && has_capacity(member))
         });
         return with_room.or_else(|| rendezvous::first(key, members, usable)).into_iter().collect();
     }
@@ -36,15 +36,18 @@ pub fn owners(
         None => (ranked, Vec::new()),
     };
     let mut zones = BTreeMap::new();
-    let mut owners = spread(with_room, &mut zones);
-    owners.extend(spread(full, &mut zones));
+    let mut owners = spread_over_zones(with_room, &mut zones);
+    owners.extend(spread_over_zones(full, &mut zones));
     owners.truncate(wanted);
     owners
 }
 
-/// Orders members, which are ranked, so that each next one is of a zone that has the fewest before
-/// it; `zones` says how many each has, and is brought up to date.
-fn spread<'m>(ranked: Vec<&'m Member>, zones: &mut BTreeMap<&'m str, usize>) -> Vec<&'m Member> {
+/// Orders ranked members so that each next one is in a zone with the fewest before it. `zones`
+/// counts the members chosen per zone and is updated.
+fn spread_over_zones<'m>(
+    ranked: Vec<&'m Member>,
+    zones: &mut BTreeMap<&'m str, usize>,
+) -> Vec<&'m Member> {
     let mut rounds: Vec<(usize, &Member)> = ranked
         .into_iter()
         .map(|member| {

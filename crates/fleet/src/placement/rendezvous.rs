@@ -1,14 +1,13 @@
-//! Weighted rendezvous hashing: the ranking of the members for a key.
+//! Weighted rendezvous hashing: ranks the members for a key.
 //!
-//! The logarithmic method (Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", SPAA
-//! 2005): each member draws a number u from (0, 1] by a hash of its name and the key, and the least
-//! −log(u) / weight is first. Hence each member is first for a share of the keys that is its share
-//! of the weights, and a member that comes or goes changes the place of no other: keys move to it
-//! or from it only.
+//! Logarithmic method (Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", SPAA 2005):
+//! each member draws a number u from (0, 1] by a hash of its name and the key; the smallest −log(u)
+//! / weight ranks first. Each member ranks first for a share of the keys equal to its share of the
+//! weights. When a member joins or leaves, keys move only to it or from it.
 //!
-//! The hash is XXH3 (64 bits) of the key's hash in little-endian order, with the XXH3 of the
-//! member's name as the seed. The logarithm is computed in integers: floating point would differ
-//! between platforms in the last digit, and two nodes that rank differently fetch twice.
+//! The hash is XXH3 (64 bits) of the key's hash in little-endian order, seeded with the XXH3 of the
+//! member's name. The logarithm is computed in integers: floating point could differ between
+//! platforms in the last digit, and two nodes that rank differently fetch twice.
 
 use std::cmp::Ordering;
 
@@ -18,39 +17,39 @@ use crate::key::KeyHash;
 use crate::member::Member;
 use crate::members::Members;
 
-/// Binary digits after the point in what [`distance`] returns.
+/// Binary digits after the point in the result of [`distance`].
 const FRACTION_BITS: u32 = 32;
 
-/// Ranks the members that may own keys, the first owner first.
+/// Ranks the members that may own keys, first owner first.
 pub fn ranking(key: KeyHash, members: &Members) -> Vec<&Member> {
-    let mut ranked: Vec<(u64, &Member)> = drawn(key, members).collect();
-    ranked.sort_by(before);
+    let mut ranked: Vec<(u64, &Member)> = distances(key, members).collect();
+    ranked.sort_by(compare_rank);
     ranked.into_iter().map(|(_, member)| member).collect()
 }
 
-/// Returns the first member of the [`ranking`] that is `wanted`, without ranking the others.
+/// Returns the first member of the [`ranking`] that satisfies `wanted`, without a full ranking.
 pub fn first(key: KeyHash, members: &Members, wanted: impl Fn(&Member) -> bool) -> Option<&Member> {
-    let drawn = drawn(key, members).filter(|(_, member)| wanted(member));
-    drawn.min_by(before).map(|(_, member)| member)
+    let drawn = distances(key, members).filter(|(_, member)| wanted(member));
+    drawn.min_by(compare_rank).map(|(_, member)| member)
 }
 
-/// Returns the members that may own keys, each with its distance from a key.
-fn drawn(key: KeyHash, members: &Members) -> impl Iterator<Item = (u64, &Member)> {
+/// Returns the members that may own keys, each with its distance from the key.
+fn distances(key: KeyHash, members: &Members) -> impl Iterator<Item = (u64, &Member)> {
     let may_own = members.iter().filter(|member| member.may_own());
     may_own.map(move |member| (distance(draw(key, member)), member))
 }
 
-/// Compares two members by their ranks; equal ones by name.
-fn before((a, left): &(u64, &Member), (b, right): &(u64, &Member)) -> Ordering {
+/// Compares two members by rank; ties go by name.
+fn compare_rank((a, left): &(u64, &Member), (b, right): &(u64, &Member)) -> Ordering {
     nearer((*a, left.weight), (*b, right.weight)).then_with(|| left.id.cmp(&right.id))
 }
 
-/// Draws a member's number for a key, evenly from all 64-bit numbers.
+/// Returns a member's pseudo-random number for a key, uniform over 64 bits.
 pub(crate) fn draw(key: KeyHash, member: &Member) -> u64 {
     xxh3_64_with_seed(&key.bits().to_le_bytes(), member.id.digest())
 }
 
-/// Compares distance / weight of two members without dividing.
+/// Compares distance / weight of two members without a division.
 fn nearer(left: (u64, u32), right: (u64, u32)) -> Ordering {
     let across = |(distance, _): (u64, u32), (_, weight): (u64, u32)| {
         u128::from(distance) * u128::from(weight)
@@ -61,7 +60,8 @@ fn nearer(left: (u64, u32), right: (u64, u32)) -> Ordering {
 /// Computes −log2((`draw` + 1) / 2^64) as a fixed-point number with [`FRACTION_BITS`] binary digits
 /// after the point, rounded up: 0 for the largest draw, 64 for draw 0.
 ///
-/// The logarithm is taken digit by digit: a square doubles it, and what reaches 2 gives a one.
+/// The logarithm is computed digit by digit: squaring doubles it, and a square of 2 or more yields
+/// a one.
 fn distance(draw: u64) -> u64 {
     let Some(number) = draw.checked_add(1) else { return 0 };
     let zeros = number.leading_zeros();

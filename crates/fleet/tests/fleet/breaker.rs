@@ -1,4 +1,4 @@
-//! Breakers by hand and at random.
+//! Circuit breakers: worked examples and random runs.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn settings() -> Settings {
     Settings { failures: 3, first: MS(1_000), longest: MS(8_000), try_time: MS(500) }
 }
 
-/// Fails three requests and returns the breaker, which is open since `now`.
+/// Returns a breaker that three failures opened at `now`.
 fn opened(seed: u64, now: Duration) -> Breaker {
     let mut breaker = Breaker::new(settings(), seed).unwrap();
     for _ in 0..3 {
@@ -34,7 +34,7 @@ fn failures_in_a_row_open_it_and_a_try_closes_it() {
     assert_eq!(breaker.permit(MS(0)), Permit::Yes);
     let mut breaker = opened(1, MS(0));
     assert_eq!(breaker.permit(MS(499)), Permit::No);
-    // An answer to what was asked before it opened, and a failure of such, change nothing.
+    // Results of requests permitted before it opened change nothing.
     breaker.succeeded(Permit::Yes);
     breaker.failed(Permit::Yes, MS(499));
     assert_eq!((breaker.permit(MS(499)), breaker.is_open(MS(1_000))), (Permit::No, false));
@@ -55,7 +55,7 @@ fn a_try_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn it_stays_open_for_twice_as_long_each_time_within_bounds_and_jitter() {
+fn each_pause_is_twice_the_previous_within_bounds_and_jitter() {
     for seed in seeds("it_stays_open_for_twice_as_long_each_time", 16) {
         let mut now = MS(5);
         let mut breaker = opened(seed, now);

@@ -1,4 +1,4 @@
-//! A table of classes that is written is read as the same table.
+//! A class table survives writing and reading.
 
 use std::num::NonZeroU16;
 
@@ -10,7 +10,7 @@ use fleet::{ClassTable, Policy};
 
 use crate::fixture::seeds;
 
-/// Draws bounds that are often those of units and rarely contradict each other.
+/// Draws bounds, often round units, rarely contradictory.
 fn bounds(random: &mut fastrand::Rng) -> Bounds {
     let number = |random: &mut fastrand::Rng| match random.u8(0..4) {
         0 => 0,
@@ -58,7 +58,7 @@ fn every_table_is_read_as_it_was_written() {
         let mut random = fastrand::Rng::with_seed(seed);
         let count = random.usize(0..4);
         let classes = (0..count).map(|at| class(&mut random, at)).collect();
-        // Of random tables many contradict themselves.
+        // Many random tables contradict themselves.
         let Ok(table) = ClassTable::new(1, classes, policy(&mut random)) else { continue };
         let text = table.to_text();
         let again = ClassTable::from_text(9, &text).unwrap_or_else(|why| panic!("{text}\n{why}"));

@@ -1,4 +1,4 @@
-//! What becomes of evicted copies, rule by rule.
+//! Decisions on evicted copies, rule by rule.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::fixture::{member, members};
 const COPY: EvictedCopy =
     EvictedCopy { key: KeyHash::from_bits(7), size: 100, last: true, moves: 0 };
 
-/// The paper's class 2, whose evictions are handled.
+/// The paper's class 2, with eviction `offer`.
 fn offer() -> Policy {
     Preset::OfferMedium.policies()[2]
 }
@@ -23,7 +23,7 @@ fn busy(name: &str, load: u64) -> Member {
     Member { load, ..member(name) }
 }
 
-/// Decides in a fleet of this node, with a load of 10, and `others`.
+/// Decides for this node, with a load of 10, in a fleet with `others`.
 fn fate(copy: EvictedCopy, policy: Policy, others: Vec<Member>, avoid: &[&str]) -> Fate {
     let me = busy("me", 10);
     let view = members(others.into_iter().chain([me.clone()]).collect());
@@ -38,7 +38,7 @@ fn the_last_copy_goes_to_the_least_busy_member() {
     let to = |name: &str, moves| Fate::Offered { to: name.parse().unwrap(), moves };
     assert_eq!(fate(COPY, offer(), others(), &[]), to("b", 1));
     assert_eq!(fate(EvictedCopy { moves: 1, ..COPY }, offer(), others(), &["b"]), to("a", 2));
-    // Per unit of weight c has 20 / 8 under way, and is the least busy.
+    // Per unit of weight c has 20 / 8 requests under way and is the least busy.
     let heavy = Member { weight: 8, ..busy("c", 20) };
     assert_eq!(fate(COPY, offer(), vec![busy("b", 3), heavy], &[]), to("c", 1));
 }

@@ -3,7 +3,7 @@
 use fleet::member::State;
 use fleet::{KeyHash, LogPosition, Member, Members, Protocols};
 
-/// Returns `count` seeds, each printed; that of `LARDER_SEED` alone where it is set.
+/// Returns `count` seeds and prints each; only `LARDER_SEED` if it is set.
 #[expect(clippy::disallowed_methods, reason = "a seed to run again comes from outside")]
 pub fn seeds(test: &'static str, count: usize) -> impl Iterator<Item = u64> {
     let fixed = std::env::var("LARDER_SEED").ok();
@@ -14,7 +14,7 @@ pub fn seeds(test: &'static str, count: usize) -> impl Iterator<Item = u64> {
         .inspect(move |seed| eprintln!("{test}: LARDER_SEED={seed}"))
 }
 
-/// Makes a serving member of weight 1 in a zone without a name.
+/// Makes a serving member of weight 1 in the empty zone.
 pub fn member(name: &str) -> Member {
     Member {
         id: name.parse().unwrap(),
@@ -30,7 +30,6 @@ pub fn member(name: &str) -> Member {
     }
 }
 
-/// Makes a view of members.
 pub fn members(list: Vec<Member>) -> Members {
     Members::new(1, list).unwrap()
 }
@@ -41,7 +40,6 @@ pub fn weighted(random: &mut fastrand::Rng, count: usize) -> Vec<Member> {
     (0..count).map(weight).collect()
 }
 
-/// Draws a key.
 pub fn key(random: &mut fastrand::Rng) -> KeyHash {
     KeyHash::from_bits(random.u64(..))
 }

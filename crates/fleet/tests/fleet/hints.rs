@@ -1,4 +1,4 @@
-//! How often hints are wrong, and what they may cost.
+//! Error rate and size of hints.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn a_full_table_names_a_wrong_holder_once_in_thousands() {
         let wrong = (0..asked).filter(|_| hints.holders(key(&mut random)).next().is_some()).count();
         let rate = wrong as f64 / f64::from(asked);
         eprintln!("false positives: {rate:.6}, computed {:.6}", 8.0 / 65_536.0);
-        // 24 are expected, with a deviation of 5.
+        // Expected: 24, with a standard deviation of 5.
         assert!((1..=60).contains(&wrong), "{wrong} of {asked}");
     }
 }
@@ -29,7 +29,7 @@ fn hints_that_fit_are_those_of_a_map() {
     for seed in seeds("hints_that_fit_are_those_of_a_map", 8) {
         let mut random = fastrand::Rng::with_seed(seed);
         let names: Vec<MemberId> = ["a", "b", "c"].map(|name| name.parse().unwrap()).into();
-        // One bucket and two keys with three holders each: nothing has to make way.
+        // One bucket, two keys with three holders each: nothing is evicted.
         let mut hints = Hints::new(0);
         let mut model: BTreeMap<u64, Vec<MemberId>> = BTreeMap::new();
         for _ in 0..300 {

@@ -1,4 +1,4 @@
-//! Whom a node asks: worked examples, and fleets whose nodes follow their plans against each other.
+//! Lookup plans: worked examples, and random fleets whose nodes follow their plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::fixture::{key, member, members, seeds, weighted};
 
 const KEY: KeyHash = KeyHash::from_bits(7);
 
-/// A node and what it knows, to be changed by a test.
+/// A node and its knowledge, for tests to change.
 struct Node {
     me: MemberId,
     members: Members,
@@ -27,7 +27,7 @@ struct Node {
 }
 
 impl Node {
-    /// Node `me` of the paper's fleet: two that answer clients, and the disk node.
+    /// Node `me` of the paper's fleet: two front ends and the disk node.
     fn new(me: &str, policy: Policy) -> Node {
         let front = |name| Member { weight: 0, ..member(name) };
         Node {
@@ -120,7 +120,7 @@ fn the_owner_fetches_and_answers_as_far_as_it_is_asked() {
     let mut owner = Node::new("disk", Preset::CooperateOnAll.policies()[0]);
     owner.hinted = vec![id("a"), id("b")];
     let plan = owner.plan(by_peer("a", Reach::Origin, 1), true);
-    // Who asks is not asked in return.
+    // The asking node is not asked in return.
     assert_eq!(words(&plan), "memory b:Memory disk origin");
     assert_eq!(plan.keep, Keep { memory: false, disk: true });
     assert_eq!(words(&owner.plan(by_peer("a", Reach::Origin, 2), true)), "memory disk origin");
@@ -132,7 +132,7 @@ fn the_owner_fetches_and_answers_as_far_as_it_is_asked() {
 }
 
 #[test]
-fn what_travelled_too_far_is_refused() {
+fn a_request_with_too_many_hops_is_refused() {
     let node = Node::new("disk", Preset::RemoteDisk.policies()[0]);
     let asked = by_peer("a", Reach::Origin, MAX_HOPS + 1);
     let request = Request { key: KEY, asked, on_own_disk: true, hot_owners: 1 };
@@ -149,7 +149,7 @@ fn what_travelled_too_far_is_refused() {
 }
 
 #[test]
-fn who_lags_behind_in_purges_uses_nothing_that_it_has() {
+fn a_node_that_lags_behind_in_purges_uses_no_copy() {
     let mut owner = Node::new("disk", Preset::CooperateOnAll.policies()[0]);
     owner.hinted = vec![id("b")];
     let behind =
@@ -169,7 +169,7 @@ fn a_former_owner_is_asked_for_what_it_has() {
     let plan = node.plan(Asked::ByClient, false);
     assert_eq!(words(&plan), "memory old:Disk origin");
     assert!(asks(&plan).all(|ask| ask.role == Role::PreviousOwner));
-    // It asks itself, leaves, or is gone for good.
+    // The former owner is this node, leaves, or is gone for good.
     assert_eq!(words(&node.plan(by_peer("old", Reach::Origin, 1), false)), "memory origin");
     let leaving = Member { state: State::Leaving, ..member("old") };
     node.members = members(vec![leaving, member("n")]);
@@ -199,7 +199,7 @@ fn owners_of_a_hot_document_share_its_readers_and_one_of_them_fetches() {
         };
         let plan = plan(&request, &node.policy, &view).unwrap();
         let owner = asks(&plan).next().map(|ask| ask.member.clone());
-        // An owner keeps what others read through it, though reads of the class are exclusive.
+        // An owner keeps what others read through it, although reads of the class are exclusive.
         let asked_by_peer = by_peer("else", Reach::Origin, 1);
         let for_peer =
             fleet::lookup::plan(&Request { asked: asked_by_peer, ..request }, &node.policy, &view);
@@ -231,7 +231,7 @@ fn an_owner_that_is_busier_than_the_rest_is_passed_over() {
     assert_eq!(words(&node.plan(Asked::ByClient, false)), format!("memory {second}:Origin origin"));
 }
 
-/// Carries out a plan in a fleet where nobody has the document, and notes who fetched it.
+/// Carries out a plan in a fleet without the document and records which node fetched it.
 fn carry_out(nodes: &BTreeMap<MemberId, Node>, at: &MemberId, key: KeyHash, asked: Asked) -> Trip {
     let plan = nodes[at].plan_for(key, asked, false);
     let mut trip = Trip::default();
@@ -301,7 +301,7 @@ fn nodes_that_agree_fetch_at_the_owner_and_all_others_end_too() {
             for (me, node) in &nodes {
                 let trip = carry_out(&nodes, me, key, Asked::ByClient);
                 assert_eq!(trip.fetched_by.len(), 1);
-                // Holders here and at the owner, the owner, the former one.
+                // Holders here and at the owner, the owner, the former owner.
                 assert!(trip.asked <= 8, "{}", trip.asked);
                 if agree && node.policy.lookup != fleet::class::Lookup::Local {
                     assert_eq!(trip.fetched_by[0], ranking(key, &node.members)[0].id);
@@ -311,10 +311,10 @@ fn nodes_that_agree_fetch_at_the_owner_and_all_others_end_too() {
     }
 }
 
-/// A fetch that runs at a node: who asked for it, with how many hops.
+/// A running fetch at a node: the asking node and its hops.
 type Fetch = (MemberId, Option<MemberId>, u8);
 
-/// Finds all fetches that `fetch` may come to wait for.
+/// Finds all fetches that `fetch` may wait for.
 fn waits_for(plans: &BTreeMap<Fetch, LookupPlan>, fetch: &Fetch) -> Vec<Fetch> {
     let mut found = Vec::new();
     for ask in asks(&plans[fetch]).filter(|ask| ask.reach == Reach::Origin) {
@@ -343,7 +343,7 @@ fn nodes_never_wait_for_each_other_in_a_circle_whatever_they_believe() {
                 plans.insert((me.clone(), Some(from.clone()), hops), plan);
             }
         }
-        // Fetches that wait for none but settled ones are settled; in the end all must be.
+        // A fetch is settled if it waits only for settled ones; in the end all must be.
         let mut settled = BTreeSet::new();
         loop {
             let before = settled.len();

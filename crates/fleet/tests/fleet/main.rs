@@ -1,5 +1,5 @@
-//! What holds for any fleet, shown with random ones. Each test prints its seeds; one alone runs
-//! again with `LARDER_SEED`.
+//! Properties of any fleet, tested on random fleets. Each test prints its seeds; set `LARDER_SEED`
+//! to rerun one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Where keys are placed: the same everywhere, by weight, with little movement, within the bound.
+//! Placement of keys: equal on all nodes, by weight, with little movement, within the bound.
 
 use fleet::member::State;
 use fleet::placement::rendezvous::ranking;
@@ -35,7 +35,7 @@ fn each_member_has_its_share_of_the_weights() {
             let owned = drawn.iter().filter(|key| first(**key, &view) == member.id.as_str());
             let share = owned.count() as f64 / f64::from(keys);
             let fair = f64::from(member.weight) / f64::from(total);
-            // Six deviations of a fair draw: once in half a billion.
+            // Six standard deviations of a fair draw: exceeded once in half a billion.
             let deviation = (fair * (1.0 - fair) / f64::from(keys)).sqrt();
             assert!((share - fair).abs() < 6.0 * deviation, "{}: {share} {fair}", member.id);
         }
@@ -56,7 +56,7 @@ fn keys_move_only_to_a_member_that_joins_and_from_one_that_leaves() {
             let (before, after) = (first(key, &fewer), first(key, &all));
             assert!(before == after || after == "n3", "{key:?}: {before} {after}");
             moved += usize::from(before != after);
-            // The ranking of the others does not change either.
+            // The ranking of the other members does not change either.
             let others = ranking(key, &all).into_iter().filter(|member| member.id.as_str() != "n3");
             assert!(others.map(|member| &member.id).eq(ranking(key, &fewer).iter().map(|m| &m.id)));
         }
@@ -68,12 +68,12 @@ fn keys_move_only_to_a_member_that_joins_and_from_one_that_leaves() {
 }
 
 #[test]
-fn nobody_is_loaded_above_the_bound() {
-    for seed in seeds("nobody_is_loaded_above_the_bound", 8) {
+fn no_member_is_loaded_above_the_bound() {
+    for seed in seeds("no_member_is_loaded_above_the_bound", 8) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut list = weighted(&mut random, 5);
         let bound = LoadBound::new(random.u32(1..=50)).unwrap();
-        // A few keys, of which one is very hot: without a bound its owner would have most.
+        // One of a few keys is very hot: without a bound its owner would have most requests.
         let keys: Vec<_> = (0..4).map(|_| key(&mut random)).collect();
         for _ in 0..400 {
             let view = members(list.clone());
@@ -93,8 +93,8 @@ fn nobody_is_loaded_above_the_bound() {
 
 #[test]
 fn the_bound_by_hand() {
-    // A hundred requests and the one to come, half as much again, split 1 : 3: 37.875 and 113.625.
-    // Below 32 nobody is full.
+    // 100 requests and the new one, plus half, split 1 : 3: 37.875 and 113.625. Below 32 no member
+    // is full.
     let list = vec![
         Member { load: 40, ..member("a") },
         Member { load: 60, weight: 3, ..member("b") },
@@ -164,7 +164,7 @@ fn zones_by_hand() {
         };
         members([("a", "x"), ("b", "x"), ("c", "x"), ("d", "y"), ("e", "y")].map(zoned).to_vec())
     };
-    // A key for which they are ranked by name.
+    // A key that ranks the members by name.
     let all = view(&[]);
     let in_order = |bits: &u64| {
         let ranked = ranking(KeyHash::from_bits(*bits), &all);
@@ -176,7 +176,7 @@ fn zones_by_hand() {
         owners.iter().map(|member| member.id.as_str()).collect::<String>()
     };
     assert_eq!(names(&all, None), "adbec");
-    // Those above the bound come last, of the zone that has fewer so far first.
+    // Members above the bound come last, among them first those of the zone with fewer owners.
     assert_eq!(names(&view(&["a", "e"]), LoadBound::new(25).ok()), "bdcea");
 }
 

@@ -100,7 +100,6 @@ pub fn write_chunks(rng: &mut Rng, text: &mut Vec<u8>, body: &[u8]) {
     text.extend(b"\r\n");
 }
 
-/// Returns several requests in a row.
 pub fn requests(rng: &mut Rng) -> Vec<u8> {
     let mut text = Vec::new();
     for _ in 0..rng.usize(1..4) {
@@ -133,7 +132,6 @@ pub fn response(rng: &mut Rng) -> Vec<u8> {
     text
 }
 
-/// Changes a few bytes.
 pub fn damage(rng: &mut Rng, text: &mut Vec<u8>) {
     const BYTES: &[u8] = b"\r\n\n\r \t:;,0123456789afx\0\x0b\x0c\x7f\x80\xff-+\"/HTP.";
     for _ in 0..rng.usize(1..4) {

@@ -8,9 +8,7 @@ use proxy::observe::metrics::Samples;
 use store::policy::PolicyName;
 use store::{LockFigures, Stats, StoreShare};
 
-/// The source of the cache metrics.
 pub struct CacheMetrics {
-    /// The store, once it is open.
     pub share: Arc<OnceLock<StoreShare>>,
     /// The files of the store's devices, in the store's order.
     pub files: Vec<Arc<CacheFile>>,
@@ -55,12 +53,12 @@ impl proxy::observe::metrics::Source for CacheMetrics {
 type Labels<'a> = [(&'static str, &'a str)];
 
 fn online(out: &mut Samples, cache: &Labels<'_>, online: bool) {
-    let help = "1 while the cache is in use, 0 when it is served without.";
+    let help = "1 while the cache is in use, 0 while its share is served uncached.";
     out.gauge("larder_cache_online", help, cache, online);
 }
 
 fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
-    let help = "1 when the file in use was removed, replaced or shortened, else 0.";
+    let help = "1 if the file in use was removed, replaced or shortened, else 0.";
     out.gauge("larder_cache_file_changed", help, cache, file.path_change().is_some());
     out.gauge("larder_cache_bytes", "Size of the cache.", cache, file.geometry().len);
     let refused = file.fallbacks();
@@ -68,7 +66,7 @@ fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
         let mut labels = cache.to_vec();
         labels.push(("feature", feature.name()));
         let is_refused = refused.iter().any(|fallback| fallback.feature == feature);
-        let help = "1 for what the system refused and the cache does without, else 0.";
+        let help = "1 if the system refused this feature and the cache does without it, else 0.";
         out.gauge("larder_device_fallback", help, &labels, is_refused);
     }
 }
@@ -95,7 +93,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
         out.counter("larder_store_hits", help, &labels, value);
     }
     let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
-    let help = "Lookups whose object was read and not kept in memory: it was not asked for before.";
+    let help = "Lookups whose object was not kept in memory because it was its first use.";
     counter("larder_store_not_kept", help, counters.not_kept);
     counter("larder_store_misses", "Lookups that found nothing.", counters.misses);
     let help = "Reads for a lookup that found another key's record.";
@@ -110,28 +108,29 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_insertions", "Objects stored.", counters.insertions);
     let help = "Bytes of objects stored: key, metadata and body.";
     counter("larder_store_inserted_bytes", help, counters.inserted_bytes);
-    counter("larder_store_refusals", "Objects that were not taken.", counters.refusals);
-    let help = "Fetches whose objects the admission policy did not take.";
+    counter("larder_store_refusals", "Objects that the store refused.", counters.refusals);
+    let help = "Fetches whose objects the admission policy rejected.";
     counter("larder_store_not_admitted", help, counters.not_admitted);
     let help = "Objects removed, purged or superseded.";
     counter("larder_store_removals", help, counters.removals);
-    let help = "Purges of tags, hosts, prefixes and everything.";
+    let help = "Purges by tag, host or prefix, or of everything.";
     counter("larder_store_purges", help, counters.purges);
-    let help = "Those of them that were of names or prefixes that nothing stored bore.";
+    let help = "Purges of names or prefixes that no stored object had.";
     counter("larder_store_purges_unborne", help, counters.purges_unborne);
-    let help = "Times that the oldest of them became one purge of everything as old.";
+    let help = "Times that the oldest purges were merged into one of all objects of that age.";
     counter("larder_store_purges_merged", help, counters.purges_merged);
-    let help = "Objects asked for that one of them had purged.";
+    let help = "Requested objects that a purge had removed.";
     counter("larder_store_purged_objects", help, counters.purged_objects);
     let help = "Objects refreshed without a write of their body.";
     counter("larder_store_refreshes", help, counters.refreshes);
     counter("larder_store_evicted_clusters", "Clusters reused.", counters.evicted_clusters);
-    counter("larder_store_evicted_records", "Records lost with them.", counters.evicted_records);
-    let help = "Those of them that went because a cluster with their newer metadata did.";
+    let help = "Records evicted with their clusters.";
+    counter("larder_store_evicted_records", help, counters.evicted_records);
+    let help = "Records evicted because the cluster with their newer metadata was reused.";
     counter("larder_store_evicted_by_metadata", help, counters.evicted_by_metadata);
-    let help = "Clusters dropped because nothing in them was used for long.";
+    let help = "Clusters dropped because none of their objects was used recently.";
     counter("larder_store_one_timer_clusters", help, counters.one_timer_clusters);
-    let help = "Index entries given up because their buckets were full.";
+    let help = "Index entries displaced from full buckets.";
     counter("larder_store_index_displaced", help, counters.index_displaced);
     let help = "Records that did not reach the device because a write failed.";
     counter("larder_store_lost_records", help, counters.lost_records);
@@ -139,14 +138,15 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_dropped_unwritten", help, counters.dropped_unwritten);
     let help = "Clusters that were read whole into memory.";
     counter("larder_store_virtual_clusters", help, counters.virtual_clusters);
-    let help = "Those that left it without a write.";
+    let help = "Whole clusters that left memory without a write.";
     counter("larder_store_virtual_clusters_kept", help, counters.virtual_kept);
-    let help = "Those of which some objects left memory, without a write, while others stayed.";
+    let help = "Whole clusters of which only some objects left memory, without a write.";
     counter("larder_store_virtual_clusters_parted", help, counters.virtual_parted);
-    let help = "Those that became free on the device because an object of theirs changed.";
+    let help = "Whole clusters freed on the device because one of their objects changed.";
     counter("larder_store_virtual_clusters_freed", help, counters.virtual_freed);
-    counter("larder_store_prefetched", "Objects read beside another.", counters.prefetched);
-    let help = "Those of them that were asked for later.";
+    let help = "Objects prefetched beside a requested one.";
+    counter("larder_store_prefetched", help, counters.prefetched);
+    let help = "Prefetched objects that were requested later.";
     counter("larder_store_prefetch_hits", help, counters.prefetch_hits);
     counter("larder_store_checkpoints", "Checkpoints written.", counters.checkpoints);
     tables(out, cache, stats);
@@ -164,14 +164,14 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     clusters("free", stats.clusters_free);
     clusters("bad", stats.clusters_bad);
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
-    let help = "Purges of tags, hosts, prefixes and everything in force.";
+    let help = "Purges in force: by tag, host or prefix, or of everything.";
     out.gauge("larder_store_purge_entries", help, cache, stats.purges);
-    let help = "Entries that there is room for before the oldest are merged.";
+    let help = "Maximum purge entries before the oldest are merged.";
     out.gauge("larder_store_purge_entries_max", help, cache, stats.purges_max);
-    let help = "1 while recovery goes on.";
+    let help = "1 while recovery is running, else 0.";
     out.gauge("larder_store_recovering", help, cache, stats.recovering);
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);
-    let help = "Share of the index that is taken, 0 to 1.";
+    let help = "Share of the index that is in use, 0 to 1.";
     out.gauge("larder_index_load", help, cache, stats.index_load);
 }
 
@@ -180,7 +180,7 @@ fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
     let policy = stats.slots.map_or("references", |_| policy.as_str());
     let layout = stats.layout.as_str();
     let labels = [("cache", path), ("layout", layout), ("policy", policy)];
-    let help = "1, with the layout and with what decides which record or cluster goes for room.";
+    let help = "Always 1; the labels name the layout and the eviction policy.";
     out.gauge("larder_store_layout", help, &labels, true);
     let Some(slots) = &stats.slots else { return };
     let cache = [("cache", path)];
@@ -199,13 +199,13 @@ fn slots(out: &mut Samples, path: &str, stats: &Stats, policy: PolicyName) {
     out.gauge("larder_store_slot_bytes", "Bytes of a slot.", &cache, bytes);
     let help = "Runs of free slots.";
     out.gauge("larder_store_free_pieces", help, &cache, slots.free_pieces);
-    let help = "Records that lie in slots and live.";
+    let help = "Live records in slots.";
     out.gauge("larder_store_live_records", help, &cache, slots.records);
-    let help = "Records that were written in several runs of slots.";
+    let help = "Records written in several runs of slots.";
     out.counter("larder_store_split_records", help, &cache, slots.split_records);
-    let help = "All runs of those.";
+    let help = "Runs of records written in several runs.";
     out.counter("larder_store_split_runs", help, &cache, slots.split_runs);
-    let help = "Pages read because only a part of them was to be written.";
+    let help = "Pages read before a partial write.";
     out.counter("larder_store_page_reads", help, &cache, slots.page_reads);
 }
 
@@ -221,29 +221,29 @@ fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     }
     let mut counter = |name, help, value: u64| out.counter(name, help, cache, value);
     counter("larder_store_read_bytes", "Bytes of the reads for lookups.", reads.bytes);
-    let help = "Lookups that waited for another's read, which brought their object along.";
+    let help = "Lookups served by the read of another lookup.";
     counter("larder_store_reads_joined", help, reads.joined);
     counter("larder_store_read_batches", "Batches of the read queue.", reads.batches);
-    counter("larder_store_reads_batched", "Reads in them.", reads.batched);
-    let help = "Batches that went out because a read had waited for long enough.";
+    counter("larder_store_reads_batched", "Reads in batches of the read queue.", reads.batched);
+    let help = "Batches submitted because a read had reached its maximum wait.";
     counter("larder_store_read_batch_timeouts", help, reads.batch_timeouts);
     let held = &stats.held;
-    let help = "Transfers of large objects, which hold what they have still to send.";
+    let help = "Transfers of large objects, which pin their unsent bytes.";
     out.gauge("larder_store_held_transfers", help, cache, held.readers);
-    let help = "Bytes on the device that they hold.";
+    let help = "Bytes on the device pinned by transfers of large objects.";
     out.gauge("larder_store_held_bytes", help, cache, held.bytes);
-    let help = "Bytes of removed objects in memory that they hold.";
+    let help = "Bytes of removed objects in memory pinned by transfers.";
     out.gauge("larder_store_held_memory_bytes", help, cache, held.memory_bytes);
     for (reason, value) in [("share", held.revoked), ("time", held.timed_out)] {
         let mut labels = cache.to_vec();
         labels.push(("reason", reason));
-        let help = "Objects (share) and transfers (time) that are held no longer, for that bound.";
+        let help = "Objects (share) and transfers (time) unpinned because a bound was exceeded.";
         out.counter("larder_store_held_let_down", help, &labels, value);
     }
     let (cost, _) = stats.read_cost;
-    let help = "Seconds that one read keeps the device busy, apart from its bytes.";
+    let help = "Seconds of device time per read, excluding its bytes.";
     out.gauge("larder_device_read_cost_seconds", help, cache, cost.per_operation / 1e9);
-    let help = "Seconds for each byte of a read.";
+    let help = "Seconds of device time per byte read.";
     out.gauge("larder_device_read_byte_cost_seconds", help, cache, cost.per_byte / 1e9);
 }
 

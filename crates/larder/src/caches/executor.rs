@@ -8,7 +8,6 @@ use device::{AnyDevice, CacheFile, Ring};
 use tokio::runtime;
 use tokio::task::{LocalSet, spawn_local};
 
-/// Maximum operations in flight.
 const PLACES: u32 = 64;
 
 /// Runs `job` to completion on a device of `file`, with io_uring if it is available.

@@ -38,9 +38,7 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(20);
 /// The smallest cache in bytes that is created without an explicit size.
 const SMALLEST_DEFAULT: u64 = 64 << 20;
 
-/// A cache of the configuration.
 pub struct Cache {
-    /// The path as configured.
     pub path: PathBuf,
     /// The open and locked file or block device; `None` if it cannot be opened.
     pub file: Option<Arc<CacheFile>>,
@@ -55,7 +53,6 @@ impl Cache {
     }
 }
 
-/// The reason why a cache was not opened.
 enum Refusal {
     /// The operator has to change something first.
     Mistake(String),
@@ -146,7 +143,7 @@ fn same_as(caches: &[Cache], path: &Path) -> Option<String> {
     let this = identity(path)?;
     let other = caches.iter().find(|cache| identity(&cache.path) == Some(this))?;
     let other = other.path.display();
-    Some(format!("it is the same file as {other}; take one of the two out of `cache`"))
+    Some(format!("it is the same file as {other}; remove one of the two from `cache`"))
 }
 
 /// Takes caches with the same identity out of use. Objects purged from one since the other was
@@ -164,8 +161,8 @@ fn refuse_copies(caches: &mut [Cache]) {
         if let Some(other) = (0..paths.len()).find(is_copy) {
             cache.unusable = Some(format!(
                 "it has the same identity as {}: one is a copy of the other, or both are one \
-                 device, and the older copy would bring back what was purged. Take the older one \
-                 out of `cache`",
+                 device, and the older copy would serve purged objects again. Remove the older \
+                 one from `cache`",
                 paths[other]
             ));
         }
@@ -189,7 +186,9 @@ pub fn discard_unfinished(path: &Path) {
         let at = path.display();
         match file.try_lock() {
             Ok(()) => match file.set_len(0) {
-                Ok(()) => return log::warn!("{at}: its creation was cut short; created anew"),
+                Ok(()) => {
+                    return log::warn!("{at}: its creation was interrupted; creating it again");
+                }
                 Err(error) => return log::warn!("{at}: cannot empty it: {error}"),
             },
             // A killed process keeps its lock until the kernel has released its ring.
@@ -230,7 +229,7 @@ fn format_options(config: &Config, memory: u64) -> FormatOptions {
     FormatOptions { memory, ..config.format_options() }
 }
 
-/// Returns the bytes of memory that the index of an existing cache uses.
+/// Returns the size in bytes of an existing cache's index.
 fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
     let mean_object = superblock(file).map(|superblock| superblock.mean_object);
     mean_object.map_or(0, |mean| config.store.index.bytes(file.geometry().len, mean))
@@ -263,11 +262,11 @@ fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Resul
             }
             Some(OpenError::NotOurs) => claim(&file, &format_options(config, memory))?,
             Some(OpenError::Unfinished) if file.kind() == FileKind::BlockDevice => {
-                log::warn!("{at}: its creation was cut short; it is created anew");
+                log::warn!("{at}: its creation was interrupted; creating it again");
                 create_cache(&file, &format_options(config, memory))?;
             }
             Some(OpenError::Unfinished) => {
-                let why = "another process began to create it, and ended; start again";
+                let why = "another process began to create it and ended; start again";
                 return Err(Refusal::Mistake(format!("{at}: {why}")));
             }
             Some(OpenError::Version { found }) => return Err(other_version(path, found).into()),
@@ -287,14 +286,14 @@ fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
     }
     if config.layout.is_some() {
         return Err(format!(
-            "{at}: this cache was made with the layout {found}, and the setting `layout` says \
-             {wanted}. Take the setting out, or say {found}, to use the cache as it is. To give \
-             up what is there: larder format --force {at} --cache-size SIZE --layout {wanted}"
+            "{at}: this cache was made with the layout {found}, but the setting `layout` is \
+             {wanted}. Remove the setting, or set it to {found}, to use the cache as it is. To \
+             overwrite the cache: larder format --force {at} --cache-size SIZE --layout {wanted}"
         ));
     }
     log::warn!(
-        "{at}: this cache was made with the layout {found} and is used so; a new one of the preset \
-         {} would have {wanted}",
+        "{at}: this cache was made with the layout {found} and keeps it; a new cache of the \
+         preset {} would have {wanted}",
         config.preset
     );
     Ok(())
@@ -317,7 +316,10 @@ fn size_of_new(config: &Config, path: &Path, new: u64) -> Result<u64, String> {
         ));
     }
     let (chosen_text, free) = (size(chosen), about(free));
-    log::info!("{at}: creating a cache of {chosen_text} ({free} free; --cache-size chooses)");
+    log::info!(
+        "{at}: creating a cache of {chosen_text} ({free} free; set the size with \
+                --cache-size)"
+    );
     Ok(chosen)
 }
 
@@ -336,7 +338,7 @@ pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
     }
     Err(format!(
         "{}: needs {needed} bytes, but its file system has {free} bytes free; choose a smaller \
-         size or another place",
+         size or another path",
         path.display()
     ))
 }
@@ -345,11 +347,11 @@ pub fn check_room(path: &Path, needed: u64) -> Result<(), String> {
 fn free(path: &Path) -> Result<u64, String> {
     if is_device_name(path) {
         let at = path.display();
-        return Err(format!("{at}: there is no such device; nothing is created in /dev"));
+        return Err(format!("{at}: no such device, and Larder creates nothing in /dev"));
     }
     sizing::free_space(path).map_err(|error| {
         let at = path.display();
-        format!("{at}: cannot ask for the free space of its directory: {error}")
+        format!("{at}: cannot read the free space of its directory: {error}")
     })
 }
 
@@ -369,7 +371,7 @@ pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Form
     let mut entropy: Entropy = [0; size_of::<Entropy>()];
     let unwritable = |why: String| FormatError::Unwritable(why);
     getrandom::fill(&mut entropy)
-        .map_err(|error| unwritable(format!("the system gives no random bytes: {error}")))?;
+        .map_err(|error| unwritable(format!("cannot get random bytes from the system: {error}")))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let formatted =
         on_device(file, async |device| store::format(&device, options, entropy, now).await);
@@ -427,9 +429,9 @@ fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), Refusal> {
     let Some(asked) = asked.filter(|asked| *asked != now) else { return Ok(()) };
     let (old, new) = (size(now), size(asked));
     if file.kind() == FileKind::BlockDevice {
-        log::warn!("{at}: a cache takes all of its block device ({old}), cache-size or not");
+        log::warn!("{at}: a cache fills its block device ({old}); cache-size is ignored");
     } else if asked < now {
-        log::warn!("{at}: the cache has {old} and never shrinks, not to {new} either");
+        log::warn!("{at}: the cache has {old} and cannot shrink to {new}");
     } else {
         check_room(file.path(), asked - now)?;
         log::info!("{at}: growing the cache from {old} to {new}");
@@ -441,8 +443,8 @@ fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), Refusal> {
 /// Returns the message that refuses a file or device that is not a cache.
 pub fn foreign(path: &Path, contents: Contents) -> String {
     let what = match contents {
-        Contents::Blank => "it is not empty, though it holds zeros (if a creation that was cut \
-                            short left it behind, it can be removed)"
+        Contents::Blank => "it is not empty but holds only zeros (remove it if an interrupted \
+                            creation left it behind)"
             .to_owned(),
         Contents::Known(name) => format!("it holds {name}"),
         Contents::Unknown => "it holds something else".to_owned(),
@@ -452,8 +454,8 @@ pub fn foreign(path: &Path, contents: Contents) -> String {
 
 fn other_version(path: &Path, found: u32) -> String {
     format!(
-        "{}: this cache has format version {found}, this program knows version {}: use the program \
-         that made it. {}",
+        "{}: this cache has format version {found}, but this program supports version {}: use the \
+         program that created it. {}",
         path.display(),
         store::FORMAT_VERSION,
         way_out(path)
@@ -461,7 +463,7 @@ fn other_version(path: &Path, found: u32) -> String {
 }
 
 fn way_out(path: &Path) -> String {
-    format!("To give up what is there: larder format --force {} --cache-size SIZE", path.display())
+    format!("To overwrite it: larder format --force {} --cache-size SIZE", path.display())
 }
 
 #[cfg(test)]
@@ -479,6 +481,6 @@ mod tests {
     #[test]
     fn no_file_stands_in_for_a_missing_device() {
         let why = check_room(Path::new("/dev/no-such-device"), 1).expect_err("not there");
-        assert_eq!(why, "/dev/no-such-device: there is no such device; nothing is created in /dev");
+        assert_eq!(why, "/dev/no-such-device: no such device, and Larder creates nothing in /dev");
     }
 }

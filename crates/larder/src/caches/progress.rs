@@ -14,17 +14,17 @@ use store::Event;
 /// Interval of progress reports.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The consequence for a transfer that does not hold its object.
-const CUT: &str = "where the object is replaced, purged or evicted meanwhile, a transfer is cut \
-                   unless the origin server has the rest";
+/// Consequence for a transfer whose object is no longer pinned.
+const CUT: &str = "if such an object is replaced, purged or evicted, its transfer is cut unless \
+                   the origin server can send the rest";
 
-/// The consequence of giving up a device.
+/// Consequence of a device going out of use.
 const UNCACHED: &str = "its share of the cache is served without caching";
 
-/// The consequence of a write that hangs.
-const STALLED: &str = "no answer waits for the disk until it writes again (`store.write-bound`); \
-                       new objects that find no room in memory are not stored, and purges are \
-                       refused as not durable";
+/// Consequence of a write that hangs.
+const STALLED: &str = "until it writes again, no response waits for the disk \
+                       (`store.write-bound`), new objects are stored only if they fit in memory, \
+                       and purges are refused as not durable";
 
 /// Returns a listener for the store's events. `paths` are the caches in the store's order.
 pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
@@ -53,24 +53,24 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                 log::error!("{}: {operation} failed: {error}", path(device));
             }
             Event::Offline { device, reason } => {
-                log::error!("{}: GIVEN UP, {UNCACHED}: {reason}", path(device));
+                log::error!("{}: OUT OF USE, {UNCACHED}: {reason}", path(device));
             }
             Event::PurgesFull { device, entries, max, merged } => {
                 purges_full(&path(device), entries, max, merged);
             }
             Event::WritesStalled { device, bound } => {
-                log::warn!("{}: a write has not ended within {bound:?}: {STALLED}", path(device));
+                log::warn!("{}: a write has taken longer than {bound:?}: {STALLED}", path(device));
             }
             Event::WritesResumed { device, after } => {
-                log::info!("{}: the disk writes again, after {after:.1?}", path(device));
+                log::info!("{}: the disk writes again after {after:.1?}", path(device));
             }
             Event::SuperblockRestored { device } => {
                 log::warn!("{}: one superblock was damaged; the other is used", path(device));
             }
             Event::Shrunken { device, len, expected } => {
                 log::warn!(
-                    "{}: only {len} of its {expected} bytes are left, the rest of the cache is \
-                     lost; `--cache-size` makes it longer again",
+                    "{}: only {len} of its {expected} bytes are left and the rest of the cache is \
+                     lost; set `--cache-size` to grow it again",
                     path(device)
                 );
             }
@@ -78,14 +78,14 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                 let path = path(device);
                 if objects > 0 {
                     log::warn!(
-                        "{path}: {objects} large objects that clients read are held no longer, for \
-                         all of them were more than `store.held-percent`; {CUT}"
+                        "{path}: {objects} large objects that clients are reading were unpinned, \
+                         because together they exceeded `store.held-percent`; {CUT}"
                     );
                 }
                 if transfers > 0 {
                     log::warn!(
                         "{path}: {transfers} transfers of large objects took longer than \
-                         `store.held-time` and hold nothing any more; {CUT}"
+                         `store.held-time` and were unpinned; {CUT}"
                     );
                 }
             }
@@ -100,14 +100,15 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
 fn purges_full(path: &str, entries: usize, max: usize, merged: bool) {
     if merged {
         log::warn!(
-            "{path}: more than {max} purges of tags, hosts and prefixes were in force: the oldest \
-             quarter became one purge of everything that was as old, which will be fetched again"
+            "{path}: more than {max} purges by tag, host or prefix were in force: the oldest \
+             quarter was merged into one purge of all objects of that age, which will be fetched \
+             again"
         );
     } else {
         log::warn!(
-            "{path}: {entries} purges of tags, hosts and prefixes are in force, of at most {max}: \
-             if more come, the oldest quarter becomes one purge of everything that is as old; \
-             purge fewer and wider ones, or make the cache larger"
+            "{path}: {entries} purges by tag, host or prefix are in force, of at most {max}: \
+             beyond that the oldest quarter is merged into one purge of all objects of that age; \
+             use fewer, wider purges or a larger cache"
         );
     }
 }

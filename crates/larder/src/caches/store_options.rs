@@ -19,7 +19,6 @@ use crate::config::configuration::Config;
 /// Maximum operations in flight per worker; more wait.
 const PLACES: u32 = 256;
 
-/// Returns the files of the usable caches.
 pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
     caches.iter().filter_map(Cache::usable).cloned().collect()
 }
@@ -52,7 +51,6 @@ pub fn admission_bytes(config: &Config) -> u64 {
     Admission::bytes(config.store.admission, config.store.admission_keys)
 }
 
-/// Returns the store's options.
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let paths = files.iter().map(|file| file.path().to_owned()).collect();
     let on_event = Arc::new(progress::listener(paths));
@@ -64,7 +62,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
 /// Returns one line for each cache: path, size, fill level, and the kind of its device.
 pub fn describe(share: &StoreShare, files: &[Arc<CacheFile>]) -> Vec<String> {
     let lines = files.iter().zip(share.stats()).map(|(file, stats)| {
-        let recovering = if stats.recovering { ", recovery goes on" } else { "" };
+        let recovering = if stats.recovering { ", recovery is running" } else { "" };
         let direct = if file.is_direct() { "O_DIRECT" } else { "page cache" };
         let unit = match &stats.slots {
             Some(slots) => format!("slots of {} bytes", slots.slot_bytes),

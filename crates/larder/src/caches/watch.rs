@@ -11,7 +11,6 @@ use device::CacheFile;
 /// Interval at which the paths are checked.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The files of the caches in use.
 pub type Files = Mutex<Vec<Arc<CacheFile>>>;
 
 /// Watches `files` on a separate thread, which ends when all other handles on them are dropped.
@@ -51,7 +50,7 @@ fn look_at(file: &CacheFile) {
             "cache {at}: {change} while it is in use. It is used as before, its space stays \
              taken, and all in it is lost at the next start: restart Larder soon"
         ),
-        None if before.is_some() => log::info!("cache {at}: its file is there again"),
+        None if before.is_some() => log::info!("cache {at}: its file is back"),
         _ => {}
     }
 }

@@ -24,7 +24,6 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// Maximum bytes of a response to read.
 const LONGEST: u64 = 4 << 20;
 
-/// A client for one admin interface.
 pub struct AdminClient {
     address: SocketAddr,
     token: Option<String>,
@@ -32,28 +31,30 @@ pub struct AdminClient {
     patience: Duration,
 }
 
-/// A response of the interface.
 pub struct Answer {
-    /// The status.
     pub status: u16,
-    /// The body.
     pub body: String,
 }
 
-/// Returns the flags that select address and token.
 pub fn flags() -> [Arg; 4] {
     let text = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).help(help)
     };
-    let token = "The token that it asks for; others see it in the list of processes, so rather \
-                 give it in a file.";
+    let token = "The token that the admin interface requires. Prefer --token-file: other users \
+                 can see arguments in the process list.";
     [
-        text("config", "FILE", "The configuration that the proxy runs with.")
+        text("config", "FILE", "The proxy's configuration file.")
             .value_parser(value_parser!(PathBuf)),
-        text("admin", "ADDR", "Address and port of the admin interface, instead of its own.")
-            .value_parser(value_parser!(SocketAddr)),
+        text(
+            "admin",
+            "ADDR",
+            "Address and port of the admin interface, instead of those in the \
+                               configuration.",
+        )
+        .value_parser(value_parser!(SocketAddr)),
         text("token", "TOKEN", token).conflicts_with("token-file"),
-        text("token-file", "FILE", "A file with the token.").value_parser(value_parser!(PathBuf)),
+        text("token-file", "FILE", "A file that contains the token.")
+            .value_parser(value_parser!(PathBuf)),
     ]
 }
 
@@ -69,7 +70,6 @@ impl AdminClient {
         Ok(AdminClient { address, token, patience })
     }
 
-    /// Sends a request without a body.
     pub fn get(&self, target: &str) -> Result<Answer, Failure> {
         self.send(&format!("GET {target}"), None).map_err(|error| self.no_answer(&error))
     }
@@ -87,8 +87,8 @@ impl AdminClient {
 
     fn no_answer(&self, error: &io::Error) -> Failure {
         Failure::runtime(format!(
-            "no answer from the admin interface at {}: {error}; is larder running, and with this \
-             address (--config, --admin)?",
+            "no response from the admin interface at {}: {error}; is larder running, and with \
+             this address (--config, --admin)?",
             self.address
         ))
     }
@@ -101,7 +101,7 @@ impl AdminClient {
         }
         if let Some(token) = &self.token {
             if !token.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-                let text = "the token has characters that no header can carry";
+                let text = "the token has characters that are not allowed in a header field";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
@@ -113,9 +113,8 @@ impl AdminClient {
         stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
         let mut text = String::new();
         stream.take(LONGEST).read_to_string(&mut text)?;
-        Answer::read(&text).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "what answers there is not HTTP")
-        })
+        Answer::read(&text)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
     }
 }
 

@@ -20,41 +20,26 @@ use crate::config::loaded::add_flag;
 use crate::config::settings::{SETTINGS, Setting};
 use crate::config::value::Kind;
 
-/// The command to run.
 #[derive(Clone, Debug)]
 pub enum Invocation {
-    /// Run the proxy.
     Serve {
-        /// The configuration file.
         file: Option<PathBuf>,
-        /// The values of the flags.
         flags: Layer,
     },
-    /// Validate a configuration file.
     CheckConfig {
-        /// The file.
         file: PathBuf,
     },
-    /// Print an example configuration file.
     PrintConfig,
-    /// Create an empty cache.
     Format {
-        /// File or block device.
         path: PathBuf,
         /// Size in bytes.
         size: u64,
-        /// Overwrite existing contents.
         force: bool,
-        /// The other options of the cache.
         options: FormatOptions,
     },
-    /// Inspect a cache.
     Inspect {
-        /// File or block device.
         path: PathBuf,
-        /// The part to show.
         what: Inspection,
-        /// Print JSON instead of text.
         json: bool,
     },
     /// Explain how a running proxy treats a request, see [`crate::commands::explain`].
@@ -148,7 +133,6 @@ Exit codes: 0 after an orderly end, 1 when something failed while running, 2 for
 line or configuration, 3 when something was done but not at all nodes of a fleet, 128 + the \
 signal's number when a second signal cut the end short.";
 
-/// Returns the whole command line.
 pub fn command() -> Command {
     Command::new("larder")
         .version(env!("CARGO_PKG_VERSION"))
@@ -169,14 +153,12 @@ pub fn command() -> Command {
         .subcommand(program::BENCH.command())
         .subcommand(
             Command::new("check-config")
-                .about("Validate a configuration file on this machine and name all that is wrong")
+                .about("Validate a configuration file on this machine and list all problems")
                 .arg(path_arg("file", "FILE", "The configuration file.").required(true)),
         )
-        .subcommand(
-            Command::new("print-config").about(
-                "Print a configuration file with every setting, its default and what it does",
-            ),
-        )
+        .subcommand(Command::new("print-config").about(
+            "Print a configuration file with every setting, its default and its description",
+        ))
 }
 
 fn serve() -> Command {
@@ -223,7 +205,7 @@ pub fn default_text(setting: &Setting) -> String {
 
 fn inspect() -> Command {
     Command::new("inspect")
-        .about("Look into a cache, also into one that is in use; nothing is changed")
+        .about("Inspect a cache, even one in use, without changing it")
         .arg(path_arg("path", "PATH", "File or block device of the cache.").required(true))
         .arg(
             Arg::new("json")
@@ -234,7 +216,7 @@ fn inspect() -> Command {
         )
         .subcommand(Command::new("superblock").about("Both copies of the superblock"))
         .subcommand(Command::new("clusters").about("The table of clusters"))
-        .subcommand(Command::new("verify").about("Read every record and check it"))
+        .subcommand(Command::new("verify").about("Read and check every record"))
         .subcommand(
             Command::new("object")
                 .about("What is stored for a URL")
@@ -243,8 +225,8 @@ fn inspect() -> Command {
                     path_arg(
                         "config",
                         "FILE",
-                        "The configuration that the proxy runs with: its \
-                         sites, their hosts and its rules say what an object may be called.",
+                        "The proxy's configuration file: its sites, their hosts and its rules say \
+                         what an object may be called.",
                     )
                     .long("config"),
                 )
@@ -258,7 +240,7 @@ fn inspect() -> Command {
 
 fn format() -> Command {
     Command::new("format")
-        .about("Make an empty cache")
+        .about("Create an empty cache")
         .arg(path_arg("path", "PATH", "File (created if missing) or block device.").required(true))
         .arg(
             Arg::new("cache-size")
@@ -276,20 +258,20 @@ fn format() -> Command {
                 .long("preset")
                 .value_name("NAME")
                 .value_parser(PossibleValuesParser::new(store::PRESETS))
-                .help("The preset that it is made for [default: larder]"),
+                .help("Preset of the cache [default: larder]"),
         )
         .arg(
             Arg::new("layout")
                 .long("layout")
                 .value_name("NAME")
                 .value_parser(PossibleValuesParser::new(LayoutName::NAMES))
-                .help("How objects are laid out in it [default: the preset's]"),
+                .help("Layout of objects in the cache [default: that of the preset]"),
         )
         .arg(
             Arg::new("force")
                 .long("force")
                 .action(ArgAction::SetTrue)
-                .help("Overwrite what is there, whatever it is; everything in it is lost."),
+                .help("Overwrite existing contents of any kind; they are lost."),
         )
 }
 

@@ -10,26 +10,24 @@ use serde_json::Value;
 
 use crate::commands::admin_client::{AdminClient, flags};
 
-/// Returns the command line.
 pub fn command() -> Command {
     Command::new("explain")
-        .about("Show why a running proxy treats a request as it does")
+        .about("Explain how a running proxy treats a request")
         .after_help(
-            "Which rule is in force, what the object is called, what is stored for it, and what \
-             would be done. With --ask the origin server is asked, with --answer it is supposed to \
-             have answered so: would that be stored, and how long would it be fresh? A node of a \
-             fleet also tells who owns the document, how its class is treated, and whom it would \
-             ask, one after another, if what it has itself does not answer. Nothing is stored or \
-             removed. Exit codes: 0; 1 when the proxy gave no explanation; 2 for a wrong \
-             command line or configuration.",
+            "Shows the rule that applies, the cache key, what is stored, and what the proxy would \
+             do. --ask sends the request to the origin server, --answer assumes a response: would \
+             it be stored, and how long would it be fresh? A node of a fleet also shows the owner \
+             of the document, the policy of its class, and the nodes that it would ask, in order. \
+             Nothing is stored or removed. Exit codes: 0; 1 if the proxy gave no explanation; 2 \
+             for a wrong command line or configuration.",
         )
-        .arg(Arg::new("url").value_name("URL").required(true).help("The URL that is asked for."))
+        .arg(Arg::new("url").value_name("URL").required(true).help("The requested URL."))
         .arg(
             Arg::new("method")
                 .short('X')
                 .long("method")
                 .value_name("METHOD")
-                .help("The request's method; GET if not given."),
+                .help("The request method [default: GET]."),
         )
         .arg(
             Arg::new("header")
@@ -37,27 +35,27 @@ pub fn command() -> Command {
                 .long("header")
                 .value_name("FIELD")
                 .action(ArgAction::Append)
-                .help("A field of the request, \"Name: value\"."),
+                .help("A request header field, \"Name: value\"."),
         )
         .arg(
             Arg::new("ask")
                 .long("ask")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["answer", "status"])
-                .help("Ask the origin server, by GET or HEAD, and judge its answer."),
+                .help("Ask the origin server with GET or HEAD and evaluate its response."),
         )
         .arg(
             Arg::new("answer")
                 .long("answer")
                 .value_name("FIELD")
                 .action(ArgAction::Append)
-                .help("A field of an answer that is to be judged, \"Name: value\"."),
+                .help("A header field of a response to evaluate, \"Name: value\"."),
         )
         .arg(
             Arg::new("status")
                 .long("status")
                 .value_name("CODE")
-                .help("The status of that answer; 200 if not given."),
+                .help("The status of that response [default: 200]."),
         )
         .arg(
             Arg::new("json")
@@ -174,13 +172,13 @@ fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
         lines.push(("", format!("kept as {}, by its size and type", word(&told["kept_as"]))));
     }
     if told["caught_up"] != Value::Bool(true) {
-        let text = "this node uses nothing that it has stored until it has caught up";
+        let text = "this node serves no stored object until it has caught up";
         lines.push(("", text.to_owned()));
     }
     lines.push(match (told["asks"].is_array(), words(&told["asks"])) {
         (false, _) => ("asks", "no other node".to_owned()),
         (true, steps) if steps.is_empty() => {
-            ("asks", "the origin: there is no other node".to_owned())
+            ("asks", "the origin: the fleet has no other node".to_owned())
         }
         (true, steps) => ("asks", steps.join("; then ")),
     });
@@ -189,10 +187,10 @@ fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
         lines.push((
             "keeps",
             match (keeps("memory"), keeps("disk")) {
-                (true, true) => "what comes in memory and on disk".to_owned(),
-                (true, false) => "what comes in memory, and not on disk".to_owned(),
-                (false, true) => "what comes on disk, and not in memory".to_owned(),
-                (false, false) => "nothing of what comes".to_owned(),
+                (true, true) => "responses in memory and on disk".to_owned(),
+                (true, false) => "responses in memory, not on disk".to_owned(),
+                (false, true) => "responses on disk, not in memory".to_owned(),
+                (false, false) => "no responses".to_owned(),
             },
         ));
     }
@@ -230,7 +228,7 @@ fn judged(answer: &Value) -> String {
         answer["vary"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let apart = match vary.is_empty() {
         true => String::new(),
-        false => format!(", told apart by {}", vary.join(", ")),
+        false => format!(", varies by {}", vary.join(", ")),
     };
     let time = match basis {
         "origin" => "used as long as the origin says it is current".to_owned(),
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_put_into_lines() {
+    fn explanations_are_formatted_as_lines() {
         let told = json!({
             "request": "GET http://a/?u=1", "site": null, "origin": "a:80", "rule": "pages",
             "key": {"front": "forward", "url": "http://a/", "fields": {"a": "b", "c": null}},
@@ -277,7 +275,7 @@ for      a: b, without c
 stored   200, 5 bytes in the memory, 1 s old of 60 s
          etag: \"x\"
 would    answer from the cache: fresh, 1 s old
-answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c";
+answer   200 as given: stored, fresh for 60 s (from max-age), varies by a, c";
         assert_eq!(in_lines(&told), expected);
         let fleet = json!({
             "node": "a", "caught_up": false, "owners": ["b"], "policy_version": 0,
@@ -295,9 +293,9 @@ answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c
 owner  b
 class  rest: lookup cooperate, copies exclusive, eviction drop, replication 1 (policy 0)
        kept as icons, by its size and type
-       this node uses nothing that it has stored until it has caught up
+       this node serves no stored object until it has caught up
 asks   b, an owner, answers; then the origin
-keeps  what comes in memory, and not on disk"
+keeps  responses in memory, not on disk"
         );
         let not = json!({"from": "origin", "status": 200, "stored": false, "why": "private"});
         assert_eq!(judged(&not), "200 of the origin server: not stored (private)");

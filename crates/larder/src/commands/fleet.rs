@@ -10,19 +10,16 @@ use serde_json::Value;
 
 use crate::commands::admin_client::{AdminClient, Answer, flags};
 
-/// Returns the command line.
 pub fn command() -> Command {
     Command::new("fleet")
         .about("Show the state and the policy of a fleet, and change the policy")
-        .after_help(
-            "Any node can be asked; each answers as it sees the fleet (docs/guide/fleet.md).",
-        )
+        .after_help("Ask any node; each reports its own view of the fleet (docs/guide/fleet.md).")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(status::command().args(flags()))
         .subcommand(
             Command::new("policy")
-                .about("Show the policy, by which documents are treated, or put another in force")
+                .about("Show or replace the policy by which documents are treated")
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .subcommand(policy::show_command().args(flags()))
@@ -30,7 +27,6 @@ pub fn command() -> Command {
         )
 }
 
-/// Runs the chosen subcommand.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     match matches.subcommand() {
         Some(("status", matches)) => status::run(matches),
@@ -49,7 +45,7 @@ fn json_flag() -> Arg {
     Arg::new("json")
         .long("json")
         .action(ArgAction::SetTrue)
-        .help("Print what the admin interface says, as JSON.")
+        .help("Print the response of the admin interface as JSON.")
 }
 
 /// Requests `target` and returns the JSON of the response.
@@ -62,7 +58,7 @@ fn understood(told: &Answer) -> Result<Value, Failure> {
     let json: Option<Value> = serde_json::from_str(&told.body).ok();
     match (told.status, json) {
         (200, Some(json)) => Ok(json),
-        (200, None) => Err(Failure::runtime("the answer of the admin interface is no JSON")),
+        (200, None) => Err(Failure::runtime("the response of the admin interface is not JSON")),
         (_, json) => Err(Failure::runtime(match json.as_ref().map(|json| &json["error"]) {
             Some(Value::String(why)) => why.clone(),
             _ => told.to_string(),

@@ -36,7 +36,7 @@ fn open(path: &Path, size: u64, force: bool) -> Result<Arc<CacheFile>, String> {
     let is_device = file.kind() == FileKind::BlockDevice;
     if is_device && size > len {
         let at = path.display();
-        return Err(format!("{at}: the device has {} only, not {}", show(len), show(size)));
+        return Err(format!("{at}: the device has only {}, not {}", show(len), show(size)));
     }
     let is_free = is_device
         && match judge(&file) {
@@ -79,7 +79,7 @@ fn occupied(file: &CacheFile) -> Result<String, String> {
     match judge(file) {
         Some(OpenError::NotOurs) => Ok(foreign(file.path(), contents(file)?)),
         _ => Ok(format!(
-            "{}: there is a Larder cache already; --force gives up everything in it",
+            "{}: there is already a Larder cache; --force overwrites everything in it",
             file.path().display()
         )),
     }

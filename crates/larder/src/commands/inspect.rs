@@ -29,20 +29,15 @@ use crate::config::to_options::rules;
 pub enum Inspection {
     /// Superblock, fill level and number of objects: the default.
     Overview,
-    /// Both copies of the superblock.
     Superblock,
-    /// The table of clusters.
     Clusters,
-    /// One object.
     Object {
-        /// The URL of the object.
         url: String,
         /// The site of a reverse proxy under which the object is stored.
         site: Option<String>,
         /// The configuration that determines the possible names of the object.
         config: Option<PathBuf>,
     },
-    /// Reads and checks every record.
     Verify,
 }
 
@@ -76,7 +71,7 @@ pub fn run(path: &Path, what: &Inspection, json: bool) -> Result<(), Failure> {
         false => answer(report.text.trim_end())?,
     }
     match report.bad {
-        true => Err(Failure::runtime(format!("{at}: something is wrong, see above"))),
+        true => Err(Failure::runtime(format!("{at}: problems found, see above"))),
         false => Ok(()),
     }
 }
@@ -131,7 +126,7 @@ async fn overview_of_slots(inspector: &Looking<'_>, superblock: &SuperblockRepor
     let size = superblock.areas.iter().map(|(_, extent)| extent.end()).max().unwrap_or(0);
     let report = inspector.slots().await;
     let used = report.map_or_else(
-        || "how many are in use only `larder inspect PATH verify` can tell".to_owned(),
+        || "run `larder inspect PATH verify` to count those in use".to_owned(),
         |report| {
             let percent = report.used * 100 / u64::from(superblock.slots).max(1);
             format!("{} in use ({percent}%) by {} records", report.used, report.records)

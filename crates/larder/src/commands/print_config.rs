@@ -4,7 +4,6 @@ use cli::outcome::{Failure, answer};
 
 use crate::config::example_file::example;
 
-/// Prints the example.
 pub fn run() -> Result<(), Failure> {
     answer(example().trim_end())
 }

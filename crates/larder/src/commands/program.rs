@@ -14,7 +14,6 @@ use std::process;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cli::outcome::Failure;
 
-/// A separate program of Larder.
 pub struct Program {
     /// The subcommand that runs the program.
     pub command: &'static str,
@@ -22,13 +21,11 @@ pub struct Program {
     pub name: &'static str,
     /// The crate that builds it.
     pub package: &'static str,
-    /// One line for the help.
     pub about: &'static str,
     /// The documentation page.
     pub page: &'static str,
 }
 
-/// The lab.
 pub const LAB: Program = Program {
     command: "lab",
     name: "larder-lab",
@@ -37,12 +34,11 @@ pub const LAB: Program = Program {
     page: "docs/research/lab.md",
 };
 
-/// The load generator.
 pub const BENCH: Program = Program {
     command: "bench",
     name: "larder-bench",
     package: "bench",
-    about: "Loads a cache, this one or another, checks every byte, and measures it",
+    about: "Loads a cache, Larder or another, checks every byte, and measures it",
     page: "docs/guide/bench.md",
 };
 
@@ -52,9 +48,7 @@ impl Program {
         let Program { command, name, about, page, .. } = *self;
         Command::new(command)
             .about(about)
-            .after_help(format!(
-                "Runs {name}, which stands beside this program or in PATH: {page}."
-            ))
+            .after_help(format!("Runs {name}, found beside this program or in PATH: {page}."))
             .disable_help_flag(true)
             .arg(
                 Arg::new("arguments")
@@ -79,8 +73,8 @@ impl Program {
         let error = process::Command::new(&program).args(arguments).exec();
         Err(Failure::runtime(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "{command}: {name} is neither beside this program nor in PATH; in the sources of \
-                 Larder `cargo build --release -p {package}` makes target/release/{name}"
+                "{command}: {name} is neither beside this program nor in PATH; build it from the \
+                 sources of Larder with `cargo build --release -p {package}`"
             ),
             _ => format!("{command}: cannot run {}: {error}", program.display()),
         }))

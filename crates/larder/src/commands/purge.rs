@@ -11,35 +11,39 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::admin_client::{AdminClient, Answer, flags};
 
-/// Returns the command line.
 pub fn command() -> Command {
     let text = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id).long(id).value_name(name).help(help)
     };
     Command::new("purge")
-        .about("Remove what a running proxy has stored, by URL, prefix, host or tag, or all of it")
+        .about("Purge objects from a running proxy, by URL, prefix, host or tag, or all of them")
         .after_help(
-            "Every purge that a line is printed for is durable: neither a kill nor a power loss \
-             undoes it. In a fleet it is sent to one node, whichever, and all carry it out; a node \
-             that could not be reached is named, and when it is back it uses nothing that it has \
-             stored before it has carried the purge out. Exit codes: 0 when all were done, also \
-             where nothing was stored; 1 when one was not; 2 for a wrong command line or \
-             configuration; 3 when all were done, but not at all nodes of the fleet.",
+            "Every purge for which a line is printed is durable: neither a kill nor a power loss \
+             undoes it. In a fleet, send it to any one node and all carry it out. Nodes that \
+             could not be reached are listed; when such a node is back, it serves no stored \
+             object until it has carried out the purge. Exit codes: 0 if all purges were done, \
+             even if nothing was stored; 1 if one was not; 2 for a wrong command line or \
+             configuration; 3 if all were done, but not at all nodes of the fleet.",
         )
         .arg(Arg::new("url").value_name("URL").num_args(0..).help(
-            "What is stored for this URL, all variants; with * at its end everything whose \
-                     URL begins so.",
+            "All variants stored for this URL; with a final * everything whose URL starts with \
+             the rest.",
         ))
         .arg(
-            text("prefix", "URL", "Everything whose URL begins so, character by character.")
+            text(
+                "prefix",
+                "URL",
+                "Everything whose URL starts with this text, character by \
+                                   character.",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(
+            text("host", "HOST", "Everything of this host; with :PORT, only of that port.")
                 .action(ArgAction::Append),
         )
         .arg(
-            text("host", "HOST", "Everything of this host; with :PORT, of that port alone.")
-                .action(ArgAction::Append),
-        )
-        .arg(
-            text("tag", "TAG", "Everything that bears this tag (Surrogate-Key, Cache-Tag, xkey).")
+            text("tag", "TAG", "Everything with this tag (Surrogate-Key, Cache-Tag, xkey).")
                 .action(ArgAction::Append),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Everything."))
@@ -49,12 +53,10 @@ pub fn command() -> Command {
                 .multiple(true)
                 .required(true),
         )
-        .arg(
-            Arg::new("soft")
-                .long("soft")
-                .action(ArgAction::SetTrue)
-                .help("It stays and counts as stale: the next request validates it."),
-        )
+        .arg(Arg::new("soft").long("soft").action(ArgAction::SetTrue).help(
+            "Mark objects as stale instead of removing them: the next request \
+                       revalidates them.",
+        ))
         .args(flags())
 }
 
@@ -120,17 +122,18 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
     requests.into_iter().map(complete).collect()
 }
 
-/// The outcome of a purge.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// Done: a description, and the nodes of the fleet that could not be reached.
-    Done { told: String, unreached: Vec<String> },
-    /// Refused, for this reason.
+    Done {
+        told: String,
+        unreached: Vec<String>,
+    },
     Refused(String),
 }
 
 /// The text for a purge that is stored as one entry, without a count of objects.
-const UNCOUNTED: &str = ", in force for all that it concerns (not counted)";
+const UNCOUNTED: &str = ", in force for all matching objects (not counted)";
 
 /// Returns the outcome that a response states.
 fn understood(told: &Answer) -> Outcome {

@@ -15,7 +15,6 @@ use crate::process::logging;
 
 /// The state that a reload reads and changes.
 pub struct Reloader {
-    /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
     /// The flags, which stay the same.
     pub flags: Layer,
@@ -25,7 +24,6 @@ pub struct Reloader {
     pub around: Surroundings,
     /// The handle that receives the new options.
     pub control: Control,
-    /// The access log, which is reopened.
     pub access_log: Option<Arc<AccessLog>>,
 }
 
@@ -44,7 +42,7 @@ impl Reloader {
                 for line in problems.lines() {
                     log::error!("reload: {line}");
                 }
-                log::error!("reload: the configuration stays as it was");
+                log::error!("reload: the configuration is unchanged");
             }
         }
         systemd::ready();

@@ -104,7 +104,7 @@ fn prepare(
         bound.push(bind_fleet(fleet, &listeners, inherited).map_err(Failure::runtime)?);
     }
     for name in inherited.left() {
-        log::warn!("{name} was handed over, and is not in the configuration: not served any more");
+        log::warn!("{name} was handed over but is not in the configuration: no longer served");
     }
     let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
     let around = Surroundings { own, descriptors, roots: OpenRoots::default() };
@@ -221,12 +221,11 @@ impl Start {
         }
         match ended {
             Ended::Saved => log::info!("stopped, everything is saved"),
-            Ended::Unsaved => log::error!("stopped; the next start has to recover the cache"),
+            Ended::Unsaved => log::error!("stopped; the next start must recover the cache"),
         }
         Ok(())
     }
 
-    /// Serves until the workers have drained.
     fn round(&self, source: Source, ready: String) -> Result<Ended, Failure> {
         let Source { cache, news, accepting, held } = source;
         watch::start(&held).map_err(|error| cannot("start a thread", &error))?;
@@ -293,7 +292,7 @@ impl Start {
                         .iter()
                         .for_each(|line| log::info!("{line}"));
                 }
-                Err(_) if !has_caches => log::info!("there is no cache: nothing is stored"),
+                Err(_) if !has_caches => log::info!("no cache is configured: nothing is stored"),
                 Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
             }
             log::info!("{ready}");
@@ -314,7 +313,6 @@ struct ListenSockets {
 }
 
 impl ListenSockets {
-    /// Starts listening.
     fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<ListenSockets, Failure> {
         let listeners = bound.into_iter().map(Bound::listen).collect::<Result<_, _>>();
         let admin = admin.map(Bound::listen_plain).transpose();
@@ -382,7 +380,8 @@ impl Source {
         let cache = CacheSource::Pending(PendingCache { setup, memory, patience: PATIENCE });
         let serving = Arc::new(AtomicBool::new(false));
         let handle = predecessor.try_clone();
-        let mut teller = handle.map_err(|error| cannot("speak to the process before", &error))?;
+        let mut teller =
+            handle.map_err(|error| cannot("communicate with the old process", &error))?;
         let accepting = {
             let serving = serving.clone();
             Box::new(move || {
@@ -478,7 +477,10 @@ fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
     match identity {
         Identity::Unprivileged => Ok(()),
         Identity::Root => {
-            log::warn!("running as root: give --user NAME to become another user once all is open");
+            log::warn!(
+                "running as root: give --user NAME to switch to another user after opening \
+                        everything"
+            );
             Ok(())
         }
         Identity::Become(user) => limits::become_user(user).map_err(Failure::runtime),
@@ -493,7 +495,9 @@ fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
         match file.give_to(user.uid.as_raw(), user.gid.as_raw()) {
             Ok(true) => log::info!("{at}: belongs to the user {} now", user.name),
             Ok(false) => {}
-            Err(error) => return Err(format!("{at}: cannot be given to {}: {error}", user.name)),
+            Err(error) => {
+                return Err(format!("{at}: cannot change its owner to {}: {error}", user.name));
+            }
         }
     }
     Ok(())
@@ -527,7 +531,10 @@ fn listen_to_signals(
     let (control, sharing) = (control.clone(), upgrader.clone());
     let stop = move |signal: &str| {
         let drain = units::duration(control.options().client.drain);
-        log::info!("{signal}: stopping; what runs has {drain} to end; once more ends at once");
+        log::info!(
+            "{signal}: stopping; running requests have {drain} to finish; send the signal \
+                    again to stop at once"
+        );
         control.drain();
         if sharing.close() {
             *locked(&sockets) = ListenSockets::default();
@@ -565,14 +572,13 @@ fn announce_unusable(caches: &[Cache]) {
         let path = cache.path.display();
         if let (Some(why), None) = (&cache.unusable, &cache.file) {
             log::error!(
-                "cache {path}: NOT IN USE: {why}. Its share is served without caching; it is tried \
-                 again at the next start"
+                "cache {path}: NOT IN USE: {why}. Its share is served without caching; the next \
+                 start tries it again"
             );
         } else if let Some(why) = &cache.unusable {
             log::error!(
                 "cache {path}: NOT IN USE: {why}. Nothing in it is changed; its share is served \
-                 without caching. To give up what is there: larder format --force {path} \
-                 --cache-size SIZE"
+                 without caching. To overwrite it: larder format --force {path} --cache-size SIZE"
             );
         }
     }

@@ -16,7 +16,7 @@ pub fn memory_limit() -> Option<u64> {
     smallest_limit(|path| fs::read_to_string(path).ok())
 }
 
-/// A mounted hierarchy that can limit memory.
+/// Mount of a cgroup hierarchy that can limit memory.
 struct Hierarchy<'a> {
     is_v2: bool,
     /// The group that is visible at the mount point.

@@ -52,7 +52,7 @@ impl Checker<'_> {
         self.purging();
         self.sites();
         self.servers();
-        self.listener_protocol();
+        self.server_and_file_settings();
         self.rules();
         self.store();
         self.fleet();
@@ -91,7 +91,7 @@ impl Checker<'_> {
         if sum > 100 {
             let key = if self.given("store.tier-hot") { "tier-hot" } else { "tier-medium" };
             let text = format!(
-                "expected tier-hot and tier-medium to be 100 at most together, got {} + {}",
+                "expected tier-hot and tier-medium to be at most 100 together, got {} + {}",
                 shares.hot, shares.medium
             );
             self.complain(&format!("store.{key}"), text);
@@ -141,7 +141,7 @@ impl Checker<'_> {
         let others = listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip());
         let mut others = others.chain(self.config.admin);
         if let Some(listen) = fleet.listen.filter(|listen| others.any(|other| other == *listen)) {
-            let text = format!("{listen} cannot be both: for nodes of the fleet and for others");
+            let text = format!("{listen} cannot be both: for nodes of the fleet and for clients");
             self.complain("fleet.listen", text);
         }
     }
@@ -206,7 +206,7 @@ impl Checker<'_> {
             || config.purging.tags.names().any(|name| *name == field)
         {
             let text = format!(
-                "expected a field of its own such as x-purge-secret, {field} means something else"
+                "expected a separate field such as x-purge-secret, but {field} has another meaning"
             );
             return self.complain("purge.secret-field", text);
         }
@@ -239,8 +239,8 @@ impl Checker<'_> {
     }
 
     /// Checks the settings of origin servers and of files, for each site.
-    fn listener_protocol(&mut self) {
-        let general = &self.config.manner;
+    fn server_and_file_settings(&mut self) {
+        let general = &self.config.upstream_settings;
         if let Some((key, text)) = general.problem() {
             return self.complain(&format!("upstream.{key}"), text);
         }
@@ -249,8 +249,8 @@ impl Checker<'_> {
             return self.complain(&format!("files.{key}"), text);
         }
         for (site, line) in &self.file.sites {
-            let problem = site.manner(general).problem();
-            if let Some((key, text)) = problem.or_else(|| site.file_manner(files).problem()) {
+            let problem = site.upstream_settings(general).problem();
+            if let Some((key, text)) = problem.or_else(|| site.file_settings(files).problem()) {
                 let (place, key) = (Place::Line(*line), format!("site.{key}"));
                 self.list.push(Problem { place, key, text });
             }
@@ -361,7 +361,7 @@ impl Config {
                 complain(key, format!("{address} is given twice"));
             }
             if listener.tls && listener.h2c {
-                let text = "expected tls or h2c: with TLS the client says which HTTP it speaks";
+                let text = "expected tls or h2c: with TLS the client negotiates the HTTP version";
                 complain("listener.h2c", text.to_owned());
             }
             if listener.tls && self.certificates.is_empty() {

@@ -31,8 +31,8 @@ use crate::config::request_rule::RequestRule;
 use crate::config::setting::OwnKey;
 use crate::config::sharing::SharingChoices;
 use crate::config::sizing;
-use crate::config::upstreams::Manner;
-use crate::config::webroot::FileManner;
+use crate::config::upstreams::UpstreamSettings;
+use crate::config::webroot::FileSettings;
 
 /// All settings of `larder serve`, each described in its declaration.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +42,7 @@ pub struct Config {
     pub reverse: Option<Vec<String>>,
     /// A directory of files to serve, instead of an upstream.
     pub root: Option<PathBuf>,
-    /// The file options of all sites.
-    pub files: FileManner,
+    pub files: FileSettings,
     /// True if the server of `reverse` receives the client's `Host`.
     pub pass_host: bool,
     pub cache: Vec<PathBuf>,
@@ -86,11 +85,11 @@ pub struct Config {
     pub tunnels: TunnelLimits,
     pub tls: TlsOptions,
     pub http2: Http2Options,
-    /// The limits of all sites together; those of single servers are in `manner`.
+    /// The limits of all sites together; those of single servers are in `upstream_settings`.
     pub upstream: UpstreamLimits,
     pub resolver: Resolver,
     pub dns_servers: Option<Vec<SocketAddr>>,
-    pub manner: Manner,
+    pub upstream_settings: UpstreamSettings,
     pub fill: FillOptions,
     /// `pass_tags` decides whether tags are passed on; the secret is in the fields after it.
     pub purging: Purging,
@@ -109,14 +108,13 @@ pub struct Config {
 /// How host names are resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolver {
-    /// By the system, according to its `nsswitch.conf`. It reports no lifetimes.
+    /// System resolver, configured by `nsswitch.conf`. It reports no lifetimes.
     #[default]
     System,
-    /// By DNS queries to name servers.
+    /// DNS queries to name servers.
     Dns,
 }
 
-/// One `[[site]]` of a reverse proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Site {
@@ -130,9 +128,9 @@ pub struct Site {
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
     /// The keys that differ from `[upstream]`.
-    pub own: Vec<OwnKey<Manner>>,
+    pub own: Vec<OwnKey<UpstreamSettings>>,
     /// The keys that differ from `[files]`.
-    pub own_files: Vec<OwnKey<FileManner>>,
+    pub own_files: Vec<OwnKey<FileSettings>>,
 }
 
 /// The name of the site that `reverse` or `static` creates.
@@ -158,12 +156,12 @@ impl Site {
     }
 
     /// Returns the settings of the site's origin servers; `general` are those of `[upstream]`.
-    pub fn manner(&self, general: &Manner) -> Manner {
+    pub fn upstream_settings(&self, general: &UpstreamSettings) -> UpstreamSettings {
         OwnKey::lay_over(&self.own, general.clone())
     }
 
     /// Returns the file options of the site; `general` are those of `[files]`.
-    pub fn file_manner(&self, general: &FileManner) -> FileManner {
+    pub fn file_settings(&self, general: &FileSettings) -> FileSettings {
         OwnKey::lay_over(&self.own_files, general.clone())
     }
 
@@ -182,7 +180,6 @@ impl Site {
 /// Which hosts of a site share their cached objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHost {
-    /// All of them.
     Site,
     /// None: each host has its own.
     Client,

@@ -6,10 +6,8 @@ use std::fmt::Write;
 use crate::config::setting::Field;
 use crate::config::settings::{Writer, write_all};
 
-/// Width of a comment in columns.
 const WIDTH: usize = 100;
 
-/// Returns the example.
 pub fn example() -> String {
     let head = comment(
         "An example of Larder's configuration file, made of the declarations of the settings. \

@@ -22,9 +22,7 @@ use crate::config::value::{Kind, Value, alone};
 /// A configuration file as read: its values, and its name for messages.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// The file name.
     pub name: String,
-    /// The values.
     pub layer: FileLayer,
 }
 
@@ -51,7 +49,6 @@ impl File {
     }
 }
 
-/// The names of the repeated tables.
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
 /// Returns all values in the text, and all its problems.

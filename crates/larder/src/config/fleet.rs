@@ -26,7 +26,6 @@ pub use settle::{Discovery, FleetSettings, Surroundings};
 /// The version of a configured table of classes; a table that is set while the fleet runs is newer.
 const CONFIGURED: u64 = 0;
 
-/// The table `[fleet]`.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct FleetConfig {
@@ -48,10 +47,8 @@ pub struct FleetConfig {
     pub policy: String,
     pub classes: Vec<Class>,
     pub purge_timeout: Duration,
-    /// Requests per second.
     pub hot_rate: u32,
     pub hot_owners: u32,
-    /// Bytes per second.
     pub offer_rate: u64,
     pub hints_memory: u64,
 }

@@ -43,7 +43,7 @@ impl Config {
 }
 
 fn behind(rule: &str, first: &str) -> String {
-    format!("{rule} never takes effect: {first} before it takes every request that it is for")
+    format!("{rule} never takes effect: {first} before it matches every request that it matches")
 }
 
 /// Returns why no request matches the rule; `None` if one may.
@@ -66,7 +66,7 @@ fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
         None => format!("!{test}"),
     };
     if let Some(test) = rule.headers.iter().find(|test| rule.headers.contains(&turned(test))) {
-        return Some(format!("{test:?} and {:?} do not hold together", turned(test)));
+        return Some(format!("{test:?} and {:?} contradict each other", turned(test)));
     }
     no_host(rule, config)
 }
@@ -94,7 +94,7 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     let alias = sites().find_map(|site| Some((site.hosts.iter().find(meant)?, &site.hosts[0])));
     Some(match alias {
         Some((host, first)) => {
-            format!("{host} is an alias of {first}, by which rules know it (key-host)")
+            format!("{host} is an alias of {first}; name that host in rules (key-host)")
         }
         None => format!("no site has the host {:?}", rule.hosts[0]),
     })
@@ -175,11 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_one_that_takes_all_never_decides() {
+    fn a_rule_after_one_that_matches_all_its_requests_never_applies() {
         let behind = told("[[rule]]\nttl = '1m'\n[[rule]]\nname = 'x'\npaths = ['/a']\nttl = '1h'");
         assert_eq!(
             behind,
-            ["rule \"x\" never takes effect: rule 1 before it takes every request that it is for"]
+            ["rule \"x\" never takes effect: rule 1 before it matches every request that it \
+              matches"]
         );
         for (first, second) in [
             ("paths = ['/a*']", "paths = ['/ab', '/a/b']"),
@@ -213,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_request_fits_never_decides() {
+    fn a_rule_that_matches_no_request_never_applies() {
         let one = |keys: &str| told(&format!("[[rule]]\n{keys}\n"));
         assert!(one("paths = ['/a?b=c']")[0].contains("without query"));
         assert!(one("paths = ['/a;b']")[0].contains("never takes effect"));
         assert!(one("paths = ['/a;b']\nbypass = true").is_empty());
         assert!(one("paths = ['/a//b']")[0].contains("never takes effect"));
-        assert!(one("headers = ['Cookie', '!Cookie']")[0].contains("do not hold together"));
+        assert!(one("headers = ['Cookie', '!Cookie']")[0].contains("contradict each other"));
         assert!(one("paths = ['/a?b', '/c']").is_empty());
         let site = |more: &str, keys: &str| {
             told(&format!(

@@ -12,7 +12,6 @@ use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
 use crate::config::value::Value;
 
-/// Where a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the command line, as the flag of the setting.
@@ -21,10 +20,8 @@ pub enum Place {
     Line(usize),
 }
 
-/// A problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where the problem is.
     pub place: Place,
     /// The key concerned; empty if the problem concerns the file as a whole.
     pub key: String,
@@ -32,12 +29,9 @@ pub struct Problem {
     pub text: String,
 }
 
-/// A value, and where it was given.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// The value.
     pub value: Value,
-    /// Where the value was given.
     pub place: Place,
 }
 
@@ -48,28 +42,19 @@ pub type Layer = BTreeMap<&'static str, Given>;
 /// needed.
 #[derive(Clone, Debug, Default)]
 pub struct FileLayer {
-    /// The settings.
     pub settings: Layer,
-    /// The `[[site]]` tables.
     pub sites: Vec<(Site, usize)>,
-    /// The `[[access]]` tables.
     pub access: Vec<Rule>,
-    /// The `[[rule]]` tables.
     pub rules: Vec<(RequestRule, usize)>,
-    /// The `[[listener]]` tables.
     pub listeners: Vec<(Listener, usize)>,
-    /// The `[[certificate]]` tables.
     pub certificates: Vec<(Certificate, usize)>,
-    /// The `[[fleet.class]]` tables.
     pub classes: Vec<(Class, usize)>,
 }
 
 /// All problems found, ready to be printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
-    /// The name of the file.
     pub file: String,
-    /// The problems.
     pub list: Vec<Problem>,
 }
 
@@ -87,7 +72,6 @@ impl Problems {
     }
 }
 
-/// Returns the flag of a key.
 fn flag_of(key: &str) -> &str {
     find(key).and_then(|setting| setting.flag).unwrap_or(key)
 }

@@ -8,18 +8,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Prefix of a Unix socket's name.
 const UNIX: &str = "unix:";
 
 /// The maximum length of a Unix socket's path in bytes.
 const PATH_MAX: usize = 107;
 
-/// A listening address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddr {
-    /// An IP address and a port.
     Ip(SocketAddr),
-    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 

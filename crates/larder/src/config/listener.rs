@@ -6,7 +6,6 @@ use ipnet::IpNet;
 
 use crate::config::listen_addr::ListenAddr;
 
-/// One `[[listener]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Listener {
@@ -20,7 +19,6 @@ pub struct Listener {
     pub group: Option<String>,
 }
 
-/// One `[[certificate]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Certificate {

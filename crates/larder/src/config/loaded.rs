@@ -19,7 +19,6 @@ use crate::config::value::{Value, alone};
 /// A configuration with everything that is needed to compare it with a later one.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The configuration.
     pub config: Config,
     values: BTreeMap<&'static str, Value>,
 }
@@ -121,7 +120,6 @@ fn replace<T: Clone + PartialEq>(old: &mut Vec<T>, new: &[T]) -> bool {
     differs
 }
 
-/// The changes that a reload found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// In effect from now on.

@@ -7,10 +7,8 @@ use std::path::PathBuf;
 pub const EXPECTED: &str =
     "an origin server such as http://127.0.0.1:8080, https://example.com or unix:/run/app.sock";
 
-/// One origin server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The place of the server.
     pub place: Place,
     /// The server's share of the requests, relative to the weights of the others.
     pub weight: u32,
@@ -20,19 +18,17 @@ pub struct Server {
     pub max_conns: Option<u32>,
 }
 
-/// The place of an origin server.
+/// Where an origin server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A TCP port, with or without TLS.
     Tcp {
         /// The host in lower case, an IPv6 address without brackets.
         host: String,
-        /// The port.
         port: u16,
         /// True if connections use TLS.
         tls: bool,
     },
-    /// A socket in the file system.
     Unix(PathBuf),
 }
 

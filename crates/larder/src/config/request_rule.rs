@@ -11,7 +11,6 @@ use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
 
-/// The keys of a `[[rule]]` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct RequestRule {

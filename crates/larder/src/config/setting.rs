@@ -41,7 +41,6 @@ pub enum Effect {
 pub struct Field<T: 'static> {
     /// The name in the file, `table.key` for keys in tables; flags add `--`.
     pub key: &'static str,
-    /// The accepted values.
     pub kind: Kind,
     /// An additional word that is accepted and stands for no value.
     pub word: Option<&'static str>,
@@ -49,7 +48,6 @@ pub struct Field<T: 'static> {
     pub default: Option<&'static [&'static str]>,
     /// The value that the example file shows in place of the default, as written in a file.
     pub example: Option<&'static str>,
-    /// When a change takes effect.
     pub effect: Effect,
     /// The flag of `larder serve` that sets the key, without its dashes.
     pub flag: Option<&'static str>,
@@ -149,7 +147,6 @@ impl<T> Field<T> {
         }
     }
 
-    /// Assigns a value that [`Field::parse`] returned.
     pub fn apply(&self, target: &mut T, value: Value) {
         (self.set)(target, value);
     }
@@ -182,9 +179,7 @@ impl<T> Field<T> {
 /// A key of a repeated table that overrides a value for all: its value, and how to apply it to a
 /// `T`.
 pub struct OwnKey<T> {
-    /// The name of the key.
     pub key: &'static str,
-    /// The value.
     pub value: Value,
     set: fn(&mut T, Value),
 }
@@ -263,7 +258,6 @@ macro_rules! for_all_and_site {
         $key:literal, $kind:expr, [$($default:expr),*] $(, word($word:literal))?
             $(-> $($place:ident).+)? $(=> $set:expr)?;
     )*) => {
-        /// The keys for all sites.
         pub const FOR_ALL: &[$crate::config::setting::ForAll] = &[$(
             $crate::config::setting::Field::new(
                 concat!($table, ".", $key),
@@ -282,7 +276,6 @@ macro_rules! for_all_and_site {
             .live(),
         )*];
 
-        /// The keys for one site.
         pub const FOR_SITE: &[$crate::config::setting::ForSite] = &[$(
             $crate::config::setting::Field::new(
                 $key,
@@ -303,10 +296,8 @@ macro_rules! for_all_and_site {
 }
 pub(crate) use for_all_and_site;
 
-/// A key for all sites.
 pub type ForAll = Field<Config>;
 
-/// A key for one site.
 pub type ForSite = Field<Site>;
 
 /// Returns `set`, a function that sets a key of a `T`; this determines the closure's types.

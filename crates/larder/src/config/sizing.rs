@@ -23,7 +23,6 @@ pub const DEFAULT_MEMORY: u64 = 256 * M;
 /// The largest default memory in bytes for bodies that wait for slow clients.
 const CLIENT_BUFFERS_MAX: u64 = 64 * M;
 
-/// The smallest memory in bytes.
 pub const MEMORY_MIN: u64 = 16 * M;
 
 /// The default maximum number of client connections.
@@ -60,8 +59,8 @@ pub fn check_index(index: u64, memory: u64) -> Result<(), String> {
     }
     Err(format!(
         "the index of the cache takes {}, more than half of the {} of memory: give at least \
-         --memory {}M, or make the cache smaller, its store.mean-object larger \
-         or store.index-entries fewer",
+         --memory {}M, or use a smaller cache, a larger store.mean-object or fewer \
+         store.index-entries",
         about(index),
         about(memory),
         (index * 2).div_ceil(M),
@@ -74,8 +73,8 @@ pub fn check_admission(bytes: u64, memory: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "what store.admission remembers takes {}, more than a quarter of the {} of memory: give \
-         at least --memory {}M, or make store.admission-keys fewer",
+        "the admission policy (store.admission) takes {}, more than a quarter of the {} of \
+         memory: give at least --memory {}M, or use fewer store.admission-keys",
         about(bytes),
         about(memory),
         (bytes * 4).div_ceil(M),
@@ -129,7 +128,7 @@ mod tests {
     const G: u64 = 1 << 30;
 
     #[test]
-    fn what_admission_remembers_must_fit() {
+    fn the_admission_policy_must_fit_into_memory() {
         assert_eq!(check_admission(64 * M, 256 * M), Ok(()));
         let error = check_admission(64 * M + 1, 256 * M).unwrap_err();
         assert!(error.contains("--memory 257M"), "{error}");

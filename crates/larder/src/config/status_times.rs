@@ -51,7 +51,7 @@ pub fn misnamed(pattern: StatusPattern) -> Option<String> {
     let StatusPattern::Status(status) = pattern else { return None };
     let whole = counted_as(status);
     (whole != status)
-        .then(|| format!("expected {}, which {} follows", whole.as_u16(), status.as_u16()))
+        .then(|| format!("expected {}, which {} is treated like", whole.as_u16(), status.as_u16()))
 }
 
 /// Returns the problem of a list of times as a whole.
@@ -101,7 +101,7 @@ mod tests {
             (&["1m", "1m"], "expected one duration, or each behind a status"),
             (&[], "expected one duration, or each behind a status"),
             (&["200 1m", "404 1m", "200 1h"], "expected each status once, got \"200 1h\" again"),
-            (&["206 1m"], "expected 200, which 206 follows"),
+            (&["206 1m"], "expected 200, which 206 is treated like"),
         ] {
             let told = problem(&list(texts)).unwrap_or_default();
             assert!(told.starts_with(why), "{texts:?}: {told}");

@@ -38,7 +38,6 @@ pub struct Surroundings {
     pub own: Vec<SocketAddr>,
     /// The number of file descriptors that the process may have.
     pub descriptors: u64,
-    /// Directories that are already being served.
     pub roots: OpenRoots,
 }
 
@@ -79,10 +78,16 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
         let source = match &site.root {
             Some(root) => {
-                let manner = site.file_manner(&config.files);
-                Source::Other(manner.open(&name, root, site.stripped(), open, &config.cache)?)
+                let settings = site.file_settings(&config.files);
+                Source::Other(settings.open(&name, root, site.stripped(), open, &config.cache)?)
             }
-            None => group(&site.manner(&config.manner), &name, &site.upstream, host)?.into(),
+            None => group(
+                &site.upstream_settings(&config.upstream_settings),
+                &name,
+                &site.upstream,
+                host,
+            )?
+            .into(),
         };
         let aliases = site.aliases(ports);
         let (hosts, paths) = (site.hosts.clone(), site.paths.clone());
@@ -91,7 +96,7 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
     }
     if let Some(upstream) = &config.reverse {
         let name = DEFAULT_SITE.to_owned();
-        let upstream = group(&config.manner, &name, upstream, None)?;
+        let upstream = group(&config.upstream_settings, &name, upstream, None)?;
         let pass_host = config.pass_host;
         // The clients' names for this site are not configured, so each name is separate.
         let aliases = Aliases::new(&[], false, ports);
@@ -200,7 +205,6 @@ pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {
     CertificateStore::new(certificates, &config.tls).map(Some)
 }
 
-/// Returns warnings about valid certificates.
 pub fn keyring_warnings(keyring: &CertificateStore) -> Vec<String> {
     let now = SystemTime::now();
     keyring.certificates().iter().filter_map(|certificate| certificate.warning(now)).collect()
@@ -214,7 +218,7 @@ fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
             Arc::new(DnsLookup::new(servers).map_err(|why| format!("upstream.resolver: {why}"))?)
         }
     };
-    let (tls, http2) = (config.manner.tls(), config.manner.http2);
+    let (tls, http2) = (config.upstream_settings.tls(), config.upstream_settings.http2);
     Ok(UpstreamLimits { lookup, tls, http2, ..config.upstream.clone() })
 }
 

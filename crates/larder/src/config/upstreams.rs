@@ -14,14 +14,12 @@ use crate::config::origin_server::{Place, Server};
 
 /// The settings of a site's servers, before the files that they name are read.
 #[derive(Clone, Debug)]
-pub struct Manner {
-    /// The use of HTTP/2.
+pub struct UpstreamSettings {
     pub http2: Http2,
     /// How servers prove their identity; our own identity is in the next two fields.
     pub tls: TlsOptions,
     /// The client certificate that servers receive.
     pub certificate: Option<PathBuf>,
-    /// The key of the client certificate.
     pub key: Option<PathBuf>,
     /// How a server is chosen; health checks are in the next fields.
     pub group: GroupOptions,
@@ -29,13 +27,12 @@ pub struct Manner {
     pub check_path: Option<String>,
     /// The statuses that mean that a server is healthy.
     pub check_status: Vec<String>,
-    /// The other settings of health checks.
     pub check: HealthCheck,
 }
 
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner {
+impl Default for UpstreamSettings {
+    fn default() -> UpstreamSettings {
+        UpstreamSettings {
             http2: Http2::default(),
             tls: TlsOptions::default(),
             certificate: None,
@@ -51,11 +48,9 @@ impl Default for Manner {
 /// Maximum number of servers of a site.
 const SERVERS_MAX: usize = 64;
 
-/// The words that `next-upstream` accepts.
 pub const NEXT: &[&str] =
     &["error", "timeout", "http-429", "http-500", "http-502", "http-503", "http-504"];
 
-/// Parses words of [`NEXT`].
 pub fn next(words: &[String]) -> Next {
     Next {
         error: words.iter().any(|word| word == "error"),
@@ -64,7 +59,7 @@ pub fn next(words: &[String]) -> Next {
     }
 }
 
-impl Manner {
+impl UpstreamSettings {
     /// Returns a problem of the settings as a whole: the key and a sentence.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         match (&self.certificate, &self.key) {
@@ -87,7 +82,6 @@ impl Manner {
         statuses.filter(|text| statuses_of(text).is_none()).map(wrong_status).next()
     }
 
-    /// Returns whether any certificate is accepted.
     pub fn is_unverified(&self) -> bool {
         self.tls.unverified
     }
@@ -168,14 +162,13 @@ fn wrong_status(text: &String) -> (&'static str, String) {
     ("check-status", format!("expected a status such as 200, 200-299 or 2xx, got {text:?}"))
 }
 
-/// Returns the servers of a site.
 pub fn group(
-    manner: &Manner,
+    settings: &UpstreamSettings,
     name: &str,
     upstreams: &[String],
     host: Option<&str>,
 ) -> Result<Group, String> {
-    let made = manner.group(name, upstreams, host);
+    let made = settings.group(name, upstreams, host);
     made.map_err(|why| format!("site {name}: {why}"))
 }
 

@@ -21,7 +21,6 @@ use crate::config::origin_server::Server;
 /// The values that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// `true` or `false`.
     Bool,
     /// A whole number within bounds, both included.
     Int(u64, u64),
@@ -29,37 +28,29 @@ pub enum Kind {
     Size(u64, u64),
     /// A duration within bounds, both included.
     Time(Duration, Duration),
-    /// An IP address and a port.
     Addr,
     /// An IP address and a port, or `unix:` and the path of a socket.
     Listen,
-    /// Permissions of a file in octal.
     Mode,
     /// A host that a certificate covers: a name, or `*.` and a domain.
     CertificateHost,
     /// A network in CIDR notation, or one IP address.
     Network,
-    /// An origin server, see [`Server`].
     Origin,
     /// A host name or IP address, without a port.
     Host,
     /// A host, or a dot and a domain: `.example.com` is example.com and all names below.
     HostPattern,
-    /// A prefix of URL paths.
     PathPrefix,
-    /// A request method.
     Method,
     /// A port or a range of ports, both ends included.
     Ports,
-    /// The name of a header field.
     Header,
     /// A token that begins with a letter (RFC 9110 section 5.6.2, RFC 9651 section 3.3.4).
     Token,
-    /// A path of the file system.
     Path,
     /// Any non-empty text; the string describes it.
     Text(&'static str),
-    /// Text that a specific type parses.
     Checked(&'static Checked),
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -72,11 +63,9 @@ pub enum Kind {
 pub struct Checked {
     /// Returns whether the text can be parsed.
     pub check: fn(&str) -> bool,
-    /// A description of the accepted text.
     pub expected: &'static str,
     /// The name of a value in a usage line.
     pub value_name: &'static str,
-    /// An accepted text.
     pub example: &'static str,
 }
 
@@ -87,28 +76,21 @@ impl Checked {
     }
 }
 
-/// A parsed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// The setting's special word (`auto`, `off`, `none`), which stands for no value.
     Word(&'static str),
-    /// A value of [`Kind::Bool`].
     Bool(bool),
-    /// A value of [`Kind::Int`].
     Int(u64),
     /// A value of [`Kind::Size`], in bytes.
     Size(u64),
-    /// A value of [`Kind::Time`].
     Time(Duration),
-    /// A value of [`Kind::Addr`].
     Addr(SocketAddr),
-    /// A value of [`Kind::Listen`].
     Listen(ListenAddr),
     /// A value of [`Kind::Network`]; host bits are zero.
     Network(IpNet),
     /// A value of any kind that is text.
     Text(String),
-    /// A value of [`Kind::List`].
     List(Vec<Value>),
 }
 

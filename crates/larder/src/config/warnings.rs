@@ -11,10 +11,10 @@ impl Config {
     pub fn note_on_sharing(&self) -> &'static str {
         match self.semantics.sharing {
             Sharing::Careful => {
-                "sharing is careful: answers to requests with Cookie (cookie) or other fields that \
-                 identify a client (identified) need a stated positive lifetime to be stored"
+                "sharing is careful: responses to requests with Cookie (cookie) or other fields \
+                 that identify a client (identified) need a stated positive lifetime to be stored"
             }
-            Sharing::Rfc => "sharing is rfc: all is stored that RFC 9111 permits",
+            Sharing::Rfc => "sharing is rfc: everything that RFC 9111 permits is stored",
         }
     }
 
@@ -34,9 +34,10 @@ impl Config {
         let which = if sites.len() == 1 { "site" } else { "sites" };
         let sites = sites.join(", ");
         Some(format!(
-            "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
-             server says how long for all; all clients get that cookie. If an origin server says \
-             so by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
+            "{which} {sites}: a response with Set-Cookie is stored with its cookie if the origin \
+             server states a shared lifetime; all clients then get that cookie. If an origin \
+             server does so by mistake, set caching.store-set-cookie = false \
+             (docs/guide/security.md)"
         ))
     }
 
@@ -51,25 +52,25 @@ impl Config {
         if let Some(all) = self.allow.iter().find(|network| network.prefix_len() == 0)
             && !is_reverse
         {
-            warnings.push(format!("allow includes {all}: this is an open proxy for everybody"));
+            warnings.push(format!("allow includes {all}: this is an open proxy"));
         }
-        if self.manner.is_unverified() {
-            let text = "upstream.tls-verify is false: ANYBODY CAN PASS FOR AN ORIGIN SERVER; what \
-                        they answer is stored and served";
+        if self.upstream_settings.is_unverified() {
+            let text = "upstream.tls-verify is false: ANYONE CAN IMPERSONATE AN ORIGIN SERVER; \
+                        their responses are stored and served";
             warnings.push(text.to_owned());
         }
         for site in self.sites.iter().filter(|site| site.says_unverified()) {
             let name = site.called().unwrap_or_default();
             warnings.push(format!(
-                "site {name}: tls-verify is false: ANYBODY CAN PASS FOR ITS ORIGIN SERVERS; what \
-                 they answer is stored and served"
+                "site {name}: tls-verify is false: ANYONE CAN IMPERSONATE ITS ORIGIN SERVERS; \
+                 their responses are stored and served"
             ));
         }
         warnings.extend(self.sites.iter().filter_map(Site::host_warning));
         warnings.extend(self.idle_rules());
         warnings.extend(self.fleet.warnings());
         if !self.certificates.is_empty() && !self.speaks_tls() {
-            warnings.push("there are certificates, but no [[listener]] says tls = true".to_owned());
+            warnings.push("there are certificates, but no [[listener]] has tls = true".to_owned());
         }
         warnings
     }
@@ -88,10 +89,10 @@ impl Site {
         (told && self.key_host.is_none()).then(|| {
             let (name, first) = (self.called().unwrap_or_default(), &self.hosts[0]);
             format!(
-                "site {name}: its hosts are one to the cache, and GET asks its origin servers for \
-                 {first} whichever of them the client names; say key-host = \"site\" if that is \
-                 meant, or key-host = \"client\" if the origin servers tell the hosts apart (by \
-                 redirecting from one to the other, say)"
+                "site {name}: its hosts share cached objects, and GET requests carry {first} as \
+                 Host whichever host the client names; set key-host = \"site\" to confirm, or \
+                 key-host = \"client\" if the origin servers distinguish the hosts (for example \
+                 by redirecting between them)"
             )
         })
     }

@@ -11,18 +11,15 @@ use proxy::origin::path_prefix::PathPrefix;
 
 /// The settings of a site's files, before its directory is opened.
 #[derive(Clone, Debug, Default)]
-pub struct FileManner {
+pub struct FileSettings {
     /// All options except those of the next fields.
     pub options: FileOptions,
-    /// The patterns of `try-files`.
     pub try_files: Vec<String>,
-    /// Statuses and their error pages.
     pub error_pages: Vec<String>,
-    /// Extensions and their media types.
     pub media_types: Vec<String>,
 }
 
-impl FileManner {
+impl FileSettings {
     /// Returns a problem of the settings: the key and a sentence.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         match self.options() {
@@ -135,7 +132,6 @@ fn is_inside(file: &Path, directory: &Path) -> bool {
     parent.is_ok_and(|parent| directory.is_ok_and(|directory| parent.starts_with(directory)))
 }
 
-/// Returns the key of the invalid option.
 fn key_of(why: &files::BadOptions) -> &'static str {
     match why {
         files::BadOptions::Index(_) => "index",
@@ -155,9 +151,9 @@ mod tests {
     #[test]
     fn a_directory_is_opened_once_for_the_same_options() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (roots, manner) = (OpenRoots::default(), FileManner::default());
+        let (roots, settings) = (OpenRoots::default(), FileSettings::default());
         let open = |site: &str, root: &Path, strip: &[PathPrefix]| {
-            manner.open(site, root, strip, &roots, &[]).unwrap()
+            settings.open(site, root, strip, &roots, &[]).unwrap()
         };
         let first = open("a", one.path(), &[]);
         assert!(Arc::ptr_eq(&first, &open("b", one.path(), &[])));

@@ -18,7 +18,7 @@ use crate::config::fleet::{Discovery, FleetSettings};
 /// How long a listed node may be silent before it counts as lost.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Intervals at which nodes greet each other: with a list of members, and with gossip.
+/// Intervals of hello requests between nodes: with a list of members, and with gossip.
 const HELLO_OF_LISTED: Duration = Duration::from_millis(500);
 const HELLO_OF_GOSSIPING: Duration = Duration::from_secs(30);
 

@@ -33,11 +33,10 @@ pub enum Identity {
     Become(User),
 }
 
-/// Returns the user with this name.
 pub fn user(name: &str) -> Result<User, String> {
     User::from_name(name)
         .map_err(|error| format!("user {name:?} cannot be looked up: {error}"))?
-        .ok_or_else(|| format!("there is no user {name:?} on this machine"))
+        .ok_or_else(|| format!("no user {name:?} on this machine"))
 }
 
 /// Returns the user that this process switches to, given the name in the configuration.

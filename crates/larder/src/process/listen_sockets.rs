@@ -166,7 +166,7 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
     let failed = |error: io::Error| describe(&address, &error);
     let refused = |why: String| format!("cannot listen on {address}: {why}");
     let mode = u32::from_str_radix(&listener.mode, 8)
-        .map_err(|_| refused(format!("{:?} are no permissions", listener.mode)))?;
+        .map_err(|_| refused(format!("{:?} are not permissions", listener.mode)))?;
     let (owner, group) = owners(listener).map_err(refused)?;
     clear(path).map_err(refused)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
@@ -183,7 +183,7 @@ pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
 
 /// Returns the configured owner and group of a Unix socket.
 pub fn owners(listener: &listener::Listener) -> Result<Owners, String> {
-    let none = |what: &str, name: &str| format!("there is no {what} {name:?} on this machine");
+    let none = |what: &str, name: &str| format!("no {what} {name:?} on this machine");
     let owner = listener.owner.as_deref().map(|name| {
         let user = User::from_name(name).map_err(|error| error.to_string())?;
         user.map(|user| user.uid).ok_or_else(|| none("user", name))
@@ -199,7 +199,7 @@ pub fn owners(listener: &listener::Listener) -> Result<Owners, String> {
 fn clear(path: &Path) -> Result<(), String> {
     let Ok(data) = fs::symlink_metadata(path) else { return Ok(()) };
     if !data.file_type().is_socket() {
-        return Err("something else than a socket is there; it is not touched".to_owned());
+        return Err("something other than a socket is there; it is left unchanged".to_owned());
     }
     match UnixStream::connect(path) {
         Ok(_) => Err("another process listens there".to_owned()),
@@ -234,7 +234,6 @@ impl Bound {
         format!("{}{tls}", self.address)
     }
 
-    /// Returns the path of a Unix socket.
     pub fn path(&self) -> Option<PathBuf> {
         match &self.address {
             ListenAddr::Unix(path) => Some(path.clone()),
@@ -242,7 +241,6 @@ impl Bound {
         }
     }
 
-    /// Starts listening.
     pub fn listen(self) -> Result<Listener, String> {
         self.socket.listen(BACKLOG).map_err(|error| describe(&self.address, &error))?;
         let socket = match self.address {
@@ -252,7 +250,6 @@ impl Bound {
         Ok(Listener { socket, protocol: self.protocol })
     }
 
-    /// Starts listening for the admin interface.
     pub fn listen_plain(self) -> Result<std::net::TcpListener, String> {
         self.socket.listen(BACKLOG).map_err(|error| describe(&self.address, &error))?;
         Ok(self.socket.into())
@@ -262,7 +259,7 @@ impl Bound {
 fn describe(address: &ListenAddr, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "; another process listens there",
-        io::ErrorKind::AddrNotAvailable => "; it is no address of this machine",
+        io::ErrorKind::AddrNotAvailable => "; it is not an address of this machine",
         io::ErrorKind::PermissionDenied => {
             "; ports below 1024 need root or the capability CAP_NET_BIND_SERVICE"
         }
@@ -340,7 +337,7 @@ mod tests {
     fn an_address_of_another_machine_is_refused() {
         // TEST-NET-1 (RFC 5737), which no machine has.
         let why = bind("192.0.2.1:0".parse().unwrap(), false).expect_err("not ours");
-        assert!(why.contains("it is no address of this machine"), "{why}");
+        assert!(why.contains("it is not an address of this machine"), "{why}");
     }
 
     #[test]
@@ -365,7 +362,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "precious").unwrap();
         let why = bind().expect_err("no socket");
-        assert!(why.contains("something else than a socket"), "{why}");
+        assert!(why.contains("something other than a socket"), "{why}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         fs::remove_file(&path).unwrap();
         drop(UnixListener::bind(&path).unwrap());

@@ -41,9 +41,9 @@ pub fn obstacles(config: &Config) -> Vec<String> {
         let key = certificate.key.as_ref().unwrap_or(&certificate.chain);
         keep("certificate", Certificate::load(&certificate.chain, key, &certificate.hosts).err());
     }
-    let manner = &config.manner;
-    if manner.tls.authorities.is_some() || manner.certificate.is_some() {
-        keep("upstream", manner.tls().check().err());
+    let settings = &config.upstream_settings;
+    if settings.tls.authorities.is_some() || settings.certificate.is_some() {
+        keep("upstream", settings.tls().check().err());
     }
     all.extend(guard(config).err());
     all.extend(purging(config).err());
@@ -95,7 +95,9 @@ fn no_room(path: &Path, user: Option<&User>) -> Option<String> {
         return Some(format!("{at}: {within} is not a directory"));
     }
     if is_made_up(&directory) {
-        return Some(format!("{at}: {within} is the kernel's, no files can be created there"));
+        return Some(format!(
+            "{at}: {within} is a kernel file system, where no files can be created"
+        ));
     }
     let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
     closed(&directory, &data, user, wanted)
@@ -149,7 +151,7 @@ fn may(user: &User, data: &Metadata, wanted: AccessFlags) -> bool {
 fn no_socket(path: &Path) -> Option<String> {
     match fs::symlink_metadata(path) {
         Ok(data) if !data.file_type().is_socket() => {
-            Some(format!("{}: something else than a socket is there", path.display()))
+            Some(format!("{}: something other than a socket is there", path.display()))
         }
         _ => no_room(path, None),
     }
@@ -170,7 +172,7 @@ fn surroundings(config: &Config) -> Result<Surroundings, String> {
     let locals = Locals::of_this_machine()
         .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
     let machine = nix::unistd::gethostname()
-        .map_err(|error| format!("this machine does not tell its name: {}", error.desc()))?;
+        .map_err(|error| format!("cannot read the name of this machine: {}", error.desc()))?;
     Ok(Surroundings {
         machine: machine.to_string_lossy().into_owned(),
         addresses: locals.iter().collect(),
@@ -218,18 +220,18 @@ fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
     if let Some(there) = memory.filter(|there| config.memory > *there) {
         let wanted = about(config.memory);
         let there = about(there);
-        all.push(format!("memory: {wanted} is more than this process may have here, {there}"));
+        all.push(format!("memory: {wanted} exceeds the {there} that this process may use"));
     }
     if config.memory_is_auto && config.memory < sizing::DEFAULT_MEMORY {
         let (chosen, usual) = (about(config.memory), about(sizing::DEFAULT_MEMORY));
         all.push(format!(
-            "memory: \"auto\" is {chosen} here instead of {usual}: half of what this process may \
-             have"
+            "memory: \"auto\" is {chosen} here instead of {usual}: half of the memory that this \
+             process may use"
         ));
     }
     if let Some(workers) = config.workers.filter(|asked| *asked > cores * WORKERS_PER_CORE) {
         all.push(format!(
-            "workers: {workers} on {cores} cores only take turns; \"auto\" makes one for each core"
+            "workers: {workers} on {cores} cores take turns; \"auto\" starts one per core"
         ));
     }
     all
@@ -266,7 +268,7 @@ fn crowded(wishes: &[Wish]) -> Vec<String> {
     let crowded = wishes.iter().filter(|wish| wish.wanted > wish.free);
     let told = crowded.map(|Wish { paths, wanted, free }| {
         let (paths, wanted, free) = (paths.join(", "), about(*wanted), about(*free));
-        format!("cache-size: {paths} would take {wanted}, and the file system has {free} free")
+        format!("cache-size: {paths} need {wanted}, but the file system has {free} free")
     });
     told.collect()
 }
@@ -286,16 +288,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_machine_is_named() {
+    fn sizes_beyond_the_machine_are_reported() {
         let large = config("memory = '64G'\nworkers = 33");
         let said = beyond(&large, Some(16 << 30), 8);
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("memory: 64G is more than") && said[1].contains("8 cores"));
+        assert!(said[0].starts_with("memory: 64G exceeds the") && said[1].contains("8 cores"));
         assert!(beyond(&large, None, 9).is_empty() && beyond(&config(""), None, 1).is_empty());
         let wish =
             |wanted, free| Wish { paths: vec!["a".to_owned(), "b".to_owned()], wanted, free };
         let said = crowded(&[wish(3 << 30, 2 << 30), wish(1, 1)]);
-        assert_eq!(said, ["cache-size: a, b would take 3G, and the file system has 2G free"]);
+        assert_eq!(said, ["cache-size: a, b need 3G, but the file system has 2G free"]);
     }
 
     #[test]
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_or_created_is_named() {
+    fn unusable_paths_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
         fs::write(at("plain"), "").unwrap();
@@ -349,13 +351,13 @@ mod tests {
             "certificate: ",
             "admin-token-file: ",
             "purge.secret-file: ",
-            "user: there is no user",
+            "user: no user",
             "cache: ",
             "cache: ",
             "cache: ",
             "access-log: ",
             "listen: ",
-            "listener: there is no group",
+            "listener: no group",
         ];
         assert_eq!(said.len(), expected.len(), "{said:#?}");
         for (said, expected) in said.iter().zip(expected) {

@@ -46,7 +46,7 @@ pub fn listen(
                         log::error!("cannot upgrade: {error}");
                     }
                 }
-                (SIGHUP, None) => log::info!("SIGHUP: stopping, nothing is reloaded"),
+                (SIGHUP, None) => log::info!("SIGHUP ignored: stopping"),
                 (_, Some(stop)) => {
                     let stopping = move || stop(name(signal));
                     if let Err(error) = thread::Builder::new().spawn(stopping) {
@@ -55,7 +55,7 @@ pub fn listen(
                     }
                 }
                 (_, None) => {
-                    log::warn!("second {}: ending at once", name(signal));
+                    log::warn!("second {}: exiting at once", name(signal));
                     process::exit(128 + signal);
                 }
             }

@@ -40,21 +40,21 @@ impl Upgrader {
     /// Starts the new process and begins to drain once it is ready.
     pub fn upgrade(&self) {
         if self.control.draining() {
-            log::info!("SIGUSR2: stopping, nothing is upgraded");
+            log::info!("SIGUSR2 ignored: stopping");
             return;
         }
         let Ok(mut successor) = self.successor.try_lock() else {
-            log::warn!("SIGUSR2: an upgrade is under way");
+            log::warn!("SIGUSR2 ignored: an upgrade is under way");
             return;
         };
         log::info!("SIGUSR2: upgrade: starting the new process");
         match self.raise() {
             Ok(new) => {
-                log::info!("upgrade: process {} takes over; what runs here ends", new.pid());
+                log::info!("upgrade: process {} takes over; finishing running requests", new.pid());
                 *successor = Some(new);
                 self.control.hand_over();
             }
-            Err(why) => log::error!("upgrade: {why}; THIS PROCESS GOES ON"),
+            Err(why) => log::error!("upgrade: {why}; THIS PROCESS CONTINUES"),
         }
     }
 
@@ -62,7 +62,7 @@ impl Upgrader {
         let program = self
             .program
             .as_ref()
-            .map_err(|error| format!("the program's own file is not known: {error}"))?;
+            .map_err(|error| format!("cannot find this program's executable: {error}"))?;
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut successor = Successor::raise(program, &self.arguments, &sockets)?;
         successor.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
@@ -105,7 +105,7 @@ impl Upgrader {
         match successor.take_over() {
             Ok(()) => {
                 systemd::main_pid(pid);
-                log::info!("upgrade: process {pid} serves; this one ends");
+                log::info!("upgrade: process {pid} serves; this one exits");
                 true
             }
             Err(why) => {

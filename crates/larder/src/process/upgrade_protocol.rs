@@ -58,7 +58,6 @@ const SERVING: u8 = b'V';
 pub struct PassedSocket {
     /// The address as configured.
     pub name: String,
-    /// The socket.
     pub socket: OwnedFd,
 }
 
@@ -83,7 +82,7 @@ impl Inherited {
                 all.push(PassedSocket { name: name.unwrap_or_default(), socket: socket.into() });
             } else {
                 log::warn!(
-                    "LISTEN_FDS: descriptor {} is no stream socket that listens",
+                    "LISTEN_FDS: descriptor {} is not a listening stream socket",
                     number + 3
                 );
             }
@@ -119,7 +118,7 @@ impl Successor {
         arguments: &[OsString],
         sockets: &[PassedSocket],
     ) -> Result<Successor, String> {
-        let failed = |error: io::Error| format!("the new process cannot be spoken to: {error}");
+        let failed = |error: io::Error| format!("cannot communicate with the new process: {error}");
         let (link, theirs) = UnixStream::pair().map_err(failed)?;
         let child = Command::new(program)
             .args(arguments)
@@ -158,13 +157,12 @@ impl Successor {
             }
             // The new process may exit without reading everything.
             Err(error) if !gone(&error) => {
-                Err(format!("the new process cannot be spoken to: {error}"))
+                Err(format!("cannot communicate with the new process: {error}"))
             }
-            _ => Err("the new process ended before it was ready; see what it said".to_owned()),
+            _ => Err("the new process exited before it was ready; see its log".to_owned()),
         }
     }
 
-    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -174,7 +172,6 @@ impl Successor {
         self.link.write_all(&[STOPPED])
     }
 
-    /// Reports that the caches are released.
     pub fn released(&mut self) -> io::Result<()> {
         self.told = true;
         self.link.write_all(&[RELEASED])
@@ -191,7 +188,7 @@ impl Successor {
             Ok(1) if word[0] == SERVING => Ok(()),
             Ok(_) => {
                 self.end();
-                Err("the new process ended before it served; see what it said".to_owned())
+                Err("the new process exited before it served; see its log".to_owned())
             }
             Err(why) => {
                 self.end();
@@ -221,8 +218,8 @@ impl Predecessor {
         }
         let failed = |error: io::Error| {
             format!(
-                "{VARIABLE} is set, but nothing is handed over on standard input ({error}); it \
-                 is for upgrades alone (SIGUSR2)"
+                "{VARIABLE} is set, but nothing is handed over on standard input ({error}); the \
+                 variable is only for upgrades (SIGUSR2)"
             )
         };
         let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -240,13 +237,13 @@ impl Predecessor {
 
     /// Reports that this process is ready, and waits until the other stops accepting.
     pub fn ready(&mut self) -> Result<(), String> {
-        let gone = |_| "the process that was to hand over is gone".to_owned();
+        let gone = |_| "the old process is gone".to_owned();
         self.link.write_all(&[READY]).map_err(gone)?;
         let mut word = [0];
         match self.link.read(&mut word) {
             Ok(1) if word[0] == STOPPED => Ok(()),
-            Ok(_) => Err("the process that was to hand over thought better of it".to_owned()),
-            Err(error) => Err(format!("the process that was to hand over is silent: {error}")),
+            Ok(_) => Err("the old process cancelled the upgrade".to_owned()),
+            Err(error) => Err(format!("the old process does not respond: {error}")),
         }
     }
 
@@ -263,7 +260,6 @@ impl Predecessor {
         while matches!(self.link.read(&mut word), Ok(1) if word[0] != RELEASED) {}
     }
 
-    /// Reports that this process accepts clients.
     pub fn serving(&mut self) {
         // The old process may have exited.
         let _ = self.link.write_all(&[SERVING]);
@@ -307,7 +303,7 @@ fn receive_sockets(link: &UnixStream) -> io::Result<Vec<PassedSocket>> {
     }
     let mut link = link;
     link.read_exact(&mut length[got..])?;
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the names of sockets are not right");
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the socket names are invalid");
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > NAMES_MAX {
         return Err(wrong());

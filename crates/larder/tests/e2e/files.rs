@@ -716,7 +716,7 @@ fn a_site_of_files_is_not_warned_of_for_cookies() {
     };
     assert!(!remarks("").contains("Set-Cookie"));
     let other = "[[site]]\nhosts = [\"b\"]\nupstream = \"http://127.0.0.1:9\"\n";
-    assert!(remarks(other).contains("site b: an answer with Set-Cookie"));
+    assert!(remarks(other).contains("site b: a response with Set-Cookie"));
 }
 
 /// Returns how many of 64 places of a file are in the kernel's page cache.
@@ -804,12 +804,12 @@ fn without_an_inotify_instance_files_are_looked_at_until_there_is_one() {
     let Site { root, setup } = site;
     let site = Site { root, setup: setup.program(&script) };
     let larder = site.start();
-    assert!(larder.says("the kernel cannot report changes of the files"), "{}", larder.said());
+    assert!(larder.says("the kernel cannot report file changes"), "{}", larder.said());
     assert_eq!(said(&larder, "/page").1, "old");
     site.write("page", "new");
     assert!(eventually(|| said(&larder, "/page").1 == "new"));
     fs::write(go, "").unwrap();
-    assert!(larder.says("the kernel reports changes of the files now"), "{}", larder.said());
+    assert!(larder.says("the kernel now reports file changes"), "{}", larder.said());
     for n in 0..3 {
         site.write("page", &n.to_string());
         assert_eq!(said(&larder, "/page").1, n.to_string());

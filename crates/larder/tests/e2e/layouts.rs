@@ -181,13 +181,13 @@ fn a_cache_of_another_layout_is_refused_with_the_way_out() {
     let setup = setup.flag("layout", "buddy");
     let (status, said) = setup.refused();
     assert!(!status.success());
-    for words in ["made with the layout stream", "`layout` says buddy", "larder format --force"] {
+    for words in ["made with the layout stream", "`layout` is buddy", "larder format --force"] {
         assert!(said.contains(words), "{said}");
     }
     // A preset only determines the layout of a new cache.
     let setup = setup.without("layout").flag("preset", "unified");
     let larder = setup.start();
-    assert!(larder.said().contains("made with the layout stream and is used so"));
+    assert!(larder.said().contains("made with the layout stream and keeps it"));
     assert!(larder.said().contains("layout stream, slots of 512 bytes"), "{}", larder.said());
     larder.stop();
 }

@@ -121,7 +121,7 @@ fn a_stranger_s_host_is_nobody_else_s_object() {
         assert_eq!(ask(&larder, name, "/page").outcome(), "MISS", "{name}");
     }
     let site = site(&origin, "").start();
-    assert!(site.said().contains("its hosts are one to the cache"), "{}", site.said());
+    assert!(site.said().contains("its hosts share cached objects"), "{}", site.said());
     // A port without a listener is sent to the origin, and so is part of the key.
     assert_eq!(ask(&site, "www.test", "/other").outcome(), "MISS");
     assert_eq!(ask(&site, "www.test:1", "/other").outcome(), "MISS");

@@ -24,7 +24,7 @@ fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {
 
 /// Returns the output for a purge that is a single entry, whatever it concerns.
 fn uncounted(what: &str) -> (i32, String) {
-    (0, format!("{what}, in force for all that it concerns (not counted)\n"))
+    (0, format!("{what}, in force for all matching objects (not counted)\n"))
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn certificates_are_replaced_without_a_restart_and_bad_ones_are_not_taken() {
     let good = fs::read_to_string(&path).unwrap();
     fs::write(&path, &good[..good.len() / 2]).unwrap();
     larder.signal(Signal::HUP);
-    assert!(larder.says("the configuration stays as it was"), "{}", larder.said());
+    assert!(larder.says("the configuration is unchanged"), "{}", larder.said());
     assert!(larder.says("a.pem:1: expected"), "{}", larder.said());
     // The admin interface does the same, and reports the result.
     let reload = || crate::client::request("POST", "/reload").body(b"");

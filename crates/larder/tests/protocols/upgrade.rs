@@ -179,7 +179,7 @@ fn what_cannot_take_over_leaves_the_old_process_serving() {
     fs::write(&config, good).unwrap();
     // A program that ends at once, an invalid one, and one that gives up at the last step.
     for (script, said) in [
-        ("#!/bin/sh\nexit 3\n", "the new process ended before it was ready"),
+        ("#!/bin/sh\nexit 3\n", "the new process exited before it was ready"),
         ("no program", "cannot be started"),
         ("#!/bin/sh\nprintf R >&0\nsleep 0.3\nexit 3\n", "THIS PROCESS SERVES AGAIN"),
     ] {

@@ -126,7 +126,7 @@ fn who_cannot_prove_who_it_is_is_not_believed_unless_that_is_switched_off() {
     let careless = format!("{OWN_NAME}[upstream]\ntls-verify = false\n");
     let careless = Setup::reverse(&server.url).config(&careless).start();
     careless.get("/page").verify("/page");
-    assert!(careless.says("ANYBODY CAN PASS FOR AN ORIGIN SERVER"), "{}", careless.said());
+    assert!(careless.says("ANYONE CAN IMPERSONATE AN ORIGIN SERVER"), "{}", careless.said());
 }
 
 #[test]

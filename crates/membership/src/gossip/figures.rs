@@ -11,14 +11,12 @@ macro_rules! figures {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// The counters.
         #[derive(Default)]
         pub struct Counters {
             $(pub $name: Counter,)*
         }
 
         impl Counters {
-            /// Reads the counters.
             pub fn read(&self) -> Figures {
                 Figures { $($name: self.$name.0.load(Relaxed),)* }
             }
@@ -37,9 +35,9 @@ figures! {
     sent_bytes,
     /// Datagrams that did not open: sealed with another key, for another fleet, or not at all.
     unopened,
-    /// Datagrams that opened, but that no member sends.
+    /// Datagrams that opened but are not valid messages.
     malformed,
-    /// Datagrams that name more nodes than there is room for: too many members.
+    /// Datagrams that name more nodes than fit: too many members.
     crowded,
     /// Datagrams that were too large to send: too many members.
     oversized,
@@ -49,17 +47,14 @@ figures! {
     restarts,
 }
 
-/// A counter.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds one.
     pub fn count(&self) {
         self.add(1);
     }
 
-    /// Adds a number.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Relaxed);
     }

@@ -69,7 +69,6 @@ pub struct Shared {
 /// Further state of the thread.
 pub struct Node {
     pub shared: Arc<Shared>,
-    /// The name of the fleet.
     pub fleet: String,
     /// This node, in its first generation.
     pub first: ChitchatId,
@@ -120,7 +119,7 @@ impl Node {
         let handle = match spawn_chitchat(config, facts, &transport).await {
             Ok(handle) => Aborting(handle),
             Err(error) => {
-                log::error!("gossip cannot begin: {error}");
+                log::error!("cannot start gossip: {error}");
                 return;
             }
         };
@@ -133,7 +132,7 @@ impl Node {
             () = self.seek(&handle.0, &warnings) => return,
         };
         let why = ended.err().map_or("it was told to".to_owned(), |error| error.to_string());
-        log::error!("gossip ended and is begun again: {why}");
+        log::error!("gossip ended and is restarted: {why}");
     }
 
     /// Announces this node's facts when they change.
@@ -222,15 +221,15 @@ impl Warnings {
             Complaint::Malformed(node, error) => {
                 if let Some(more) = self.malformed.due(now) {
                     log::warn!(
-                        "the node {} at {} is no member of the fleet: {error}{more}",
+                        "the node {} at {} is not a member of the fleet: {error}{more}",
                         node.node_id,
                         node.gossip_advertise_addr
                     );
                 }
             }
             Complaint::SameName { name, older, newer } => log::error!(
-                "two nodes of the fleet are named {name}: the one at {older} is ignored, for the \
-                 one at {newer} started later; give each node a name of its own"
+                "two nodes of the fleet are named {name}: the one at {older} is ignored, because \
+                 the one at {newer} started later; give each node a unique name"
             ),
         }
     }

@@ -49,8 +49,8 @@ impl fmt::Display for InvalidSeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is no seed of a fleet: write address:port, host:port, or srv:NAME for the SRV \
-             records of a name",
+            "{:?} is not a valid seed of a fleet: write address:port, host:port, or srv:NAME for \
+             the SRV records of a name",
             self.0
         )
     }
@@ -110,7 +110,7 @@ pub async fn find(seeds: &[Seed], name_servers: &[SocketAddr]) -> Found {
         let name_servers = name_servers.to_vec();
         lookups.spawn(async move {
             let found = timeout(LOOKUP_MAX, addresses(&seed, &name_servers)).await;
-            let found = found.unwrap_or_else(|_| Err("no answer came in time".to_owned()));
+            let found = found.unwrap_or_else(|_| Err("no response in time".to_owned()));
             (seed, found.and_then(usable))
         });
     }
@@ -128,7 +128,7 @@ pub async fn find(seeds: &[Seed], name_servers: &[SocketAddr]) -> Found {
 fn usable(mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
     addresses.retain(|address| is_of_one(*address));
     match addresses.is_empty() {
-        true => Err("it has no address of a node".to_owned()),
+        true => Err("it has no usable address".to_owned()),
         false => Ok(addresses),
     }
 }

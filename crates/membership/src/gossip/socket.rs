@@ -100,9 +100,7 @@ impl Socket for SealedSocket {
             }
             Err(error) => {
                 wire.counters.unsent.count();
-                wire.warn(&wire.warnings.unsent, || {
-                    format!("gossip cannot be sent to {to}: {error}")
-                });
+                wire.warn(&wire.warnings.unsent, || format!("cannot send gossip to {to}: {error}"));
             }
         }
         Ok(())
@@ -116,7 +114,7 @@ impl Socket for SealedSocket {
                 Err(error) => {
                     let wire = &self.wire;
                     wire.warn(&wire.warnings.unreceived, || {
-                        format!("gossip cannot be received: {error}")
+                        format!("cannot receive gossip: {error}")
                     });
                     tokio::time::sleep(FAILED_PAUSE).await;
                     continue;
@@ -131,7 +129,7 @@ impl Socket for SealedSocket {
             }
             self.wire.counters.crowded.count();
             self.wire.warn(&self.wire.warnings.crowded, || {
-                format!("gossip from {from} is ignored: it names more members than there may be")
+                format!("ignoring gossip from {from}: it names too many members")
             });
         }
     }
@@ -174,7 +172,7 @@ impl Wire {
         };
         if sealed.is_err() {
             self.counters.unsent.count();
-            self.warn(&self.warnings.unsent, || "gossip cannot be sealed".to_owned());
+            self.warn(&self.warnings.unsent, || "cannot seal gossip".to_owned());
             return false;
         }
         let fits = datagram.len() <= DATAGRAM_MAX;
@@ -202,7 +200,7 @@ impl Wire {
                 self.counters.unopened.count();
                 self.warn(&self.warnings.unopened, || {
                     format!(
-                        "gossip from {from} is ignored: it is not sealed with the key of this fleet"
+                        "ignoring gossip from {from}: it is not sealed with the key of this fleet"
                     )
                 });
                 None
@@ -214,7 +212,7 @@ impl Wire {
         });
         read.inspect_err(|why| {
             self.counters.malformed.count();
-            self.warn(&self.warnings.malformed, || format!("gossip from {from} is ignored: {why}"));
+            self.warn(&self.warnings.malformed, || format!("ignoring gossip from {from}: {why}"));
         })
         .ok()
     }

@@ -27,9 +27,7 @@ const SAME_NAME_AFTER: Duration = Duration::from_secs(10);
 /// Interval at which that error is repeated.
 const SAME_NAME_AGAIN: Duration = Duration::from_secs(60);
 
-/// A live node.
 pub struct Live {
-    /// The node.
     pub node: ChitchatId,
     /// The facts that it announces; `None`: not received yet.
     pub facts: Option<Result<Member, InvalidFact>>,
@@ -42,7 +40,6 @@ pub enum Complaint {
     Malformed(ChitchatId, InvalidFact),
     /// Two nodes have the same name.
     SameName {
-        /// The name.
         name: MemberId,
         /// Address of the node that started first and is ignored.
         older: SocketAddr,
@@ -63,7 +60,6 @@ pub struct View {
     same_names: BTreeMap<MemberId, SameName>,
 }
 
-/// Two live nodes of one name.
 struct SameName {
     since: Duration,
     reported: Option<Duration>,
@@ -255,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_member() {
+    fn a_node_with_malformed_facts_is_no_member() {
         let mut view = view();
         let error = facts::decode("a".parse().unwrap(), |_| None).unwrap_err();
         let malformed = Live { node: node("a", 1, 3), facts: Some(Err(error.clone())) };

@@ -61,7 +61,7 @@ pub fn examine(message: &[u8], own: &ChitchatId) -> Result<Content, &'static str
     let mut reader = Reader(message);
     let mut content = Content::default();
     if reader.u16()? != MAGIC || reader.u8()? != 0 {
-        return Err("it is no message of gossip");
+        return Err("it is not a gossip message");
     }
     match reader.u8()? {
         0 => {
@@ -115,7 +115,7 @@ fn delta(reader: &mut Reader<'_>, own: &ChitchatId) -> Result<(), &'static str> 
             }
             (1, Some(before)) => fact(&mut operations, before)?,
             (2, Some(0)) => operations.number()?,
-            _ => return Err("its delta is in no order"),
+            _ => return Err("its delta is out of order"),
         });
     }
     Ok(())
@@ -125,11 +125,11 @@ fn delta(reader: &mut Reader<'_>, own: &ChitchatId) -> Result<(), &'static str> 
 fn fact(operations: &mut Reader<'_>, before: u64) -> Result<u64, &'static str> {
     let (key, value) = (operations.text()?, operations.text()?);
     if key.len() != 1 || !key.as_bytes()[0].is_ascii_lowercase() || value.len() > VALUE_MAX {
-        return Err("it has a key or a value that no member has");
+        return Err("it has an invalid key or value");
     }
     let version = operations.number()?;
     if version <= before {
-        return Err("its versions do not rise");
+        return Err("its versions do not increase");
     }
     match operations.u8()? {
         0 => Ok(version),
@@ -137,7 +137,6 @@ fn fact(operations: &mut Reader<'_>, before: u64) -> Result<u64, &'static str> {
     }
 }
 
-/// Unpacks the blocks of a delta.
 fn unpack(reader: &mut Reader<'_>) -> Result<Vec<u8>, &'static str> {
     let mut unpacked = Vec::new();
     let mut buffer = vec![0; BLOCK_MAX];
@@ -154,7 +153,7 @@ fn unpack(reader: &mut Reader<'_>) -> Result<Vec<u8>, &'static str> {
             _ => return Err("it has a block of an unknown kind"),
         }
         if unpacked.len() > DELTA_MAX {
-            return Err("it unpacks to too much");
+            return Err("it unpacks to too many bytes");
         }
     }
     Err("it has too many blocks")
@@ -164,10 +163,10 @@ fn unpack(reader: &mut Reader<'_>) -> Result<Vec<u8>, &'static str> {
 fn decompress<'a>(block: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], &'static str> {
     let whole = |length| zstd::zstd_safe::find_frame_compressed_size(block) == Ok(length);
     if !block.starts_with(&ZSTD) || !whole(block.len()) {
-        return Err("a block of it is no frame of zstd");
+        return Err("it has a block that is not a zstd frame");
     }
     let length = zstd::bulk::decompress_to_buffer(block, buffer)
-        .map_err(|_| "a block of it cannot be unpacked")?;
+        .map_err(|_| "it has a block that cannot be unpacked")?;
     Ok(&buffer[..length])
 }
 
@@ -202,14 +201,14 @@ impl<'a> Reader<'a> {
     fn text(&mut self) -> Result<&'a str, &'static str> {
         let length = self.u16()?;
         let bytes = self.take(usize::from(length))?;
-        std::str::from_utf8(bytes).map_err(|_| "it has a text that is none")
+        std::str::from_utf8(bytes).map_err(|_| "it has a text that is not UTF-8")
     }
 
     /// Reads a generation, a heartbeat or a version.
     fn number(&mut self) -> Result<u64, &'static str> {
         Ok(self.u64()?).and_then(|number| match number < NUMBER_MAX {
             true => Ok(number),
-            false => Err("it has a number that no member reaches"),
+            false => Err("it has a number that is too large"),
         })
     }
 
@@ -224,29 +223,29 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self) -> Result<ChitchatId, &'static str> {
         let name = self.text()?;
-        name.parse::<MemberId>().map_err(|_| "it has a name that no member has")?;
+        name.parse::<MemberId>().map_err(|_| "it has an invalid name")?;
         let generation = self.number()?;
         let ip: IpAddr = match self.u8()? {
             4 => Ipv4Addr::from(self.array::<4>()?).into(),
             6 => Ipv6Addr::from(self.array::<16>()?).into(),
-            _ => return Err("it has an address that is none"),
+            _ => return Err("it has an invalid address"),
         };
         let address = SocketAddr::new(ip, self.u16()?);
         match is_of_one(address) {
             true => Ok(ChitchatId::new(name, generation, address)),
-            false => Err("it has an address at which no member is"),
+            false => Err("it has an address that no member can have"),
         }
     }
 
     fn end(&self) -> Result<(), &'static str> {
         match self.0.is_empty() {
             true => Ok(()),
-            false => Err("more follows it"),
+            false => Err("it has trailing bytes"),
         }
     }
 }
 
-const CUT: &str = "it is cut off";
+const CUT: &str = "it is truncated";
 
 /// Returns whether an address belongs to a single node and can be sent to.
 pub fn is_of_one(address: SocketAddr) -> bool {
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_members_send_passes() {
+    fn messages_of_members_pass() {
         let found = examine(&syn(&[listed("a", 9), listed("own", 1)]), &own()).unwrap();
         let names: Vec<_> = found.nodes.iter().map(|node| node.node_id.to_string()).collect();
         assert_eq!(names, ["a", "own"]);
@@ -320,23 +319,20 @@ mod tests {
     }
 
     #[test]
-    fn what_would_hurt_does_not() {
+    fn harmful_messages_are_rejected() {
         let long = "x".repeat(VALUE_MAX + 1);
         for (operations, why) in [
-            (vec![begin_node("a"), set("s", "", 10), highest(5)], "its delta is in no order"),
-            (vec![set("s", "", 1)], "its delta is in no order"),
-            (vec![begin_node("a"), set("s", "", 2), set("l", "", 2)], "its versions do not rise"),
-            (vec![begin_node("a"), set("s", "", 0)], "its versions do not rise"),
+            (vec![begin_node("a"), set("s", "", 10), highest(5)], "its delta is out of order"),
+            (vec![set("s", "", 1)], "its delta is out of order"),
             (
-                vec![begin_node("a"), set("s", "", u64::MAX)],
-                "it has a number that no member reaches",
+                vec![begin_node("a"), set("s", "", 2), set("l", "", 2)],
+                "its versions do not increase",
             ),
-            (
-                vec![begin_node("a"), set("s", &long, 1)],
-                "it has a key or a value that no member has",
-            ),
-            (vec![begin_node("a"), set("ss", "", 1)], "it has a key or a value that no member has"),
-            (vec![begin_node("a b")], "it has a name that no member has"),
+            (vec![begin_node("a"), set("s", "", 0)], "its versions do not increase"),
+            (vec![begin_node("a"), set("s", "", u64::MAX)], "it has a number that is too large"),
+            (vec![begin_node("a"), set("s", &long, 1)], "it has an invalid key or value"),
+            (vec![begin_node("a"), set("ss", "", 1)], "it has an invalid key or value"),
+            (vec![begin_node("a b")], "it has an invalid name"),
         ] {
             assert_eq!(examine(&ack(&operations), &own()), Err(why));
         }
@@ -354,11 +350,14 @@ mod tests {
         let block = |bytes: &[u8]| [&[1][..], &(bytes.len() as u16).to_le_bytes(), bytes].concat();
         let delta = |blocks: Vec<u8>| examine(&message(2, &[&blocks, &[0]]), &own());
         assert_eq!(delta(block(&packed(0))), Ok(Content::default()));
-        assert_eq!(delta(block(&packed(60_000))), Err("a block of it cannot be unpacked"));
-        assert_eq!(delta(block(&packed(BLOCK_MAX)).repeat(1_000)), Err("it unpacks to too much"));
+        assert_eq!(delta(block(&packed(60_000))), Err("it has a block that cannot be unpacked"));
+        assert_eq!(
+            delta(block(&packed(BLOCK_MAX)).repeat(1_000)),
+            Err("it unpacks to too many bytes")
+        );
         assert_eq!(delta(block(&packed(0)).repeat(1_000)), Err("it has too many blocks"));
         assert_eq!(delta([2, 0, 0].repeat(1_000)), Err("it has too many blocks"));
-        let no_frame = Err("a block of it is no frame of zstd");
+        let no_frame = Err("it has a block that is not a zstd frame");
         assert_eq!(delta(block(&packed(0).repeat(2))), no_frame);
         let mut former = packed(100);
         former[0] = 0x27;

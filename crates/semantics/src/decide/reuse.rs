@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_stale_to_keep_is_as_if_it_were_not_there() {
+    fn a_response_past_the_keep_limit_counts_as_absent() {
         let settings = Settings { keep: Some(Seconds::new(100)), ..Settings::default() };
         let at = |seconds| at("max-age=60", "x", seconds, &settings);
         assert!(matches!(at(59), Reuse::Fresh { .. }));
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_no_positive_stated_lifetime_is_never_served_stale() {
+    fn a_response_without_a_positive_stated_lifetime_is_never_served_stale() {
         let modified = &*format!("Last-Modified: {EARLIER_DATE}");
         let window = Seconds::new(1_000_000);
         for sharing in [Sharing::Careful, Sharing::Rfc] {
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_may_have_what_was_fresh_when_it_was_asked_for() {
+    fn waiting_requests_may_use_a_response_that_was_fresh_when_requested() {
         let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
         // Requested at 0, received after 1.5 s; a second request arrived after 1.2 s.
         let times = ExchangeTimes { requested: at(0), received: at(1500) };

@@ -239,7 +239,6 @@ const METHODS: [&str; 7] = [
     "x-method-override",
 ];
 
-/// The usual names that are claims.
 const USUAL_CLAIMS: UsualNames = UsualNames::of(&[
     "cf-connecting-ip",
     "cf-ipcountry",

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn malformed_dates_are_refused() {
         for text in [
             "",
             "0",

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_for_the_length_of_a_body_never_gets_through() {
+    fn lookalikes_of_framing_fields_are_always_removed() {
         for names in [FieldNames::Plain, FieldNames::Underscores, FieldNames::Any] {
             let mut fields = headers(&[
                 "Content_Length: 5",

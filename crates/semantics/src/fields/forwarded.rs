@@ -50,7 +50,12 @@ impl FromStr for Field {
 
     fn from_str(name: &str) -> Result<Field, String> {
         let found = Self::NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, field)| *field).ok_or_else(|| format!("{name:?} tells nothing of a client"))
+        found.map(|(_, field)| *field).ok_or_else(|| {
+            format!(
+                "{name:?} carries no client \
+                                                              information"
+            )
+        })
     }
 }
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_one_hop_is_known_by_its_name() {
+    fn hop_by_hop_fields_are_recognised_by_name() {
         for name in &ALWAYS {
             assert!(is_for_one_hop(name.as_str().to_ascii_uppercase()), "{name}");
         }

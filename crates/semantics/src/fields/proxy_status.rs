@@ -1,6 +1,6 @@
 //! `Proxy-Status` (RFC 9209): why a proxy generated a response itself.
 //!
-//! As with `Cache-Status`, the entry is appended after those of proxies nearer to the origin.
+//! Like that of `Cache-Status`, the entry is appended after those of proxies nearer to the origin.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 

@@ -1,4 +1,4 @@
-//! The spelling of field names, for heads that are held as maps, whose names are in lower case.
+//! Spelling of field names, for heads held as maps with lower-case names.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,22 +6,21 @@ use std::sync::Arc;
 
 use http::header::HeaderName;
 
-/// Names of one head whose spelling is kept; further ones are in lower case. It bounds the work of
+/// Maximum names of a head with their spelling; further ones are in lower case. Bounds the work of
 /// a [`Speller`].
 const NAMES_MAX: usize = 128;
 
-/// Heads whose names a thread remembers: most messages of one peer have the same names in the same
-/// order, and share the memory for their spelling.
+/// Heads that a thread remembers. Most messages of one peer have the same names in the same order,
+/// and share the memory for their spelling.
 const REMEMBERED: usize = 8;
 
-/// Bytes of the names of a head that is remembered at most.
+/// Maximum bytes of names in a head that is remembered.
 const REMEMBERED_BYTES: usize = 2 << 10;
 
 thread_local! {
     static RECENT: RefCell<Recent> = RefCell::default();
 }
 
-/// The names of the last heads.
 #[derive(Default)]
 struct Recent {
     text: String,
@@ -40,7 +39,7 @@ impl Recent {
         }
     }
 
-    /// Returns the names that were read, shared with an earlier head that had the same.
+    /// Returns the names read last, shared with an earlier head that had the same names.
     fn shared(&mut self) -> Arc<Names> {
         let is_same = |known: &&Arc<Names>| known.text == self.text && *known.ends == *self.ends;
         if let Some(known) = self.known.iter().flatten().find(is_same) {
@@ -55,13 +54,12 @@ impl Recent {
     }
 }
 
-/// The names of a head.
 #[derive(PartialEq)]
 struct Names {
     text: String,
-    /// Where each name ends in the text.
+    /// End of each name in `text`.
     ends: Vec<u32>,
-    /// The bits of all names.
+    /// Filter bits of all names ([`bit`]).
     bits: u64,
     has_upper_case: bool,
 }
@@ -81,13 +79,13 @@ impl Names {
     }
 }
 
-/// The spelling of the field names of a message. The default, with which all names are in lower
-/// case, takes no memory. A clone shares it.
+/// Spelling of the field names of a message. The default, all names in lower case, takes no memory.
+/// Clones share the names.
 #[derive(Clone, Default, PartialEq)]
 pub struct Spellings(Option<Arc<Names>>);
 
 impl Spellings {
-    /// All names are in lower case.
+    /// Spelling with all names in lower case.
     pub const LOWER_CASE: Spellings = Spellings(None);
 
     /// Returns the spelling of a head with these names.
@@ -98,8 +96,8 @@ impl Spellings {
         })
     }
 
-    /// Returns the spelling of a head with some fields of another, whose names are spelled as
-    /// `other` says: where both have a name, as this one says.
+    /// Returns the spelling of a head to which fields of another head, spelled by `other`, were
+    /// added. For a name in both, this spelling takes precedence.
     pub fn joined(&self, other: &Spellings) -> Spellings {
         match other.0 {
             None => self.clone(),
@@ -111,7 +109,7 @@ impl Spellings {
         self.0.iter().flat_map(|names| (0..names.ends.len()).map(|line| names.name(line)))
     }
 
-    /// Returns the means to spell the names of a message one after another.
+    /// Returns a speller for the names of a message, one after another.
     pub fn speller(&self) -> Speller<'_> {
         Speller { names: self.0.as_deref(), next: 0 }
     }
@@ -123,23 +121,23 @@ impl fmt::Debug for Spellings {
     }
 }
 
-/// Returns the bit of a name in any case: most names that were added are found to be absent by it.
+/// Returns the filter bit of a name, ignoring case. It rules out most names without a spelling.
 fn bit(name: &str) -> u64 {
     let bytes = name.as_bytes();
     let at = |byte: Option<&u8>| usize::from(byte.copied().unwrap_or_default() | 0x20);
     1 << ((bytes.len() * 5 + at(bytes.first()) * 7 + at(bytes.last()) * 3) % 64)
 }
 
-/// Spells the names of a map's lines. It is fast as long as their order is that of the names.
+/// Spells the names of a map's lines. Fast if they come in the order of the spelled names.
 pub struct Speller<'a> {
     names: Option<&'a Names>,
-    /// The line behind the last one that was found.
+    /// Line after the last one found.
     next: usize,
 }
 
 impl<'a> Speller<'a> {
-    /// Returns the spelling of a name, by turns those of its lines. Returns the name itself where
-    /// no line has it.
+    /// Returns the spelling of a name; repeated calls return the spellings of its lines in turn.
+    /// Returns the name itself if no line has it.
     pub fn spell<'n>(&mut self, name: &'n HeaderName) -> &'n str
     where
         'a: 'n,

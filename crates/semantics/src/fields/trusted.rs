@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_believed_has_one_form() {
+    fn accepted_claims_are_normalised() {
         for (name, lines, expected) in [
             ("X-Forwarded-Host", &["A.example:81", "b"][..], Some("a.example:81, b")),
             ("X-Forwarded-Host", &["a\"><script>"], None),

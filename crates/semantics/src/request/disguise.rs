@@ -14,7 +14,6 @@ const FILES: [&str; 44] = [
     "wasm", "webm", "webp", "woff", "woff2",
 ];
 
-/// Media types of documents.
 const DOCUMENTS: [&str; 4] = ["text/html", "application/xhtml+xml", "application/json", "text/xml"];
 
 /// Returns whether a response with this `Content-Type` is a document although the path ends like

@@ -48,7 +48,6 @@ impl QueryRule {
     }
 }
 
-/// Returns the name of a parameter.
 fn name(part: &str) -> &str {
     part.split('=').next().unwrap_or(part)
 }

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_means_an_object_means_its_usual_spellings() {
+    fn an_object_has_its_usual_spellings() {
         let spellings = |path: &str| {
             let all = Url::new("http", "a", path).unwrap().spellings();
             all.iter().map(|url| url.sent().to_owned()).collect::<Vec<_>>()
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_object_is_refused() {
+    fn urls_that_name_no_object_are_refused() {
         for (text, expected) in [
             ("a.example/", BadUrl::Scheme),
             ("ftp://a.example/", BadUrl::Scheme),

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_be_used_is_not_stored() {
+    fn useless_responses_are_not_stored() {
         let modified = &*format!("Last-Modified: {EARLIER_DATE}");
         let old = &*format!("Date: {EARLIER_DATE}");
         let date = &*format!("Date: {NOW_DATE}");

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_from_parts_is_the_key_of_the_url() {
+    fn a_key_written_from_parts_equals_that_of_the_url() {
         let hosts =
             ["a.example", "A.Example", "a_b", "127.0.0.1", "a!$&'()*+,;=~", "%41", "", "a b"];
         let paths = [

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_encode_never_writes_is_not_decoded() {
+    fn bytes_that_encode_never_writes_are_not_decoded() {
         let facts = packed(&["Cache-Control: max-age=60", "ETag: \"a\""]);
         let good = facts.encode();
         assert_eq!(Packed::decode(&good), Some(facts));

@@ -56,7 +56,7 @@ impl StoredHead {
     /// be stored.
     ///
     /// # Errors
-    /// As [`storability::judge`].
+    /// Those of [`storability::judge`].
     pub fn judged(
         request: &RequestFacts,
         status: StatusCode,

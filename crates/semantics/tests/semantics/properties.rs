@@ -84,7 +84,7 @@ fn age_never_falls_and_freshness_never_returns() {
 }
 
 #[test]
-fn what_is_fresh_on_arrival_is_for_all_who_waited() {
+fn a_response_fresh_on_arrival_serves_all_waiting_requests() {
     let inputs = (some_headers(), some_headers(), an_exchange(), 0u64..100_000);
     check(2_000, inputs, |(response, request, times, before)| {
         let (head, settings) = (head(&response, times), Settings::default());
@@ -113,7 +113,7 @@ fn what_is_fresh_on_arrival_is_for_all_who_waited() {
 }
 
 #[test]
-fn what_may_be_served_as_fresh_is_fresh() {
+fn a_response_served_as_fresh_is_fresh() {
     let inputs = (some_headers(), some_headers(), an_exchange(), 0u64..10_000);
     check(2_000, inputs, |(response, request, times, later)| {
         let now = times.received.after(Seconds::new(later));

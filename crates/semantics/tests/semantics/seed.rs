@@ -49,12 +49,10 @@ pub fn check<S: Strategy>(
 pub struct Rng(u64);
 
 impl Rng {
-    /// Returns the generator of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
-    /// Returns the next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -63,7 +61,6 @@ impl Rng {
         word ^ (word >> 31)
     }
 
-    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -73,7 +70,6 @@ impl Rng {
         self.below(100) < percent
     }
 
-    /// Returns one of `choices`.
     pub fn pick<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len() as u64) as usize]
     }

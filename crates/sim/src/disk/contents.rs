@@ -15,7 +15,6 @@ const LEAF: usize = 256;
 /// Bytes of a line, the unit that a page keeps or omits.
 const LINE: usize = PAGE / u64::BITS as usize;
 
-/// A sparse page.
 #[derive(Clone)]
 struct Lines {
     /// One bit for each nonzero line.

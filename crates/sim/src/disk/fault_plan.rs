@@ -93,7 +93,6 @@ pub(crate) struct Verdict {
     pub astray: u64,
     /// Nanoseconds added to the operation.
     pub slower: u64,
-    /// True if the simulation halts.
     pub halt: bool,
     /// Bytes at rest that change before the operation, and the XOR mask.
     pub rot: Option<(Extent, u8)>,

@@ -63,7 +63,6 @@ impl HostQueue {
         }
     }
 
-    /// Returns the number of waiting requests.
     pub(crate) fn len(&self) -> usize {
         match self {
             HostQueue::Fifo(queue) => queue.len(),

@@ -143,7 +143,7 @@ pub fn read(text: &str, name: &str) -> Result<DriveFile, Refused> {
     let drives = object(text)?;
     let Some(drive) = drives.get(name) else {
         let known: Vec<&str> = drives.keys().map(String::as_str).collect();
-        return Err(Refused(format!("no drive {name:?} in it, but {}", known.join(", "))));
+        return Err(Refused(format!("it has no drive {name:?}, only {}", known.join(", "))));
     };
     let refused = |why: String| Refused(format!("drive {name:?}: {why}"));
     let fields = Fields::of(drive, "the drive").map_err(refused)?;
@@ -202,7 +202,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns a time in milliseconds.
     fn time(&self, key: &str) -> Result<f64, String> {
         self.number(key, 0.0, 10_000.0)
     }
@@ -243,7 +242,7 @@ impl<'a> Fields<'a> {
         if room < drive.blocks {
             drive.notes.push(format!(
                 "beside spare and skipped sectors the zones have room for {room} sectors, fewer \
-                 than the {} of \"block_count\": taken as if there were none of either",
+                 than the {} of \"block_count\": assuming that there are none",
                 drive.blocks
             ));
             for zone in &mut drive.zones {
@@ -322,7 +321,6 @@ impl<'a> Fields<'a> {
         Ok(points.into_iter().map(|distance| (distance, time(distance))).collect())
     }
 
-    /// Returns the measured seek times.
     fn seek(&self) -> Result<Vec<(u32, f64)>, String> {
         let key = "seek_curve_cyl_ms";
         let mut points: Vec<(u32, f64)> = Vec::new();
@@ -451,8 +449,8 @@ impl<'a> Fields<'a> {
         if read_ahead_behind_reads {
             notes.push(format!(
                 "\"Maximum read-ahead (blks)\" of {read_ahead_most} takes a whole segment, which \
-                 \"Read-ahead over requested\" does not allow: taken for a drive that reads ahead \
-                 only when a read goes on where the one before it ended"
+                 \"Read-ahead over requested\" does not allow: assuming a drive that reads ahead \
+                 only after a read that continues the previous one"
             ));
         }
         Ok(Controller {
@@ -538,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_a_substitute() {
+    fn missing_measurements_have_substitutes() {
         let measured = shipped::named("barracuda").unwrap().unwrap().mechanics.seek;
         for nothing in [Value::Null, Value::Array(Vec::new())] {
             let file = changed(&["seek_curve_cyl_ms"], nothing).unwrap();
@@ -575,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn problems_name_their_field() {
         let number = |number: f64| Value::from(number);
         let why = refused(&["mechanics", "Head switch time"], number(-1.0));
         assert_eq!(
@@ -600,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_drives() {
+    fn files_that_describe_no_drives_are_rejected() {
         assert!(read("{\n,", "x").unwrap_err().to_string().contains("line 2"));
         assert!(read("[]", "x").unwrap_err().to_string().contains("not a JSON object"));
         let text = shipped::text("barracuda").unwrap();

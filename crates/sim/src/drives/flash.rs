@@ -41,7 +41,7 @@ pub fn named(name: &str) -> Option<Flash> {
 
 /// Error of a data file that describes no flash drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no description of a flash drive: {0}")]
+#[error("this does not describe a flash drive: {0}")]
 pub struct BadFile(String);
 
 /// Parameters of a flash drive. Times are in nanoseconds, rates in bytes per second.
@@ -171,7 +171,6 @@ pub struct Flash {
     channels: Vec<Line>,
     bus: Line,
     controller_free: Nanos,
-    /// Bytes in the buffer.
     buffered: u64,
     /// Completion times of the programs that have begun, with the bytes that they free.
     freed: BinaryHeap<Reverse<(Nanos, u64)>>,

@@ -164,7 +164,7 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     #[test]
-    fn what_was_read_ahead_comes_from_the_buffer() {
+    fn read_ahead_sectors_come_from_the_buffer() {
         let mut drive = drive("atlas10k", Config::Shipped);
         let done = drive.serve(0, request(Operation::Read, 4_000_000, 8));
         assert!(done > 2 * MS);

@@ -32,7 +32,7 @@ pub enum NotStriped {
     #[error("no drives to stripe")]
     NoDrives,
     /// The unit (in sectors) is zero or larger than a drive.
-    #[error("a stripe unit of {0} sectors: from 1 to the size of a drive")]
+    #[error("a stripe unit of {0} sectors: use 1 to the size of a drive")]
     Unit(u64),
 }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_striped() {
+    fn invalid_stripes_are_rejected() {
         let none: Vec<Recorder> = Vec::new();
         assert_eq!(Striped::new(none, 8).err(), Some(NotStriped::NoDrives));
         for unit in [0, 1001] {

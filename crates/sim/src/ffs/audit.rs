@@ -26,14 +26,17 @@ impl State {
             let indirect = inode.indirect.iter().map(|at| (*at, per_block));
             for at in pieces.chain(indirect).flat_map(|(at, count)| at..at + count) {
                 if !owned.insert(at) {
-                    return Err(format!("fragment {at} of inode {number} belongs to another too"));
+                    return Err(format!(
+                        "fragment {at} of inode {number} also belongs to another \
+                                        inode"
+                    ));
                 }
                 if !self.groups.is_used(at) {
-                    return Err(format!("fragment {at} of inode {number} counts as free"));
+                    return Err(format!("fragment {at} of inode {number} is marked free"));
                 }
             }
             if !self.groups.is_inode_used(*number) {
-                return Err(format!("inode {number} counts as free"));
+                return Err(format!("inode {number} is marked free"));
             }
         }
         match owned.len() as u64 == self.groups.used() {
@@ -65,7 +68,7 @@ impl State {
                 return Err(format!("inode {number} and the directories disagree"));
             }
             if !inode.named && inode.opens == 0 {
-                return Err(format!("inode {number} is nobody's"));
+                return Err(format!("no entry leads to inode {number}"));
             }
         }
         Ok(())

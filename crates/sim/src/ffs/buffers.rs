@@ -17,7 +17,6 @@ use super::inode::Place;
 pub(super) enum Key {
     /// A block of a file or directory.
     File {
-        /// Inode of the file.
         inode: u32,
         /// Number of the block in the file.
         block: u64,
@@ -36,7 +35,6 @@ impl Key {
     }
 }
 
-/// A block in memory.
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
     place: Place,
@@ -53,12 +51,10 @@ struct Buffer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Being read.
     Loading,
     Valid,
 }
 
-/// Result of a buffer lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Valid,
@@ -77,7 +73,6 @@ pub(super) struct Moving {
 /// The next step needed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// There is room.
     Enough,
     /// The buffer at this place must be written first.
     Clean(u64),
@@ -124,13 +119,11 @@ impl Pool {
     }
 }
 
-/// The buffer cache.
 #[derive(Debug)]
 pub(super) struct Buffers {
     /// The pool of files and directories, and of metadata without a pool of its own.
     common: Pool,
     metadata: Option<Pool>,
-    /// Dirty blocks, by place.
     dirty: BTreeMap<u64, Key>,
     dirty_fragments: u64,
     births: u64,
@@ -168,7 +161,6 @@ impl Buffers {
         self.pool(key).buffers.get(&key)
     }
 
-    /// Returns the number of dirty fragments.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty_fragments
     }
@@ -263,7 +255,6 @@ impl Buffers {
         row
     }
 
-    /// Records that a write has ended.
     pub(super) fn end_write(&mut self, moving: &Moving) {
         if let Some(buffer) = self.same(moving) {
             buffer.writing -= 1;

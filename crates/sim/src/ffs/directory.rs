@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap};
 /// Bytes of a chunk.
 pub(super) const CHUNK: u64 = 512;
 
-/// The entries of a directory.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     entries: HashMap<Box<str>, Entry>,
@@ -16,12 +15,10 @@ pub(super) struct Directory {
     roomy: BTreeSet<u32>,
 }
 
-/// An entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The inode that the entry refers to.
     pub(super) inode: u32,
-    /// The chunk that contains the entry.
     pub(super) chunk: u32,
 }
 
@@ -49,12 +46,10 @@ impl Directory {
         self.entries.len()
     }
 
-    /// Returns the entry of a name.
     pub(super) fn find(&self, name: &str) -> Option<Entry> {
         self.entries.get(name).copied()
     }
 
-    /// Returns all entries, in any order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.entries.values().copied()
     }

@@ -12,17 +12,12 @@ use super::parameters::{INODE, Parameters};
 /// Places of all structures, counted in fragments from the start of the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Fragments per block.
     pub(super) per_block: u64,
-    /// Fragments per group.
     pub(super) group: u64,
     /// Fragments of a group before its data: the superblock's copy, the bitmaps, the inodes.
     pub(super) header: u64,
-    /// Number of groups.
     pub(super) groups: u32,
-    /// Inodes per group.
     pub(super) inodes: u32,
-    /// Inodes per block.
     pub(super) inodes_per_block: u32,
 }
 
@@ -55,12 +50,10 @@ impl Layout {
         u64::from(inode / self.inodes) * self.group + (2 + block) * self.per_block
     }
 
-    /// Returns the group of an inode.
     pub(super) fn group_of_inode(&self, inode: u32) -> u32 {
         inode / self.inodes
     }
 
-    /// Returns the group of a place.
     pub(super) fn group_of(&self, at: u64) -> u32 {
         (at / self.group) as u32
     }
@@ -82,7 +75,6 @@ impl Layout {
     }
 }
 
-/// All groups of a disk.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     pub(super) layout: Layout,
@@ -236,7 +228,6 @@ impl Groups {
         Some(group * self.layout.inodes + word as u32 * 64 + bit)
     }
 
-    /// Frees an inode.
     pub(super) fn give_back_inode(&mut self, inode: u32, directory: bool) {
         let group = &mut self.groups[(inode / self.layout.inodes) as usize];
         let index = inode % self.layout.inodes;
@@ -299,10 +290,10 @@ impl Groups {
             free_blocks += u64::from(whole);
             let used: u32 = group.inodes.iter().map(|word| word.count_ones()).sum();
             if (whole, broken) != (group.free_blocks, group.broken) {
-                return Err(format!("group {number} counts its free blocks or runs wrong"));
+                return Err(format!("group {number} has wrong counts of free blocks or runs"));
             }
             if used + group.free_inodes != self.layout.inodes {
-                return Err(format!("group {number} counts its inodes wrong"));
+                return Err(format!("group {number} has a wrong count of inodes"));
             }
         }
         match (free, free_blocks) == (self.free, self.free_blocks) {

@@ -11,7 +11,6 @@ use super::directory::Directory;
 use super::groups::Groups;
 use super::parameters::DIRECT_BLOCKS;
 
-/// An inode in memory.
 #[derive(Debug)]
 pub(super) struct Inode {
     /// The directory's entries; `None` for a file.
@@ -45,7 +44,6 @@ pub(super) struct Piece {
     pub(super) first: u64,
     /// Place of the first fragment.
     pub(super) at: u64,
-    /// Number of fragments.
     pub(super) count: u64,
 }
 
@@ -54,7 +52,6 @@ pub(super) struct Piece {
 pub(super) struct Place {
     /// First fragment.
     pub(super) at: u64,
-    /// Number of fragments.
     pub(super) count: u64,
 }
 
@@ -63,7 +60,6 @@ pub(super) struct Place {
 pub(super) struct Growth {
     /// Groups whose bitmaps changed, each once.
     pub(super) groups: Vec<u32>,
-    /// New indirect blocks.
     pub(super) indirect: Vec<u64>,
     /// The formerly last block, if it moved.
     pub(super) moved: Option<u64>,
@@ -86,7 +82,6 @@ pub(super) struct Full;
 pub(super) struct Units {
     /// Bytes per fragment.
     pub(super) fragment: u64,
-    /// Fragments per block.
     pub(super) per_block: u64,
     /// Blocks that one indirect block points to.
     pub(super) per_indirect: u64,
@@ -95,7 +90,6 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Returns the bytes per block.
     pub(super) fn block(&self) -> u64 {
         self.fragment * self.per_block
     }
@@ -161,7 +155,6 @@ impl Inode {
         self.fragments().div_ceil(units.per_block)
     }
 
-    /// Returns the place of block `number`.
     pub(super) fn place(&self, units: &Units, number: u64) -> Option<Place> {
         let first = number * units.per_block;
         let index = self.pieces.partition_point(|piece| piece.first + piece.count <= first);

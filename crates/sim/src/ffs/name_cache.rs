@@ -24,7 +24,6 @@ impl Name {
     }
 }
 
-/// Name cache.
 #[derive(Debug)]
 pub(super) enum NameCache {
     Recent { known: LinkedHashMap<Name, ()>, entries: usize },

@@ -260,7 +260,7 @@ impl Parameters {
 
 /// Error of a file system whose parameters are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no file system can be made so: {what}")]
+#[error("invalid file system parameters: {what}")]
 pub struct BadParameters {
     what: &'static str,
 }
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shipped_can_be_made_and_what_cannot_is_named() {
+    fn shipped_parameters_are_valid_and_invalid_ones_are_named() {
         let shipped = [Parameters::solaris_ufs, Parameters::ucfs_ffs, Parameters::freebsd_ufs];
         for parameters in shipped.map(|make| make(64 << 20)) {
             parameters.check(1 << 30).unwrap();
@@ -293,7 +293,7 @@ mod tests {
         ];
         for parameters in bad {
             let error = parameters.check(1 << 30).unwrap_err().to_string();
-            assert!(error.starts_with("no file system can be made so: "), "{error}");
+            assert!(error.starts_with("invalid file system parameters: "), "{error}");
         }
         assert!(good.check(1 << 20).is_err());
     }

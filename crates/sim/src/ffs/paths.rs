@@ -154,7 +154,6 @@ impl Ffs {
         Ok(made.inode)
     }
 
-    /// Writes the metadata of a creation.
     async fn write_new(&self, leaf: &Leaf<'_>, made: &Made, directory: bool) -> io::Result<()> {
         let layout = self.state().groups.layout;
         let bitmaps = layout.bitmaps(layout.group_of_inode(made.inode));
@@ -253,7 +252,6 @@ impl Ffs {
     }
 }
 
-/// Result of a creation.
 struct Made {
     inode: u32,
     chunk: u32,
@@ -265,7 +263,6 @@ struct Made {
 
 /// Metadata changed by freeing a file.
 struct Freed {
-    /// Groups whose bitmaps changed.
     groups: Vec<u32>,
     had_blocks: bool,
 }

@@ -30,7 +30,6 @@ fn on_plain_disk<F: Future>(parameters: Parameters, body: impl FnOnce(Ffs) -> F)
     executor.run(body(ffs))
 }
 
-/// Returns the counts that `body` added.
 async fn counted<T>(ffs: &Ffs, body: impl Future<Output = io::Result<T>>) -> Counts {
     let before = ffs.counts();
     body.await.unwrap();
@@ -220,7 +219,7 @@ fn rows_of_blocks_leave_together() {
 }
 
 #[test]
-fn what_waits_is_written_after_the_interval() {
+fn dirty_blocks_are_written_after_the_interval() {
     const SECOND: Nanos = 1_000_000_000;
     on_plain_disk(Parameters::ucfs_ffs(8 * MIB).asynchronous(), async |ffs| {
         put(&ffs, "1", 4_000).await.unwrap();
@@ -325,7 +324,7 @@ fn writes_to_a_file_are_carried_out_in_the_order_of_the_calls() {
 
 /// A call whose future is dropped, in any state, does not block other calls.
 #[test]
-fn a_call_that_is_given_up_keeps_nobody_waiting() {
+fn a_dropped_call_blocks_no_other_call() {
     for patience in [1, 60_000, 500_000, 1_500_000] {
         on_plain_disk(Parameters::solaris_ufs(8 * MIB), async |ffs| {
             let file = Rc::new(ffs.preallocate("file", MIB).unwrap());

@@ -14,7 +14,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::network::pipe::{Found, Pipe};
 use crate::network::{Network, What, lock};
 
-/// The addresses of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub near: SocketAddr,

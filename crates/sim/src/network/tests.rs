@@ -63,7 +63,7 @@ async fn one_direction_ends_and_the_other_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_unread_resets_and_nobody_there_refuses() {
+async fn unread_bytes_cause_a_reset_and_a_missing_listener_refuses() {
     let network = Network::new(1, link());
     let (mut near, mut far) = pair(&network).await;
     near.write_all(b"x").await.unwrap();

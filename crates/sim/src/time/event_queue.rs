@@ -19,7 +19,6 @@ pub(crate) struct Key {
     number: u64,
 }
 
-/// Event queue.
 pub(crate) struct Timetable<T> {
     heap: BinaryHeap<Reverse<(Nanos, u64, u64, u32)>>,
     slots: Vec<Slot<T>>,
@@ -34,7 +33,7 @@ struct Slot<T> {
 }
 
 /// Number of dead keys that are tolerated even if few live ones remain.
-const DEAD_BORNE: usize = 256;
+const DEAD_KEYS_TOLERATED: usize = 256;
 
 impl<T> Timetable<T> {
     pub(crate) fn new() -> Timetable<T> {
@@ -78,7 +77,7 @@ impl<T> Timetable<T> {
         let value = if slot.number == key.number { slot.value.take() } else { None }?;
         self.free.push(key.slot);
         self.dead += 1;
-        if self.dead > self.heap.len() / 2 + DEAD_BORNE {
+        if self.dead > self.heap.len() / 2 + DEAD_KEYS_TOLERATED {
             let slots = &self.slots;
             self.heap.retain(|Reverse((_, _, number, slot))| {
                 let slot = &slots[*slot as usize];
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_never_comes_out() {
+    fn removed_entries_never_come_out() {
         let mut table = Timetable::new();
         let mut kept = Vec::new();
         for round in 0..10_000_u64 {
@@ -147,7 +146,7 @@ mod tests {
                 assert_eq!(table.remove(key), None);
                 assert!(table.get_mut(key).is_none());
             }
-            assert!(table.heap.len() < 2_000 + DEAD_BORNE * 3, "dead keys are swept");
+            assert!(table.heap.len() < 2_000 + DEAD_KEYS_TOLERATED * 3, "dead keys are swept");
         }
         let mut found = Vec::new();
         let mut last = 0;

@@ -56,11 +56,8 @@ pub(crate) struct Inner {
     follower: RefCell<Option<Waker>>,
 }
 
-/// An entry of the timetable.
 pub(crate) enum Due {
-    /// Wakes a sleeper.
     Wake(Waker),
-    /// Calls a device.
     Call(Rc<dyn Happening>, u64),
 }
 
@@ -122,13 +119,13 @@ impl Wake for Wakeup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
     /// All tasks wait, and no event is scheduled.
-    #[error("everything waits, and nothing is to come")]
+    #[error("all tasks wait and no event is scheduled")]
     Stuck,
     /// The clock passed the limit of the run.
-    #[error("it took longer than it may")]
+    #[error("it exceeded its time limit")]
     Late,
     /// Tasks kept waking each other without the clock moving.
-    #[error("tasks wake each other and time stands still")]
+    #[error("tasks wake each other without advancing the time")]
     Spinning,
     /// [`Handle::halt`] was called.
     #[error("halted")]
@@ -270,7 +267,6 @@ impl Drop for Executor {
 }
 
 impl Inner {
-    /// Takes the next runnable task.
     fn next_ready(&self) -> Option<u32> {
         let mut ready = self.ready.lock();
         match &mut *self.random.borrow_mut() {

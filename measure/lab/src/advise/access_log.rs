@@ -136,7 +136,7 @@ fn by_time(paths: Vec<PathBuf>, options: &ReadOptions) -> Result<Vec<PathBuf>, U
     let mut begun = Vec::new();
     for path in paths {
         if path == Path::new(STANDARD_INPUT) {
-            let why = "standard input can be read once only: give it alone, or a file";
+            let why = "standard input can be read only once: give it alone, or give a file";
             let why = TraceError::Io(io::Error::new(io::ErrorKind::InvalidInput, why));
             return Err(Unreadable { path, why });
         }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_sampled_by_object() {
+    fn logs_that_do_not_fit_are_sampled_by_object() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let mut text = String::new();

@@ -65,7 +65,7 @@ impl fmt::Display for Goal {
 
 /// An unknown name of a goal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is none of {names}", names = Goal::NAMES.join(", "))]
+#[error("{0:?} is not one of {names}", names = Goal::NAMES.join(", "))]
 pub struct UnknownGoal(String);
 
 impl FromStr for Goal {

@@ -84,8 +84,8 @@ fn run(
     engine.options.memory = sampling.shrink(setup.memory);
     if engine.options.memory < MEMORY_MIN {
         return Err(CacheError(format!(
-            "a sample of {} of the objects leaves {} bytes of memory, too few to be like the \
-             whole: a larger --sample, or more --memory",
+            "a sample of {} of the objects leaves {} bytes of memory, too few to represent the \
+             whole: use a larger --sample or more --memory",
             sampling.rate(),
             engine.options.memory
         )));
@@ -106,14 +106,14 @@ fn run(
 fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, CacheError> {
     if setup.disk > most {
         return Err(CacheError(format!(
-            "the cache of {} bytes is larger than the drive, which holds {most}: a smaller \
-             --disk, or another --drive",
+            "the cache of {} bytes is larger than the drive, which holds {most}: use a smaller \
+             --disk or another --drive",
             setup.disk
         )));
     }
     if len < store::CACHE_SIZE_MIN {
         return Err(CacheError(format!(
-            "{len} bytes are too few for a cache, {} is the least: a larger --disk{}",
+            "{len} bytes are too few for a cache, {} is the minimum: use a larger --disk{}",
             store::CACHE_SIZE_MIN,
             if len < setup.disk { ", or a larger --sample" } else { "" }
         )));

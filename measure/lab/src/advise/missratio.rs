@@ -47,7 +47,6 @@ impl Tally {
     }
 }
 
-/// A simulated cache with any policy.
 trait Simulated: Send {
     fn take(&mut self, requests: &[Numbered]);
     fn tally(&self) -> Tally;

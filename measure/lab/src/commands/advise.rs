@@ -16,15 +16,17 @@ use crate::advise::log_replay::{ReplayOptions, Row};
 use crate::advise::{advice, log_replay};
 use crate::experiment::Failed;
 
-const AFTER_HELP: &str = "\
-In this order: statistics of the log; hit ratios of LRU caches of every size in one pass; disk and \
-memory at the knee of that curve, from which on twice as much brings less than 1 point (memory: 5, \
-as it spares reads and not fetches); all policies at the chosen size; the engine itself with every \
-layout at these sizes on the simulated drive. What is compared is the second half of the log, the \
-first fills the caches.
+const AFTER_HELP: &str = "Computes, in this order: statistics of the log; hit ratios of LRU \
+                          caches of all sizes in one pass; disk and memory at the knee of that \
+                          curve, beyond which doubling gains less than 1 point (memory: 5, \
+                          because it saves reads but no fetches); all policies at the chosen \
+                          size; the engine itself with every layout at these sizes on the \
+                          simulated drive. Comparisons use the second half of the log; the first \
+                          half fills the caches.
 
-Writes into the directory: larder.toml for `larder serve --config`, advice.txt, the curves as \
-curve.csv, policies.csv, replay.csv, and disk, memory and policies as SVG.";
+Writes to the directory: larder.toml for \
+                          `larder serve --config`, advice.txt, the curves as curve.csv, \
+                          policies.csv, replay.csv, and disk, memory and policies as SVG.";
 
 /// Returns the arguments of `larder lab advise`.
 pub fn command() -> Command {
@@ -36,15 +38,15 @@ pub fn command() -> Command {
         .after_help(AFTER_HELP)
         .arg_required_else_help(true)
         .args(log_source::arguments())
-        .arg(bytes("max-memory", "No more memory than this. [default: as much as helps]"))
-        .arg(bytes("max-disk", "No more disk than this. [default: as much as helps]"))
+        .arg(bytes("max-memory", "Maximum memory. [default: as much as helps]"))
+        .arg(bytes("max-disk", "Maximum disk. [default: as much as helps]"))
         .arg(
             Arg::new("goal")
                 .long("goal")
                 .value_name("GOAL")
                 .default_value(Goal::NAMES[0])
                 .value_parser(|text: &str| text.parse::<Goal>())
-                .help("What is to be answered from the cache: requests, or bytes."),
+                .help("Ratio to maximise: hits by requests, or by bytes."),
         )
         .arg(
             Arg::new("miss-ms")
@@ -52,7 +54,7 @@ pub fn command() -> Command {
                 .value_name("MS")
                 .default_value("100")
                 .value_parser(value_parser!(u32).range(1..=1_000_000))
-                .help("Milliseconds that the origin takes, with which layouts are compared."),
+                .help("Response time of the origin in milliseconds, for comparing layouts."),
         )
         .arg(
             Arg::new("out")
@@ -60,7 +62,7 @@ pub fn command() -> Command {
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
                 .default_value("larder-advice")
-                .help("The directory of the results."),
+                .help("Output directory."),
         )
 }
 
@@ -104,7 +106,7 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
     };
     if limits.disk.is_some_and(|disk| disk > limits.drive) {
         let (name, drive) = (options.drive.name(), units::about(limits.drive));
-        warn(&format!("lab advise: --max-disk is more than the drive {name} has, {drive}"));
+        warn(&format!("lab advise: --max-disk exceeds the capacity of the drive {name}, {drive}"));
     }
     let log = log_source::read(matches, "advise")?;
     let curves = watch::watched("curves", |meter| Curves::of(&log, meter)).map_err(failed)?;
@@ -152,7 +154,7 @@ impl Findings {
                  revalidations in service.",
             ));
         }
-        let _ = write!(text, "\nWhat more or less would bring (% of {goal}):\n{}", self.more(goal));
+        let _ = write!(text, "\nEffect of more or less (% of {goal}):\n{}", self.more(goal));
         let rows = replay_table::text(&self.rows);
         let _ = write!(text, "\nThe engine, second half of the log:\n{rows}");
         let _ = writeln!(text, "\nCurves, tables and larder.toml are in {}.", folder.display());
@@ -164,8 +166,8 @@ impl Findings {
         let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
         let slope = summary.popularity_slope;
         format!(
-            "{:.1}% of the objects were asked for once; a cache without bounds would hit {:.1}% of \
-             requests, {:.1}% of bytes; popularity slope {}",
+            "{:.1}% of the objects were requested once; a cache without bounds would hit {:.1}% \
+             of requests, {:.1}% of bytes; popularity slope {}",
             percent(summary.one_timers, summary.objects),
             percent(summary.hits, summary.requests),
             percent(summary.hit_bytes, summary.bytes),

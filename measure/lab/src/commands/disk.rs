@@ -38,7 +38,7 @@ pub fn command() -> Command {
                 .value_parser(Config::NAMES)
                 .default_value("shipped")
                 .help(
-                    "shipped: as the data file says; fastbus: with 0.0032 ms per sector over the \
+                    "shipped: as in the data file; fastbus: with 0.0032 ms per sector over the \
                      bus; mech: fastbus without cache, read-ahead and fast writes.",
                 ),
         )
@@ -54,7 +54,7 @@ pub fn command() -> Command {
                 .long("list")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["drive", "requests", "out"])
-                .help("List the drives that are shipped."),
+                .help("List the shipped drives."),
         )
 }
 

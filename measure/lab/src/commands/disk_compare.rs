@@ -9,7 +9,7 @@ use cli::outcome::{Failure, answer};
 pub fn command() -> Command {
     Command::new("disk-compare")
         .about("Compare the simulated drives with a folder of reference data")
-        .after_help("Exit code 1 when a figure is beyond its tolerance.")
+        .after_help("Exits with code 1 if a figure is out of tolerance.")
         .arg(
             Arg::new("folder")
                 .value_name("FOLDER")

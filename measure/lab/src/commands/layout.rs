@@ -14,10 +14,10 @@ use crate::layouts::text::{LEGEND, text};
 pub fn command() -> Command {
     let objects = *OBJECTS.start() as u64..=*OBJECTS.end() as u64;
     Command::new("layout")
-        .about("Draw how the same objects lie on the device under every layout")
+        .about("Draw the placement of the same objects under every layout")
         .after_help(
             "The engine stores, replaces, refreshes and removes the objects in a small cache in \
-             memory, and is asked where they lie. See docs/research/layouts.md.",
+             memory and reports their placement. See docs/research/layouts.md.",
         )
         .arg(
             Arg::new("out")
@@ -32,7 +32,7 @@ pub fn command() -> Command {
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(objects))
                 .default_value("20")
-                .help("How many, 12 to 26."),
+                .help("Number of objects, 12 to 26."),
         )
 }
 
@@ -54,7 +54,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             .map_err(|error| Failure::runtime(format!("cannot write {}: {error}", path.display())))
     };
     fs::create_dir_all(folder).map_err(|error| {
-        Failure::runtime(format!("cannot make the directory {}: {error}", folder.display()))
+        Failure::runtime(format!("cannot create the directory {}: {error}", folder.display()))
     })?;
     for example in &examples {
         write(format!("layout-{}.svg", example.variant.name), svg(std::slice::from_ref(example)))?;

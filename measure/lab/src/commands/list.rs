@@ -16,7 +16,7 @@ pub fn command() -> Command {
             Arg::new("parameters")
                 .long("parameters")
                 .action(ArgAction::SetTrue)
-                .help("Say with which parameters each is run, and where they come from."),
+                .help("Show the parameters of each experiment and their sources."),
         )
 }
 

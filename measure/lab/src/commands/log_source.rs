@@ -31,15 +31,15 @@ pub fn arguments() -> [Arg; 7] {
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
             .help(
-                "Logs or traces, plain or compressed with gzip, zstd, xz; merged by time; \
-                 - alone is standard input.",
+                "Logs or traces, plain or compressed with gzip, zstd, xz; merged by time; a \
+                 single - is standard input.",
             ),
         format,
         columns,
         Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(
-            "Keep this share of the objects, such as 0.1 or 10%, with all their requests, in \
-             caches that much smaller (SHARDS). [default: 1, halved while more than 8,388,608 \
-             requests are kept]",
+            "Keep this share of the objects, such as 0.1 or 10%, with all their requests, and \
+             scale the caches down accordingly (SHARDS). [default: 1, halved while more than \
+             8,388,608 requests are kept]",
         ),
         Arg::new("drive")
             .long("drive")
@@ -47,9 +47,9 @@ pub fn arguments() -> [Arg; 7] {
             .default_value(choice::DEFAULT)
             .value_parser(|text: &str| DriveChoice::named(text))
             .help(
-                "The simulated drive: a shipped one (nvme_tlc and sata_tlc are flash of today, \
-                 `larder lab disk --list` names the mechanical ones), FILE:NAME of a data file, \
-                 or the FILE of a flash drive (docs/research/models.md).",
+                "The simulated drive: a shipped one (nvme_tlc and sata_tlc are current flash \
+                 drives, `larder lab disk --list` lists the mechanical ones), FILE:NAME of a data \
+                 file, or the FILE of a flash drive (docs/research/models.md).",
             ),
         Arg::new("pace")
             .long("pace")
@@ -57,15 +57,15 @@ pub fn arguments() -> [Arg; 7] {
             .default_value("log")
             .value_parser(["log", "closed"])
             .help(
-                "log: requests come when the log says, so that what is written in the background \
-                 is written as often as in service; closed: each as soon as the one before is \
-                 answered, which is the most that the drive takes.",
+                "log: at the times in the log, so that background writes are as frequent as in \
+                 service; closed: each request as soon as the previous one is answered, the \
+                 highest rate that the drive sustains.",
             ),
         Arg::new("jobs")
             .long("jobs")
             .value_name("N")
             .value_parser(value_parser!(u16).range(1..))
-            .help("Caches that run at a time; by default as many as there are processors."),
+            .help("Number of caches that run concurrently [default: number of processors]."),
     ]
 }
 
@@ -88,14 +88,14 @@ pub fn read(matches: &ArgMatches, command: &str) -> Result<AccessLog, Failure> {
     warn_of_damage(log.skipped());
     if log.requests().is_empty() {
         return Err(Failure::runtime(format!(
-            "lab {command}: there is no request in it that a cache may answer ({}); `larder lab \
-             trace stats --all` shows what there is",
+            "lab {command}: it has no request that a cache may answer ({}); `larder lab trace \
+             stats --all` shows its contents",
             passed_over(&log)
         )));
     }
     if pace(matches) == Pace::Stated && !log.has_times() {
         warn(&format!(
-            "lab {command}: the log has no times: each request comes when the one before is \
+            "lab {command}: the log has no times: each request is sent when the previous one is \
              answered"
         ));
     }
@@ -131,7 +131,7 @@ pub fn jobs(matches: &ArgMatches) -> usize {
 pub fn describe(log: &AccessLog) -> String {
     let summary = log.summary();
     let mut text = format!(
-        "{} requests for {} objects, {} asked for, {} of objects, {:.1} hours; passed over: {}",
+        "{} requests for {} objects, {} requested, {} of objects, {:.1} hours; skipped: {}",
         summary.requests,
         summary.objects,
         units::about(summary.bytes),
@@ -142,8 +142,8 @@ pub fn describe(log: &AccessLog) -> String {
     if log.sampling() != Sampling::ALL {
         let rate = 100.0 * log.sampling().rate();
         text.push_str(&format!(
-            "\nSampled: {rate:.3}% of the objects with their {} requests, caches that much \
-             smaller; what follows are estimates for the whole log.",
+            "\nSampled: {rate:.3}% of the objects with their {} requests, and caches scaled down \
+             accordingly; the figures below are estimates for the whole log.",
             log.requests().len()
         ));
     }

@@ -15,23 +15,26 @@ use workload::trace::{Columns, Format, SkipReason, Trace};
 /// Number of requests between two updates of the progress display.
 const COUNTED_EVERY: u64 = 1 << 16;
 
-const AFTER_HELP: &str = "\
-Prints CSV: policy,size,requests,misses,miss_ratio,byte_miss_ratio, or, with --check, \
-trace,unit,size,policy,reference,miss_ratio,deviation. An object larger than the cache is a miss \
-and not admitted (s3-fifo and w-tinylfu: larger than their small queue or window); objects are \
-given up until a new one fits; nothing else takes room.
+const AFTER_HELP: &str = "Prints CSV: policy,size,requests,misses,miss_ratio,byte_miss_ratio, or, \
+                          with --check, trace,unit,size,policy,reference,miss_ratio,deviation. An \
+                          object larger than the cache is a miss and not admitted (s3-fifo and \
+                          w-tinylfu: larger than their small queue or window); objects are \
+                          evicted until a new one fits; nothing else takes space.
 
-All caches see the trace in one pass, on as many threads as the machine runs; memory grows with \
-the objects of the trace (about 20 bytes each, and 8 to 40 for each cache), not with its requests. \
-With --sample RATE a hash of its name decides whether an object is looked at (SHARDS), caches are \
-that much smaller, and misses count for 1/RATE: requests are exact, misses and ratios are \
-estimates. Objects larger than RATE times the size count as misses, and with less than some \
-thousand objects in the sample the estimates are rough.";
+All caches see \
+                          the trace in one pass, with one thread per processor; memory grows with \
+                          the objects of the trace (about 20 bytes each, and 8 to 40 for each \
+                          cache), not with its requests. With --sample RATE a hash of its name \
+                          decides whether an object is simulated (SHARDS), caches are scaled down \
+                          accordingly, and each miss counts for 1/RATE: requests are exact, \
+                          misses and ratios are estimates. Objects larger than RATE times the \
+                          size count as misses, and with fewer than a few thousand objects in the \
+                          sample the estimates are rough.";
 
 /// Returns the arguments of `larder lab missratio`.
 pub fn command() -> Command {
     Command::new("missratio")
-        .about("How often caches of given policies and sizes would miss in a trace")
+        .about("Compute the miss ratios of caches of given policies and sizes for a trace")
         .after_help(AFTER_HELP)
         .arg_required_else_help(true)
         .args(configs())
@@ -60,10 +63,10 @@ fn configs() -> [Arg; 5] {
             .value_name("UNIT")
             .default_value("bytes")
             .value_parser(["bytes", "objects"])
-            .help("What a capacity counts."),
+            .help("Unit of capacities."),
         Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(
-            "Simulate only this share of the objects, such as 0.01 or 1%, in caches that much \
-                 smaller: for traces with more objects than memory has room for.",
+            "Simulate only this share of the objects, such as 0.01 or 1%, with caches scaled down \
+             accordingly: for traces with more objects than fit in memory.",
         ),
         Arg::new("check")
             .long("check")
@@ -71,8 +74,8 @@ fn configs() -> [Arg; 5] {
             .value_parser(value_parser!(PathBuf))
             .conflicts_with_all(["size", "policy", "unit", "sample"])
             .help(
-                "Compare with the miss ratios in this CSV file instead (trace, mode, \
-                 cache_size, algorithm, miss_ratio); exit code 1 when one is too far off.",
+                "Compare with the miss ratios in this CSV file instead (trace, mode, cache_size, \
+                 algorithm, miss_ratio); exits with code 1 if one is out of tolerance.",
             ),
     ]
 }
@@ -86,8 +89,8 @@ fn sources() -> [Arg; 3] {
             .num_args(1..)
             .value_parser(value_parser!(PathBuf))
             .help(
-                "Traces, plain or compressed with gzip, zstd, xz; - is standard input; \
-                 several only with --check.",
+                "Traces, plain or compressed with gzip, zstd, xz; - is standard input; several \
+                 traces only with --check.",
             ),
         Arg::new("format")
             .long("format")
@@ -95,7 +98,7 @@ fn sources() -> [Arg; 3] {
             .default_value("auto")
             .value_parser(|text: &str| text.parse::<Format>())
             .help(
-                "How the trace is written: auto (by its name or contents), squid, clf, combined, \
+                "Format of the trace: auto (by its name or contents), squid, clf, combined, \
                  oracle or csv.",
             ),
         Arg::new("columns")
@@ -115,7 +118,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         return check(matches, &traces, file);
     }
     let [trace] = traces[..] else {
-        return Err(Failure::usage("lab missratio: several traces are for --check only"));
+        return Err(Failure::usage("lab missratio: several traces require --check"));
     };
     let unit = match matches.get_one::<String>("unit").map(String::as_str) {
         Some("objects") => Unit::Objects,
@@ -171,7 +174,8 @@ pub fn policy(text: &str) -> Result<PolicyName, UnknownPolicy> {
 /// Parses the share of the objects to simulate.
 pub fn sample(text: &str) -> Result<Sampling, String> {
     let (digits, unit) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
-    let rate: f64 = digits.parse().map_err(|_| "it is no share such as 0.01 or 1%".to_owned())?;
+    let rate: f64 =
+        digits.parse().map_err(|_| "it is not a share such as 0.01 or 1%".to_owned())?;
     Sampling::new(rate / unit).map_err(|error| error.to_string())
 }
 
@@ -220,7 +224,7 @@ fn sweep(
             .filter(|(count, _)| *count > 0)
             .map(|(count, why)| format!("; {count} {why}"))
             .collect();
-        let why = format!("there is no request in it that a cache may answer{}", passed.concat());
+        let why = format!("it has no request that a cache may answer{}", passed.concat());
         return Err(failed(&why));
     }
     Ok(sweep.finish())
@@ -257,7 +261,7 @@ fn check(matches: &ArgMatches, traces: &[&PathBuf], file: &Path) -> Result<(), F
         }
     }
     match (compared, off) {
-        (0, _) => Err(failed(&"no figure is for any of these traces")),
+        (0, _) => Err(failed(&"the file has no figures for these traces")),
         (_, 0) => Ok(()),
         _ => Err(Failure::runtime(format!(
             "lab missratio: {off} of {compared} miss ratios are too far from the reference"

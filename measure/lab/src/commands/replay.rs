@@ -16,16 +16,18 @@ use crate::advise::access_log::AccessLog;
 use crate::advise::log_replay;
 use crate::advise::log_replay::{ReplayOptions, Row, System, combinations};
 
-const AFTER_HELP: &str = "\
-Each combination is the engine of `larder serve` on an empty cache of its own on a simulated drive \
-in virtual time: requests of the log are looked up, one at a time, and what is missing or has \
-changed is stored, as if the origin had answered at once. Only GET requests whose answers may be \
-stored count (docs/research/lab.md); the others are told by reason.
+const AFTER_HELP: &str = "Each combination runs the engine of `larder serve` with an empty cache \
+                          on a simulated drive in virtual time. Requests of the log are looked up \
+                          one at a time; a missing or changed object is stored as if the origin \
+                          had answered at once. Only GET requests with storable responses count \
+                          (docs/research/lab.md); the others are reported by reason.
 
-Columns: hits of all requests, those from memory, those from disk; bytes of hits by bytes asked \
-for; the time that the drive worked; mean and 99th percentile of a disk hit; reads and writes of \
-the drive; bytes written by bytes stored; bytes stored, and how many times the size of the disk \
-that is (below 2, little was ever replaced). --csv and --json name them in full.";
+Columns: \
+                          hits of all requests, from memory, from disk; bytes of hits per bytes \
+                          requested; busy time of the drive; mean and 99th percentile of a disk \
+                          hit; reads and writes of the drive; bytes written per bytes stored; \
+                          bytes stored, and the same as a multiple of the disk size (below 2, \
+                          little was ever replaced). --csv and --json give the full names.";
 
 /// Returns the arguments of `larder lab replay`.
 pub fn command() -> Command {
@@ -51,14 +53,14 @@ fn caches() -> [Arg; 8] {
     [
         list("layouts", "NAME,...", format!("Layouts of the product: {layouts} [default: all]."))
             .value_parser(System::layout),
-        list("presets", "NAME,...", format!("Presets beside: {}.", store::PRESETS.join(", ")))
+        list("presets", "NAME,...", format!("Additional presets: {}.", store::PRESETS.join(", ")))
             .value_parser(System::preset),
         list(
             "policy",
             "NAME,...",
             format!(
-                "What says which object goes: {policies} [default: the preset's]. The layout \
-                 cluster goes by its references and takes none."
+                "Eviction policies: {policies} [default: that of the preset]. The layout cluster \
+                 evicts by references and takes no policy."
             ),
         )
         .value_parser(missratio::policy),
@@ -66,13 +68,13 @@ fn caches() -> [Arg; 8] {
             "admission",
             "NAME,...",
             format!(
-                "What is stored at all: {} [default: the preset's].",
+                "Admission policies: {} [default: that of the preset].",
                 AdmissionName::NAMES.join(", ")
             ),
         )
         .value_parser(|text: &str| text.parse::<AdmissionName>()),
-        sizes("memory", "256M", "Memory for everything, as `larder serve --memory`."),
-        sizes("disk", "10G", "Sizes of the cache, as `larder serve --cache-size`."),
+        sizes("memory", "256M", "Total memory, as for `larder serve --memory`."),
+        sizes("disk", "10G", "Cache sizes, as for `larder serve --cache-size`."),
         Arg::new("mean-object")
             .long("mean-object")
             .value_name("SIZE")
@@ -83,7 +85,7 @@ fn caches() -> [Arg; 8] {
             .value_name("PERCENT")
             .default_value("0")
             .value_parser(value_parser!(u8).range(0..=99))
-            .help("So much of the log, its beginning, fills the caches and is not counted."),
+            .help("Share of the log, from its start, that fills the caches and is not counted."),
     ]
 }
 
@@ -98,7 +100,7 @@ fn outputs() -> [Arg; 3] {
             .long("out")
             .value_name("DIR")
             .value_parser(value_parser!(PathBuf))
-            .help("Write replay.txt, replay.csv and replay.json there as well."),
+            .help("Also write replay.txt, replay.csv and replay.json to this directory."),
     ]
 }
 
@@ -166,7 +168,7 @@ fn setups(matches: &ArgMatches) -> Result<Vec<log_replay::Setup>, Failure> {
         matches.get_many("policy").into_iter().flatten().copied().collect();
     let mean_object = matches.get_one::<u64>("mean-object").copied();
     let mean_object = mean_object.map(u32::try_from).transpose().map_err(|_| {
-        Failure::usage("lab replay: --mean-object is at most 4G; objects are rarely so large")
+        Failure::usage("lab replay: --mean-object is at most 4G; objects are rarely that large")
     })?;
     let admissions: Vec<AdmissionName> =
         matches.get_many("admission").into_iter().flatten().copied().collect();

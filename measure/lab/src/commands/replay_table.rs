@@ -15,7 +15,6 @@ pub const CSV_HEADER: &str = "layout,policy,admission,memory,disk,requests,memor
                               disk_hit_ms,disk_hit_p99_ms,waited_ms,reads,read_bytes,writes,\
                               written_bytes,stored_bytes,written_per_stored,turnovers";
 
-/// The headings of the table.
 const HEADINGS: [&str; 16] = [
     "layout",
     "policy",

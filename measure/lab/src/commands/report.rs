@@ -10,10 +10,10 @@ use super::run::{OUT, out};
 /// Returns the arguments of `larder lab report`.
 pub fn command() -> Command {
     Command::new("report")
-        .about("Make one page of the results of all experiments that have been run")
+        .about("Create one page with the results of all experiments run so far")
         .after_help(
-            "Writes report.html into the directory: plots, every number beside the paper's, and \
-             what differs and why, in one file that needs no network.",
+            "Writes report.html to the directory: plots, every number beside the paper's, and \
+             explanations of the differences, in one file that needs no network.",
         )
         .arg(out())
 }
@@ -24,7 +24,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let (path, records) = crate::report::build(folder).map_err(Failure::runtime)?;
     if records == 0 {
         return Err(Failure::usage(format!(
-            "lab report: {} has no results; `larder lab run all --out {}` makes some",
+            "lab report: {} has no results; run `larder lab run all --out {}` first",
             folder.display(),
             folder.display()
         )));

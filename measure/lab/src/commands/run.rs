@@ -22,23 +22,23 @@ pub fn command() -> Command {
     Command::new("run")
         .about("Run experiments of the papers and keep their results for the report")
         .after_help(
-            "Prints the paper's numbers beside ours; ! marks what is off by more than 25%, ~ what \
-             is in another order than in the paper. Equal scales give equal results.",
+            "Prints the paper's numbers beside ours; ! marks a number that is off by more than \
+             25%, ~ one that ranks differently than in the paper. Equal scales give equal results.",
         )
         .arg_required_else_help(true)
         .arg(Arg::new("name").value_name("NAME").num_args(1..).required(true).help(
-            "Experiments as `larder lab list` has them, a paper (markatos, ucfs, tfs, unified, \
+            "Experiments as listed by `larder lab list`, a paper (markatos, ucfs, tfs, unified, \
              beyond), or all.",
         ))
-        .arg(flag("quick", "Seconds instead of minutes: the rough shape."))
-        .arg(flag("full", "The paper's numbers (this is the default).").conflicts_with("quick"))
+        .arg(flag("quick", "Run for seconds instead of minutes, for the rough shape."))
+        .arg(flag("full", "Reproduce the paper's numbers (default).").conflicts_with("quick"))
         .arg(out())
         .arg(
             Arg::new("jobs")
                 .long("jobs")
                 .value_name("N")
                 .value_parser(value_parser!(u16).range(1..))
-                .help("Variants that run at a time; by default as many as there are processors."),
+                .help("Number of variants that run concurrently [default: number of processors]."),
         )
 }
 
@@ -49,7 +49,7 @@ pub fn out() -> Arg {
         .value_name("DIR")
         .value_parser(value_parser!(PathBuf))
         .default_value(OUT)
-        .help("The directory of the results.")
+        .help("Output directory.")
 }
 
 /// Runs the command.
@@ -63,7 +63,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     // Fails before half an hour of work rather than after it.
     std::fs::create_dir_all(out).map_err(|error| {
         let out = out.display();
-        Failure::usage(format!("lab run: --out {out}: no such directory can be made: {error}"))
+        Failure::usage(format!("lab run: --out {out}: cannot create the directory: {error}"))
     })?;
     let count = chosen.len();
     for (index, experiment) in chosen.into_iter().enumerate() {
@@ -74,7 +74,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         crate::report::write(&record, out).map_err(Failure::runtime)?;
         print(&record, begun.elapsed())?;
     }
-    answer(&format!("Results are in {}; `larder lab report` makes a page of them.", out.display()))
+    answer(&format!(
+        "Results are in {}; `larder lab report` creates a page of them.",
+        out.display()
+    ))
 }
 
 /// Returns the experiments of these names, each once, in the order of the list.
@@ -102,7 +105,7 @@ fn unknown(name: &str) -> String {
         .filter(|(distance, _)| *distance <= 3)
         .map(|(_, near)| format!(" Did you mean {near}?"))
         .unwrap_or_default();
-    format!("lab run: no experiment is called {name:?}.{near} `larder lab list` names them all")
+    format!("lab run: no experiment is called {name:?}.{near} `larder lab list` lists all")
 }
 
 fn print(record: &Record, took: Duration) -> Result<(), Failure> {
@@ -177,6 +180,6 @@ mod tests {
         assert_eq!(names(&["all"]).len(), experiments::all().count());
         let why = |name| choose([name].into_iter()).unwrap_err().to_string();
         assert!(why("ucfs-disc").contains("Did you mean ucfs-disk?"));
-        assert!(why("nonsense").contains("`larder lab list` names them all"));
+        assert!(why("nonsense").contains("`larder lab list` lists all"));
     }
 }

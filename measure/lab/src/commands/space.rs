@@ -16,7 +16,6 @@ use crate::run::replay::{ReplayOptions, Report, Stage};
 use crate::run::space_benchmark::{Manager, SpacePlan, run as run_plan};
 use crate::space::baselines::SyncPolicy;
 
-/// Interval between two progress messages.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
 /// The name that selects every manager.
@@ -36,21 +35,24 @@ pub fn command() -> Command {
                 .value_name("DIR")
                 .required(true)
                 .value_parser(value_parser!(PathBuf))
-                .help("Where: everything is kept in new directories below it, which are removed."),
+                .help(
+                    "Working directory: files are kept in new directories below it, which are \
+                       removed afterwards.",
+                ),
         )
         .args([
             number("requests", "N", plan.requests, 1, "Requests."),
-            number("seed", "N", plan.seed, 0, "The workload follows from it."),
+            number("seed", "N", plan.seed, 0, "Seed of the workload."),
         ])
         .arg(
             Arg::new("operations")
                 .long("operations")
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(1..))
-                .help("End after so many operations of the manager. [default: no limit]"),
+                .help("Stop after this many operations of the manager. [default: no limit]"),
         )
         .args([
-            size("memory", plan.memory, "The memory cache in front of the disk."),
+            size("memory", plan.memory, "Size of the memory cache in front of the disk."),
             size("disk", plan.disk, "Bytes of objects that the disk cache keeps."),
             size("engine-memory", plan.engine_memory, "The engine's own memory, index included."),
             number(
@@ -58,7 +60,7 @@ pub fn command() -> Command {
                 "PERCENT",
                 u64::from(plan.utilization_percent),
                 10,
-                "Of the engine's file, the share that the kept objects may take, to 100.",
+                "Percentage of the engine's file that objects may take, up to 100.",
             ),
             number(
                 "threshold",
@@ -67,9 +69,9 @@ pub fn command() -> Command {
                 0,
                 "buddy-files: larger objects get files of their own; in blocks of 512 bytes.",
             ),
-            number("outstanding", "N", 1, 1, "Operations issued before one must be done."),
+            number("outstanding", "N", 1, 1, "Maximum operations in flight."),
         ])
-        .arg(flag("sync", "The baselines ask for durability after each object stored."))
+        .arg(flag("sync", "Make the baselines sync after each stored object."))
         .arg(flag("json", "Print JSON instead of a table."))
 }
 
@@ -82,9 +84,9 @@ fn after_help() -> String {
         "\nA workload like a proxy's goes through an LRU cache in memory, then through an LRU \
          cache on disk: a miss stores, a disk hit reads (and is compared byte by byte), an \
          eviction or a new version deletes. Gets per second are all requests, memory hits \
-         included, by the time of the manager's operations and of a final sync, as in the papers. \
-         The baselines use the page cache, the engine does not. The paper's run is --memory 512M \
-         --disk 2G --requests 1058206. See docs/research/lab.md.",
+         included, divided by the time of the manager's operations and a final sync, as in the \
+         papers. The baselines use the page cache, the engine does not. The paper's run is \
+         --memory 512M --disk 2G --requests 1058206. See docs/research/lab.md.",
     );
     text
 }
@@ -98,7 +100,7 @@ fn manager() -> Arg {
         .action(ArgAction::Append)
         .value_parser(clap::builder::PossibleValuesParser::new(names))
         .hide_possible_values(true)
-        .help("Which (see below); may be given several times; all: every one.")
+        .help("Space manager (see below); may be repeated; all: every one.")
 }
 
 fn number(
@@ -197,7 +199,7 @@ fn progress(name: &'static str, requests: u64) -> impl FnMut(Stage) {
             Stage::Requests(done) => {
                 format!("{done} of {requests} requests ({}%)", done * 100 / requests.max(1))
             }
-            Stage::Finishing => "bringing everything to the disk".to_owned(),
+            Stage::Finishing => "writing everything to the disk".to_owned(),
             Stage::Removing => "removing its files".to_owned(),
         };
         // If standard error is closed, the run continues.

@@ -19,7 +19,7 @@ use workload::trace::{Columns, Filter, Format, ReadOptions, Requests, SkipReason
 /// Returns the arguments of `larder lab trace`.
 pub fn command() -> Command {
     Command::new("trace")
-        .about("Statistics of traces, traces in other formats, traces made up")
+        .about("Analyse, convert and generate traces")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(stats_command())
@@ -40,7 +40,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
 fn stats_command() -> Command {
     Command::new("stats")
-        .about("What is in traces: requests, objects, sizes, popularity, locality, hit ratios")
+        .about(
+            "Print statistics of traces: requests, objects, sizes, popularity, locality, hit \
+                ratios",
+        )
         .arg_required_else_help(true)
         .args(sources())
         .arg(
@@ -53,7 +56,7 @@ fn stats_command() -> Command {
 
 fn convert_command() -> Command {
     Command::new("convert")
-        .about("Write traces as one, in libCacheSim's oracleGeneral or as a table")
+        .about("Convert traces into one, in libCacheSim's oracleGeneral or as a table")
         .arg_required_else_help(true)
         .args(sources())
         .arg(out().required(true))
@@ -66,7 +69,7 @@ fn generate_command() -> Command {
         list
     });
     Command::new("generate")
-        .about("Make a trace up after published figures, and show how near it comes to them")
+        .about("Generate a trace from published figures and show how close it comes")
         .after_help(list)
         .arg_required_else_help(true)
         .arg(
@@ -75,14 +78,14 @@ fn generate_command() -> Command {
                 .required(true)
                 .value_parser(names.iter().map(Workload::name).collect::<Vec<_>>())
                 .hide_possible_values(true)
-                .help("Which one; listed below."),
+                .help("Workload; listed below."),
         )
         .arg(
             Arg::new("requests")
                 .long("requests")
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(1..))
-                .help("So many. [default: as many as the original has]"),
+                .help("Number of requests. [default: as many as the original has]"),
         )
         .arg(
             Arg::new("seed")
@@ -90,7 +93,7 @@ fn generate_command() -> Command {
                 .value_name("N")
                 .default_value("1")
                 .value_parser(value_parser!(u64))
-                .help("Everything random follows from it."),
+                .help("Seed of all randomness."),
         )
         .arg(
             Arg::new("scale")
@@ -105,7 +108,8 @@ fn generate_command() -> Command {
 
 fn out() -> Arg {
     Arg::new("out").long("out").value_name("FILE").value_parser(value_parser!(PathBuf)).help(
-        "Where to: a name that ends in .oracleGeneral or .csv, and .gz, .zst, .xz or nothing.",
+        "Output file: a name that ends in .oracleGeneral or .csv, optionally followed by .gz, \
+         .zst or .xz.",
     )
 }
 
@@ -118,7 +122,7 @@ pub fn written() -> [Arg; 2] {
             .value_name("FORMAT")
             .default_value("auto")
             .value_parser(|text: &str| text.parse::<Format>())
-            .help("How they are written: auto, squid, clf, combined, oracle or csv."),
+            .help("Format: auto, squid, clf, combined, oracle or csv."),
         Arg::new("columns")
             .long("columns")
             .value_name("NAMES")
@@ -151,10 +155,10 @@ fn sources() -> [Arg; 4] {
             ),
         format,
         columns,
-        Arg::new("all")
-            .long("all")
-            .action(ArgAction::SetTrue)
-            .help("Keep requests whose answers no cache stores (by default they are counted)."),
+        Arg::new("all").long("all").action(ArgAction::SetTrue).help(
+            "Keep requests with responses that no cache stores (by default they are only \
+                   counted).",
+        ),
     ]
 }
 
@@ -188,14 +192,14 @@ fn none(skipped: &[(PathBuf, Skipped)]) -> Failure {
         .collect();
     let hint = match (damaged, what.is_empty()) {
         (0, true) => "it is empty",
-        (0, false) => "--all keeps what no cache stores",
-        _ => "is it written in another --format?",
+        (0, false) => "--all keeps responses that no cache stores",
+        _ => "is it in another --format?",
     };
     if damaged > 0 {
         what.push(format!("{damaged} damaged"));
     }
     let what = if what.is_empty() { String::new() } else { format!(" ({})", what.join(", ")) };
-    Failure::runtime(format!("lab trace: there is no request in it{what}: {hint}"))
+    Failure::runtime(format!("lab trace: it has no requests{what}: {hint}"))
 }
 
 /// Warns of the number of damaged lines in each file, and of the first of them.
@@ -312,7 +316,7 @@ fn as_text(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> String {
     line("site of the client's before", of_requests(summary.client_same_site));
     line("directory of the client's before", of_requests(summary.client_same_group));
     let revisited = summary.revisited.map_or_else(
-        || "no page was asked for by two clients".to_owned(),
+        || "no page was requested by two clients".to_owned(),
         |(share, pairs)| format!("{:.1}% ({pairs} pairs of clients)", 100.0 * share),
     );
     line("files taken again with a page", revisited);
@@ -362,7 +366,7 @@ fn end(writer: Writer, out: &Path) -> Result<Written, Failure> {
     let written = writer.finish().map_err(|error| cannot_write(out, &error))?;
     if written.cut > 0 {
         let (path, cut) = (out.display(), written.cut);
-        warn(&format!("{path}: {cut} requests are larger or later than the format can say"));
+        warn(&format!("{path}: {cut} requests are larger or later than the format can express"));
     }
     Ok(written)
 }

@@ -13,7 +13,6 @@ use crate::experiment::Meter;
 /// Progress is shown for work that takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Interval between two updates.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Runs `work`, whose variants report to `Meter` how far they are; `name` precedes the bar.

@@ -146,6 +146,6 @@ mod tests {
         assert!(why("floppy").contains("one of the shipped drives nvme_tlc, "));
         assert!(why(&path("none.json:x")).contains("none.json: "));
         assert!(why(&path("drives.json:floppy")).contains("floppy"));
-        assert!(why(&path("drives.json")).contains("no description of a flash drive"));
+        assert!(why(&path("drives.json")).contains("does not describe a flash drive"));
     }
 }

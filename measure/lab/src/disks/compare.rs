@@ -116,7 +116,7 @@ pub fn compare(folder: &Path, seed: u64) -> Result<Comparison, String> {
 }
 
 fn drive(name: &str, config: Config) -> Result<MechanicalDrive, String> {
-    let file = shipped::named(name).ok_or_else(|| format!("no drive {name:?} is shipped"))?;
+    let file = shipped::named(name).ok_or_else(|| format!("there is no shipped drive {name:?}"))?;
     let file = file.map_err(|why| format!("{name}: {why}"))?;
     MechanicalDrive::new(&file, config).map_err(|why| format!("{name}: {why}"))
 }

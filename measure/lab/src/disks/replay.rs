@@ -39,14 +39,14 @@ pub struct Step {
 /// Why a stream is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum BadStream {
-    /// It cannot be read or decompressed.
+    /// The input cannot be read or decompressed.
     #[error("cannot read it: {0}")]
     Unreadable(std::io::Error),
     /// A malformed line, by its number from 1.
     #[error("line {0}: {1}")]
     Line(usize, String),
-    /// It has no requests.
-    #[error("there are no requests in it")]
+    /// The input has no requests.
+    #[error("it has no requests")]
     Empty,
 }
 
@@ -84,7 +84,6 @@ pub fn read_stream(mut input: impl Read, sectors: u64) -> Result<Vec<Step>, BadS
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }
 
-/// Steps with their line numbers.
 type Numbered = Vec<(usize, Step)>;
 
 fn csv(text: &str) -> Result<Numbered, BadStream> {
@@ -292,8 +291,8 @@ mod tests {
 
     #[test]
     fn bad_lines_are_named() {
-        assert_eq!(why(""), "there are no requests in it");
-        assert_eq!(why("start_ms,op,lbn,blocks\n"), "there are no requests in it");
+        assert_eq!(why(""), "it has no requests");
+        assert_eq!(why("start_ms,op,lbn,blocks\n"), "it has no requests");
         assert!(why("start_ms,op,blocks\n").starts_with("line 1: no column \"lbn\""));
         let csv = |line: &str| why(&format!("start_ms,op,lbn,blocks\n0,R,1,1\n{line}\n"));
         assert_eq!(csv("0,X,1,1"), "line 3: the operation is \"X\", not R or W");

@@ -40,7 +40,6 @@ impl Scale {
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Vec<Arc<Gauge>>>);
 
-/// The progress of a variant.
 #[derive(Debug)]
 struct Gauge {
     label: String,

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_or_in_another_order_is_marked() {
+    fn deviating_numbers_and_orders_are_marked() {
         let mut table = Table::new("t", "T").ordered();
         table.row("a", "ms", 10.0, 12.5).row("b", "ms", 12.0, 12.4).row("c", "ms", 20.0, 14.0);
         table.row("d", "ms", Stated::Nothing, 1.0).row("e", "ms", 21.0..=22.0, f64::NAN);

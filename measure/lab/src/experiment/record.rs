@@ -157,7 +157,6 @@ impl Record {
     }
 }
 
-/// The columns of [`Record::csv`].
 const HEADER: [&str; 10] =
     ["part", "id", "what", "x", "unit", "paper_low", "paper_high", "ours", "ratio", "mark"];
 
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_records_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let record = record(Scale::Quick);
         record.write(&folder.path().join("new")).unwrap();
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn records_with_non_finite_numbers_are_refused() {
         let mut table = Table::new("a", "A");
         table.row("x", "ms", 1.0, f64::NAN);
         let why = check(&Outcome::new("").table(table)).unwrap_err();

@@ -14,7 +14,6 @@ type Run<F> = Arc<OnceLock<Result<F, Failed>>>;
 pub(super) struct Runs<C, F = Figures>(Mutex<Option<HashMap<C, Run<F>>>>);
 
 impl<C: Copy + Eq + Hash + Send, F: Clone + Send + Sync> Runs<C, F> {
-    /// Creates an empty set of runs.
     pub(super) const fn new() -> Runs<C, F> {
         Runs(Mutex::new(None))
     }

@@ -184,7 +184,6 @@ async fn small_cache(variant: Variant) -> Result<MemoryDevice, ExampleError> {
     Err(ExampleError(format!("no cache of layout {} has {CLUSTERS} clusters", variant.name)))
 }
 
-/// The store and its clock.
 struct Fixture {
     store: Store<MemoryDevice, Handle>,
     clock: Handle,
@@ -192,7 +191,6 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Plays the history.
     async fn play(&self) -> Result<(), ExampleError> {
         for object in 0..self.objects {
             self.put(object, 0).await?;

@@ -9,7 +9,6 @@ use super::example::{Example, Piece, SITES, site};
 use super::text::summary;
 use super::{kib, letter};
 
-/// Bytes per row.
 const ROW: u64 = 128 << 10;
 /// Pixels per KiB, of a row's height, and of the gap between rows.
 const KIB: f64 = 8.0;

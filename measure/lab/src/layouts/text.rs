@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use super::example::Example;
 use super::{kib, letter};
 
-/// Bytes per character.
 const CELL: u64 = 2 << 10;
-/// Characters per line.
 const LINE: u64 = 64;
 
 /// The legend of the characters.

@@ -67,7 +67,7 @@ fn opening(records: &[Record]) -> Markup {
                 (records.len()) " of " (all) " experiments were run. The papers state "
                 (within + beyond) " of the numbers below: " span.ok { (within) " agree" } ", "
                 span.off { (beyond) " do not" }
-                ", which is to say that they are off by more than 25% or in another order."
+                ", that is, they are off by more than 25% or in another order."
             }
             @if quick > 0 {
                 p.faint {

@@ -237,7 +237,6 @@ impl<F: Future<Output = Result<u32, SpaceError>>> InFlight<F> {
         }
     }
 
-    /// Waits for all operations.
     async fn drain(&mut self) -> Result<(), SpaceError> {
         while !self.running.is_empty() {
             self.end_one().await?;
@@ -267,7 +266,6 @@ struct Stopwatch<'a, C: Clock> {
 }
 
 impl<'a, C: Clock> Stopwatch<'a, C> {
-    /// Creates a stopped clock at zero.
     fn new(clock: &'a C) -> Self {
         Stopwatch { clock, since: Cell::new(None), before: Cell::new(0) }
     }

@@ -150,8 +150,8 @@ pub enum SpaceRunError {
     },
     /// The file system has too little free space for the run.
     #[error(
-        "{path}: the run may take {needed} bytes, {free} are free; choose a smaller disk cache or \
-         another directory"
+        "{path}: the run may need {needed} bytes, but {free} are free; choose a smaller disk \
+         cache or another directory"
     )]
     Room {
         /// The directory.

@@ -160,7 +160,7 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
     async fn store(&self, object: &Object, body: Bytes) -> Result<Stored, SpaceError> {
         match self.insert(object, body).await {
             Ok(()) => Ok(Stored::Kept),
-            Err(Refusal::Offline) => Err(SpaceError::Engine("its device was given up".to_owned())),
+            Err(Refusal::Offline) => Err(SpaceError::Engine("its device is out of use".to_owned())),
             Err(refusal) => Ok(Stored::Refused(refusal)),
         }
     }
@@ -196,7 +196,9 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
     async fn finish(&self) -> Result<(), SpaceError> {
         match self.store.shutdown().await {
             true => Ok(()),
-            false => Err(SpaceError::Engine("its device could not be ended in order".to_owned())),
+            false => {
+                Err(SpaceError::Engine("its device could not be shut down cleanly".to_owned()))
+            }
         }
     }
 

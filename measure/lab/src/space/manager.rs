@@ -178,7 +178,7 @@ pub enum SpaceError {
     Engine(String),
     /// The body that was read differs from the one stored.
     #[error(
-        "object {} version {}, {} bytes: what was read is wrong from byte {position} on",
+        "object {} version {}, {} bytes: the bytes read are wrong from byte {position} on",
         .object.id, .object.version, .object.size
     )]
     Wrong {

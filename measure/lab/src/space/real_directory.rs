@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_directory_is_refused() {
+    fn only_directories_are_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("missing");
         let error = RealDirectory::new(&missing).err().unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// An extract of a real log; its source and terms stand beside it.
+/// An extract of a real log; its source and terms are beside it.
 const NASA: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nasa_jul95_10k.oracleGeneral.zst");
 
@@ -32,7 +32,7 @@ fn a_log_gets_settings() {
     for setting in ["cache-size: ", "memory: ", "layout: ", "store.policy: "] {
         assert!(advice.contains(&format!("  - {setting}")), "{setting} in {advice}");
     }
-    // 36 MiB of objects: the log cannot tell much of disks.
+    // 36 MiB of objects: too few to judge disks.
     assert!(advice.contains("The log is too short for"), "{advice}");
     let folder = dir.path().join("larder-advice");
     let file = |name: &str| fs::read(folder.join(name)).expect(name);
@@ -60,7 +60,7 @@ fn a_log_gets_settings() {
 #[test]
 fn settings_that_only_a_file_can_say_are_in_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Small objects: the index of the default would be too small.
+    // Small objects: the default index would be too small.
     let mut log = String::from("time,object,size\n");
     for request in 0..600 {
         let _ = writeln!(log, "{},{},700", request * 10, request % 40);
@@ -82,10 +82,12 @@ fn a_log_that_says_nothing_is_called_so() {
     let output = advise(dir.path(), &["log"]);
     let advice = text(&output.stdout);
     assert!(text(&output.stderr).contains("the log has no times"));
-    for doubt in ["The log is too short for 8M", "The second half has 1 requests", "no reason to"] {
+    for doubt in
+        ["The log is too short for 8M", "The second half has 1 requests", "does not justify"]
+    {
         assert!(advice.contains(doubt), "{doubt} in {advice}");
     }
-    // Nothing was written of what counts: nothing to spare.
+    // No counted request wrote anything, so admission cannot save writes.
     assert!(!advice.contains("admission = "), "{advice}");
 }
 
@@ -100,7 +102,7 @@ fn limits_that_leave_nothing_are_refused() {
     };
     assert!(told(&["--max-disk", "1M"]).contains("--max-disk is 1048576 bytes"));
     assert!(told(&["--max-memory", "1M"]).contains("--max-memory is 1048576 bytes"));
-    assert!(told(&["--goal", "fame"]).contains("none of requests, bytes"));
+    assert!(told(&["--goal", "fame"]).contains("not one of requests, bytes"));
     assert!(told(&["--max-disk", "lots"]).contains("a size such as 10G"));
     assert!(!dir.path().join("larder-advice").exists());
 }

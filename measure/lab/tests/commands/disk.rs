@@ -45,7 +45,7 @@ fn a_stream_is_replayed_and_written() {
     for name in ["sd", "p01", "p05", "p10", "p25", "p50", "p75", "p90", "p95", "p99"] {
         figure(&answer, &format!("{name}_ms"));
     }
-    // The second request was issued when the first was done.
+    // The second request was issued when the first had completed.
     let start: f64 =
         lines[2].split(',').next().and_then(|field| field.parse().ok()).expect("start");
     assert!((start - responses[0]).abs() < 1e-5);
@@ -91,7 +91,7 @@ fn wrong_input_is_named() {
         (
             vec!["--drive", "drives.json:x", "--requests", "good.csv"],
             2,
-            "no drive \"x\" in it, but mine",
+            "it has no drive \"x\", only mine",
         ),
         (
             vec!["--drive", "drives.json:mine", "--requests", "good.csv"],

@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// Objects and sizes as libCacheSim writes them.
+/// Returns objects and sizes as libCacheSim writes them.
 fn oracle(requests: &[(u64, u32)]) -> Vec<u8> {
     let record = |(object, size): &(u64, u32)| {
         let fields: [&[u8]; 4] =
@@ -30,7 +30,7 @@ fn oracle(requests: &[(u64, u32)]) -> Vec<u8> {
 #[test]
 fn policies_and_sizes_are_printed_as_given() {
     let dir = tempfile::tempdir().expect("a directory");
-    // 1 and 2 fit together into 1,000 bytes, 3 fits into none of the caches but the largest.
+    // Objects 1 and 2 fit together into 1,000 bytes; 3 fits only into the largest cache.
     let requests = [(1, 600), (2, 400), (1, 600), (3, 5_000), (2, 400), (3, 5_000), (1, 600)];
     fs::write(dir.path().join("small.oracleGeneral"), oracle(&requests)).expect("written");
     let expected = "policy,size,requests,misses,miss_ratio,byte_miss_ratio\n\
@@ -69,7 +69,7 @@ fn a_compressed_trace_is_known_by_its_name() {
 #[test]
 fn a_sample_is_told() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Each object twice in a row.
+    // Each object is requested twice in a row.
     let requests: Vec<(u64, u32)> = (0..40_000).map(|number| (number / 2, 100)).collect();
     fs::write(dir.path().join("pairs.oracleGeneral"), oracle(&requests)).expect("written");
     let arguments = ["pairs.oracleGeneral", "--size", "500", "--unit", "objects"];
@@ -85,7 +85,7 @@ fn a_sample_is_told() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn wrong_arguments_are_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a.oracleGeneral"), oracle(&[(1, 1)])).expect("written");
     let told = |arguments: &[&str]| {
@@ -98,7 +98,7 @@ fn what_is_wrong_is_named() {
     assert!(told(&["--size", "ten"]).contains("--size \"ten\" is not a size such as"));
     assert!(told(&["--size", "1K", "--unit", "objects"]).contains("a number of objects"));
     assert!(told(&["--size", "1", "--sample", "0"]).contains("the sampling rate is 0:"));
-    assert!(told(&["--size", "1", "--sample", "few"]).contains("no share such as 0.01"));
+    assert!(told(&["--size", "1", "--sample", "few"]).contains("not a share such as 0.01"));
     let output = missratio(dir.path(), &["b.oracleGeneral", "--size", "1"]);
     assert!(text(&output.stderr).contains("b.oracleGeneral: cannot be read"));
 }

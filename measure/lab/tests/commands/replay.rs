@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// An extract of a real log; its source and terms stand beside it.
+/// An extract of a real log; its source and terms are beside it.
 const NASA: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nasa_jul95_10k.oracleGeneral.zst");
 
@@ -41,7 +41,7 @@ fn every_combination_is_a_line() {
         assert_eq!(number(row, "requests"), 9_543.0, "{csv}");
         let parts = ["memory_hits", "disk_hits", "misses"].map(|name| number(row, name));
         assert_eq!(parts.iter().sum::<f64>(), 9_543.0, "{csv}");
-        // 803 objects of 37 MiB: on 64 MiB each is missed once.
+        // 803 objects of 37 MiB: with 64 MiB each is missed once.
         if number(row, "disk") == f64::from(64 << 20) {
             assert_eq!(number(row, "misses"), 803.0, "{csv}");
         }
@@ -84,7 +84,7 @@ fn damage_is_told_and_files_are_written() {
     assert_eq!(json["log"]["requests"], 5);
     assert_eq!(json["log"]["damaged"], 1);
     assert_eq!(json["drive"], "nvme_tlc");
-    // By time 1, 1, 2, 2, 1: two misses.
+    // By time the objects are 1, 1, 2, 2, 1: two misses.
     for cache in json["caches"].as_array().expect("a list") {
         assert_eq!((&cache["misses"], &cache["memory_hits"]), (&2.into(), &3.into()), "{json}");
     }
@@ -108,7 +108,7 @@ fn a_sample_and_a_drive_are_told() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn wrong_arguments_are_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("log"), line(1, 1)).expect("written");
     fs::write(dir.path().join("posts"), line(1, 1).replace("GET", "POST")).expect("written");
@@ -118,13 +118,13 @@ fn what_is_wrong_is_named() {
         assert!(output.stdout.is_empty());
         text(&output.stderr)
     };
-    assert!(told(&["log", "--layouts", "heap"]).contains("none of cluster, stream"));
-    assert!(told(&["log", "--presets", "heap"]).contains("none of larder, ucfs"));
+    assert!(told(&["log", "--layouts", "heap"]).contains("not one of cluster, stream"));
+    assert!(told(&["log", "--presets", "heap"]).contains("not one of larder, ucfs"));
     assert!(told(&["log", "--policy", "mru"]).contains("choose one of lru, fifo"));
     assert!(told(&["log", "--disk", "much"]).contains("a size such as 10G"));
     assert!(told(&["log", "--drive", "floppy"]).contains("one of the shipped drives nvme_tlc"));
     assert!(told(&["log", "--disk", "1T", "--memory", "4G"]).contains("larger than the drive"));
     assert!(told(&["log", "--memory", "1M"]).contains("larder: lab replay: none of these"));
-    assert!(told(&["posts"]).contains("no request in it that a cache may answer (1 not GET)"));
+    assert!(told(&["posts"]).contains("no request that a cache may answer (1 not GET)"));
     assert!(told(&["none"]).contains("none: cannot be read"));
 }

@@ -58,7 +58,7 @@ fn a_table_names_what_was_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_runs_are_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("file"), "not a directory").expect("written");
     let fails = |arguments: &str, code: i32, words: &str| {

@@ -1,4 +1,4 @@
-//! `larder lab trace` through the real binary: what it says of input that is none.
+//! `larder lab trace` through the real binary: its messages about invalid input.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Four requests, of which a cache may answer three.
+/// Four requests; a cache may answer three of them.
 const LOG: &str = "\
 1.000 5 10.0.0.1 TCP_MISS/200 900 GET http://h/x - DIRECT/- text/html
 2.000 5 10.0.0.2 TCP_MISS/200 800 GET http://h/y - DIRECT/- text/html
@@ -25,7 +25,7 @@ fn trace(directory: &Path, arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // A command that reads no input may have ended.
+    // A command that reads no input may have exited.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }
@@ -34,7 +34,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// Fails with `code`, and says all of `words`.
+/// Checks that the command fails with `code` and prints all of `words`.
 fn fails(directory: &Path, arguments: &[&str], code: i32, words: &[&str]) {
     let output = trace(directory, arguments, "");
     let told = text(&output.stderr);
@@ -46,7 +46,7 @@ fn fails(directory: &Path, arguments: &[&str], code: i32, words: &[&str]) {
 }
 
 #[test]
-fn what_is_no_log_is_told() {
+fn invalid_logs_are_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("empty"), "").expect("written");
     fs::write(dir.path().join("log"), LOG).expect("written");
@@ -74,7 +74,7 @@ fn a_log_comes_from_standard_input() {
 }
 
 #[test]
-fn what_fails_replaces_nothing() {
+fn a_failed_command_replaces_no_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("out.csv");
     fs::write(&path, "what was there\n").expect("written");
@@ -83,7 +83,7 @@ fn what_fails_replaces_nothing() {
     assert_eq!(fs::read_to_string(&path).expect("there"), "what was there\n");
     let output = trace(dir.path(), &["convert", "-", "--out", "out.csv"], LOG);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    // Over itself, too.
+    // The same when the output replaces the input.
     let again = trace(dir.path(), &["convert", "out.csv", "out.csv", "--out", "out.csv"], "");
     assert!(again.status.success(), "{}", text(&again.stderr));
     assert_eq!(fs::read_to_string(&path).expect("there").lines().count(), 1 + 6);
@@ -99,7 +99,7 @@ fn a_signal_leaves_nothing_behind() {
         .spawn()
         .expect("the binary runs");
     let files = || fs::read_dir(dir.path()).expect("a directory").count();
-    // It waits for its input; the file that becomes the result is there by then.
+    // The command waits for its input; its temporary file exists by then.
     while files() == 0 {
         assert!(child.try_wait().expect("a child").is_none(), "it ends by itself");
         thread::sleep(Duration::from_millis(5));

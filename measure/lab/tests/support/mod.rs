@@ -1,4 +1,4 @@
-//! What the tests of the lab share: a runtime, seeds, and looking at directories.
+//! Shared by the lab's tests: a runtime, seeds, and directory listings.
 
 #![allow(dead_code, clippy::print_stdout)]
 
@@ -9,13 +9,13 @@ use std::process::Command;
 
 use tokio::task::LocalSet;
 
-/// Runs `job` on a thread's own runtime.
+/// Runs `job` on a runtime of the current thread.
 pub fn block_on<T>(job: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, job)
 }
 
-/// The seed of a random test, printed: `LAB_SEED` or a new one.
+/// Returns the seed of a random test, from `LAB_SEED` or new, and prints it.
 pub fn seed() -> u64 {
     let given = std::env::var("LAB_SEED").ok();
     let seed = given.map_or_else(|| fastrand::u64(..), |text| text.parse().unwrap());
@@ -23,7 +23,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Everything below `root`, directories included, by its path relative to it.
+/// Returns everything below `root`, directories included, by relative path.
 pub fn tree(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     walk(root, root, &mut |path, _| found.push(path));
@@ -31,7 +31,7 @@ pub fn tree(root: &Path) -> Vec<String> {
     found
 }
 
-/// The files below `root`, by their paths relative to it.
+/// Returns the files below `root`, by relative path.
 pub fn files_below(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     walk(root, root, &mut |path, is_file| found.extend(is_file.then_some(path)));
@@ -50,13 +50,14 @@ fn walk(root: &Path, at: &Path, found: &mut impl FnMut(String, bool)) {
     }
 }
 
-/// A file system of a few MiB in memory, unmounted in the end.
+/// A file system of a few MiB in memory, unmounted on drop.
 pub struct SmallFileSystem {
     directory: Option<tempfile::TempDir>,
 }
 
 impl SmallFileSystem {
-    /// Mounts one of `bytes` bytes. Where that is not permitted it says so and returns `None`.
+    /// Mounts a file system of `bytes` bytes. Where that is not permitted, prints so and returns
+    /// `None`.
     pub fn mount(test: &str, bytes: u64) -> Option<SmallFileSystem> {
         let directory = tempfile::tempdir().unwrap();
         let size = format!("size={bytes}");
@@ -73,7 +74,6 @@ impl SmallFileSystem {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.directory.as_ref().unwrap().path().to_owned()
     }

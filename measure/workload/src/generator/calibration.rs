@@ -31,8 +31,8 @@ pub enum Figure {
     Below8KPercent,
     /// Requests for the most popular tenth of the objects, percent.
     TopTenthPercent,
-    /// Of the files that a client took from a site within ten minutes of a page, those that the
-    /// next client with that page takes too; percent.
+    /// Share of the files that a client took from a site within ten minutes of a page which the
+    /// next client with that page also takes, in percent.
     RevisitedPercent,
 }
 

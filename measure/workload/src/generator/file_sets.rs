@@ -133,7 +133,6 @@ pub struct FileSetRequests {
     directories: Vec<f64>,
 }
 
-/// A chosen file.
 struct File {
     number: u32,
     group: u32,

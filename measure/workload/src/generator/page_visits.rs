@@ -99,7 +99,6 @@ pub struct BrowsingRequests {
     /// Clients that read a page before they continue.
     thinking: ThinkingClients,
     visits: Vec<Visit>,
-    /// Number of visits begun.
     visited: u32,
     /// Ring of the pages of the last visits that may be repeated.
     history: Vec<u32>,
@@ -135,7 +134,6 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Adds a thing.
     fn add(&mut self) -> u32 {
         self.numbers.push(UNSEEN);
         self.numbers.len() as u32 - 1

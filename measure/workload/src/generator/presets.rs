@@ -133,7 +133,6 @@ impl Preset {
     }
 }
 
-/// Sizes common to all proxies.
 const PROXY_SIZES: Sizes = Sizes {
     median: 2_700.0,
     sigma: 1.35,
@@ -147,7 +146,6 @@ const PROXY_SIZES: Sizes = Sizes {
 /// which the body already provides, and less than 1% of the requests are for larger ones (2.2).
 const NLANR_SIZES: Sizes = Sizes { tail_min: 262_144.0, tail_alpha: 0.75, ..PROXY_SIZES };
 
-/// Session parameters common to all proxies.
 const SESSIONS: Sessions = Sessions { more: 0.847, follow: 0.35, think_ms: 30_000.0 };
 
 const PROXY: Browsing = Browsing {
@@ -176,7 +174,6 @@ struct Fitted {
     tail: f64,
 }
 
-/// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
 /// Requests per visit: 42.9% of visits are to pages, with 4.45 objects on average.

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_read_first_goes_on_first() {
+    fn the_client_that_finished_reading_first_continues_first() {
         let mut thinking = ThinkingClients::default();
         thinking.add(20.0, 1, 10);
         thinking.add(10.0, 2, 20);

@@ -59,7 +59,8 @@ const PAGES: Browsing = Browsing {
 pub const STREAMS: [Preset; 2] = [
     Preset {
         name: "pages-drift",
-        about: "Pages whose popularity drifts, for a cache of 1 GB; to compare what is kept",
+        about: "Pages whose popularity drifts, for a cache of 1 GB; for comparing eviction \
+                policies",
         requests: 1_500_000,
         browsing: PAGES,
         caches: Caches { memory: 64 * MIB, disk: 1_000_000_000, largest: u64::MAX },
@@ -68,7 +69,8 @@ pub const STREAMS: [Preset; 2] = [
     },
     Preset {
         name: "zipf-600k",
-        about: "600,000 unrelated objects, Zipf 0.85, for a cache of 650 MiB; the same",
+        about: "600,000 unrelated objects, Zipf 0.85, for a cache of 650 MiB; for comparing \
+                eviction policies",
         requests: 1_500_000,
         browsing: Browsing {
             before: 0,
@@ -172,7 +174,7 @@ mod tests {
     /// For drifting popularity a queue does nearly as well as LRU, for constant popularity it does
     /// not. Neither result changes during the run.
     #[test]
-    fn a_queue_does_for_what_drifts_alone() {
+    fn a_queue_suffices_only_for_drifting_popularity() {
         let found = STREAMS.map(|stream| {
             let (requests, capacity) = (requests(stream), stream.scaled(SMALL).caches.disk);
             [fifths(&requests, Lru::new(), capacity), fifths(&requests, Fifo::new(), capacity)]

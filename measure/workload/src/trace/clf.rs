@@ -28,7 +28,9 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
     let bytes = rest.split(|byte| *byte == b' ').next().unwrap_or_default();
     let size = match bytes {
         b"-" => 0,
-        bytes => number(bytes).ok_or_else(|| format!("{} are no bytes", shown(bytes)))?,
+        bytes => {
+            number(bytes).ok_or_else(|| format!("{} is not a number of bytes", shown(bytes)))?
+        }
     };
     let mut words = request.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
     let (Some(method), Some(name)) = (words.next(), words.next()) else {
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_logs_have_in_them() {
+    fn lines_of_real_logs_are_read() {
         let event = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap();
         assert_eq!(event("200 3985", "304 -").size, None);
         assert_eq!(event("3985", "-").size, Some(0));
@@ -173,7 +175,7 @@ mod tests {
         assert!(what("[", "").contains("no time"));
         assert!(what("GET /shuttle/countdown/ HTTP/1.0", "GET").contains("a method and a path"));
         assert!(what("200", "2xx").contains("no status"));
-        assert!(what("3985", "many").contains("\"many\" are no bytes"));
+        assert!(what("3985", "many").contains("\"many\" is not a number of bytes"));
         assert!(parse(b"").unwrap_err().contains("no client"));
     }
 }

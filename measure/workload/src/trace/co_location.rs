@@ -1,5 +1,5 @@
-//! The share of the files that one client took with a page which another client takes with it:
-//! UCFS's measure of the locality of references (C14; the paper's section 2.6.1).
+//! Locality of references as UCFS measures it: of the files that one client took with a page, the
+//! share that another client takes with it (C14; the paper's section 2.6.1).
 //!
 //! All files of a site that a client requests within the window after a page, including the page,
 //! form a *companionship*. When another client requests the page, the share of them that it

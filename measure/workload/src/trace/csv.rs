@@ -20,7 +20,6 @@ use super::event::{Event, SkipReason, hash, millis, number, shown};
 use super::lines::{LINE_MAX, Lines};
 use super::url::Url;
 
-/// The meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Seconds,
@@ -105,7 +104,7 @@ impl fmt::Display for BadColumns {
         };
         write!(
             f,
-            "columns {} name no {}: needed are an object ({}) and a size ({})",
+            "columns {} have no {}: an object ({}) and a size ({}) are required",
             shown(self.names.as_bytes()),
             if self.lacks_object { "object" } else { "size" },
             names_of(&[Role::Object, Role::Url]),
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_had_tells_no_size() {
+    fn browser_cache_hits_have_no_size() {
         let header = "time\tuser\tmachine\tsession_start\turl\tbytes\tretrieval_s";
         let line = |bytes: &str| format!("7.5\tcon1\tcs20\t6\thttp://a/x.gif\t{bytes}\t0.5");
         assert_eq!(event(header, &line("0")).size, None);
@@ -377,9 +376,9 @@ mod tests {
     #[test]
     fn missing_columns_are_named() {
         let told = |text| reader(text, None).map(|_| ()).unwrap_err().to_string();
-        assert!(told("0,2,806\n").starts_with("line 1: columns \"0,2,806\" name no object"));
-        assert!(told("url,time\n").contains("name no size"));
-        assert!(told("").contains("name no object"));
+        assert!(told("0,2,806\n").starts_with("line 1: columns \"0,2,806\" have no object"));
+        assert!(told("url,time\n").contains("have no size"));
+        assert!(told("").contains("have no object"));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use super::{clf, squid};
 /// Parses a line of a log.
 type Parse = fn(&[u8]) -> Result<Event, String>;
 
-/// Number of lines examined.
 const LINES: usize = 20;
 
 /// Detects the format by the file name. `None`: examine the contents.

@@ -12,8 +12,8 @@ pub enum TraceError {
     Io(#[from] io::Error),
     /// Neither the name nor the first lines determine the format.
     #[error(
-        "neither its name nor its first lines tell how it is written: say it with --format (one \
-         of {}), or name the columns of a table with --columns",
+        "cannot detect its format from its name or its first lines: give --format (one of {}), or \
+         name the columns of a table with --columns",
         Format::names()
     )]
     FormatUnknown,

@@ -80,12 +80,10 @@ impl SkipReason {
     }
 }
 
-/// Returns the hash of a name.
 pub(super) fn hash(name: &[u8]) -> u64 {
     xxh3_64(name)
 }
 
-/// Parses the name of a method.
 pub(super) fn method(name: &[u8]) -> Method {
     match name {
         b"GET" => Method::Get,

@@ -39,7 +39,7 @@ impl Format {
 
 /// Error of an unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no trace format is called {0:?}: choose one of {names}", names = Format::names())]
+#[error("unknown trace format {0:?}: choose one of {names}", names = Format::names())]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {

@@ -64,7 +64,7 @@ fn mutated_lines_never_end_a_reader() {
             text.extend_from_slice(&line);
             text.push(b'\n');
         }
-        // As a file of unspecified format, which may not be recognised.
+        // A file of unspecified format, which may not be recognised.
         let Ok(mut trace) = Trace::read(std::io::Cursor::new(text), Format::Auto, None) else {
             continue;
         };

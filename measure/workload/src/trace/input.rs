@@ -40,7 +40,7 @@ struct Packed {
 impl Read for Packed {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.unpacked.read(bytes).map_err(|error| {
-            let what = format!("its {} data is damaged, or cut short: {error}", self.how);
+            let what = format!("its {} data is damaged or truncated: {error}", self.how);
             io::Error::new(error.kind(), what)
         })
     }
@@ -75,7 +75,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_packed_comes_back() {
+    fn compressed_input_is_decompressed() {
         let long = "a line\n".repeat(50_000).into_bytes();
         for plain in [&b""[..], b"\x1f", b"x", &long] {
             assert_eq!(unpacked(plain.to_vec()).unwrap(), plain);

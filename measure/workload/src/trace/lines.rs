@@ -6,7 +6,6 @@ use std::io::{self, BufRead};
 /// memory.
 pub(super) const LINE_MAX: usize = 1 << 16;
 
-/// Reader of lines.
 pub(super) struct Lines {
     input: Box<dyn BufRead>,
     number: u64,

@@ -22,7 +22,6 @@ impl Reader {
         Ok(self.next_timed()?.map(|found| found.map(|(_, access)| access)))
     }
 
-    /// Reads the next record.
     pub(super) fn next_event(&mut self) -> io::Result<Option<Result<Event, Damage>>> {
         let found = self.next_timed()?;
         Ok(found.map(|found| {
@@ -51,7 +50,8 @@ impl Reader {
         let access = match (record.len(), field(0, 4), field(4, 8), field(12, 4)) {
             (RECORD, Some(time), Some(object), Some(size)) => Ok((time, Access { object, size })),
             (len, ..) => {
-                let what = format!("{len} bytes at the end of the trace, a record has {RECORD}");
+                let what =
+                    format!("{len} bytes at the end of the trace, but a record has {RECORD}");
                 Err(Damage { number: self.record, what })
             }
         };

@@ -29,7 +29,6 @@ pub struct ReadOptions {
 pub struct Requests {
     paths: std::vec::IntoIter<PathBuf>,
     options: ReadOptions,
-    /// The trace that is being read.
     trace: Option<(PathBuf, Trace)>,
     done: Vec<(PathBuf, Skipped)>,
     numbering: Numbering,
@@ -112,7 +111,6 @@ impl Iterator for Requests {
     }
 }
 
-/// Result of numbering an event.
 enum Numbered {
     Request(Request),
     /// The size of the object is unknown.
@@ -271,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_says_of_versions_counts() {
+    fn versions_follow_the_statements_of_the_log() {
         let changed = |object, size| Event { is_new_version: true, ..event(object, size) };
         let found = run(&[changed(0, 7), event(0, 7), changed(0, 7)]);
         assert_eq!(found, [(0, 0, 7), (0, 0, 7), (0, 1, 7)].map(Some));

@@ -37,10 +37,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
     let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
     let mut field = |name: &str| fields.next().ok_or_else(|| format!("no {name}: the line ends"));
     let time = field("time")?;
-    let time_ms = millis(time).ok_or_else(|| format!("the time {} is no number", shown(time)))?;
+    let time_ms =
+        millis(time).ok_or_else(|| format!("the time {} is not a number", shown(time)))?;
     let elapsed = field("elapsed time")?;
     if number(elapsed.strip_prefix(b"-").unwrap_or(elapsed)).is_none() {
-        return Err(format!("the elapsed time {} is no number", shown(elapsed)));
+        return Err(format!("the elapsed time {} is not a number", shown(elapsed)));
     }
     let client = field("client")?;
     let result = field("outcome and status")?;
@@ -49,10 +50,11 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
         let status = number(&result[slash + 1..]).and_then(|status| u16::try_from(status).ok())?;
         Some((&result[..slash], status))
     });
-    let (outcome, status) = outcome_status
-        .ok_or_else(|| format!("{} is no outcome with a status (TCP_MISS/200)", shown(result)))?;
+    let (outcome, status) = outcome_status.ok_or_else(|| {
+        format!("{} is not an outcome with a status (TCP_MISS/200)", shown(result))
+    })?;
     let bytes = field("number of bytes")?;
-    let size = number(bytes).ok_or_else(|| format!("{} are no bytes", shown(bytes)))?;
+    let size = number(bytes).ok_or_else(|| format!("{} is not a number of bytes", shown(bytes)))?;
     let method = event::method(field("method")?);
     let name = field("URL")?;
     let content_type = fields.nth(2);
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept() {
+    fn kept_outcomes() {
         let skip_reason =
             |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap().skip_reason;
         for kept in KEPT {
@@ -140,11 +142,11 @@ mod tests {
     #[test]
     fn damage_is_named() {
         let what = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap_err();
-        assert!(what("982800000.123", "98x").contains("\"98x\" is no number"));
+        assert!(what("982800000.123", "98x").contains("\"98x\" is not a number"));
         assert!(what("105", "now").contains("elapsed time \"now\""));
-        assert!(what("TCP_MISS/200", "TCP_MISS").contains("no outcome"));
-        assert!(what("/200", "/70000").contains("no outcome"));
-        assert!(what("4321", "-").contains("\"-\" are no bytes"));
+        assert!(what("TCP_MISS/200", "TCP_MISS").contains("not an outcome"));
+        assert!(what("/200", "/70000").contains("not an outcome"));
+        assert!(what("4321", "-").contains("\"-\" is not a number of bytes"));
         assert!(parse(b"").unwrap_err().contains("no time"));
         assert!(parse(b"1.0 5 c TCP_HIT/200 9 GET").unwrap_err().contains("no URL"));
     }

@@ -89,7 +89,6 @@ impl StackDistances {
         ratios.collect()
     }
 
-    /// Stops tracking half of the objects.
     fn halve(&mut self) {
         self.threshold /= 2;
         let threshold = self.threshold;

@@ -35,7 +35,6 @@ pub struct Statistics {
     revisits: Revisits,
 }
 
-/// State of an object.
 #[derive(Clone, Copy, Default)]
 struct ObjectHistory {
     times: u32,
@@ -99,8 +98,8 @@ pub struct Summary {
     pub client_same_site: u64,
     /// Requests for the directory of the same client's previous request.
     pub client_same_group: u64,
-    /// Of the files that a client took from a site within ten minutes of a page, the mean share
-    /// that the next client with that page takes too; and the number of such pairs.
+    /// Mean share of the files that a client took from a site within ten minutes of a page which
+    /// the next client with that page also takes; and the number of such pairs.
     pub revisited: Option<(f64, u64)>,
     /// Hit ratios of LRU caches by number of objects, a power of two.
     pub lru_hits: Vec<(u64, f64)>,

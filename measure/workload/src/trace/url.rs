@@ -4,7 +4,6 @@ use store::Kind;
 
 use super::event::hash;
 
-/// The parts of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Url {
     /// Hash of scheme, host and port; 0 for a path alone.

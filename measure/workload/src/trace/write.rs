@@ -15,7 +15,6 @@ use tempfile::NamedTempFile;
 use crate::cleanup::TemporaryPath;
 use crate::request::{Kind, Method, Request};
 
-/// The header line of a table.
 const HEADER: &str = "time_ms,client,site,group,object,version,size,method,status,kind,cacheable";
 
 /// Number of requests of the temporary file that are held in memory at a time.
@@ -45,7 +44,6 @@ struct Waiting {
     requests: BufWriter<File>,
     /// The directory of temporary files.
     beside: PathBuf,
-    /// By object: its size.
     sizes: Vec<u32>,
     /// Number of requests whose values exceed the format's 32 bits.
     cut: u64,
@@ -150,7 +148,6 @@ impl Waiting {
         self.requests.write_all(&request.object.to_le_bytes())
     }
 
-    /// Writes all records.
     fn write(self, len: u64, output: &mut Output) -> io::Result<u64> {
         let mut requests = self.requests.into_inner().map_err(|error| error.into_error())?;
         let mut nexts = tempfile::tempfile_in(&self.beside)?;
@@ -195,7 +192,6 @@ fn split(waiting: &[u8]) -> (u32, u32) {
     (number(&waiting[..4]), number(&waiting[4..8]))
 }
 
-/// The destination of the bytes.
 enum Target {
     /// A new file, which does not have its final name yet.
     New(NamedTempFile, TemporaryPath),

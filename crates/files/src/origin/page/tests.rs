@@ -7,7 +7,7 @@ fn found(html: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_browser_loads_is_found_once_and_resolved() {
+fn references_that_a_browser_loads_are_found_once_and_resolved() {
     let html = r#"<!doctype html><html><head>
         <link rel="stylesheet" href="/css/a.css?v=3"><link href='b.css' rel='Alternate STYLESHEET'>
         <link rel=canonical href=/elsewhere><link href=/none><link rel=icon href=../icon.png>

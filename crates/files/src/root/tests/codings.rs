@@ -15,7 +15,7 @@ fn some(rng: &mut Rng) -> Vec<Coding> {
 }
 
 #[test]
-fn what_lies_ready_comes_first_then_what_can_be_made() {
+fn precompressed_files_precede_compression_on_the_fly() {
     let mut rng = Rng::with_seed(seed());
     for _ in 0..60 {
         let (tree, size, name) =

@@ -258,7 +258,7 @@ fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn what_is_no_regular_file_is_never_read() {
+fn only_regular_files_are_read() {
     let tree = Tree::with(&["dir/x", "page", "page.gz"]);
     let make = |path: &str, kind, device| {
         mknodat(CWD, tree.at(path.as_bytes()), kind, Mode::from_bits_retain(0o666), device)
@@ -297,7 +297,7 @@ fn what_is_no_regular_file_is_never_read() {
 
 /// inotify reports every open except one with `O_PATH`, which does not touch the file.
 #[test]
-fn what_is_no_regular_file_is_not_even_opened() {
+fn only_regular_files_are_opened() {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
     let tree = Tree::with(&["file"]);
     let mode = Mode::from_bits_retain(0o666);

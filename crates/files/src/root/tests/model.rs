@@ -24,12 +24,10 @@ const NAMES: [&[u8]; 12] = [
     b"\xff",
 ];
 
-/// The node at a path.
 #[derive(Clone, Debug)]
 enum Node {
     File,
     Directory,
-    /// A link and its target.
     Link(Vec<u8>),
 }
 
@@ -44,7 +42,6 @@ enum Real {
     Forbidden,
 }
 
-/// The model of a root.
 struct Model {
     map: Map,
     /// The root's own path, as names.

@@ -8,7 +8,6 @@ use rustix::fs::{RenameFlags, renameat_with};
 use super::*;
 use crate::options::Symlinks;
 
-/// Number of lookups per run.
 const FINDS: usize = 10_000;
 
 /// Tells the other thread to stop, even if the test fails.

@@ -84,7 +84,7 @@ fn a_range_is_read_like_the_whole() {
 }
 
 #[test]
-fn whatever_changes_a_file_ends_its_reading() {
+fn any_change_of_a_file_ends_its_reading() {
     type Change = fn(&Path);
     let writable = |path: &Path| OpenOptions::new().write(true).open(path).unwrap();
     let changes: [(&str, Change); 6] = [
@@ -128,7 +128,7 @@ fn whatever_changes_a_file_ends_its_reading() {
             assert_ne!(version.identity(""), reader.version().identity(""), "{name}");
         }
     }
-    // As a control, opening the file for writing is not a change.
+    // Control: opening the file for writing is not a change.
     let (tree, root, bytes) = file();
     let mut reader = open(&root);
     drop(writable(&tree.at(b"file")));
@@ -146,7 +146,7 @@ fn sent(reader: &mut Reader, bytes: &mut [u8]) {
 }
 
 #[test]
-fn what_the_kernel_sends_is_read_on_behind() {
+fn reading_continues_after_the_bytes_that_the_kernel_sent() {
     let (_tree, root, bytes) = file();
     let mut reader = open(&root).tolerant().within(ByteRange { start: 10, end: 190_000 });
     reader.load(50_000);

@@ -12,41 +12,37 @@ use serde_json::Value;
 use crate::commands::admin_client::AdminClient;
 use crate::commands::fleet::{ask, json_flag, understood};
 
-/// Returns the command line of `show`.
 pub fn show_command() -> Command {
     Command::new("show")
-        .about("Print the policy in force, in a form that `set` takes")
+        .about("Print the policy in force, in the form that `set` reads")
         .after_help(
-            "Version 0 is what the node's own configuration says. Exit codes: 0; 1 when there is \
-             no answer or no fleet; 2 for a wrong command line or configuration.",
+            "Version 0 is the policy of the node's own configuration. Exit codes: 0; 1 if there \
+             is no response or no fleet; 2 for a wrong command line or configuration.",
         )
         .arg(json_flag())
 }
 
-/// Returns the command line of `set`.
 pub fn set_command() -> Command {
     Command::new("set")
-        .about("Put another policy in force in the whole fleet, while it runs")
+        .about("Replace the policy of the whole running fleet")
         .after_help(format!(
             "The presets are {}. A file has [[class]] tables, or preset = \"NAME\" \
-             (docs/guide/fleet.md). All live nodes are asked first whether they can follow; if one \
-             cannot, nothing changes. Each request is treated by one policy from its begin to its \
-             end. A node that is away takes the policy over when it is back; to keep it over a \
-             restart of the whole fleet write it into the configuration, too. Exit codes: 0 when \
-             it is in force everywhere; 1 when it was refused, and nothing has changed; 2 for a \
-             wrong command line or configuration; 3 when it is in force, and a node has yet to \
-             take it over.",
+             (docs/guide/fleet.md). All live nodes are first asked whether they can apply it; if \
+             one cannot, nothing changes. Each request follows one policy from start to end. An \
+             absent node applies the policy when it is back. To keep the policy across a restart \
+             of the whole fleet, also write it into the configuration. Exit codes: 0 if it is in \
+             force everywhere; 1 if it was refused and nothing has changed; 2 for a wrong command \
+             line or configuration; 3 if it is in force but a node has yet to apply it.",
             PRESETS.join(", ")
         ))
         .arg(
             Arg::new("policy")
                 .value_name("FILE|PRESET")
                 .required(true)
-                .help("A file with the policy, - for standard input, or the name of a preset."),
+                .help("A file with the policy, - for standard input, or a preset name."),
         )
 }
 
-/// Prints the policy in force.
 pub fn show(matches: &ArgMatches) -> Result<(), Failure> {
     let told = ask(matches, "/fleet/policy")?;
     if matches.get_flag("json") {
@@ -56,7 +52,6 @@ pub fn show(matches: &ArgMatches) -> Result<(), Failure> {
     answer(&format!("# version {}\n{text}", told["version"]))
 }
 
-/// Puts a policy in force.
 pub fn set(matches: &ArgMatches) -> Result<(), Failure> {
     let given = matches.get_one::<String>("policy").map_or("", String::as_str);
     let text = read(given).map_err(Failure::usage)?;
@@ -66,7 +61,7 @@ pub fn set(matches: &ArgMatches) -> Result<(), Failure> {
     answer(&format!("policy {version} is in force here and at {} other nodes", told["nodes"]))?;
     let late = told["unreached"].as_object().into_iter().flatten();
     let late: Vec<String> =
-        late.map(|(name, why)| format!("{name} has yet to take it over: {}", words(why))).collect();
+        late.map(|(name, why)| format!("{name} has yet to apply it: {}", words(why))).collect();
     if late.is_empty() { Ok(()) } else { Err(Failure::partial(late.join("\n"))) }
 }
 
@@ -100,7 +95,7 @@ fn bounded(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     from.take(TEXT_MAX as u64 + 1).read_to_string(&mut text)?;
     if text.len() > TEXT_MAX {
-        let why = format!("it has more than {TEXT_MAX} bytes");
+        let why = format!("it is longer than {TEXT_MAX} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     Ok(text)

@@ -6,26 +6,24 @@ use serde_json::Value;
 
 use crate::commands::fleet::{ask, json_flag};
 
-/// Returns the command line.
 pub fn command() -> Command {
     Command::new("status")
-        .about("Show the nodes of the fleet as one of them sees them")
+        .about("Show the fleet as one of its nodes sees it")
         .after_help(
-            "A line for each live node; * marks the one that answers. SHARE is the part of all \
-             documents that a node owns, LOAD the requests under way there. ASKED counts the \
-             questions of the answering node to that one, since it was met: HITS had been stored \
-             there, FETCHED were fetched for the question, FAILED got no answer; the rest was not \
-             there. BEHIND: the answering node has yet to carry out purges of that one. PURGES \
-             were made at that node. Then the nodes that are lost, those that left in order, and \
-             those that are not understood, for they speak another protocol. \
-             Exit codes: 0; 1 when there is no answer or no fleet, with --check also when \
-             something is wrong; 2 for a wrong command line or configuration.",
+            "Prints a line for each live node; * marks the one that responds. SHARE is the share \
+             of documents that a node owns, LOAD its requests under way. ASKED counts the \
+             requests of the responding node to that one since they met: HITS were stored there, \
+             FETCHED were fetched there, FAILED got no response; the rest were misses. BEHIND: \
+             the responding node has yet to carry out purges of that one. PURGES counts the \
+             purges made there. Then follow lost nodes, nodes that left in order, and nodes with \
+             an incompatible protocol. Exit codes: 0; 1 if there is no response or no fleet, or \
+             with --check if there is a problem; 2 for a wrong command line or configuration.",
         )
         .arg(json_flag())
         .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help(
-            "End with exit code 1 unless all is well: every node that was known is there or left \
-             in order, is understood, serves, is asked, has the same policy, and its purges are \
-             carried out here.",
+            "Exit with code 1 unless every known node left in order or is present, serves, is \
+             asked, has a compatible protocol and the same policy, and its purges are carried out \
+             here.",
         ))
 }
 
@@ -40,7 +38,6 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     if wrong.is_empty() { Ok(()) } else { Err(Failure::runtime(wrong.join("\n"))) }
 }
 
-/// The column headings of the table.
 const HEADS: [&str; 13] = [
     "", "NODE", "STATE", "ZONE", "LOAD", "SHARE", "ASKED", "HITS", "FETCHED", "FAILED", "BEHIND",
     "POLICY", "PURGES",
@@ -49,8 +46,8 @@ const HEADS: [&str; 13] = [
 fn in_lines(told: &Value) -> String {
     let own = text(&told["node"]);
     let caught_up = match told["caught_up"] == Value::Bool(true) {
-        true => "uses what it has stored",
-        false => "uses nothing that it has stored until it has caught up with all purges",
+        true => "serves its stored objects",
+        false => "serves no stored object until it has caught up with all purges",
     };
     let (state, policy) = (text(&told["state"]), &told["policy"]);
     let mut lines = vec![format!("node {own}: {state}, policy {policy}, {caught_up}")];
@@ -74,7 +71,7 @@ fn row(member: &Value, is_own: bool) -> [String; 13] {
     let mark = if is_own { "*" } else { "" };
     let passed_by = member["passed_by"] == Value::Bool(true);
     let state = text(&member["state"]);
-    let state = if passed_by { format!("{state}, passed by") } else { state };
+    let state = if passed_by { format!("{state}, not asked") } else { state };
     let share = member["share"].as_f64().unwrap_or_default() * 100.0;
     let asked = &member["asked"];
     let count = |word: &str| asked[word].as_u64().map_or("-".to_owned(), |n| n.to_string());
@@ -123,7 +120,7 @@ fn wrong(told: &Value) -> Vec<String> {
             state => wrong.push(format!("{name} is {state}")),
         }
         if member["passed_by"] == Value::Bool(true) {
-            wrong.push(format!("{name} is passed by, because questions to it failed"));
+            wrong.push(format!("{name} is not asked, because requests to it failed"));
         }
         if member["behind"] == Value::Bool(true) {
             wrong.push(format!("purges of {name} are still to be carried out"));
@@ -186,11 +183,14 @@ mod tests {
 
     #[test]
     fn the_state_is_a_table() {
-        let expected = "\
-node a: serving, policy 0, uses what it has stored
-   NODE   STATE    ZONE  LOAD  SHARE  ASKED  HITS  FETCHED  FAILED  BEHIND  POLICY  PURGES
-*  a      serving  -     3     50.0%  -      -     -        -       -       0       31
-   web-2  serving  east  11    50.0%  10     7     2        0       no      0       0";
+        let expected = "node a: serving, policy 0, serves its stored objects
+   NODE   STATE    \
+                        ZONE  LOAD  SHARE  ASKED  HITS  FETCHED  FAILED  BEHIND  POLICY  PURGES
+* \
+                         a      serving  -     3     50.0%  -      -     -        -       -       \
+                        0       31
+   web-2  serving  east  11    50.0%  10     7     2        0  \
+                             no      0       0";
         assert_eq!(in_lines(&told()), expected);
         assert_eq!(wrong(&told()), [""; 0]);
         let mut told = told();
@@ -207,11 +207,11 @@ node a: serving, policy 0, uses what it has stored
     }
 
     #[test]
-    fn whatever_is_wrong_is_named() {
+    fn all_problems_are_named() {
         for (at, value, words) in [
             ("/caught_up", json!(false), "a has not caught up with all purges"),
             ("/members/1/state", json!("leaving"), "web-2 is leaving"),
-            ("/members/1/passed_by", json!(true), "web-2 is passed by"),
+            ("/members/1/passed_by", json!(true), "web-2 is not asked"),
             ("/members/1/behind", json!(true), "purges of web-2 are still to be carried out"),
             ("/members/1/policy", json!(65536), "web-2 has another policy, 65536"),
         ] {

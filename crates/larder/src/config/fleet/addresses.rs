@@ -20,7 +20,10 @@ pub fn advertised(listen: SocketAddr, of_machine: &[IpAddr]) -> Result<Address, 
         listen.ip().to_canonical()
     };
     SocketAddr::new(ip, listen.port()).to_string().parse().map_err(|_| {
-        format!("expected fleet.advertise, host:port, for {listen} is no address of one node")
+        format!(
+            "expected fleet.advertise, host:port, because {listen} is not the address of a \
+                 single node"
+        )
     })
 }
 
@@ -39,19 +42,18 @@ fn only(any: IpAddr, of_machine: &[IpAddr]) -> Result<IpAddr, String> {
             several => {
                 let several = several.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
                 return Err(format!(
-                    "{any} is all addresses of this machine, and it has several: {several}; say \
-                     which the other nodes reach it by, as fleet.advertise"
+                    "{any} means all addresses of this machine, which has several: {several}; set \
+                     fleet.advertise to the one by which other nodes reach it"
                 ));
             }
         }
     }
     Err(format!(
-        "{any} is all addresses of this machine, and it has none that other machines reach: set \
-         fleet.advertise, or listen on 127.0.0.1 for nodes on this machine"
+        "{any} means all addresses of this machine, which has none that other machines can reach: \
+         set fleet.advertise, or listen on 127.0.0.1 for nodes on this machine"
     ))
 }
 
-/// From where an address is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     /// From private networks (RFC 1918), or a provider's (RFC 6598).
@@ -93,12 +95,12 @@ pub fn node_name(machine: &str, port: u16) -> Result<MemberId, String> {
     let machine = machine.to_ascii_lowercase();
     if is_this_machine(&machine) || machine.starts_with("localhost.") {
         return Err(format!(
-            "this machine is called {machine:?}, as many are: set fleet.node to a name that no \
-             other node has"
+            "this machine is called {machine:?}, which is not unique: set fleet.node to a name \
+             that no other node has"
         ));
     }
     format!("{machine}-{port}").parse().map_err(|why| {
-        format!("no name of the node can be made of this machine's, set fleet.node: {why}")
+        format!("cannot derive a node name from this machine's name; set fleet.node: {why}")
     })
 }
 
@@ -123,11 +125,11 @@ mod tests {
         assert_eq!(with(&["100.64.0.7", "203.0.113.9"]), both("100.64.0.7:3130"));
         assert_eq!(with(&["203.0.113.9", "203.0.113.9"]), both("203.0.113.9:3130"));
         let (four, six) = with(&["fd00::7", "2001:db8::7"]);
-        assert!(four.unwrap_err().contains("has none that other machines reach"));
+        assert!(four.unwrap_err().contains("has none that other machines can reach"));
         assert_eq!(six.unwrap(), "[fd00::7]:3130");
         let (several, _) = with(&["172.17.0.1", "10.0.0.7"]);
         let several = several.unwrap_err();
-        assert!(several.contains("has several: 10.0.0.7, 172.17.0.1; say"), "{several}");
+        assert!(several.contains("has several: 10.0.0.7, 172.17.0.1; set"), "{several}");
     }
 
     #[test]
@@ -144,8 +146,8 @@ mod tests {
         assert_eq!(named("Larder-0").unwrap(), "larder-0-3130");
         assert_eq!(named("web1.example.com").unwrap(), "web1.example.com-3130");
         for (machine, why) in [
-            ("localhost", "as many are"),
-            ("localhost.localdomain", "as many are"),
+            ("localhost", "which is not unique"),
+            ("localhost.localdomain", "which is not unique"),
             ("a b", "set fleet.node"),
             (&"x".repeat(60), "set fleet.node"),
         ] {

@@ -7,14 +7,11 @@ use cli::units;
 use fleet::MemberId;
 use fleet::member::Address;
 
-/// A listed member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The name of the member.
     pub id: MemberId,
-    /// The address at which the member is reached.
     pub address: Address,
-    /// The failure domain of the member.
+    /// Failure domain, if given.
     pub zone: Option<String>,
     /// Capacity in bytes. A member's share of the documents is its share of the total capacity.
     pub capacity: Option<u64>,

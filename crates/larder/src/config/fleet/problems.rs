@@ -44,7 +44,7 @@ impl FleetConfig {
         let missing = |there, text: &str| Some((None, there, text.to_owned()));
         match (&self.certificate, &self.private_key, &self.ca) {
             (Some(_), _, None) => {
-                missing("fleet.certificate", "expected fleet.ca beside it, to know nodes by")
+                missing("fleet.certificate", "expected fleet.ca beside it, to authenticate nodes")
             }
             (None, Some(_), _) => {
                 missing("fleet.private-key", "expected fleet.certificate beside it")
@@ -61,14 +61,14 @@ impl FleetConfig {
         }
         let mut complain = |key, text: String| all.push((None, key, text));
         if !self.join.is_empty() {
-            let text = "expected fleet.join or fleet.members, got both: members that are listed \
-                        need not be found";
+            let text = "expected fleet.join or fleet.members, got both: listed members need no \
+                        discovery";
             complain("fleet.members", text.to_owned());
         }
         for key in ["fleet.advertise", "fleet.zone", "fleet.capacity"] {
             if given(key) {
-                let text = "is for members that find each other: those of fleet.members have \
-                            address, zone and capacity there";
+                let text = "applies only to members that discover each other: give address, zone \
+                            and capacity in fleet.members";
                 complain(key, text.to_owned());
             }
         }
@@ -83,8 +83,8 @@ impl FleetConfig {
         }
         let with = self.members.iter().filter(|member| member.capacity.is_some()).count();
         if with > 0 && with < self.members.len() {
-            let text = "expected a capacity for all members or for none: without any all own the \
-                        same share";
+            let text = "expected a capacity for all members or for none: without capacities all \
+                        own the same share";
             complain("fleet.members", text.to_owned());
         }
         all
@@ -108,9 +108,9 @@ impl FleetConfig {
         if self.insecure || self.is_secured() {
             return None;
         }
-        let advice = "without fleet.key-file anybody who reaches it could read and replace what is \
-                      stored: set it (or fleet.certificate and fleet.ca), use 127.0.0.1, or set \
-                      fleet.insecure = true where the network keeps strangers away";
+        let advice = "without fleet.key-file anyone who can reach it could read and replace \
+                      stored objects: set it (or fleet.certificate and fleet.ca), use 127.0.0.1, \
+                      or set fleet.insecure = true on an isolated network";
         let open = |key, address: String| Some((None, key, format!("{address}: {advice}")));
         if let Some(listen) = self.listen.filter(|at| !is_this_machine(&at.ip().to_string())) {
             return open("fleet.listen", listen.to_string());
@@ -135,7 +135,7 @@ impl FleetConfig {
         let mut all = Vec::new();
         let Some(listen) = self.listen else {
             if self.is_secured() || !self.join.is_empty() || !self.members.is_empty() {
-                let text = "[fleet] has no effect without fleet.listen, or --fleet: this node is \
+                let text = "[fleet] has no effect without fleet.listen or --fleet: this node is \
                             alone";
                 all.push(text.to_owned());
             }
@@ -146,13 +146,13 @@ impl FleetConfig {
         }
         if self.insecure && !self.is_secured() {
             all.push(format!(
-                "fleet.insecure: ANYBODY WHO REACHES {listen} CAN READ AND REPLACE WHAT IS STORED"
+                "fleet.insecure: ANYONE WHO REACHES {listen} CAN READ AND REPLACE STORED OBJECTS"
             ));
         }
         if self.key_file.is_none() && self.certificate.is_some() && self.members.is_empty() {
-            let text = "fleet.certificate is for the connections between nodes only: who can send \
-                        to this network can tell nodes who is in the fleet, and keep them apart; \
-                        set fleet.key-file as well, or list the nodes as fleet.members";
+            let text = "fleet.certificate protects only connections between nodes: anyone who can \
+                        send to this network can forge gossip and split the fleet; also set \
+                        fleet.key-file, or list the nodes in fleet.members";
             all.push(text.to_owned());
         }
         all

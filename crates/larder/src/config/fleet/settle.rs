@@ -23,9 +23,7 @@ use super::security::Security;
 /// The inputs besides the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The name of this machine.
     pub machine: String,
-    /// The addresses of this machine.
     pub addresses: Vec<IpAddr>,
     /// Total size of all caches in bytes.
     pub cache_bytes: u64,
@@ -42,13 +40,11 @@ pub enum Discovery {
 
 /// The settings of a node of a fleet that is ready to start.
 pub struct FleetSettings {
-    /// The name of the fleet.
     pub name: String,
     /// The listening address: TCP for requests of nodes, UDP for gossip.
     pub listen: SocketAddr,
     /// The node: what it announces of itself, its classes of documents, TLS towards other nodes.
     pub node: NodeOptions,
-    /// How the node discovers the others.
     pub discovery: Discovery,
     /// The key that seals gossip; `None`: gossip is not sealed.
     pub gossip_key: Option<[u8; 32]>,
@@ -206,9 +202,7 @@ impl fmt::Display for FleetSettings {
         }
         write!(f, ", with weight {weight}; ")?;
         match &self.discovery {
-            Discovery::Gossip(seeds) if seeds.is_empty() => {
-                f.write_str("it joins no other node")?
-            }
+            Discovery::Gossip(seeds) if seeds.is_empty() => f.write_str("it joins no node")?,
             Discovery::Gossip(seeds) => {
                 let seeds: Vec<String> = seeds.iter().map(Seed::to_string).collect();
                 write!(f, "it joins by {}", seeds.join(", "))?;

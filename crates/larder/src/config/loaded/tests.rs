@@ -8,7 +8,7 @@ use semantics::{Lifetime, Seconds};
 
 use super::*;
 use crate::config::listen_addr::ListenAddr;
-use crate::config::upstreams::Manner;
+use crate::config::upstreams::UpstreamSettings;
 
 fn problems(text: &str) -> String {
     match File::parse("larder.toml", text).and_then(|file| Loaded::build(&file, &Layer::new())) {
@@ -108,9 +108,10 @@ fn a_site_says_what_it_does_not_inherit() {
         next-upstream = ["http-503"]
     "#;
     let mut loaded = load(text, &[]);
-    let words = |manner: &Manner| format!("{manner:?}");
-    let of = |config: &Config, at: usize| config.sites[at].manner(&config.manner);
-    assert_eq!(words(&of(&loaded.config, 0)), words(&loaded.config.manner));
+    let words = |settings: &UpstreamSettings| format!("{settings:?}");
+    let of =
+        |config: &Config, at: usize| config.sites[at].upstream_settings(&config.upstream_settings);
+    assert_eq!(words(&of(&loaded.config, 0)), words(&loaded.config.upstream_settings));
     let b = of(&loaded.config, 1);
     assert_eq!((&b.tls.authorities, &b.tls.name, b.tls.unverified), (&None, &None, true));
     assert_eq!((&b.check_path, b.check.rise), (&None, 9));
@@ -166,7 +167,7 @@ larder.toml:8: clients: there is no such key; did you mean client?"
 }
 
 #[test]
-fn what_is_not_toml_is_named_with_its_line() {
+fn invalid_toml_is_reported_with_its_line() {
     let text = problems("memory = '64M'\nworkers = = 2\n");
     assert!(text.starts_with("larder.toml:2: this is not TOML: "), "{text}");
     let text = problems("memory = '64M'\nmemory = '64M'\n");
@@ -297,8 +298,8 @@ fn contradictions() {
     );
     assert_eq!(
         problems("[purge]\nsecret-field = 'Cookie'"),
-        "larder.toml:2: purge.secret-field: expected a field of its own such as x-purge-secret, \
-         cookie means something else"
+        "larder.toml:2: purge.secret-field: expected a separate field such as x-purge-secret, but \
+         cookie has another meaning"
     );
     assert_eq!(
         problems("[store]\ncluster-size = '96K'"),
@@ -307,7 +308,7 @@ fn contradictions() {
     // The preset's share counts where none is given.
     assert_eq!(
         problems("preset = 'tfs'\n[store]\ntier-hot = 11"),
-        "larder.toml:3: store.tier-hot: expected tier-hot and tier-medium to be 100 at most \
+        "larder.toml:3: store.tier-hot: expected tier-hot and tier-medium to be at most 100 \
          together, got 11 + 90"
     );
 }
@@ -322,12 +323,13 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
     assert_eq!(running.config.client.drain, Duration::from_secs(9));
     assert_eq!(running.config.memory, 64 << 20);
     assert_eq!(running.config.access.len(), 1);
-    // What waits for a restart is said again at the next reload; what was applied is not.
+    // A setting that waits for a restart is reported again at the next reload; an applied one is
+    // not.
     assert_eq!(running.reload(&new), Changes { applied: vec![], waiting: vec!["memory"] });
 }
 
 #[test]
-fn what_does_not_fit_into_slots_is_named() {
+fn invalid_slot_settings_are_reported() {
     assert_eq!(
         problems("[store]\nslot-size = 600\npacket = '6K'"),
         "larder.toml:2: store.slot-size: expected 512, 1K, 2K or 4K"
@@ -360,7 +362,10 @@ fn rules_are_checked_one_by_one() {
         ("statuses = ['20x']", "larder.toml:3: rule.statuses: expected a class of statuses (2xx)"),
         ("statuses = []", "larder.toml:2: rule.statuses: expected at least one"),
         ("statuses = [206]", "larder.toml:3: rule.statuses: expected a class of statuses (2xx)"),
-        ("statuses = ['206']", "larder.toml:2: rule.statuses: expected 200, which 206 follows"),
+        (
+            "statuses = ['206']",
+            "larder.toml:2: rule.statuses: expected 200, which 206 is treated like",
+        ),
         ("ttl = ['404']", "larder.toml:3: rule.ttl: expected a duration such as 30s, at most"),
         ("ttl = ['1m', '404 1s']", "larder.toml:2: rule.ttl: expected one duration, or each"),
         ("default-ttl = ['404 1m', '404 1s']", "larder.toml:2: rule.default-ttl: expected each"),
@@ -382,7 +387,7 @@ fn rules_name_sites_and_change_at_a_reload() {
 }
 
 #[test]
-fn listeners_have_tables_with_manners() {
+fn listeners_have_tables_with_settings() {
     let text = "
         [[listener]]
         address = '[::]:443'

@@ -6,7 +6,7 @@ use files::{Coding, Symlinks};
 use super::common::{hours, ms};
 use crate::config::setting::{Take, choice, for_all_and_site};
 use crate::config::value::Kind;
-use crate::config::webroot::FileManner;
+use crate::config::webroot::FileSettings;
 
 choice!(SYMLINKS for Symlinks {
     "never" => Symlinks::Never,
@@ -20,7 +20,7 @@ choice!(CODING for Coding {
 });
 
 for_all_and_site! {
-    "files", FileManner, files, own_files;
+    "files", FileSettings, files, own_files;
 
     /// The files that stand for their directory, the first that exists.
     "index", Kind::List(&Kind::Text("the name of a file")), ["index.html"] -> options.files.index;

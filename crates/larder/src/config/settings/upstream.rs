@@ -8,7 +8,7 @@ use super::common::{K, M, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;
 use crate::config::configuration::Resolver;
 use crate::config::setting::{Take, choice, fields, for_all_and_site};
-use crate::config::upstreams::{Manner, NEXT, next};
+use crate::config::upstreams::{NEXT, UpstreamSettings, next};
 use crate::config::value::{Kind, Value};
 
 choice!(RESOLVER for Resolver { "system" => Resolver::System, "dns" => Resolver::Dns });
@@ -76,7 +76,7 @@ pub const POOL: &[Setting] = fields! {
 };
 
 for_all_and_site! {
-    "upstream", Manner, manner, own;
+    "upstream", UpstreamSettings, upstream_settings, own;
 
     /// Whether origin servers are spoken to in HTTP/2: never ("off"), where both sides choose it
     /// within TLS ("auto"), or always, without TLS, too ("prior-knowledge").

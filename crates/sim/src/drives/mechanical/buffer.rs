@@ -3,7 +3,6 @@
 use crate::drives::mechanical::controller::{Controller, ReadAhead};
 use crate::drives::mechanical::media::{Arm, Media, Pass, Passed};
 
-/// The segments of a drive's buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     /// Segments, the most recently used last.
@@ -14,10 +13,8 @@ pub(crate) struct Buffer {
     ahead: Option<Ahead>,
 }
 
-/// Sectors in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// The first sector.
     pub begin: u64,
     /// The sector after the last.
     pub end: u64,

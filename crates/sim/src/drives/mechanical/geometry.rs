@@ -20,9 +20,7 @@ pub struct Geometry {
 
 #[derive(Clone, Debug)]
 struct Mapped {
-    /// The first sector.
     begin: u64,
-    /// The first cylinder.
     cylinder: u64,
     /// Sectors per track.
     track: u64,

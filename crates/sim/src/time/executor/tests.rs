@@ -59,7 +59,7 @@ fn time_jumps_and_wall_time_follows() {
 }
 
 #[test]
-fn what_cannot_end_is_told() {
+fn runs_that_cannot_end_are_reported() {
     let executor = Executor::new(None, 0);
     let clock = executor.handle();
     assert_eq!(executor.try_run(10, std::future::pending::<()>()), Err(Stop::Stuck));

@@ -30,7 +30,6 @@ pub(super) fn points(share: f64) -> String {
     if text == "1" { "1 point".to_owned() } else { format!("{text} points") }
 }
 
-/// Formats a count without decimals.
 pub(super) fn count(number: f64) -> String {
     format!("{number:.0}")
 }

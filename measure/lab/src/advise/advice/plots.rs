@@ -37,7 +37,7 @@ fn disk(curves: &Curves, sizes: &Sizes, rows: &[Row]) -> Plot {
         Some((row.setup.disk as f64 / GIB, 100.0 * figures.hit_ratio))
     });
     let at = sizes.disk as f64 / GIB;
-    Plot::lines("disk", "What a disk of each size would hit", Axis::log("disk, GiB"), hits())
+    Plot::lines("disk", "Hits by disk size", Axis::log("disk, GiB"), hits())
         .ours("requests, second half", of(Part::Second, Goal::Requests))
         .ours("bytes, second half", of(Part::Second, Goal::Bytes))
         .ours("requests, whole log from empty", of(Part::Whole, Goal::Requests))
@@ -57,7 +57,7 @@ fn memory(curves: &Curves, sizes: &Sizes, goal: Goal) -> Plot {
     let at = sizes.memory as f64 / GIB;
     let all = 100.0 * goal.of(curves.at(sizes.disk, Part::Second));
     let ends = [sizes.memories.first(), sizes.memories.last()].into_iter().flatten();
-    Plot::lines("memory", "What memory would answer by itself", Axis::log("memory, GiB"), hits())
+    Plot::lines("memory", "Hits of memory alone", Axis::log("memory, GiB"), hits())
         .ours("requests", of(Goal::Requests))
         .ours("bytes", of(Goal::Bytes))
         .ours("with the disk", ends.map(|size| (*size as f64 / GIB, all)))

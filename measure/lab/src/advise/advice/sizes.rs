@@ -109,13 +109,13 @@ impl Sizes {
         let disk_max = limits.disk.unwrap_or(u64::MAX).min(limits.drive);
         if disk_max < CACHE_SIZE_MIN {
             return Err(NoAdvice(format!(
-                "--max-disk is {disk_max} bytes; the smallest cache has {CACHE_SIZE_MIN}"
+                "--max-disk is {disk_max} bytes; the minimum is {CACHE_SIZE_MIN}"
             )));
         }
         let memory_max = limits.memory.unwrap_or(u64::MAX);
         if memory_max < MEMORY_MIN {
             return Err(NoAdvice(format!(
-                "--max-memory is {memory_max} bytes; the least is {MEMORY_MIN}"
+                "--max-memory is {memory_max} bytes; the minimum is {MEMORY_MIN}"
             )));
         }
         // The server refuses an index that takes more than half of the memory. The default index is

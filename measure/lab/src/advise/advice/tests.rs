@@ -194,12 +194,12 @@ fn second_hits_are_advised_where_they_spare_the_drive() {
 }
 
 #[test]
-fn what_the_log_cannot_tell_is_said() {
+fn doubts_about_the_log_are_reported() {
     let doubts = verdict([0.5; 4], 1, 0.0).doubts;
     let said = |what: &str| doubts.iter().any(|doubt| doubt.contains(what));
     // The cycle is stored once in total, and the made-up engine hits half as often as the curve
     // says.
     assert!(said("too short for 48M: it stores that size 0.8 times"), "{doubts:?}");
-    assert!(said("6000 requests: hit ratios are good to 1.3 points"), "{doubts:?}");
+    assert!(said("6000 requests: hit ratios are accurate to 1.3 points"), "{doubts:?}");
     assert!(said("The engine hits 50%, where the curve of LRU says 100%"), "{doubts:?}");
 }

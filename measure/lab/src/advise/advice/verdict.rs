@@ -141,8 +141,8 @@ pub fn decide(evidence: &Evidence<'_>) -> Result<Verdict, NoAdvice> {
         Some(held) => Reason {
             setting: "layout",
             why: format!(
-                "the default: the cache that was replayed for the sample holds some {} objects, \
-                 too few to compare layouts; a larger --sample would",
+                "the default: the cache replayed for the sample holds about {} objects, too few \
+                 to compare layouts; use a larger --sample",
                 count(held)
             ),
         },
@@ -198,8 +198,8 @@ impl Evidence<'_> {
         let (disk, goal) = (self.sizes.disk, self.goal);
         let [half, this, double] = [disk / 2, disk, disk * 2].map(|disk| self.on_disk(disk));
         let why = format!(
-            "{} hold what answers {} of the {goal} in the second half of the log (LRU), half of \
-             it {}, twice as much {}: {}",
+            "{} serve {} of the {goal} in the second half of the log (LRU), half the size {}, \
+             twice the size {}: {}",
             size(disk),
             percent(this),
             percent(half),
@@ -214,8 +214,8 @@ impl Evidence<'_> {
         let [half, this, double] =
             [memory / 2, memory, memory * 2].map(|memory| self.in_memory(memory));
         let why = format!(
-            "of {}, {} are for objects and answer {} of the {goal} without the disk, half of it \
-             {}, twice as much {}: {}",
+            "of {}, {} are for objects and serve {} of the {goal} without the disk, half the \
+             memory {}, twice the memory {}: {}",
             size(memory),
             size(self.sizes.objects_in(memory)),
             percent(this),
@@ -225,7 +225,7 @@ impl Evidence<'_> {
         );
         let all = this + KNEE / 2.0 >= self.on_disk(self.sizes.disk);
         let why = match all {
-            true => format!("{why}; the disk has little to add but after a restart"),
+            true => format!("{why}; the disk adds little except after a restart"),
             false => why,
         };
         Reason { setting: "memory", why }
@@ -248,7 +248,7 @@ impl Evidence<'_> {
                 measured.disk_seconds
             )
         };
-        let counted = format!("a mean request, misses counted with {} ms, takes", self.miss_ms);
+        let counted = format!("a mean request, with {} ms per miss, takes", self.miss_ms);
         let why = if chosen.0 != default.0 {
             format!(
                 "the best of {tried} that the engine replayed: {counted} {}, and {}, the default",
@@ -276,8 +276,8 @@ impl Evidence<'_> {
         };
         let why = match setup.system.takes_policy() {
             false => format!(
-                "as a policy alone, in a cache of the disk's size, {gain}; the layout cluster goes \
-                 by its references and takes none"
+                "as a policy alone, in a cache of the disk's size, {gain}; the layout cluster \
+                 evicts by references and takes no policy"
             ),
             true => format!("as a policy alone, in a cache of the disk's size, {gain}"),
         };
@@ -289,17 +289,17 @@ impl Evidence<'_> {
         let lost = self.hits(all) - self.hits(second);
         let is_worth = fewer <= FEWER_WRITES && lost <= FEWER_HITS && all.written_bytes > 0;
         let what = format!(
-            "storing only what is fetched for the second time writes {} in place of {} and hits {} \
-             in place of {}",
+            "storing objects only at their second fetch writes {} instead of {} and hits {} \
+             instead of {}",
             size(second.written_bytes),
             size(all.written_bytes),
             percent(self.hits(second)),
             percent(self.hits(all))
         );
         let why = match is_worth {
-            true => format!("{what}: the drive is spared, and little is lost"),
+            true => format!("{what}: this saves writes and loses little"),
             false => format!(
-                "{what}: it would be worth it with at most {} of the bytes and {} fewer hits",
+                "{what}: it would pay with at most {} of the bytes and {} fewer hits",
                 percent(FEWER_WRITES),
                 points(FEWER_HITS)
             ),
@@ -310,8 +310,8 @@ impl Evidence<'_> {
     fn mean_object(&self) -> Option<Reason> {
         let mean = self.sizes.mean_object?;
         let why = format!(
-            "objects of this log take {} on the mean, far from the default: an index for {} each \
-             has the entries that are needed, and no more memory than that",
+            "objects of this log take {} on average, far from the default: an index sized for {} \
+             each has enough entries and wastes no memory",
             size(self.sizes.mean),
             size(u64::from(mean))
         );
@@ -332,8 +332,8 @@ impl Evidence<'_> {
             };
             doubts.push(format!(
                 "The log is too short for {}: it stores that size {turnovers:.1} times, and below \
-                 {TURNOVERS} little is ever replaced. It does not show what a larger disk \
-                 brings{long}.",
+                 {TURNOVERS} little is ever replaced. It does not show the effect of a larger \
+                 disk{long}.",
                 size(sizes.disk)
             ));
         }
@@ -344,8 +344,8 @@ impl Evidence<'_> {
         let coarse = 1.96 * (likely * (1.0 - likely) / requests).sqrt().min(0.5);
         if coarse > KNEE / 2.0 {
             doubts.push(format!(
-                "The second half has {} requests: hit ratios are good to {} at best, and \
-                 neighbouring sizes cannot be told apart.",
+                "The second half has {} requests: hit ratios are accurate to {} at best, and \
+                 neighbouring sizes cannot be distinguished.",
                 count(requests),
                 points(coarse)
             ));
@@ -354,8 +354,8 @@ impl Evidence<'_> {
             let objects = summary.objects as f64 * log.sampling().rate();
             let rough = if objects < FEW_OBJECTS { ", which is rough" } else { "" };
             doubts.push(format!(
-                "All of it is estimated from {} of the objects, some {}{rough}; times of disk hits \
-                 are those of the smaller cache.",
+                "Everything is estimated from {} of the objects, about {}{rough}; times of disk \
+                 hits are those of the smaller cache.",
                 percent(log.sampling().rate()),
                 count(objects)
             ));
@@ -364,15 +364,15 @@ impl Evidence<'_> {
         if (curve - hit).abs() > 2.0 * KNEE {
             doubts.push(format!(
                 "The engine hits {}, where the curve of LRU says {}: sizes were chosen by the \
-                 curve, which knows nothing of layouts and of the largest object.",
+                 curve, which ignores layouts and the largest object.",
                 percent(hit),
                 percent(curve)
             ));
         }
         if self.on_disk(u64::MAX) < KNEE {
             doubts.push(format!(
-                "A cache of any size would answer less than {} of the {} in the second half: this \
-                 log is no reason to have one.",
+                "A cache of any size would serve less than {} of the {} in the second half: this \
+                 log does not justify one.",
                 percent(KNEE),
                 self.goal
             ));
@@ -390,8 +390,8 @@ impl Evidence<'_> {
 
 fn end(bound: Bound, knee: f64, limits: &str) -> String {
     match bound {
-        Bound::Knee => format!("from here on doubling brings less than {}", points(knee)),
-        Bound::Limit => format!("no more is allowed by {limits}"),
-        Bound::Least => "the least that there is is enough".to_owned(),
+        Bound::Knee => format!("from here on, doubling gains less than {}", points(knee)),
+        Bound::Limit => format!("limited by {limits}"),
+        Bound::Least => "the minimum is enough".to_owned(),
     }
 }

@@ -22,7 +22,6 @@ impl Amount {
     }
 }
 
-/// A histogram of depths.
 #[derive(Default)]
 pub(super) struct Histogram(Vec<Amount>);
 
@@ -45,7 +44,6 @@ impl Histogram {
             .map(|(at, amount)| (edge(at), *amount))
     }
 
-    /// Returns the memory used, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<Amount>()
     }

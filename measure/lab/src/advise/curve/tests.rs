@@ -54,7 +54,7 @@ fn an_exact_curve_is_what_replays_give() {
 }
 
 #[test]
-fn what_is_larger_than_the_bound_takes_no_room() {
+fn objects_above_the_bound_take_no_space() {
     let trace = trace(9, 20_000, 3_000, 5_000);
     for size in [0, 1, 10, 500, 1_024, 2_000, 4_096] {
         let exact = LruCurve::new(Unit::Bytes, Sample::Share(Sampling::ALL)).with_largest(size);

@@ -19,7 +19,7 @@ pub enum System {
 
 /// A name of neither a layout nor a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is none of {}", .names.join(", "))]
+#[error("{text:?} is not one of {}", .names.join(", "))]
 pub struct UnknownSystem {
     text: String,
     names: &'static [&'static str],
@@ -51,7 +51,7 @@ impl System {
             System::Preset(name) => name,
         };
         let preset = store::preset(name);
-        let preset = preset.ok_or_else(|| CacheError(format!("there is no preset {name:?}")))?;
+        let preset = preset.ok_or_else(|| CacheError(format!("no preset {name:?}")))?;
         let mut options = EngineOptions::from(preset);
         if let System::Layout(layout) = self {
             options.format.layout = layout;
@@ -134,7 +134,7 @@ impl Setup {
         if index > self.memory / 2 {
             return Err(CacheError(format!(
                 "the index of a cache of {} bytes takes {index} bytes, more than half of the \
-                 memory: more --memory, a smaller --disk, or a larger --mean-object",
+                 memory: use more --memory, a smaller --disk or a larger --mean-object",
                 self.disk
             )));
         }
@@ -142,8 +142,8 @@ impl Setup {
         let admission = Admission::bytes(admission, admission_keys);
         if admission > self.memory / 4 {
             return Err(CacheError(format!(
-                "what its admission remembers takes {admission} bytes, more than a quarter of \
-                 the memory: more --memory"
+                "its admission policy takes {admission} bytes, more than a quarter of the memory: \
+                 use more --memory"
             )));
         }
         Ok(engine)

@@ -52,7 +52,7 @@ fn figures(log: &AccessLog, setups: &[Setup], options: &ReplayOptions) -> Vec<Me
 const M: u64 = 1 << 20;
 
 #[test]
-fn what_fits_is_missed_once_and_what_changed_again() {
+fn objects_that_fit_miss_once_and_again_when_changed() {
     let mut text = String::new();
     for round in 0..3 {
         for object in 0..100 {
@@ -133,7 +133,7 @@ fn a_sample_comes_near() {
 }
 
 #[test]
-fn what_cannot_be_served_with_says_why() {
+fn unusable_setups_give_a_reason() {
     let log = log(&line(0, 1, 100), Sampling::ALL);
     let why = |setup: Setup| {
         let rows = replay(&log, &[setup], &options(), &Meter::default()).unwrap();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn malformed_lines_are_reported() {
         let told = |text: &str| parse(text).unwrap_err().to_string();
         let header = "trace,mode,cache_size,algorithm,miss_ratio";
         let line = |line: &str| told(&format!("{header}\n{line}\n"));

@@ -23,7 +23,7 @@ pub struct Sampling {
 
 /// An invalid sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("the sampling rate is {0}: it is above 0, such as 0.01, and 1 at most")]
+#[error("the sampling rate is {0}: expected more than 0 and at most 1, such as 0.01")]
 pub struct BadRate(f64);
 
 impl Sampling {

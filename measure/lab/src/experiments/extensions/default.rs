@@ -59,9 +59,7 @@ const CHANGES: [Change; 5] = [
     Change::OnEvict,
 ];
 
-/// The results of a scenario.
 pub(super) struct Compared {
-    /// A short, unique name.
     pub(super) name: String,
     pub(super) scenario: Scenario,
     pub(super) bound: Bound,

@@ -15,7 +15,6 @@ use crate::space::file_caches::{drive, write_through_drive};
 /// Sectors per stripe: 64 KB.
 const STRIPE: u64 = 128;
 
-/// A drive model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Model {
     /// C16: Atlas 10K with three times the sectors per track, write-through.
@@ -26,12 +25,10 @@ pub(super) enum Model {
     LowEnd,
     /// U8, high end: five Seagate ST39102LW, striped.
     HighEnd,
-    /// A shipped flash drive.
     Flash(&'static str),
 }
 
 impl Model {
-    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Model::Ucfs => "Atlas 10K × 3",
@@ -42,7 +39,6 @@ impl Model {
         }
     }
 
-    /// Returns a new idle drive.
     pub(super) fn drive(self) -> Result<Box<dyn Drive>, Failed> {
         Ok(match self {
             Model::Ucfs => Box::new(write_through_drive("atlas10k_x3", Config::FastBus)?),

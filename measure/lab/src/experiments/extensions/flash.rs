@@ -34,7 +34,6 @@ const PARAMETERS: [Parameter; 4] = [
     scenarios::PARAMETERS[4],
 ];
 
-/// The flash drives.
 pub(super) const DRIVES: [Model; 2] = [Model::Flash("nvme_tlc"), Model::Flash("sata_tlc")];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {

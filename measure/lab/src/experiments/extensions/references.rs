@@ -1,5 +1,5 @@
 //! The value of knowing which files a page refers to. It measures the work of the drive for a web
-//! site whose pages have parts in other directories. The cache is told one of: no groups, the
+//! site whose pages have parts in other directories. The cache is given one of: no groups, the
 //! directory of the URL, the directory of the file, or the page.
 //!
 //! Only that differs: requests, order and bytes are the same for all sites.
@@ -8,7 +8,7 @@ mod website;
 
 use std::cell::RefCell;
 
-use website::{Contents, References, Told, Website};
+use website::{Contents, Grouping, References, Website};
 
 use super::drives::Model;
 use super::scenario::{Role, Run, Scenario};
@@ -70,13 +70,12 @@ const LARDER: &str = "larder";
 const REFERENCES: u32 = 65_536;
 const SEED: u64 = 7;
 
-/// One case to measure.
 #[derive(Clone, Copy)]
 struct Case {
     system: &'static str,
     visits: u32,
     site: Website,
-    told: Told,
+    grouping: Grouping,
 }
 
 impl Case {
@@ -84,20 +83,24 @@ impl Case {
         let mut all = Vec::new();
         for (system, visits) in SYSTEMS {
             for site in Website::ALL {
-                all.extend(site.told().iter().map(|&told| Case { system, visits, site, told }));
+                all.extend(site.groupings().iter().map(|&grouping| Case {
+                    system,
+                    visits,
+                    site,
+                    grouping,
+                }));
             }
         }
         all
     }
 
-    /// Returns the name in tables.
     fn what(&self) -> String {
-        let Case { system, visits, site, told } = self;
-        format!("{system}, {visits} visits, {}, {}", site.name(), told.name())
+        let Case { system, visits, site, grouping } = self;
+        format!("{system}, {visits} visits, {}, {}", site.name(), grouping.name())
     }
 }
 
-/// The engine, told which objects belong together.
+/// The engine with groups of related objects.
 struct Grouped<'a> {
     cache: &'a EngineCache,
     site: Website,
@@ -159,7 +162,7 @@ fn serve(variant: &Variant, scenario: &Scenario, case: &Case) -> Result<Run, Fai
     let cache = EngineCache::create(&machine, scenario.region(), &options)?;
     let contents = Contents::of(case.site, requests(scenario, case.visits));
     let most = (REFERENCES / scenario.scale) as usize;
-    let references = RefCell::new(References::new(&contents, case.told, most));
+    let references = RefCell::new(References::new(&contents, case.grouping, most));
     let grouped = Grouped { cache: &cache, site: case.site, references };
     let requests = variant.watch(scenario.len(), requests(scenario, case.visits));
     scenario.serve(&machine, &grouped, &cache, requests)
@@ -181,7 +184,6 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(SYSTEMS.into_iter().fold(outcome, |outcome, system| outcome.plot(bars(system, &all))))
 }
 
-/// Computes a figure of a run.
 type Figure = fn(&Run) -> f64;
 
 /// The tables: id, heading, unit, figure.
@@ -212,10 +214,10 @@ fn find<'a>(
     all: &'a [(Case, Run)],
     system: (&str, u32),
     site: Website,
-    told: Told,
+    grouping: Grouping,
 ) -> Option<&'a Run> {
     let is_it = |case: &Case| {
-        (case.system, case.visits) == system && case.site == site && case.told == told
+        (case.system, case.visits) == system && case.site == site && case.grouping == grouping
     };
     all.iter().find(|(case, _)| is_it(case)).map(|(_, run)| run)
 }
@@ -225,20 +227,23 @@ fn bars(system: (&str, u32), all: &[(Case, Run)]) -> Plot {
     let title = format!("Reads of the drive for a request: {name}, {visits} visits at a time");
     let sites = Website::ALL.map(Website::name);
     let plot = Plot::bars(&format!("reads-{name}-{visits}"), &title, sites, Axis::linear("reads"));
-    Told::ALL.into_iter().fold(plot, |plot, told| {
-        let height = |site| find(all, system, site, told).map_or(f64::NAN, reads);
-        plot.ours_bars(told.name(), Website::ALL.map(height))
+    Grouping::ALL.into_iter().fold(plot, |plot, grouping| {
+        let height = |site| find(all, system, site, grouping).map_or(f64::NAN, reads);
+        plot.ours_bars(grouping.name(), Website::ALL.map(height))
     })
 }
 
 /// Formats "half of the parts elsewhere 0.274 with the URL's directory (page −26%); …".
 fn words(all: &[(Case, Run)], system: (&str, u32)) -> String {
     let each = Website::ALL.map(|site| {
-        let url = find(all, system, site, Told::Url).map_or(f64::NAN, reads);
-        let others = Told::ALL.into_iter().filter(|told| *told != Told::Url).filter_map(|told| {
-            let change = 100.0 * (reads(find(all, system, site, told)?) / url - 1.0);
-            Some(format!("{} {change:+.0}%", told.name()))
-        });
+        let url = find(all, system, site, Grouping::Url).map_or(f64::NAN, reads);
+        let others = Grouping::ALL
+            .into_iter()
+            .filter(|grouping| *grouping != Grouping::Url)
+            .filter_map(|grouping| {
+                let change = 100.0 * (reads(find(all, system, site, grouping)?) / url - 1.0);
+                Some(format!("{} {change:+.0}%", grouping.name()))
+            });
         let others = others.collect::<Vec<String>>().join(", ");
         format!("{} {url:.3} with the URL's directory ({others})", site.name())
     });

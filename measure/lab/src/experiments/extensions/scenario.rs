@@ -27,7 +27,6 @@ use workload::two_level::{Operation, TwoLevel};
 const MIB: u64 = 1 << 20;
 /// Bytes of the disk cache of UCFS.
 const UCFS_DISK: u64 = 16_000_000_000;
-/// The seed of all requests.
 const SEED: u64 = 1_999;
 /// Bytes that the engine stores besides a body: metadata of 300 bytes and a key of about 46.
 pub(super) const BESIDE: u64 = 346;
@@ -38,7 +37,6 @@ pub(super) const TOGETHER: usize = 32;
 /// The role of the whole cache in a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// UCFS: the cache of a proxy.
     Proxy,
     /// TFS: a cache in front of a web server's files, which are on the other half of the drive.
     Accelerator,
@@ -47,17 +45,13 @@ pub(super) enum Role {
 /// One of the papers' experiments, divided by a scale.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scenario {
-    /// Name in tables.
     pub(super) name: &'static str,
-    /// Name of the generator's workload.
     pub(super) workload: &'static str,
     /// Number of merged copies of the workload, each with objects of its own.
     pub(super) copies: u32,
     /// The preset of the paper's best system.
     pub(super) paper: &'static str,
-    /// The role of the cache.
     pub(super) role: Role,
-    /// The drive.
     pub(super) drive: Model,
     /// Bytes of memory for objects in the paper's system, undivided.
     pub(super) tier: u64,
@@ -69,7 +63,6 @@ pub(super) struct Scenario {
     pub(super) largest: u64,
     /// If set, the size of all objects in bytes.
     pub(super) size: Option<u64>,
-    /// When requests come.
     pub(super) pace: Pace,
     /// Number of requests for warm-up, and of those that count.
     pub(super) requests: [u64; 2],
@@ -80,7 +73,6 @@ pub(super) struct Scenario {
 /// A system that runs on a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
-    /// The paper's best system.
     Paper,
     /// The product with its defaults and this admission.
     Larder(AdmissionName),
@@ -88,12 +80,10 @@ pub(super) enum System {
     Changed(Change),
 }
 
-/// A change of the product's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// Stored objects may stay unwritten for a minute.
     Minute,
-    /// Clusters sized for the divided disk.
     SmallClusters,
     /// Clusters of 256 KB, between the two.
     Clusters256,
@@ -105,7 +95,6 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Returns a short description.
     pub(super) fn text(self) -> &'static str {
         match self {
             Change::Minute => "unwritten for a minute",
@@ -118,7 +107,6 @@ impl Change {
 }
 
 impl System {
-    /// Returns the name in tables.
     pub(super) fn name(self, scenario: &Scenario) -> String {
         match self {
             System::Paper => scenario.paper.to_owned(),
@@ -129,16 +117,13 @@ impl System {
     }
 }
 
-/// The result of a system.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     /// Figures of the requests that count.
     pub(super) figures: Figures,
-    /// The sizes of its memory.
     pub(super) shape: Shape,
     /// Bytes of the objects stored: bodies, metadata and keys.
     pub(super) stored: u64,
-    /// Number of objects stored.
     pub(super) objects: u64,
 }
 
@@ -149,7 +134,6 @@ impl Run {
     }
 }
 
-/// Bounds on what a scenario permits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     /// Minimum milliseconds of drive time per request.
@@ -174,7 +158,6 @@ impl Scenario {
         Region { start, spread: spread.max(len), len }
     }
 
-    /// Returns the total number of requests.
     pub(super) fn len(&self) -> u64 {
         self.requests.iter().sum()
     }
@@ -184,7 +167,6 @@ impl Scenario {
         Prices::of(self.drive, self.region())
     }
 
-    /// Returns the requests.
     pub(super) fn requests(&self) -> Result<impl Iterator<Item = Request> + use<>, Failed> {
         let workload = Workload::named(self.workload);
         let workload =
@@ -269,7 +251,6 @@ impl Scenario {
         Ok(engine)
     }
 
-    /// Runs a system on the scenario.
     pub(super) fn run(&self, variant: &Variant, system: System) -> Result<Run, Failed> {
         self.run_with(variant, &self.system(system)?)
     }

@@ -28,7 +28,6 @@ const STEP: u64 = 1 << 20;
 const PAGE: u64 = 8_192;
 /// Number of reads in flight at a time.
 const BATCH: usize = 10;
-/// Number of batches measured.
 const BATCHES: usize = 200;
 
 /// The minimum time of a trace on the machine.
@@ -36,9 +35,7 @@ const BATCHES: usize = 200;
 pub(super) struct Bound {
     /// Seconds for writing the stored bytes.
     pub(super) writing: f64,
-    /// Seconds for reading.
     pub(super) reading: f64,
-    /// Bytes stored.
     stored: f64,
     /// Number of requests, memory hits included.
     gets: f64,

@@ -11,7 +11,6 @@ use super::space_bound::Bound;
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Stated, Table};
 use crate::experiments::markatos::machine::{DISK, GETS, Machine, Manager, Product, Run};
 
-/// The parameter for this part.
 pub(super) const PARAMETER: Parameter = Parameter {
     name: "LAZY-READS-LOC",
     value: "dec-1996 behind two LRU caches, the file sized for 71%, 76% and 95% utilization, on \
@@ -36,13 +35,11 @@ const OTHERS: [(&str, Option<Product>); 5] = [
     ("Larder, unwritten for a minute", Some(Product { minute: true, ..LARDER })),
 ];
 
-/// The results at the utilizations.
 pub(super) struct Compared {
     /// Runs of the paper's best system and of the product.
     runs: Vec<[Run; 2]>,
     /// Runs of [`OTHERS`] at each utilization.
     others: Vec<Vec<Run>>,
-    /// The bound at each utilization.
     bounds: Vec<Bound>,
     /// Number of gets in each run.
     gets: u64,
@@ -101,7 +98,6 @@ impl Compared {
         100.0 * run.missing as f64 / self.gets as f64
     }
 
-    /// Adds the tables and a plot.
     pub(super) fn show(&self, outcome: Outcome) -> Outcome {
         let mut speeds = Table::new("space-speed", "As space managers: gets a second");
         let mut factors = Table::new(
@@ -184,7 +180,6 @@ impl Compared {
         work
     }
 
-    /// Describes the results in a sentence.
     pub(super) fn words(&self) -> String {
         let all = UTILIZATIONS.iter().zip(&self.runs).zip(&self.bounds);
         let each = all.map(|((share, runs), bound)| {

@@ -157,7 +157,6 @@ impl HitCounts {
     }
 }
 
-/// A cache whose results are counted.
 struct Counted<'a> {
     cache: &'a EngineCache,
     kept: RefCell<HitCounts>,
@@ -220,7 +219,6 @@ impl Measurement {
         self.stream == stream && self.system.name() == name && self.drive == MAIN
     }
 
-    /// Returns the name in tables.
     fn what(&self) -> String {
         let name = self.system.name();
         match self.drive == MAIN {

@@ -59,7 +59,6 @@ const OWN: u64 = 4;
 /// Smallest size in bytes that curves are drawn for.
 const LEAST: u64 = 1 << 20;
 
-/// The curves of one pass.
 struct Curves {
     exact: Curve,
     tenth: Curve,
@@ -68,7 +67,6 @@ struct Curves {
     mean: f64,
 }
 
-/// A replay of the product.
 #[derive(Clone, Copy)]
 struct Point {
     scenario: Scenario,
@@ -205,7 +203,6 @@ fn sizes(scenario: &Scenario, quarters: &[u64]) -> Vec<u64> {
     sizes
 }
 
-/// Replays LRU caches of these sizes.
 fn replay(
     variant: &Variant,
     scenario: &Scenario,

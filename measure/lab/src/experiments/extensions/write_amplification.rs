@@ -46,7 +46,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// One second in nanoseconds.
 const SECOND: Nanos = 1_000_000_000;
 /// Layouts that no preset has by default; they run with the product's preset.
 const LAYOUTS: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
@@ -54,12 +53,10 @@ const LAYOUTS: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, Layou
 const SIZES: [u64; 5] = [512, 2 << 10, 8 << 10, 32 << 10, 128 << 10];
 /// The presets measured by object size.
 const BY_SIZE: [&str; 4] = ["larder", "ucfs", "unified", "markatos-lazy-reads-loc"];
-/// Requests per second.
 const RATES: [u64; 4] = [1_000, 100, 10, 1];
 /// The product's goal: maximum bytes written per byte stored.
 const GOAL: f64 = 1.05;
 
-/// A system on a scenario.
 #[derive(Clone, Copy)]
 struct Case {
     preset: &'static str,
@@ -136,7 +133,6 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(show(of_systems, of_sizes, of_rates))
 }
 
-/// Name and result of a case.
 type Row<'a> = (&'a str, &'a Run);
 
 fn show(of_systems: &[Row<'_>], of_sizes: &[Row<'_>], of_rates: &[Row<'_>]) -> Outcome {

@@ -12,11 +12,9 @@ const SHORT: u64 = 8_192;
 /// Nanoseconds that the drive was busy, seeks and rotation included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskTime {
-    /// Time for reads.
     pub(crate) reads: Nanos,
     /// Time for writes of at most a block of the file system.
     pub(crate) short_writes: Nanos,
-    /// Time for longer writes.
     pub(crate) long_writes: Nanos,
 }
 

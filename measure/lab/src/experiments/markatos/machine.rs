@@ -124,7 +124,6 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 /// The paper's machine, divided by a number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// The divisor.
     pub(super) divisor: u32,
     /// The variant of its file system.
     host: Host,
@@ -133,7 +132,6 @@ pub(crate) struct Machine {
 /// A change of the host, to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Host {
-    /// No change.
     AsSetUp,
     /// An eighth of the memory for pages.
     FewPages,
@@ -314,12 +312,10 @@ impl Trace {
         Trace { operations, counts: cache.counts(), peak }
     }
 
-    /// Returns the number of operations.
     pub(super) fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// Returns the operations in order.
     pub(crate) fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -347,7 +343,6 @@ pub(crate) enum Manager {
     MultipleDirs,
     /// M4 as in the paper, on many files, with this threshold in blocks.
     Buddy(u32),
-    /// The engine on one large file.
     Engine(Engine),
 }
 
@@ -448,7 +443,6 @@ impl Engine {
     }
 }
 
-/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     /// Requests, memory hits included, divided by the completion time of the operations.
@@ -482,7 +476,6 @@ struct Driver<'a> {
     clock: Handle,
     variant: &'a Variant,
     trace: &'a Trace,
-    /// Bytes of an engine's file.
     len: u64,
 }
 
@@ -634,7 +627,6 @@ impl Driver<'_> {
 struct LazyReads {
     /// Number of reads in flight, and of reads that found nothing.
     state: Rc<Cell<(usize, u64)>>,
-    /// The objects being read.
     objects: Rc<RefCell<Vec<u32>>>,
     failed: Rc<RefCell<Option<SpaceError>>>,
     ended: Rc<Notify>,

@@ -14,7 +14,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The utilization of table 1.
 const UTILIZATION: f64 = 0.71;
 
 /// Name, manager, whether it runs as in figure 4, the paper's gets per second.

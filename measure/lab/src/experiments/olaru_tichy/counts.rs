@@ -5,15 +5,10 @@ use device::Nanos;
 /// The source of a response, as seen by the node that the client asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The node's own memory.
     Memory,
-    /// The node's own disk.
     Disk,
-    /// Another node's memory.
     PeerMemory,
-    /// Another node's disk.
     PeerDisk,
-    /// The origin.
     Origin,
     /// A running fetch that the request joined.
     Joined,
@@ -39,7 +34,6 @@ pub(super) struct Counts {
     pub(super) sources: [u64; 6],
     /// Requests that found no source.
     pub(super) failed: u64,
-    /// Number of disk reads.
     pub(super) disk_reads: u64,
     /// Number of requests to the origin, and the bytes of its responses.
     pub(super) origin: [u64; 2],
@@ -66,7 +60,6 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns the requests per second.
     pub(super) fn rate(&self) -> f64 {
         self.requests as f64 * 1e9 / self.elapsed()
     }

@@ -25,7 +25,6 @@ pub(super) enum FileCounts {
     AsRequests,
 }
 
-/// The paper's set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileSet {
     /// Requests of each class, per thousand.
@@ -34,14 +33,12 @@ pub(super) struct FileSet {
     pub(super) counts: FileCounts,
     /// Exponent of Zipf's law within a class, in hundredths.
     pub(super) skew: u32,
-    /// Total size in bytes.
     pub(super) bytes: u64,
 }
 
 impl FileSet {
     /// The paper's shares (section 3).
     pub(super) const PAPER: [u32; 4] = [500, 350, 140, 10];
-    /// The shares of WebStone.
     pub(super) const WEBSTONE: [u32; 4] = [350, 500, 140, 10];
 
     /// Returns the number of files in each class, so that the total size is `bytes`.
@@ -61,7 +58,6 @@ impl FileSet {
     }
 }
 
-/// All documents, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Documents {
     sizes: Vec<u32>,
@@ -78,7 +74,6 @@ enum Popularity {
 }
 
 impl Documents {
-    /// Returns the paper's documents.
     pub(super) fn classes(set: &FileSet, seed: u64) -> Documents {
         let files = set.files();
         let mut first = [0; 5];
@@ -108,7 +103,6 @@ impl Documents {
         Documents { sizes, popularity: Popularity::Drift { exponent, period } }
     }
 
-    /// Returns the number of documents.
     pub(super) fn count(&self) -> usize {
         self.sizes.len()
     }
@@ -118,7 +112,6 @@ impl Documents {
         u64::from(self.sizes[document as usize])
     }
 
-    /// Returns the total size in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.sizes.iter().map(|size| u64::from(*size)).sum()
     }
@@ -129,7 +122,6 @@ impl Documents {
     }
 }
 
-/// An endless sequence of requested documents.
 pub(super) struct Requests {
     documents: Arc<Documents>,
     dice: SplitMix,
@@ -139,7 +131,6 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Starts the sequence.
     pub(super) fn new(documents: &Arc<Documents>, seed: u64) -> Requests {
         let ranks = match documents.popularity {
             Popularity::Classes { .. } => Vec::new(),
@@ -221,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_drifts_is_asked_for_by_another_set_of_documents_later() {
+    fn drifting_popularity_moves_to_other_documents() {
         let documents = Arc::new(Documents::drift(1_000, 0.9, 20, 1));
         let mut requests = Requests::new(&documents, 2);
         let popular = |requests: &mut Requests| {

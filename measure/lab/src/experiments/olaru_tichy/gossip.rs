@@ -1,4 +1,4 @@
-//! Beyond the paper: what it costs a fleet of up to a thousand nodes to know its members and the
+//! Beyond the paper: the cost for a fleet of up to a thousand nodes of knowing its members and the
 //! holders of copies.
 //!
 //! Gossip is that of chitchat 0.13 (Scuttlebutt reconciliation). Every half second a node sends a
@@ -41,9 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const SIZES: [usize; 5] = [10, 50, 200, 500, 1_000];
-/// Number of peers per round.
 const FANOUT: usize = 3;
-/// Rounds per second.
 const ROUNDS: f64 = 2.0;
 /// Bytes of a message before the digest, and of a SYN after it (the fleet's name, "larder").
 const HEAD: usize = 4;
@@ -180,7 +178,6 @@ fn spread(nodes: usize, loss: f64, seed: u64) -> [f64; 3] {
     times
 }
 
-/// Returns the mean of several trials.
 fn mean_spread(nodes: usize, loss: f64, trials: u64, seed: u64) -> [f64; 3] {
     let all = (0..trials).map(|trial| spread(nodes, loss, seed ^ (trial << 32 | nodes as u64)));
     all.fold([0.0; 3], |sum, times| [0, 1, 2].map(|at| sum[at] + times[at] / trials as f64))

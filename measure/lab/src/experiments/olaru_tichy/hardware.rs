@@ -17,7 +17,6 @@ use workload::generator::distributions::SplitMix;
 
 const MICROSECOND: Nanos = 1_000;
 
-/// The model of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DiskModel {
     /// Nanoseconds of every seek, whatever the distance.
@@ -32,7 +31,6 @@ pub(super) struct DiskModel {
     pub(super) piece: u64,
 }
 
-/// The hardware of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Hardware {
     /// Processor time in nanoseconds for a client's request, and per KiB of the response.
@@ -45,7 +43,6 @@ pub(super) struct Hardware {
     pub(super) link: u64,
     /// Bytes per second that all clients together can receive.
     pub(super) clients: u64,
-    /// The node's disk.
     pub(super) disk: DiskModel,
 }
 
@@ -109,7 +106,6 @@ impl Station {
         clock.sleep_until(end).await;
     }
 
-    /// Returns the total busy time.
     pub(super) fn busy(&self) -> Nanos {
         self.busy.get()
     }
@@ -152,7 +148,6 @@ impl Disk {
         }
     }
 
-    /// Returns the total busy time.
     pub(super) fn busy(&self) -> Nanos {
         self.busy.get()
     }

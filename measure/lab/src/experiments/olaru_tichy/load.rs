@@ -19,7 +19,6 @@ use workload::generator::distributions::SplitMix;
 pub(super) struct Length {
     /// Requests before counting starts.
     pub(super) warm: u64,
-    /// Requests that are counted.
     pub(super) counted: u64,
 }
 

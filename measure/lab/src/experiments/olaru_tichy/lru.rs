@@ -3,7 +3,6 @@
 
 use hashlink::LinkedHashMap;
 
-/// A document in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cached {
     pub(super) document: u32,
@@ -12,7 +11,6 @@ pub(super) struct Cached {
     pub(super) moves: u8,
 }
 
-/// A cache with LRU eviction.
 pub(super) struct Lru {
     capacity: u64,
     used: u64,
@@ -21,7 +19,6 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// Creates an empty cache.
     pub(super) fn new(capacity: u64) -> Lru {
         Lru { capacity, used: 0, cached: LinkedHashMap::new() }
     }
@@ -54,7 +51,6 @@ impl Lru {
         gone
     }
 
-    /// Returns all documents, newest first.
     pub(super) fn documents(&self) -> impl Iterator<Item = u32> {
         self.cached.iter().rev().map(|(document, _)| *document)
     }
@@ -65,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_what_a_list_in_the_order_of_use_keeps() {
+    fn the_cache_matches_a_list_in_order_of_use() {
         let mut dice = fastrand::Rng::with_seed(7);
         let mut lru = Lru::new(100);
         let mut model: Vec<(u32, u64)> = Vec::new();

@@ -5,7 +5,7 @@
 //! [`fleet::lookup::may_follow`] permits it. [`fleet::eviction::decide`] decides on a copy evicted
 //! from memory. Hints, breakers, grace time and the number of owners of a hot document also come
 //! from the crate. The rest is decided here: notices of copies go at once to the nodes that
-//! [`Told`] names, and the known loads are up to [`Setup::load_age`] old.
+//! [`Notified`] names, and the known loads are up to [`Setup::load_age`] old.
 
 mod memory;
 mod search;
@@ -43,7 +43,6 @@ const MESSAGE: u64 = 100;
 /// Bytes of one notice of a copy in a batch: a key's hash and two flags.
 const NOTICE: u64 = 10;
 
-/// The content of a node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Storage {
     /// All documents, on nodes that own keys; on the others the replicated classes: the files of a
@@ -53,14 +52,12 @@ pub(super) enum Storage {
     Cache(u64),
 }
 
-/// The nodes that are told when a copy enters or leaves a node's memory.
+/// The nodes that are notified when a copy enters or leaves a node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Notified {
     /// No node: there are no hints.
-    Nobody,
-    /// The owner.
+    None,
     Owner,
-    /// Every node.
     All,
 }
 
@@ -75,7 +72,6 @@ pub(super) enum Siblings {
     Summaries(Nanos),
 }
 
-/// The set-up of the nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) hardware: Hardware,
@@ -93,8 +89,8 @@ pub(super) struct Setup {
     pub(super) bound: Option<LoadBound>,
     pub(super) hot: Option<Hotness>,
     /// True if an owner's response states the number of owners.
-    pub(super) hot_told: bool,
-    pub(super) hints: Told,
+    pub(super) reports_owners: bool,
+    pub(super) hints: Notified,
     /// Maximum age of the known loads.
     pub(super) load_age: Nanos,
     /// Bytes per second of copies that a node may offer.
@@ -108,7 +104,6 @@ pub(super) struct Setup {
     pub(super) seed: u64,
 }
 
-/// A node.
 pub(super) struct Node {
     pub(super) id: MemberId,
     /// True while it responds.
@@ -133,7 +128,6 @@ pub(super) struct Node {
     offers: RefCell<TokenBucket>,
 }
 
-/// Nodes that share a cache.
 pub(super) struct Nodes {
     pub(super) setup: Setup,
     pub(super) clock: Handle,
@@ -143,17 +137,14 @@ pub(super) struct Nodes {
     /// The members with their loads, and the time when they were determined.
     members: RefCell<(Nanos, Members)>,
     grace: RefCell<Option<Grace>>,
-    /// How long former owners are asked.
     pub(super) grace_time: Cell<Duration>,
     summaries: RefCell<Summaries>,
-    /// The link to all clients.
     clients: Station,
     /// Index of each node by its id.
     places: BTreeMap<MemberId, usize>,
 }
 
 impl Nodes {
-    /// Creates the nodes with empty memories.
     pub(super) fn new(
         setup: Setup,
         documents: Arc<Documents>,
@@ -181,7 +172,6 @@ impl Nodes {
         Ok(Rc::new(nodes))
     }
 
-    /// Resets the counts.
     pub(super) fn start_counting(&self) {
         let now = self.clock.now();
         let seconds = std::mem::take(&mut self.counts.borrow_mut().seconds);
@@ -192,7 +182,6 @@ impl Nodes {
         counts.answers = self.nodes.iter().map(|node| node.answers.get()).collect();
     }
 
-    /// Returns the counts since then.
     pub(super) fn counted(&self) -> Counts {
         let mut counts = self.counts.borrow().clone();
         counts.until = self.clock.now();
@@ -247,7 +236,6 @@ impl Nodes {
         }
     }
 
-    /// Returns the members as currently known.
     fn members(&self) -> Members {
         let age = self.clock.now() - self.members.borrow().0;
         if age >= self.setup.load_age {
@@ -295,8 +283,8 @@ fn node(at: usize, setup: &Setup) -> Result<Node, Failed> {
         Storage::Cache(bytes) => bytes,
     };
     let hints = match setup.hints {
-        Told::Nobody => 0,
-        Told::Owner | Told::All => (setup.memory / 1_024).clamp(1 << 12, 1 << 20) as usize,
+        Notified::None => 0,
+        Notified::Owner | Notified::All => (setup.memory / 1_024).clamp(1 << 12, 1 << 20) as usize,
     };
     Ok(Node {
         id,

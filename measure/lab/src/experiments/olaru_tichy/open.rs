@@ -26,7 +26,6 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The policies except the replicated one.
 const POLICIES: [(&str, &str, Disks); 13] = [
     ("one local, one remote disk", "remote-disk", Disks::OneServer),
     ("remote disk", "remote-disk", Disks::Third),

@@ -10,11 +10,10 @@ use super::counts::{Counts, Source};
 use super::documents::{Documents, FileCounts, FileSet};
 use super::hardware::Hardware;
 use super::load::{self, Length};
-use super::nodes::{Setup, Siblings, Storage, Told};
+use super::nodes::{Notified, Setup, Siblings, Storage};
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Scale, Stated, Table};
 use crate::experiments::shared_runs::Runs;
 
-/// The parameters that all figures share.
 pub(super) const PARAMETERS: [Parameter; 10] = [
     Parameter { name: "nodes", value: "two that serve, a third with the disk", from: "4.1" },
     Parameter {
@@ -59,21 +58,16 @@ pub(super) const PARAMETERS: [Parameter; 10] = [
 /// The seed of all figures, so that they share their runs.
 const SEED: u64 = 7;
 
-/// The location of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Disks {
-    /// In both servers.
     Local,
     /// In one of the servers, which reads it for the other one.
     OneServer,
-    /// In a third node.
     Third,
 }
 
-/// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
-    /// Name of the policy.
     pub(super) policy: &'static str,
     pub(super) disks: Disks,
     pub(super) set: FileSet,
@@ -145,8 +139,8 @@ impl Case {
             siblings: Siblings::None,
             bound: None,
             hot: None,
-            hot_told: false,
-            hints: if self.hints_of_all { Told::All } else { Told::Owner },
+            reports_owners: false,
+            hints: if self.hints_of_all { Notified::All } else { Notified::Owner },
             load_age: 0,
             offers: 1 << 40,
             timeout: 1_000_000_000_000,
@@ -177,7 +171,6 @@ fn with_page_cache(table: &ClassTable) -> Result<ClassTable, Failed> {
     table.map_err(|why| Failed(why.to_string()))
 }
 
-/// The runs of all figures.
 static RUNS: Runs<Case, Counts> = Runs::new();
 
 /// Returns the results of the cases; runs those that are new.
@@ -185,7 +178,6 @@ pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Coun
     RUNS.figures(context, cases, |case| format!("{case:?}"), |case, _| case.run())
 }
 
-/// A policy in a figure.
 pub(super) struct Arm {
     pub(super) label: &'static str,
     pub(super) policy: &'static str,
@@ -194,7 +186,6 @@ pub(super) struct Arm {
     pub(super) paper: Stated,
 }
 
-/// The first arm of every figure.
 pub(super) const REPLICATED: Arm = Arm {
     label: "replicated",
     policy: "replicated",

@@ -10,7 +10,7 @@ use fleet::popularity::Hotness;
 use fleet::{ClassTable, Policy};
 
 use super::hardware::Hardware;
-use super::nodes::{Setup, Siblings, Storage, Told};
+use super::nodes::{Notified, Setup, Siblings, Storage};
 use crate::experiment::Failed;
 
 pub(super) const SECOND: Nanos = 1_000_000_000;
@@ -26,7 +26,6 @@ const HASHED: Policy = Policy {
 /// On the owner's disk, and in the memory of each node that asks.
 const SHARED: Policy = Policy { lookup: Lookup::Cooperate, copies: Copies::Exclusive, ..HASHED };
 
-/// Each node on its own.
 const ALONE: Policy = Policy {
     lookup: Lookup::Local,
     copies: Copies::Exclusive,
@@ -34,7 +33,6 @@ const ALONE: Policy = Policy {
     replication: Replication::All,
 };
 
-/// A way to share a cache.
 #[derive(Clone, Debug)]
 pub(super) struct Scheme {
     pub(super) name: &'static str,
@@ -43,8 +41,8 @@ pub(super) struct Scheme {
     bound: Option<u32>,
     load_age: Nanos,
     hot: bool,
-    hot_told: bool,
-    hints: Told,
+    reports_owners: bool,
+    hints: Notified,
     /// True for nodes with the paper's mechanical disks and otherwise present-day hardware.
     turning: bool,
 }
@@ -58,8 +56,8 @@ impl Scheme {
         bound: Some(25),
         load_age: SECOND,
         hot: true,
-        hot_told: true,
-        hints: Told::Owner,
+        reports_owners: true,
+        hints: Notified::Owner,
         turning: false,
     };
 
@@ -67,14 +65,13 @@ impl Scheme {
     pub(super) const AT_OWNERS: Scheme =
         Scheme { name: "fleet, copies at owners", policy: HASHED, ..Scheme::FLEET };
 
-    /// Plain consistent hashing.
     pub(super) const HASHING: Scheme = Scheme {
         name: "consistent hashing",
         policy: HASHED,
         bound: None,
         hot: false,
-        hot_told: false,
-        hints: Told::Nobody,
+        reports_owners: false,
+        hints: Notified::None,
         ..Scheme::FLEET
     };
 
@@ -106,17 +103,17 @@ impl Scheme {
         Scheme::FLEET,
         Scheme { name: "no bound on loads", bound: None, ..Scheme::FLEET },
         Scheme { name: "loads always known", load_age: 0, ..Scheme::FLEET },
-        Scheme { name: "no hints", hints: Told::Nobody, ..Scheme::FLEET },
+        Scheme { name: "no hints", hints: Notified::None, ..Scheme::FLEET },
         Scheme { name: "nothing is hot", hot: false, ..Scheme::FLEET },
         Scheme::AT_OWNERS,
         Scheme { name: "at owners, no bound", bound: None, ..Scheme::AT_OWNERS },
-        Scheme { name: "at owners, hot not told", hot_told: false, ..Scheme::AT_OWNERS },
+        Scheme { name: "at owners, hot not told", reports_owners: false, ..Scheme::AT_OWNERS },
         Scheme { name: "at owners, nothing is hot", hot: false, ..Scheme::AT_OWNERS },
         Scheme { name: "turning disks", turning: true, ..Scheme::FLEET },
         Scheme {
             name: "turning disks, no hints",
             turning: true,
-            hints: Told::Nobody,
+            hints: Notified::None,
             ..Scheme::FLEET
         },
         Scheme { name: "turning disks, at owners", turning: true, ..Scheme::AT_OWNERS },
@@ -147,7 +144,7 @@ impl Scheme {
             siblings: self.siblings,
             bound: bound.map_err(|why| Failed(why.to_string()))?,
             hot: hot.filter(|_| self.hot),
-            hot_told: self.hot_told,
+            reports_owners: self.reports_owners,
             hints: self.hints,
             load_age: self.load_age,
             offers: 1 << 27,

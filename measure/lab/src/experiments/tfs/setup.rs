@@ -23,24 +23,19 @@ use crate::space::manager::SpaceError;
 use workload::generator::Workload;
 use workload::request::{Object, Request};
 
-/// A web server's trace.
 pub(super) struct Trace {
-    /// The paper's name.
     pub(super) name: &'static str,
-    /// The generator's name.
     preset: &'static str,
     /// Number of merged copies, each with documents of its own ("linear insertion").
     copies: u32,
 }
 
-/// The paper's three traces.
 pub(super) const TRACES: [Trace; 3] = [
     Trace { name: "UCBSep01", preset: "ucb-sep01", copies: 1 },
     Trace { name: "WorldCup98", preset: "worldcup98", copies: 8 },
     Trace { name: "ClarkNet", preset: "clarknet", copies: 5 },
 ];
 
-/// The bus between drive and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Bus {
     /// 40 MB/s, as the paper states.
@@ -49,7 +44,6 @@ pub(super) enum Bus {
     DataFile,
 }
 
-/// A run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
     /// Index in [`TRACES`].
@@ -57,7 +51,6 @@ pub(super) struct Case {
     /// TFS's share of the memory in percent; 0: no TFS.
     pub(super) share: u32,
     pub(super) bus: Bus,
-    /// Cluster size of TFS in bytes.
     pub(super) cluster: u32,
     /// Divisor of documents and memory; 1: full size.
     pub(super) scale: u32,
@@ -72,7 +65,6 @@ const MIB: u64 = 1 << 20;
 /// Bytes of each half of the drive: documents, TFS.
 const HALF: u64 = 4_290 * MIB;
 
-/// The parameters of both experiments.
 pub(super) const PARAMETERS: [Parameter; 7] = [
     Parameter {
         name: "drive",
@@ -105,7 +97,6 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 ];
 
 impl Case {
-    /// Returns the case described by [`PARAMETERS`].
     pub(super) fn new(context: &Context<'_>, trace: usize, share: u32) -> Case {
         let (scale, requests) = context.size((32, 1_000), (32, 15_000), (1, 960_000));
         Case { trace, share, bus: Bus::Stated, cluster: 64 << 10, scale, requests }
@@ -185,7 +176,6 @@ pub(crate) fn web_server(
     Ok(FilesCache::new(machine, server.cache))
 }
 
-/// The runs so far.
 static RUNS: Runs<Case> = Runs::new();
 
 /// Returns the results of the cases; runs those that are new.
@@ -202,7 +192,6 @@ fn label(case: &Case) -> String {
     }
 }
 
-/// Returns the note below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let sample = context.pick("One part in 32", "All");
     format!("{sample} of documents and memory, generated requests, a sample of the traces' length.")

@@ -15,7 +15,6 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Runs the cases that are new.
     pub(super) fn run(context: &mut Context<'_>) -> Result<Comparison, Failed> {
         Comparison::of(context, setup::traces(context), |case| case)
     }
@@ -36,7 +35,6 @@ impl Comparison {
         Ok(Comparison { traces, figures })
     }
 
-    /// Returns the names of the traces.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.traces.iter().map(|trace| TRACES[*trace].name)
     }

@@ -35,7 +35,6 @@ const PAPER: [(System, usize, usize, Stated); 12] = [
     (System::Larder, 6, 64, Stated::Nothing),
 ];
 
-/// Last bin of the plot.
 const LAST: usize = 40;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {

@@ -18,10 +18,8 @@ use crate::run::whole_cache::{
 use crate::space::file_caches;
 use workload::request::Request;
 
-/// A system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum System {
-    /// The engine with the preset `ucfs`.
     Ucfs,
     /// Squid 2.4 on FFS.
     Squid,
@@ -29,7 +27,6 @@ pub(super) enum System {
     SquidAsync,
     /// Squid with a mapped file for small objects.
     SquidMl,
-    /// The engine with the product's defaults.
     Larder,
 }
 
@@ -40,7 +37,6 @@ impl System {
     /// The systems that UCFS is compared with.
     pub(super) const BASELINES: [System; 3] = [System::Squid, System::SquidAsync, System::SquidMl];
 
-    /// Returns the paper's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             System::Ucfs => "UCFS",
@@ -61,7 +57,6 @@ pub(super) enum DrivePart {
     First6,
 }
 
-/// A run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
     /// Index in [`TRACES`].
@@ -74,7 +69,6 @@ pub(super) struct Case {
     pub(super) place: DrivePart,
     /// True if writes are acknowledged from the drive's buffer.
     pub(super) write_cache: bool,
-    /// The kind of requests.
     pub(super) likeness: TraceKind,
     /// Divisor of the paper's set-up.
     pub(super) scale: u32,
@@ -88,7 +82,6 @@ pub(super) const MEMORY: u32 = 256;
 pub(super) const CLUSTER: u32 = 64 << 10;
 /// Number of requests for warm-up (section 4.3.2).
 const WARM_UP: u64 = 150_000;
-/// The seed of all requests.
 pub(super) const SEED: u64 = 2_001;
 /// Number of entries of the lookup table (section 2.3.2).
 const ENTRIES: u64 = 4 << 20;
@@ -101,7 +94,6 @@ const MAPPED: u64 = 2 << 30;
 /// parts of blocks and fragments, and a margin without which allocations sometimes fail.
 const SQUID_PERCENT: u64 = 70;
 
-/// The parameters that all comparisons share.
 pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter {
         name: "drive",
@@ -143,7 +135,6 @@ impl Case {
         Case { trace, system, cluster, memory, place, write_cache, likeness, scale, part }
     }
 
-    /// Returns the trace.
     pub(super) fn trace(&self) -> &'static Trace {
         &TRACES[self.trace]
     }
@@ -166,7 +157,6 @@ impl Case {
         (u64::from(self.memory) << 20) / u64::from(self.scale)
     }
 
-    /// Returns the number of requests sent.
     pub(super) fn requests(&self) -> u64 {
         self.trace().requests / u64::from(self.scale) / u64::from(self.part)
     }
@@ -251,7 +241,6 @@ impl Case {
     }
 }
 
-/// The runs so far.
 static RUNS: Runs<Case> = Runs::new();
 
 /// Returns the results of the cases; runs those that are new.
@@ -294,7 +283,6 @@ pub(super) fn traces(context: &Context<'_>) -> Vec<usize> {
     }
 }
 
-/// Returns the note below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let sample = context.pick(
         "Of memory, disk and requests one part in 32; of UC the first eighth of that.",

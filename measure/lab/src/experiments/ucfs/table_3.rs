@@ -28,7 +28,6 @@ pub const MEMORY: Experiment = Experiment {
     run: memory,
 };
 
-/// A paper's numbers by trace.
 pub(super) type Numbers = [f64; 5];
 
 /// Table 3. The average of the first row is 52.6, not 50.6 as in the paper.
@@ -41,7 +40,6 @@ fn document_rates(system: System) -> Option<Numbers> {
     }
 }
 
-/// Table 4.
 pub(super) fn memory_rates(system: System) -> Option<Numbers> {
     match system {
         System::Squid | System::SquidAsync => Some([6.4, 6.1, 5.6, 7.5, 6.6]),

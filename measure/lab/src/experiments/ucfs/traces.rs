@@ -5,11 +5,8 @@ use workload::generator::Workload;
 use workload::generator::calibration::Achieved;
 use workload::request::Request;
 
-/// A trace of the paper.
 pub(super) struct Trace {
-    /// The paper's name.
     pub(super) name: &'static str,
-    /// The generator's name.
     preset: &'static str,
     /// Bytes of the disk cache (table 1).
     pub(super) disk: u64,
@@ -40,7 +37,6 @@ pub(super) enum TraceKind {
 
 const GB: u64 = 1_000_000_000;
 
-/// The five traces of table 2.
 pub(super) const TRACES: [Trace; 5] = [
     trace("BO1", "nlanr-bo1", 16, (3_928_770, 120.8, 44.4)),
     trace("PA", "nlanr-pa", 26, (4_990_283, 115.2, 57.7)),

@@ -15,7 +15,6 @@ pub(super) struct MachinePair {
 }
 
 impl MachinePair {
-    /// Runs both proxies on both machines.
     pub(super) fn run(context: &mut Context<'_>) -> Result<[MachinePair; 2], Failed> {
         let mut cases = Vec::new();
         for end in MachineClass::BOTH {
@@ -57,7 +56,6 @@ impl MachinePair {
         runs.filter(|(_, run)| run.delivered).map(|(rate, _)| *rate).max().unwrap_or(0)
     }
 
-    /// Plots a time by rate.
     pub(super) fn plot(&self, what: &str, of: impl Fn(&Run) -> f64) -> Plot {
         let id = self.end.name();
         let title = format!("{what}, {id} test");
@@ -75,7 +73,6 @@ impl MachinePair {
     }
 }
 
-/// Formats numbers for a sentence.
 pub(super) fn words(numbers: impl IntoIterator<Item = f64>, digits: usize) -> String {
     let words: Vec<String> =
         numbers.into_iter().map(|number| format!("{number:.digits$}")).collect();

@@ -37,7 +37,6 @@ const ROBOT: (f64, f64) = (0.4, 4.0);
 /// Mean and standard deviation of the server's delay, in seconds (section 5.3).
 const DELAY: (f64, f64) = (2.5, 1.0);
 
-/// A request of the plateau.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timed {
     pub(super) request: Request,
@@ -47,13 +46,11 @@ pub(super) struct Timed {
     pub(super) delay: Nanos,
 }
 
-/// The requests of a PolyMix-3 test.
 pub(super) struct Load {
     rate: u32,
     divisor: u32,
     requests: PolyMixRequests,
     dice: SplitMix,
-    /// Number of reloads of each object.
     reloads: HashMap<u32, u32>,
     /// For each object, by number: true if it was requested before.
     seen: Vec<bool>,

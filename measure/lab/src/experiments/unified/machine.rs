@@ -32,7 +32,6 @@ const MEAN_OBJECT: u64 = 10_900;
 /// The smallest memory that the file system's model accepts.
 const LEAST_BUFFERS: u64 = 1 << 20;
 
-/// One of the two machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum MachineClass {
     Low,
@@ -50,7 +49,6 @@ impl MachineClass {
         }
     }
 
-    /// Returns the machine at full size.
     pub(super) fn full_size(self) -> file_caches::Machine {
         match self {
             MachineClass::Low => file_caches::Machine::LOW_END,
@@ -63,7 +61,6 @@ impl MachineClass {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     pub(super) end: MachineClass,
-    /// The divisor.
     pub(super) divisor: u32,
     /// True if drives acknowledge writes from the medium.
     pub(super) write_through: bool,
@@ -187,7 +184,6 @@ mod tests {
 
     use super::*;
 
-    /// Records the requests that it gets.
     struct Recorder(Rc<RefCell<Vec<(u64, u64)>>>);
 
     impl Drive for Recorder {

@@ -41,7 +41,6 @@ const BODY: u64 = 11_000;
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     MemoryHit,
@@ -52,7 +51,6 @@ pub(super) enum Answer {
 /// Processor times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
-    /// A request.
     pub(super) request: Nanos,
     /// A call delegated to another process: a message, its reply, and the context switches.
     pub(super) message: Nanos,
@@ -60,7 +58,6 @@ pub(super) struct Costs {
     pub(super) notice: Nanos,
 }
 
-/// The single process of a proxy.
 struct Process {
     clock: Handle,
     turn: Mutex<()>,
@@ -77,7 +74,6 @@ impl Process {
     }
 }
 
-/// A proxy under test.
 pub(super) enum Proxy {
     Squid(Box<Squid>),
     Unified(Unified),

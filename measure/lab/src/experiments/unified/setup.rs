@@ -37,7 +37,6 @@ const SETTLED: f64 = 0.1;
 /// A rate counts as delivered if the requests take at most this share longer than they should.
 const LATE: f64 = 0.02;
 
-/// A proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum System {
     Squid,
@@ -47,7 +46,6 @@ pub(super) enum System {
 impl System {
     pub(super) const BOTH: [System; 2] = [System::Squid, System::Unified];
 
-    /// Returns the paper's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             System::Squid => "Squid-2.4",
@@ -59,7 +57,6 @@ impl System {
 /// A change of the paper's set-up, to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Modification {
-    /// No change.
     Paper,
     /// UNIFIED's process continues while the disk reads.
     Asynchronous,
@@ -95,12 +92,10 @@ impl Modification {
     }
 }
 
-/// A run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
     pub(super) end: MachineClass,
     pub(super) system: System,
-    /// Requests per second.
     pub(super) rate: u32,
     pub(super) modification: Modification,
     /// Factor by which requests come faster.
@@ -133,7 +128,6 @@ impl Case {
         }
     }
 
-    /// Returns the case with a modification.
     pub(super) fn varied(self, modification: Modification) -> Case {
         Case { modification, ..self }
     }
@@ -250,7 +244,6 @@ impl Case {
     }
 }
 
-/// The requests in flight.
 struct Crowd {
     clock: Handle,
     proxy: Rc<Proxy>,
@@ -347,7 +340,6 @@ struct Scaled {
     divisor: u32,
 }
 
-/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// Number of requests of the whole test at full size.
@@ -403,7 +395,6 @@ impl fmt::Display for Case {
 
 type Slot = Arc<OnceLock<Result<Run, Failed>>>;
 
-/// The runs so far.
 static RUNS: Mutex<Option<HashMap<Case, Slot>>> = Mutex::new(None);
 
 /// Returns the result of a case; runs it if it is new.
@@ -415,7 +406,6 @@ fn run_once(variant: &Variant, case: Case) -> Result<Run, Failed> {
     slot.get_or_init(|| case.run(variant)).clone()
 }
 
-/// Returns the results of the cases.
 pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Run>, Failed> {
     context.variants(cases.iter().map(|case| (case, *case)), run_once)
 }
@@ -430,7 +420,6 @@ pub(super) fn rates(context: &Context<'_>, end: MachineClass) -> &'static [u32] 
     }
 }
 
-/// Returns the note below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
     let case = Case::new(context, MachineClass::Low, System::Squid, 0);
     let (divisor, part) = (case.divisor, case.part);
@@ -443,7 +432,6 @@ pub(super) fn note(context: &Context<'_>) -> String {
     }
 }
 
-/// The parameters that all experiments share.
 pub(super) const PARAMETERS: [Parameter; 11] = [
     Parameter {
         name: "scale",

@@ -154,7 +154,7 @@ impl EngineCache {
         let body = self.bodies.parts(&object, CHUNK);
         match engine::insert(&self.store, &key(&object), &object, body).await {
             Ok(()) => Ok(true),
-            Err(Refusal::Offline) => Err(CacheError("its device was given up".to_owned())),
+            Err(Refusal::Offline) => Err(CacheError("its device is out of use".to_owned())),
             Err(_) => Ok(false),
         }
     }

@@ -30,17 +30,17 @@ pub struct BuddyFiles<F: FileSystem> {
 }
 
 struct State {
-    /// The slots of each class.
     slots: Vec<Slots>,
     held: HashMap<u32, Held>,
 }
 
-/// The place of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// A slot of a class; class 0 has one block.
-    Slot { class: usize, slot: u64 },
-    /// A file of its own.
+    Slot {
+        class: usize,
+        slot: u64,
+    },
     Own,
 }
 
@@ -50,7 +50,6 @@ struct Held {
     size: u64,
 }
 
-/// The slots of one file.
 #[derive(Debug, Default)]
 struct Slots {
     /// Slots that were freed, all below `end`.
@@ -60,7 +59,6 @@ struct Slots {
 }
 
 impl Slots {
-    /// Takes the first free slot.
     fn take(&mut self) -> u64 {
         self.free.pop_first().unwrap_or_else(|| {
             self.end += 1;

@@ -29,7 +29,6 @@ pub struct Limits {
 pub struct Diskd<F: FileSystem> {
     directories: Vec<FilePerObject<OneAtATime<F>, Squid>>,
     limits: Limits,
-    /// The directory of each object.
     of: RefCell<HashMap<u32, usize>>,
     turn: Cell<usize>,
     turned_away: Cell<u64>,

@@ -77,7 +77,6 @@ impl Documents {
     }
 }
 
-/// Returns the path of a document.
 fn path(object: &Object) -> String {
     format!("site-{}/group-{}/{:08X}", object.site, object.group, object.id)
 }

@@ -17,7 +17,6 @@ pub struct LeastRecent<M> {
     manager: M,
     largest: u64,
     cache: RefCell<TwoLevel>,
-    /// Objects in use.
     busy: RefCell<HashSet<u32>>,
     freed: Notify,
     gone: Cell<u64>,

@@ -17,7 +17,6 @@ pub(super) const REGION: u64 = 1 << 20;
 /// Maximum number of uses counted per object.
 const MOST_USES: u8 = 7;
 
-/// The slots of all sizes.
 pub(super) struct Segments {
     sizes: [Size; 5],
     /// Number of regions that sizes have taken.
@@ -26,7 +25,6 @@ pub(super) struct Segments {
     held: HashMap<u32, Held>,
 }
 
-/// Slots of one size.
 #[derive(Default)]
 struct Size {
     regions: Vec<u32>,
@@ -41,7 +39,6 @@ struct Slot {
     uses: u8,
 }
 
-/// The slot of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) version: u32,
@@ -54,7 +51,6 @@ pub(super) struct Held {
 pub(super) struct Placed {
     /// Offset in the mapped space, in bytes.
     pub(super) offset: u64,
-    /// True if another object was replaced.
     pub(super) replaced: bool,
 }
 
@@ -78,14 +74,12 @@ impl Segments {
         u64::from(region) * REGION + slot % per_region * SIZES[held.size]
     }
 
-    /// Counts a use of an object.
     pub(super) fn touch(&mut self, held: Held) {
         if let Some(slot) = &mut self.sizes[held.size].slots[held.slot as usize] {
             slot.uses = (slot.uses + 1).min(MOST_USES);
         }
     }
 
-    /// Removes an object.
     pub(super) fn remove(&mut self, object: u32) {
         let Some(held) = self.held.remove(&object) else { return };
         self.sizes[held.size].slots[held.slot as usize] = None;

@@ -14,7 +14,6 @@ use crate::space::modelled_directory::ModelledFiles;
 use workload::request::Request;
 use workload::two_level::CacheCounts;
 
-/// Name of the mapped file.
 const MAPPED: &str = "mapped";
 
 /// Squid with a mapped file. The mapped file and the others share a file system, and so its memory.

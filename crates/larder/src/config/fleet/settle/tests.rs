@@ -83,7 +83,7 @@ fn nodes_of_one_key_place_alike_and_others_do_not() {
 }
 
 #[test]
-fn what_is_said_is_taken() {
+fn configured_values_are_used() {
     let text = "
         [fleet]
         listen = '127.0.0.1:3130'
@@ -175,7 +175,7 @@ fn contradictions_are_named_with_their_lines() {
         ),
         (
             "listen = '127.0.0.1:1'\nzone = 'a'\nmembers = ['a@localhost:1']",
-            "larder.toml:3: fleet.zone: is for members that find each other",
+            "larder.toml:3: fleet.zone: applies only to members that discover each other",
         ),
         ("listen = '127.0.0.1:3128'", "larder.toml:2: fleet.listen: 127.0.0.1:3128 cannot be both"),
         ("listen = '127.0.0.1:3129'", "larder.toml:2: fleet.listen: 127.0.0.1:3129 cannot be both"),
@@ -220,7 +220,7 @@ fn flags_are_named_as_they_are_called() {
 }
 
 #[test]
-fn what_only_this_machine_can_tell_is_refused_together() {
+fn problems_with_this_machine_are_reported_together() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing").display().to_string();
     let config = load(&format!("[fleet]\nlisten = ':3130'\nkey-file = '{missing}'")).unwrap();
@@ -232,19 +232,25 @@ fn what_only_this_machine_can_tell_is_refused_together() {
     let named = FleetConfig { node: "a".parse().ok(), ..config };
     let around = Surroundings { addresses: Vec::new(), ..around };
     let said = named.settle(&around).unwrap_err();
-    assert!(said[0].starts_with("fleet.listen: :: is all addresses of this machine"), "{said:?}");
+    assert!(
+        said[0].starts_with("fleet.listen: :: means all addresses of this machine"),
+        "{said:?}"
+    );
     // Files that nodes share are read even if a flag is to provide the address.
     let said = FleetConfig { listen: None, ..named }.settle(&around).unwrap_err();
     assert!(said[0].starts_with("fleet.key-file: "), "{said:?}");
 }
 
 #[test]
-fn what_is_probably_not_meant_is_warned_about() {
+fn probably_unintended_settings_cause_warnings() {
     let warnings = |text: &str| load(&format!("[fleet]\n{text}")).unwrap().warnings();
     let cases = [
-        ("listen = ':1'\ninsecure = true", "fleet.insecure: ANYBODY WHO REACHES [::]:1"),
+        ("listen = ':1'\ninsecure = true", "fleet.insecure: ANYONE WHO REACHES [::]:1"),
         ("listen = ':1'\ninsecure = true\nkey-file = 'k'", "fleet.insecure has no effect"),
-        ("listen = ':1'\ncertificate = 'c'\nca = 'a'", "fleet.certificate is for the connections"),
+        (
+            "listen = ':1'\ncertificate = 'c'\nca = 'a'",
+            "fleet.certificate protects only connections",
+        ),
         ("key-file = 'k'", "[fleet] has no effect without fleet.listen"),
     ];
     for (text, expected) in cases {

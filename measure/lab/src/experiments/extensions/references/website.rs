@@ -1,5 +1,5 @@
 //! Web sites that differ in where the files of their pages lie, and the groupings that a cache may
-//! be told.
+//! be given.
 //!
 //! The pages and parts are those of a stream, in which no two pages share a part. A site assigns
 //! directories to them and replaces a tenth of the parts by files that many pages share.
@@ -35,14 +35,11 @@ pub(super) enum Website {
     Flat,
 }
 
-/// The grouping that the cache is told.
+/// Grouping of objects that is given to the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    /// No group: every object is alone.
+pub(super) enum Grouping {
     Nothing,
-    /// The directory of the URL.
     Url,
-    /// The directory of the file.
     File,
     /// The directory of the only page that refers to the file; otherwise the file's own directory.
     PagesDirectory,
@@ -50,39 +47,44 @@ pub(super) enum Told {
     Page,
 }
 
-impl Told {
-    /// All groupings.
-    pub(super) const ALL: [Told; 5] =
-        [Told::Nothing, Told::Url, Told::File, Told::PagesDirectory, Told::Page];
+impl Grouping {
+    pub(super) const ALL: [Grouping; 5] = [
+        Grouping::Nothing,
+        Grouping::Url,
+        Grouping::File,
+        Grouping::PagesDirectory,
+        Grouping::Page,
+    ];
 
-    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Told::Nothing => "nothing",
-            Told::Url => "URL's directory",
-            Told::File => "file's directory",
-            Told::PagesDirectory => "page's directory",
-            Told::Page => "page",
+            Grouping::Nothing => "nothing",
+            Grouping::Url => "URL's directory",
+            Grouping::File => "file's directory",
+            Grouping::PagesDirectory => "page's directory",
+            Grouping::Page => "page",
         }
     }
 }
 
 impl Website {
-    /// All sites.
     pub(super) const ALL: [Website; 5] =
         [Website::Beside, Website::Half, Website::Clean, Website::Apart, Website::Flat];
 
     /// Returns the groupings to measure; the others would repeat one of these.
-    pub(super) fn told(self) -> &'static [Told] {
+    pub(super) fn groupings(self) -> &'static [Grouping] {
         match self {
-            Website::Beside => &[Told::Nothing, Told::Url, Told::Page],
-            Website::Half => &[Told::Url, Told::Page],
-            Website::Clean => &[Told::Url, Told::File, Told::PagesDirectory, Told::Page],
-            Website::Apart | Website::Flat => &[Told::Url, Told::PagesDirectory, Told::Page],
+            Website::Beside => &[Grouping::Nothing, Grouping::Url, Grouping::Page],
+            Website::Half => &[Grouping::Url, Grouping::Page],
+            Website::Clean => {
+                &[Grouping::Url, Grouping::File, Grouping::PagesDirectory, Grouping::Page]
+            }
+            Website::Apart | Website::Flat => {
+                &[Grouping::Url, Grouping::PagesDirectory, Grouping::Page]
+            }
         }
     }
 
-    /// Returns the name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Website::Beside => "parts beside their page",
@@ -142,7 +144,6 @@ pub(super) struct Placed {
     page: u32,
     /// A group number for that page alone.
     own: u32,
-    /// The directory of the file.
     file: u32,
 }
 
@@ -182,7 +183,7 @@ enum Referrer {
 /// References read in pages when they were stored: a bounded number, the oldest forgotten first.
 pub(super) struct References<'a> {
     contents: &'a Contents,
-    told: Told,
+    grouping: Grouping,
     known: HashMap<u32, Referrer>,
     order: VecDeque<u32>,
     most: usize,
@@ -190,27 +191,29 @@ pub(super) struct References<'a> {
 
 impl<'a> References<'a> {
     /// Creates an empty table of at most `most` references.
-    pub(super) fn new(contents: &'a Contents, told: Told, most: usize) -> References<'a> {
-        References { contents, told, known: HashMap::new(), order: VecDeque::new(), most }
+    pub(super) fn new(contents: &'a Contents, grouping: Grouping, most: usize) -> References<'a> {
+        References { contents, grouping, known: HashMap::new(), order: VecDeque::new(), most }
     }
 
     /// Returns the group of a requested file.
     pub(super) fn group(&self, placed: &Placed) -> u32 {
-        match self.told {
-            Told::Nothing => directory(Level::Own, placed.request.object),
-            Told::Url => placed.request.group,
-            Told::File => placed.file,
-            Told::PagesDirectory | Told::Page if placed.is_page() => self.of_page(placed),
-            Told::PagesDirectory | Told::Page => match self.known.get(&placed.request.object) {
-                Some(Referrer::Group(group)) => *group,
-                Some(Referrer::Several) | None => placed.file,
-            },
+        match self.grouping {
+            Grouping::Nothing => directory(Level::Own, placed.request.object),
+            Grouping::Url => placed.request.group,
+            Grouping::File => placed.file,
+            Grouping::PagesDirectory | Grouping::Page if placed.is_page() => self.of_page(placed),
+            Grouping::PagesDirectory | Grouping::Page => {
+                match self.known.get(&placed.request.object) {
+                    Some(Referrer::Group(group)) => *group,
+                    Some(Referrer::Several) | None => placed.file,
+                }
+            }
         }
     }
 
     /// Reads the references of a page that was stored.
     pub(super) fn stored(&mut self, placed: &Placed) {
-        let is_read = matches!(self.told, Told::PagesDirectory | Told::Page);
+        let is_read = matches!(self.grouping, Grouping::PagesDirectory | Grouping::Page);
         if !placed.is_page() || !is_read {
             return;
         }
@@ -232,8 +235,8 @@ impl<'a> References<'a> {
     }
 
     fn of_page(&self, placed: &Placed) -> u32 {
-        match self.told {
-            Told::Page => placed.own,
+        match self.grouping {
+            Grouping::Page => placed.own,
             _ => placed.file,
         }
     }

@@ -1,4 +1,4 @@
-//! Copies on nodes: which ones are kept, what happens to evicted ones, and which nodes are told.
+//! Copies on nodes: which are kept, what happens to evicted ones, and which nodes are notified.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,12 +9,11 @@ use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::lookup::Keep;
 use fleet::{MemberId, Policy, placement};
 
-use super::{MESSAGE, NOTICE, Nodes, Storage, Told};
+use super::{MESSAGE, NOTICE, Nodes, Notified, Storage};
 use crate::experiments::olaru_tichy::hardware::transfer;
 use crate::experiments::olaru_tichy::lru::Cached;
 
 impl Nodes {
-    /// Returns the policy for a document.
     pub(super) fn policy(&self, document: u32) -> Policy {
         let size = Some(self.documents.size(document));
         self.setup.table.classify(&DocumentFacts { size, ..DocumentFacts::default() }).policy
@@ -59,13 +58,13 @@ impl Nodes {
         if self.policy(document).lookup != Lookup::Cooperate {
             return;
         }
-        let told: Vec<usize> = match self.setup.hints {
-            Told::Nobody => Vec::new(),
-            Told::Owner => self.owner(document).into_iter().collect(),
-            Told::All => (0..self.nodes.len()).collect(),
+        let notified: Vec<usize> = match self.setup.hints {
+            Notified::None => Vec::new(),
+            Notified::Owner => self.owner(document).into_iter().collect(),
+            Notified::All => (0..self.nodes.len()).collect(),
         };
         let key = Nodes::key(document);
-        for to in told.into_iter().filter(|to| *to != at) {
+        for to in notified.into_iter().filter(|to| *to != at) {
             self.note_message(1, NOTICE);
             let mut hints = self.nodes[to].hints.borrow_mut();
             match came {
@@ -82,12 +81,12 @@ impl Nodes {
         owners.first().and_then(|owner| self.places.get(&owner.id)).copied()
     }
 
-    /// Returns whether, according to the nodes that are told, no other memory has the document.
+    /// Returns whether, according to the notified nodes, no other memory has the document.
     fn is_last(&self, at: usize, document: u32) -> bool {
         let knows = match self.setup.hints {
-            Told::Nobody => return true,
-            Told::All => at,
-            Told::Owner => {
+            Notified::None => return true,
+            Notified::All => at,
+            Notified::Owner => {
                 self.note_message(2, NOTICE);
                 self.owner(document).unwrap_or(at)
             }

@@ -21,7 +21,6 @@ use crate::experiments::olaru_tichy::exchange;
 /// The interval in which requests for a document are counted.
 const SPAN: Nanos = 1_000_000_000;
 
-/// The response of an asked node.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     source: Source,
@@ -69,7 +68,7 @@ struct Popularity {
     requests: u64,
     owners: u32,
     /// The number of owners that an owner stated, and until when it is valid.
-    told: (u32, Nanos),
+    reported: (u32, Nanos),
 }
 
 impl Popular {
@@ -83,12 +82,12 @@ impl Popular {
             (known.span, known.requests) = (span, 0);
         }
         known.requests += 1;
-        let (told, until) = known.told;
-        if now < until { known.owners.max(told) } else { known.owners }
+        let (reported, until) = known.reported;
+        if now < until { known.owners.max(reported) } else { known.owners }
     }
 
-    fn told(&mut self, document: u32, now: Nanos, owners: u32) {
-        self.0.entry(document).or_default().told = (owners, now + SPAN);
+    fn note_reported(&mut self, document: u32, now: Nanos, owners: u32) {
+        self.0.entry(document).or_default().reported = (owners, now + SPAN);
     }
 }
 
@@ -218,9 +217,9 @@ impl Nodes {
         }
         match answer.flatten() {
             Some(answer) => {
-                if self.setup.hot_told && answer.owners > 1 {
+                if self.setup.reports_owners && answer.owners > 1 {
                     let mut popular = self.nodes[at].popular.borrow_mut();
-                    popular.told(document, self.clock.now(), answer.owners);
+                    popular.note_reported(document, self.clock.now(), answer.owners);
                 }
                 Some(answer.source.of_peer())
             }

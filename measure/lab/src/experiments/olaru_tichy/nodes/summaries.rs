@@ -14,9 +14,7 @@ use super::{MESSAGE, Nodes, Siblings};
 use crate::experiments::olaru_tichy::exchange;
 use workload::contents::mix;
 
-/// Number of hashes per document.
 const HASHES: u64 = 4;
-/// Bits per document.
 const BITS: u64 = 8;
 /// Maximum number of siblings asked because their summaries have the document.
 const ASKED_MAX: usize = 2;
@@ -85,7 +83,6 @@ impl Nodes {
         }
     }
 
-    /// Exchanges summaries if they are due.
     fn exchange_summaries(&self, age: Nanos) {
         let now = self.clock.now();
         let exchanged = self.summaries.borrow().exchanged;
