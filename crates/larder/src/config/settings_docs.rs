@@ -29,11 +29,11 @@ fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// The reference part of the documentation, and the keys of `[[site]]` that are as in another table,
-/// with that table.
+/// The reference part of the documentation.
 #[derive(Default)]
 struct Reference {
     text: String,
+    /// Keys of `[[site]]` that default to another table's value, each behind that table's name.
     inherited: Vec<(&'static str, &'static str)>,
 }
 
@@ -116,7 +116,12 @@ fn values<T>(field: &Field<T>) -> String {
         Kind::Checked(checked) => checked.expected.to_owned(),
         Kind::OneOf(words) => words.join(" | "),
         Kind::PathPrefix => "path".to_owned(),
-        Kind::Mode | Kind::Method | Kind::Ports | Kind::Header | Kind::Token | Kind::Path
+        Kind::Mode
+        | Kind::Method
+        | Kind::Ports
+        | Kind::Header
+        | Kind::Token
+        | Kind::Path
         | Kind::Text(_) => {
             let words = kind.expected();
             let words = words.split(" such as ").next().unwrap_or_default();

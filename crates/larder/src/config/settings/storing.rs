@@ -63,8 +63,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.read-batch-timeout", Kind::Time(ms(0), Duration::from_secs(10)), ["20ms"]
         -> store.read_batch_timeout;
 
-    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run. (The
-    /// file system of the LAZY-READS paper made runs of 3 to 5.)
+    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run. The
+    /// file system of the LAZY-READS paper made runs of 3 to 5.
     "store.read-batch-split", Kind::Int(0, 1000), ["auto"], word("auto") -> store.read_batch_split;
 
     /// Longest time from the end of an object to its write: what a killed process can lose. No
