@@ -194,9 +194,9 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Locality buffers replace it.
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 
-    /// Buffers in layouts with slots that each collect objects of one origin server, to be written
-    /// side by side (8 to 128 in the LAZY-READS-LOC paper); 0: none. A killed process loses their
-    /// contents, up to `durability-bound`.
+    /// Buffers that each collect objects of one origin server, to be written side by side (8 to 128
+    /// in the LAZY-READS-LOC paper); 0: none. A killed process loses their contents, up to
+    /// `durability-bound`.
     "store.locality-buffers", Kind::Int(0, 1024), ["auto"], word("auto") => set_locality_buffers;
 
     /// Size of a locality buffer, which is written when it is full. "auto" is the preset's, or 64K.
