@@ -133,25 +133,32 @@ fn values<T>(field: &Field<T>) -> String {
     format!("{list}{words}{word}; ")
 }
 
-/// Returns a table of the presets, with one line per setting that they decide.
+/// Returns a table of the presets, with one line per setting that they decide, and a list of the
+/// settings that are the same in all.
 fn presets() -> String {
     let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
     let mut out = String::from("\n");
     for preset in &all {
         let _ = writeln!(out, "- **`{}`**: {}.", preset.name, preset.text);
     }
-    let row = |out: &mut String, key: &str, cell: &dyn Fn(&Preset) -> String| {
-        let cells: Vec<String> = all.iter().map(cell).collect();
+    let row = |out: &mut String, key: &str, cells: &[String]| {
         let _ = writeln!(out, "| {key} | {} |", cells.join(" | "));
     };
+    let cells =
+        |value: &dyn Fn(&Preset) -> String| -> Vec<String> { all.iter().map(value).collect() };
     out.push('\n');
-    row(&mut out, "setting", &|preset| format!("`{}`", preset.name));
-    row(&mut out, "---", &|_| "---".to_owned());
-    row(&mut out, "`layout`", &|preset| preset.format.layout.to_string());
+    row(&mut out, "setting", &cells(&|preset| format!("`{}`", preset.name)));
+    row(&mut out, "---", &cells(&|_| "---".to_owned()));
+    row(&mut out, "`layout`", &cells(&|preset| preset.format.layout.to_string()));
+    let mut same = Vec::new();
     for (key, value) in PRESET_VALUES {
-        row(&mut out, &format!("`store.{key}`"), &|preset| value(preset));
+        let cells = cells(value);
+        match cells.iter().all(|cell| *cell == cells[0]) {
+            true => same.push(format!("`{key}` {}", cells[0])),
+            false => row(&mut out, &format!("`{key}`"), &cells),
+        }
     }
-    out.push('\n');
+    let _ = writeln!(out, "\nThe same in all: {}.\n", same.join(", "));
     out
 }
 

@@ -37,7 +37,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Which responses are shared. "careful" stores a response to a request that identifies its
     /// client only with a stated positive lifetime or a Vary that names the field, and withholds
-    /// some other reuse (docs/reference/http.md). "rfc": all that RFC 9111 permits.
+    /// some other reuse (docs/guide/applications.md). "rfc": all that RFC 9111 permits.
     "caching.sharing", SHARING, ["careful"], live -> semantics.sharing;
 
     /// Request fields that identify a client where sharing is careful; * stands for anything.
