@@ -428,7 +428,7 @@ const BODILESS: Group = Group {
             Kept(""),
         ),
         Case(
-            "304 that nobody asked for",
+            "304 without a condition",
             "GET",
             &["HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\n\
                  Content-Length: 4\r\n\r\ngood{E}"],
