@@ -72,18 +72,18 @@ pub fn write_all(writer: &mut impl Writer) {
     ACCESS.iter().for_each(|field| writer.key(field.key, field));
     writer.table(
         "rule",
-        "What is done otherwise for some requests; the first rule that fits decides, and it \
-         alone. docs/guide/rules.md has examples.",
+        "Exceptions for some requests; only the first rule that matches applies \
+         (docs/guide/rules.md).",
     );
     RULE.iter().for_each(|field| writer.key(field.key, field));
-    writer.table("listener", "One place where clients come in (docs/guide/running.md).");
+    writer.table("listener", "One listening address (docs/guide/running.md).");
     LISTENER.iter().for_each(|field| writer.key(field.key, field));
     writer.table("certificate", "One certificate for clients.");
     CERTIFICATE.iter().for_each(|field| writer.key(field.key, field));
     writer.table(
         "fleet.class",
-        "One class of a fleet's documents; the first that fits a document is its class \
-         (docs/guide/fleet.md). All nodes should have the same ones.",
+        "One class of a fleet's documents; the first that matches applies (docs/guide/fleet.md). \
+         All nodes should have the same classes.",
     );
     FLEET_CLASS.iter().for_each(|field| writer.key(field.key, field));
 }

@@ -30,61 +30,135 @@ fn in_repository(path: &str) -> PathBuf {
 }
 
 /// The reference part of the documentation.
-struct Reference(String);
+#[derive(Default)]
+struct Reference {
+    text: String,
+    /// Keys of `[[site]]` that default to another table's value, each behind that table's name.
+    inherited: Vec<(&'static str, &'static str)>,
+}
+
+impl Reference {
+    /// Writes the inherited keys of a site, one paragraph per table.
+    fn write_inherited(&mut self) {
+        for keys in self.inherited.chunk_by(|a, b| a.0 == b.0) {
+            let names: Vec<String> = keys.iter().map(|(_, key)| format!("`{key}`")).collect();
+            let _ = writeln!(
+                self.text,
+                "As in `[{}]`, by default `\"inherit\"` (that table's value); restart: {}.\n",
+                keys[0].0,
+                names.join(", "),
+            );
+        }
+        self.inherited.clear();
+    }
+}
 
 impl Writer for Reference {
     fn group(&mut self, name: &str) {
-        let _ = writeln!(self.0, "### `[{name}]`\n");
+        let _ = writeln!(self.text, "### `[{name}]`\n");
     }
 
     fn table(&mut self, name: &str, text: &str) {
-        let _ = writeln!(self.0, "### `[[{name}]]`\n\n{text}\n");
+        self.write_inherited();
+        let _ = writeln!(self.text, "### `[[{name}]]`\n\n{text}\n");
     }
 
     fn key<T>(&mut self, key: &str, field: &Field<T>) {
-        entry(&mut self.0, key, field);
+        match (field.word, field.text.split_once(" of `[")) {
+            (Some("inherit"), Some((_, table))) => {
+                let table = table.split_once(']').map_or("", |(table, _)| table);
+                self.inherited.push((table, field.key));
+            }
+            _ => entry(&mut self.text, key, field),
+        }
     }
 }
 
 fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
-    let flag = field.flag.map(|name| format!(" (flag `--{name}`)")).unwrap_or_default();
-    let list = if matches!(field.kind, Kind::List(_)) { "a list, each " } else { "" };
+    let flag = field.flag.map(|name| format!(" (`--{name}`)")).unwrap_or_default();
+    let values = values(field);
     let default = match field.default_value() {
-        Some(value) => format!("Default: `{}`", value.literal()),
-        None => "Must be given".to_owned(),
+        Some(value) => format!("default `{}`", value.literal()),
+        None => "required".to_owned(),
     };
     let effect = match field.effect {
-        Effect::Reload => "a reload",
-        Effect::Restart => "a restart",
-        Effect::Creation => "the creation of a cache",
+        Effect::Reload => "",
+        Effect::Restart => "; restart",
+        Effect::Creation => "; new cache",
     };
-    let _ = writeln!(
-        out,
-        "- **`{key}`**{flag}: {list}{}. {default}. A change takes effect at {effect}.\n  {}\n",
-        field.expected(),
-        field.text,
-    );
+    let _ = writeln!(out, "- **`{key}`**{flag}: {values}{default}{effect}. {}\n", field.text);
 }
 
-/// Returns a table of the presets, with one line per setting that they decide.
+/// Returns the accepted values of a key in a few words. The page explains how each kind is written.
+fn values<T>(field: &Field<T>) -> String {
+    let (list, kind) = match field.kind {
+        Kind::List(item) => ("list of ", *item),
+        kind => ("", kind),
+    };
+    let words = match kind {
+        Kind::Bool => return String::new(),
+        Kind::Int(min, u64::MAX) => format!("from {min}"),
+        Kind::Int(min, max) => format!("{min} to {max}"),
+        Kind::Size(_, u64::MAX) => "size".to_owned(),
+        Kind::Size(0, max) => format!("size to {}", units::size(max)),
+        Kind::Size(min, max) => format!("size {} to {}", units::size(min), units::size(max)),
+        Kind::Time(min, max) if min.is_zero() => format!("time to {}", units::duration(max)),
+        Kind::Time(min, max) => {
+            format!("time {} to {}", units::duration(min), units::duration(max))
+        }
+        Kind::Addr => "address".to_owned(),
+        Kind::Listen => "address or socket".to_owned(),
+        Kind::Network => "network".to_owned(),
+        Kind::Origin => "URL".to_owned(),
+        Kind::Host => "host".to_owned(),
+        Kind::HostPattern => "host or .domain".to_owned(),
+        Kind::CertificateHost => "host or *.domain".to_owned(),
+        Kind::Checked(checked) => checked.expected.to_owned(),
+        Kind::OneOf(words) => words.join(" | "),
+        Kind::PathPrefix => "path".to_owned(),
+        Kind::Mode
+        | Kind::Method
+        | Kind::Ports
+        | Kind::Header
+        | Kind::Token
+        | Kind::Path
+        | Kind::Text(_) => {
+            let words = kind.expected();
+            let words = words.split(" such as ").next().unwrap_or_default();
+            words.trim_start_matches("a ").trim_start_matches("the ").to_owned()
+        }
+        Kind::List(_) => unreachable!("a list of lists"),
+    };
+    let word = field.word.map(|word| format!(" or {word:?}")).unwrap_or_default();
+    format!("{list}{words}{word}; ")
+}
+
+/// Returns a table of the presets, with one line per setting that they decide, and a list of the
+/// settings that are the same in all.
 fn presets() -> String {
     let all: Vec<Preset> = store::PRESETS.iter().map(|name| store::preset(name).unwrap()).collect();
     let mut out = String::from("\n");
     for preset in &all {
         let _ = writeln!(out, "- **`{}`**: {}.", preset.name, preset.text);
     }
-    let row = |out: &mut String, key: &str, cell: &dyn Fn(&Preset) -> String| {
-        let cells: Vec<String> = all.iter().map(cell).collect();
+    let row = |out: &mut String, key: &str, cells: &[String]| {
         let _ = writeln!(out, "| {key} | {} |", cells.join(" | "));
     };
+    let cells =
+        |value: &dyn Fn(&Preset) -> String| -> Vec<String> { all.iter().map(value).collect() };
     out.push('\n');
-    row(&mut out, "setting", &|preset| format!("`{}`", preset.name));
-    row(&mut out, "---", &|_| "---".to_owned());
-    row(&mut out, "`layout`", &|preset| preset.format.layout.to_string());
+    row(&mut out, "setting", &cells(&|preset| format!("`{}`", preset.name)));
+    row(&mut out, "---", &cells(&|_| "---".to_owned()));
+    row(&mut out, "`layout`", &cells(&|preset| preset.format.layout.to_string()));
+    let mut same = Vec::new();
     for (key, value) in PRESET_VALUES {
-        row(&mut out, &format!("`store.{key}`"), &|preset| value(preset));
+        let cells = cells(value);
+        match cells.iter().all(|cell| *cell == cells[0]) {
+            true => same.push(format!("`{key}` {}", cells[0])),
+            false => row(&mut out, &format!("`{key}`"), &cells),
+        }
     }
-    out.push('\n');
+    let _ = writeln!(out, "\nThe same in all: {}.\n", same.join(", "));
     out
 }
 
@@ -171,9 +245,9 @@ fn check(begin: &str, end: &str, fresh: &str) {
 
 #[test]
 fn the_documentation_lists_every_setting_with_its_default() {
-    let mut reference = Reference(String::new());
+    let mut reference = Reference::default();
     write_all(&mut reference);
-    check(BEGIN, END, &format!("\n{}", reference.0));
+    check(BEGIN, END, &format!("\n{}", reference.text));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Checks that `docs/reference/metrics.md` lists the metrics of a running program: the name, kind
-//! and help of each, as in `/metrics`.
+//! Checks that `docs/reference/metrics.md` lists the metrics of a running program: the name and
+//! help of each, as in `/metrics`, and which are histograms.
 //!
 //! When they change, run the test once with `LARDER_BLESS=1` in the environment to rewrite the
 //! page, and read the diff.
@@ -15,7 +15,7 @@ use crate::runner::Setup;
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
 const END: &str = "<!-- end of metrics -->\n";
 
-/// Returns the metrics of a scrape: the name, and the kind and help of each.
+/// Returns the metrics of a scrape: the name and help of each. Counters end in `_total`.
 fn metrics(scrape: &str) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut help = "";
@@ -25,7 +25,8 @@ fn metrics(scrape: &str) -> Vec<(String, String)> {
         }
         if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|l| l.split_once(' ')) {
             let suffix = if kind == "counter" { "_total" } else { "" };
-            rows.push((format!("`{name}{suffix}`"), format!("{kind} | {help}")));
+            let histogram = if kind == "histogram" { "Histogram: " } else { "" };
+            rows.push((format!("`{name}{suffix}`"), format!("{histogram}{help}")));
         }
     }
     rows
@@ -35,7 +36,7 @@ fn metrics(scrape: &str) -> Vec<(String, String)> {
 fn table(scrapes: &[String]) -> String {
     let rows: BTreeMap<_, _> = scrapes.iter().flat_map(|scrape| metrics(scrape)).collect();
     let rows: String = rows.iter().map(|(name, rest)| format!("| {name} | {rest} |\n")).collect();
-    format!("\n| metric | kind | what it says |\n|---|---|---|\n{rows}\n")
+    format!("\n| metric | meaning |\n|---|---|\n{rows}\n")
 }
 
 #[test]

@@ -78,9 +78,8 @@ pub const GROUPS: &[Group] = &[LENGTHS, CODINGS, CHUNKS, HEADS, STATUSES, BODILE
 const LENGTHS: Group = Group {
     title: "Content-Length",
     cites: "RFC 9112, 6.3",
-    why: "lengths that differ or are none are an error; what lies behind the end belongs to \
-     nobody, \
-          and the connection to the server ends",
+    why: "lengths that differ or are no number are an error; bytes after the end belong to \
+          no response, and the connection to the server ends",
     cases: &[
         Case("a length", "GET", &[ok!("Content-Length: 4\r\n", "good")], false, Kept("good")),
         Case(
@@ -151,9 +150,8 @@ const LENGTHS: Group = Group {
 const CODINGS: Group = Group {
     title: "Transfer-Encoding",
     cites: "RFC 9112, 6.1 and 6.3",
-    why: "the one coding that we undo is chunked; another one would pass for the content \
-     itself. Beside \
-          a length the chunks count, and the length goes no further",
+    why: "only chunked is decoded; another coding would pass for content. Beside a length \
+          the chunks count, and the length is dropped",
     cases: &[
         Case("chunked", "GET", &[chunked!("4\r\ngood\r\n0\r\n\r\n")], false, Kept("good")),
         Case(
@@ -250,9 +248,7 @@ const CODINGS: Group = Group {
 const CHUNKS: Group = Group {
     title: "Chunks",
     cites: "RFC 9112, 7.1",
-    why: "the head has gone by then: a body that cannot be read on is cut where the client sees \
-     it, \
-          and nothing of it is kept",
+    why: "the head has been sent: a malformed body is cut visibly, and none of it is stored",
     cases: &[
         Case(
             "an extension",
@@ -301,9 +297,8 @@ const CHUNKS: Group = Group {
 const HEADS: Group = Group {
     title: "Heads",
     cites: "RFC 9110, 5.5; RFC 9112, 2.2 and 5",
-    why: "what cannot be read in one way only is no answer; nothing in a field or a reason \
-     becomes a \
-          field or an answer of its own",
+    why: "an ambiguous head is no response; nothing in a field or reason becomes a field or \
+          response of its own",
     cases: &[
         Case(
             "LF alone everywhere",
@@ -387,8 +382,8 @@ const HEADS: Group = Group {
 const STATUSES: Group = Group {
     title: "Status lines",
     cites: "RFC 9110, 15; RFC 9112, 4",
-    why: "a status has three digits, the version is one that we speak, and the reason goes no \
-          further: ours is that of the status",
+    why: "a status has three digits, the version is known, and the reason is replaced by the \
+          usual one",
     cases: &[
         Case("no reason", "GET", &[status!("HTTP/1.1 200")], false, Kept("good")),
         Case("an odd reason", "GET", &[status!("HTTP/1.1 200 <b>\u{e9}</b>")], false, Kept("good")),
@@ -414,9 +409,7 @@ const STATUSES: Group = Group {
 const BODILESS: Group = Group {
     title: "Answers without bodies",
     cites: "RFC 9110, 15.3.5 and 15.4.5; RFC 9112, 6.3",
-    why: "a body where none can be is the beginning of nothing: it is not read, and the \
-     connection to \
-          the server ends",
+    why: "a body where none can be is not read, and the connection to the server ends",
     cases: &[
         Case(
             "204 with a body",
@@ -435,7 +428,7 @@ const BODILESS: Group = Group {
             Kept(""),
         ),
         Case(
-            "304 that nobody asked for",
+            "304 without a condition",
             "GET",
             &["HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\n\
                  Content-Length: 4\r\n\r\ngood{E}"],
@@ -470,7 +463,7 @@ const BODILESS: Group = Group {
 const INTERIM: Group = Group {
     title: "Answers before the answer",
     cites: "RFC 9110, 15.2; RFC 8297",
-    why: "1xx answers have no body, whatever they say; a 101 that nobody asked for is an error",
+    why: "1xx responses have no body; an unrequested 101 is an error",
     cases: &[
         Case(
             "100",

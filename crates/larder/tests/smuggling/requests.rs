@@ -84,8 +84,7 @@ pub const GROUPS: &[Group] =
 const LENGTHS: Group = Group {
     title: "Content-Length",
     cites: "RFC 9110, 8.6; RFC 9112, 6.3",
-    why: "a length is digits and nothing else, and said once; what differs is refused before its \
-          body is read, and the connection ends, for nobody knows where the next request begins",
+    why: "a length is digits, stated once; any other is refused before the body is read",
     cases: &[
         Case("a length", post!("Content-Length: 3\r\n", "abc"), Kept("abc")),
         Case("blanks around it", post!("Content-Length: \t3 \t\r\n", "abc"), Kept("abc")),
@@ -153,8 +152,7 @@ const LENGTHS: Group = Group {
 const CODINGS: Group = Group {
     title: "Transfer-Encoding",
     cites: "RFC 9112, 6.1 and 7",
-    why: "the one coding that we know is chunked, alone and once; anything else is refused \
-          rather than guessed at, and the connection ends",
+    why: "only chunked is known, alone and once; anything else is refused",
     cases: &[
         Case("chunked", chunked!("3\r\nabc\r\n0\r\n\r\n"), Kept("abc")),
         Case(
@@ -294,8 +292,8 @@ const CODINGS: Group = Group {
 const BOTH: Group = Group {
     title: "Content-Length and Transfer-Encoding",
     cites: "RFC 9112, 6.1 and 6.3",
-    why: "the chunks count, the request goes on with one framing, and the connection ends \
-          behind the answer: whoever sends both has a parser in front that may count otherwise",
+    why: "the chunks count, one framing is passed on, and the connection ends: a parser in \
+          front may have counted otherwise",
     cases: &[
         Case(
             "the length is that of the chunks",
@@ -348,7 +346,7 @@ const BOTH: Group = Group {
 const OLD: Group = Group {
     title: "HTTP/1.0 and before",
     cites: "RFC 9112, 6.1 and 9.3",
-    why: "HTTP/1.0 knows no chunks: one who sends them there is not what he says",
+    why: "HTTP/1.0 has no chunks",
     cases: &[
         Case("without Host", "GET /{ID}/first HTTP/1.0\r\n\r\n", Last("")),
         Case(
@@ -381,8 +379,8 @@ const OLD: Group = Group {
 const CHUNKS: Group = Group {
     title: "Chunk sizes and extensions",
     cites: "RFC 9112, 7.1",
-    why: "a size is hexadecimal digits; extensions are passed over and never passed on; a line \
-          end within one is refused, for others end the line there",
+    why: "a size is hexadecimal digits; extensions are skipped, never passed on; a line end \
+          within one is refused",
     cases: &[
         Case("leading zeros", chunked!("0003\r\nabc\r\n000\r\n\r\n"), Kept("abc")),
         Case(
@@ -428,7 +426,8 @@ const CHUNKS: Group = Group {
 const ENDS: Group = Group {
     title: "Ends of chunks and of bodies",
     cites: "RFC 9112, 7.1 and 7.1.2",
-    why: "in chunks every line ends with CR LF; trailers are read as fields are and change nothing",
+    why: "in chunks every line ends with CR LF; trailers are read as fields and change \
+          nothing",
     cases: &[
         Case("a chunk too long", chunked!("3\r\nabcd\r\n0\r\n\r\n"), Refused(400)),
         Case("a chunk too short", chunked!("4\r\nabc\r\n0\r\n\r\n"), Refused(400)),
@@ -463,9 +462,8 @@ const ENDS: Group = Group {
 const LINES: Group = Group {
     title: "Lines",
     cites: "RFC 9112, 2.2 and 3",
-    why: "a head's line may end with LF alone, as RFC 9112 allows; it goes on with CR LF. A \
-     bare CR, \
-          NUL and other control characters are refused wherever they are",
+    why: "a line of a head may end with LF alone and is passed on with CR LF; bare CR, NUL \
+          and other control characters are refused",
     cases: &[
         Case("LF alone everywhere", "GET /{ID}/first HTTP/1.1\nHost: site.test\n\n", Kept("")),
         Case(
@@ -517,9 +515,8 @@ const LINES: Group = Group {
 const FIELDS: Group = Group {
     title: "Fields",
     cites: "RFC 9110, 5.5 and 7.6.1; RFC 9112, 5",
-    why: "a name is a token with its colon right behind it; a fold is refused; what a value may \
-     not \
-          hold is refused and never replaced; what belongs to one connection goes no further",
+    why: "a name is a token directly before its colon; folds and forbidden bytes are \
+          refused, never replaced; fields of one connection stop here",
     cases: &[
         Case("a fold", get!("X: y\r\n z\r\n"), Refused(400)),
         Case("a fold with a tab", get!("X: y\r\n\tz\r\n"), Refused(400)),
@@ -573,8 +570,8 @@ const FIELDS: Group = Group {
 const HOSTS: Group = Group {
     title: "Host",
     cites: "RFC 9110, 7.2; RFC 9112, 3.2",
-    why: "a request has one host, which is a host; two that differ could lead to two sites; \
-          where the request line names a whole URL, that is the one, and Host must still be a host",
+    why: "one host, which is a host; in an absolute URL its host counts, and Host must still \
+          be one",
     cases: &[
         Case("none", "GET /{ID}/first HTTP/1.1\r\n\r\n", Answered(400)),
         Case("the same twice", host!("Host: site.test\r\nHost: site.test\r\n"), Answered(400)),
@@ -618,8 +615,8 @@ const HOSTS: Group = Group {
 const TARGETS: Group = Group {
     title: "Targets",
     cites: "RFC 9110, 4.2.4 and 7.4; RFC 9112, 3.2",
-    why: "what is before the path is taken off or refused, never passed on; what is no part of a \
-          target is refused",
+    why: "what precedes the path is removed or refused; what cannot be in a target is \
+          refused",
     cases: &[
         Case(
             "an https URL on a plain connection",
@@ -650,7 +647,7 @@ const TARGETS: Group = Group {
 const WAYS: Group = Group {
     title: "CONNECT, TRACE and bodies where none are",
     cites: "RFC 9110, 9.3.1, 9.3.6 and 9.3.8",
-    why: "a reverse proxy opens no tunnels; a body goes on with what it belongs to, framed",
+    why: "a reverse proxy opens no tunnels; a body is passed on with its request, framed",
     cases: &[
         Case(
             "CONNECT",

@@ -129,7 +129,7 @@ pub fn a_dead_device_is_given_up_and_nothing_hangs() {
 }
 
 /// Of a cluster that cannot be read, and of which no index tells what it held, new metadata are
-/// lost, and an object has those before from then on (docs/systems.md, "What is left"). Takes over
+/// lost, and an object has those before from then on (docs/guide/limits.md). Takes over
 /// what is found of that kind after the start that read the clusters; anything else that is not
 /// current stays what it is: wrong.
 fn fall_back(rig: &mut Rig, number: u32) {

@@ -22,38 +22,35 @@ choice!(CODING for Coding {
 for_all_and_site! {
     "files", FileSettings, files, own_files;
 
-    /// The files that stand for their directory, the first that exists.
+    /// Files that stand for their directory; the first that exists.
     "index", Kind::List(&Kind::Text("the name of a file")), ["index.html"] -> options.files.index;
 
-    /// Whether a directory without one is listed; else it is forbidden (403).
+    /// Whether a directory without an index file is listed; else 403.
     "listing", Kind::Bool, ["false"] -> options.files.listing;
 
-    /// Whether /about is answered by about.html where there is no file of that name.
+    /// Whether /about is answered by about.html if no such file exists.
     "clean-urls", Kind::Bool, ["false"] -> options.files.clean_urls;
 
-    /// What is tried for a path, in this order: "$uri" is the path as a file, "$uri/" as a
-    /// directory; any text may stand around it; a path such as "/index.html" is that file for every
-    /// path (an application of a single page); "=404" at the end is a status. None: the path as a
-    /// file, then as a directory.
+    /// What is tried for a path, in order: "$uri" as a file, "$uri/" as a directory, with any text
+    /// around it; "/index.html" a file for every path (single-page applications); "=404" at the end
+    /// a status. None: file, then directory.
     "try-files", Kind::List(&Kind::Text("a pattern such as $uri.html")), [] -> try_files;
 
-    /// Whether names that begin with a dot are served, too. `.well-known` always is.
+    /// Whether names that begin with a dot are served. `.well-known` always is.
     "dotfiles", Kind::Bool, ["false"] => |m, v| m.options.files.hide_dotfiles = !bool::take(v);
 
-    /// Takes an encoded slash (%2F) in a path for one that separates names. Without it such a path
-    /// names nothing (404).
+    /// Whether %2F in a path separates names. Otherwise such a path gets 404.
     "encoded-slashes", Kind::Bool, ["true"] -> options.files.encoded_slashes;
 
-    /// Which symbolic links are followed: none, those that stay inside of the directory, or all.
-    /// What lies behind one is looked at for every request.
+    /// Symbolic links that are followed: none, those inside the directory, or all. Files behind
+    /// links are looked up for every request.
     "symlinks", SYMLINKS, ["inside"] -> options.files.symlinks;
 
-    /// The codings of files that may lie compressed beside others (page.html.br), for clients that
-    /// accept them.
+    /// Codings of compressed files beside others (page.html.br), for clients that accept them.
     "precompressed", Kind::List(&CODING), ["br", "zstd", "gzip"] -> options.files.precompressed;
 
-    /// The codings in which files are compressed that do not lie compressed beside others, once for
-    /// each version: the cache keeps it. For clients that accept them, what they like best.
+    /// Codings in which other files are compressed once per version and stored, for clients that
+    /// accept them, by their preference.
     "compress", Kind::List(&CODING), [] -> options.files.compress.codings;
 
     /// Media types of files that are compressed.
@@ -82,15 +79,15 @@ for_all_and_site! {
         "font/otf"
     ] -> options.files.compress.types;
 
-    /// The smallest file that is compressed.
+    /// Smallest file that is compressed.
     "compress-min", Kind::Size(0, 256 << 20), ["1K"] -> options.files.compress.least;
 
-    /// The largest file that is compressed; larger ones are sent as they are. It is held in memory
-    /// meanwhile, on at most one thread for two processors.
+    /// Largest file that is compressed. It is held in memory meanwhile, on at most one thread per
+    /// two processors.
     "compress-max", Kind::Size(0, 256 << 20), ["10M"] -> options.files.compress.most;
 
-    /// Pages for the statuses 400, 403, 404, 405, 412, 416, 500 and 503, and for one that
-    /// `try-files` ends with: the status and a path, such as "404=/404.html".
+    /// Pages for statuses 400, 403, 404, 405, 412, 416, 500, 503 and the status that ends
+    /// `try-files`, such as "404=/404.html".
     "error-pages", Kind::List(&Kind::Text("a status and a path such as 404=/404.html")), []
         -> error_pages;
 
@@ -98,31 +95,29 @@ for_all_and_site! {
     "media-types", Kind::List(&Kind::Text("an extension and a type such as md=text/markdown")), []
         -> media_types;
 
-    /// Media type of files whose extension has none, or that have no extension.
+    /// Media type of files without a known extension.
     "default-type", Kind::Text("a media type such as text/plain"), ["application/octet-stream"]
         -> options.files.default_type;
 
-    /// How long a look at a file holds where the kernel does not report changes: on file systems of
-    /// other machines, and beyond `watches`. Also the time between two looks at the root's path,
-    /// which may be a link.
+    /// How long a check of a file holds where the kernel reports no changes: on network file
+    /// systems and beyond `watches`. Also the time between two checks of the root's path, which may
+    /// be a link.
     "look-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
 
-    /// How long a look at a file holds at most, even where the kernel reports changes: it does not
-    /// report writes by a name elsewhere (a hard link) that a file got later. Longer saves looks.
+    /// Longest time that a check of a file holds where the kernel reports changes: it does not
+    /// report writes through a hard link made elsewhere later. Longer saves checks.
     "recheck-interval", Kind::Time(ms(0), hours(24 * 365)), ["10s"] -> options.recheck;
 
-    /// Directories that the kernel is asked to report changes of, at most; 0: none, and all are
-    /// looked at every `look-interval`. Each takes about 1 KB of the kernel's memory
-    /// (fs.inotify.max_user_watches).
+    /// Most directories watched by the kernel; 0: none, all are checked every `look-interval`. Each
+    /// takes about 1 KB of kernel memory (fs.inotify.max_user_watches).
     "watches", Kind::Int(0, 16_000_000), ["65536"]
         => |m, v| m.options.watch.most = u64::take(v) as usize;
 
-    /// Stored answers that are known to be current, at most; each takes 16 bytes of memory. The
-    /// files of others are looked at.
+    /// Most stored responses known to be current, 16 bytes each. The files of others are checked.
     "known", Kind::Int(1024, 1_000_000_000), ["1048576"]
         => |m, v| m.options.answers = u64::take(v) as usize;
 
-    /// Largest file that the kernel may keep in its own cache when it was read for Larder's; larger
-    /// ones are dropped from there, but for those that Larder does not store.
+    /// Largest file that the kernel may keep in its page cache after Larder stored it; larger ones
+    /// are dropped from there. Files that Larder does not store stay.
     "page-cache-max", Kind::Size(0, 1 << 40), ["0"] -> options.page_cache_max;
 }

@@ -9,42 +9,39 @@ use crate::config::value::Kind;
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Bytes of a running fetch that are kept in memory for its readers.
+    /// Bytes of a running fetch kept in memory for its readers.
     "fill.window", Kind::Size(64 * K, 1 << 30), ["512K"], live -> fill.window;
 
-    /// Bytes of an answer that is not stored which may go through the cache's device because its
-    /// client takes them slower than the origin server sends them, and `fill.window` is full. No
-    /// request finds them, and they are gone when they have been sent. Answers with no-store or
-    /// private wait in memory instead. 0: nothing that is not to be stored is written to the
-    /// device, and the server waits for the client.
+    /// Most bytes of one unstored response that pass through the device when its client is slower
+    /// than the origin server and `fill.window` is full; never found by requests. Responses with
+    /// no-store or private never do. 0: nothing; the server waits for the client.
     "fill.spill-max", Kind::Size(0, 1 << 50), ["64M"], live -> fill.spill_max;
 
-    /// A fetch whose last reader left goes on when at least this share of the body is there.
+    /// Share of the body from which a fetch continues after its last reader left.
     "fill.finish-percent", Kind::Int(0, 100), ["50"], live -> fill.finish_percent;
 
-    /// It also goes on when at most this much is missing.
+    /// It also continues when at most this much is missing.
     "fill.finish-rest", Kind::Size(0, 1 << 50), ["1M"], live -> fill.finish_rest;
 
-    /// A range of what is being fetched is waited for when it begins at most this far ahead of what
-    /// is there; one further away is asked of the origin.
+    /// A range of an object being fetched waits if it begins at most this far ahead; otherwise it
+    /// is fetched from the origin.
     "fill.follow-distance", Kind::Size(0, 1 << 40), ["1M"], live -> fill.follow_distance;
 
-    /// Of an object that is stored in parts: the stretch of it that one part may cover.
+    /// Of an object stored in parts: the stretch that one part may cover.
     "fill.part-window", Kind::Size(64 * K, 64 << 20), ["1M"], live -> fill.part_window;
 
-    /// What is missing of an object in parts is fetched by whole windows when it is at least this
-    /// large.
+    /// Size from which missing parts of an object are fetched in whole windows.
     "fill.aligned-from", Kind::Size(0, 1 << 50), ["4M"], live -> fill.aligned_from;
 
-    /// When clients wait for one fetch and there has been no head for so long, one of them asks the
-    /// origin once more, for all of them. They go on waiting, and take what comes first. A fetch
-    /// that has run for so long and brings fewer than 16 KiB a second is not joined any more.
+    /// Time without a response head after which one waiting client repeats the request for all; the
+    /// first head serves all. A fetch this old that brings fewer than 16 KiB a second is not joined
+    /// any more.
     "fill.wait", TIMEOUT, ["20s"], live -> fill.wait;
 
-    /// How long a key whose answer could not be shared is fetched by every client on its own,
-    /// without waiting for each other, unless one comes meanwhile that can.
+    /// Time during which clients fetch a key separately, without waiting, after its response could
+    /// not be shared, unless a shareable one arrives.
     "fill.unshareable-for", Kind::Time(ms(0), hours(24)), ["30s"], live -> fill.unshareable_for;
 
-    /// How many such keys are remembered.
+    /// Most such keys remembered.
     "fill.unshareable-keys", Kind::Int(1, MANY), ["16384"], live -> fill.unshareable_keys;
 };

@@ -85,89 +85,84 @@ fn listen(text: &str) -> Option<SocketAddr> {
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Make this node one of a fleet, whose nodes share their caches, and listen here for the
-    /// others: in TCP for their requests, in UDP for who is in the fleet (docs/guide/fleet.md).
-    /// Clients are served elsewhere (`listen`). "none": this node is alone.
+    /// Join a fleet, whose nodes share their caches, and listen here for other nodes: TCP for
+    /// requests, UDP for membership (docs/guide/fleet.md). Clients are served elsewhere (`listen`).
+    /// "none": no fleet.
     "fleet.listen", LISTEN, ["none"], word("none"), flag_called("fleet")
         => |c, v| c.fleet.listen = <Option<String> as Take>::take(v).and_then(|text| listen(&text));
 
-    /// Where other nodes of the fleet are found: host:port, all of whose addresses are tried, or
-    /// srv:NAME, for the hosts and ports of a service in DNS (SRV), as Kubernetes and Consul
-    /// publish them. Looked up again and again; one is enough, this node may be among them, and
-    /// what cannot be found is a warning. None: this is the first node. May be given several times.
+    /// Where other nodes are found: host:port, all addresses of which are tried, or srv:NAME, a DNS
+    /// service (SRV) as Kubernetes and Consul publish. Looked up repeatedly; one is enough, and it
+    /// may be this node. None: this is the first node.
     "fleet.join", Kind::List(&SEED), [], flag_called("join") -> fleet.join;
 
-    /// Where the other nodes reach this one. "auto" is the address of `fleet.listen`; where that is
-    /// all addresses of the machine (0.0.0.0, [::]), its private one if there is just one, else its
-    /// public one if there is just one, else an error.
+    /// Address at which other nodes reach this one. "auto" is that of `fleet.listen`; for 0.0.0.0
+    /// and [::] the only private address of the machine, else its only public one, else an error.
     "fleet.advertise", ADDRESS, ["auto"], word("auto"), flag_called("fleet-advertise")
         -> fleet.advertise;
 
-    /// Name of this node, which no other node of the fleet has. Its documents are those of its
-    /// name: with the same name it finds them again, wherever it runs. "auto" is the machine's name
-    /// and the port of `fleet.listen`, such as web-1-3130.
+    /// Name of this node, unique in the fleet. It owns its documents by name and finds them again
+    /// with the same name anywhere. "auto" is the machine's name and the port of `fleet.listen`,
+    /// such as web-1-3130.
     "fleet.node", NAME, ["auto"], word("auto"), flag_called("fleet-node") -> fleet.node;
 
-    /// Name of the fleet. Nodes of another one are not heard.
+    /// Name of the fleet. Nodes of other fleets are ignored.
     "fleet.name", Kind::Token, ["larder"] -> fleet.name;
 
-    /// What this node fails together with: a rack, a data centre. Documents that are kept by
-    /// several nodes are kept in different zones.
+    /// Unit that fails together, such as a rack or data centre. Copies on several nodes go to
+    /// different zones.
     "fleet.zone", NAME, ["none"], word("none") -> fleet.zone;
 
-    /// The share of the documents that this node owns, relative to the others'. "auto" is the size
-    /// of its cache; with 0 it owns none, and passes on what the others have.
+    /// Share of documents that this node owns, relative to other nodes. "auto" is the size of its
+    /// cache; 0: it owns none and passes on what others have.
     "fleet.capacity", Kind::Size(0, 1 << 50), ["auto"], word("auto") -> fleet.capacity;
 
-    /// A file with the key that all nodes of the fleet share: 32 random bytes or more, in hex
-    /// (`openssl rand -hex 32`), in base64 or as they are. Nodes know each other by it, and encrypt
-    /// with keys that follow from it. Whoever has it is a node.
+    /// File with the key that all nodes share: at least 32 random bytes, in hex (`openssl rand -hex
+    /// 32`), base64 or raw. Nodes authenticate and encrypt with it. Any holder is a node.
     "fleet.key-file", Kind::Path, ["none"], word("none"), flag_called("fleet-key")
         -> fleet.key_file;
 
-    /// In place of the key: a PEM file with a certificate of this node, then those between it and
-    /// one of `fleet.ca`. It must be good for servers and clients.
+    /// In place of the key: PEM file with this node's certificate, for server and client use, and
+    /// intermediates up to one of `fleet.ca`.
     "fleet.certificate", Kind::Path, ["none"], word("none") -> fleet.certificate;
 
-    /// PEM file with the private key of the certificate; "none": it is in the file of
-    /// `fleet.certificate`, too.
+    /// PEM file with the private key; "none": it is in the file of `fleet.certificate`.
     "fleet.private-key", Kind::Path, ["none"], word("none") -> fleet.private_key;
 
-    /// PEM file with the authorities of the fleet: whoever has a certificate of theirs is a node,
-    /// whatever name is in it.
+    /// PEM file with the authorities of the fleet: any holder of a certificate of theirs is a node,
+    /// whatever its name.
     "fleet.ca", Kind::Path, ["none"], word("none") -> fleet.ca;
 
-    /// Without a key and certificates a fleet is for one machine only: addresses other than
-    /// loopback are refused. true allows them, for networks that keep strangers away.
+    /// Without key and certificates only loopback addresses are allowed. true allows others, for
+    /// closed networks.
     "fleet.insecure", Kind::Bool, ["false"] -> fleet.insecure;
 
-    /// All members of the fleet, this one among them, in place of `fleet.join`: none is found,
-    /// those that answer are there. The same list on all nodes. `zone` and `capacity` are as the
-    /// settings; without capacities all own the same share.
+    /// All members, this one included, in place of `fleet.join`; those that respond are up. The
+    /// same list on all nodes. `zone` and `capacity` as the settings; without capacities all own
+    /// the same share.
     "fleet.members", Kind::List(&MEMBER), [] -> fleet.members;
 
-    /// What is done with which documents: "larder" keeps each on the disk of one node and in the
-    /// memory of one, hot ones on more; the others are those of a paper's figures
-    /// (docs/guide/fleet.md). [[fleet.class]] tables take its place.
+    /// Placement of documents: "larder" keeps each on the disk and in the memory of one node, hot
+    /// ones on more; the others are those of a paper's figures (docs/guide/fleet.md).
+    /// [[fleet.class]] tables replace it.
     "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
 
-    /// How long a purge waits for the other nodes; those that have not answered by then are named,
-    /// and carry it out when they are back. At least 10s, in which a node notices that it is out of
-    /// touch with the others.
+    /// How long a purge waits for other nodes; late ones are named, and apply it when they return.
+    /// At least 10s, in which a node notices lost contact.
     "fleet.purge-timeout", PURGE_TIMEOUT, ["10s"] -> fleet.purge_timeout;
 
-    /// Requests a second for one document, seen at one node, for each of which one owner is enough;
-    /// above it the next owner keeps the document as well.
+    /// Requests a second for one document, seen at one node, per owner; above it the next owner
+    /// keeps the document as well.
     "fleet.hot-rate", Kind::Int(1, 1_000_000), ["100"] -> fleet.hot_rate;
 
-    /// Most owners of a document for its popularity. 1: it is never kept by more.
+    /// Most owners of a popular document. 1: never more than one.
     "fleet.hot-owners", Kind::Int(1, 1024), ["4"] -> fleet.hot_owners;
 
-    /// Bytes a second of documents that are offered to other nodes: those that leave memory, in
-    /// classes whose `eviction` is "offer", and what this node owned when it is stopped. 0: none.
+    /// Bytes a second offered to other nodes: documents that leave memory in classes with
+    /// `eviction` "offer", and documents of this node when it stops. 0: none.
     "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
 
-    /// Memory for what this node knows of the others' memories, four bytes for a document.
+    /// Memory for hints about other nodes' memories, four bytes for a document.
     "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
 };
 
@@ -178,44 +173,42 @@ const DEFAULT: [&str; 4] = ["owner", "discard-cache", "drop", "1"];
 pub const CLASS: &[Field<Class>] = fields! {
     Class;
 
-    /// Name of the class, in metrics and messages: 1 to 32 of a-z, 0-9 and '-'. The last one may be
-    /// called "rest": it is for all other documents, and has no criteria.
+    /// Name of the class in metrics and messages. The last class may be called "rest": all other
+    /// documents, without criteria.
     "name", Kind::Text("a name of 1 to 32 of a-z, 0-9 and '-'"), [], required,
         example(r#""pictures""#) => |c, v| c.name = String::take(v).into();
 
-    /// Bytes of the smallest body. What has an unknown length is in classes without bounds only.
+    /// Smallest body. Documents of unknown length match classes without size bounds only.
     "size-from", BYTES, ["0"], example(r#""1K""#) -> criteria.size.from;
 
-    /// Bytes of the first body that is too large. "none": none is.
+    /// First size above the class. "none": no bound.
     "size-below", BYTES, ["none"], word("none"), example(r#""1M""#) -> criteria.size.below;
 
-    /// Requests that a document has lately had at this node, at least.
+    /// Fewest recent requests for the document at this node.
     "requests-from", REQUESTS, ["0"] -> criteria.requests.from;
 
-    /// Requests with which it is out of the class. "none": with any number it is in it.
+    /// First number of requests above the class. "none": no bound.
     "requests-below", REQUESTS, ["none"], word("none") -> criteria.requests.below;
 
-    /// Media types of the documents; none: any, and an unknown one too.
+    /// Media types; none: any, also unknown.
     "types", Kind::List(&TYPE), [], example(r#"["image/*", "font/woff2"]"#) -> criteria.types;
 
-    /// Hosts of their URLs; none: any.
+    /// Hosts of the URLs; none: any.
     "sites", Kind::List(&SITE), [], example(r#"["www.example.com"]"#) -> criteria.sites;
 
-    /// Where a document is looked for that this node's memory does not have. "local": on its own
-    /// disk, then at the origin server. "owner": on its own disk, then at the node that owns it,
-    /// which fetches it. "cooperate": in the memories of other nodes before that.
+    /// Where a document outside this node's memory is looked for: "local": own disk, then origin
+    /// server; "owner": own disk, then the owner, which fetches it; "cooperate": first the memories
+    /// of other nodes.
     "lookup", Kind::OneOf(&Lookup::NAMES), [DEFAULT[0]] -> policy.lookup;
 
-    /// In whose memory a document stays that one node has through its owner: "exclusive" in that of
-    /// the node that was asked, "discard-cache" in the owner's, "inclusive" in both, "none" in
-    /// neither.
+    /// Memory that keeps a document fetched through its owner: the requesting node's ("exclusive"),
+    /// the owner's ("discard-cache"), both ("inclusive"), neither ("none").
     "copies", Kind::OneOf(&Copies::NAMES), [DEFAULT[1]] -> policy.copies;
 
-    /// What becomes of the last copy that leaves memory: "drop", or "offer" it to a node that is
-    /// less busy.
+    /// Fate of the last copy that leaves memory: "drop", or "offer" it to a less busy node.
     "eviction", Kind::OneOf(&Eviction::NAMES), [DEFAULT[2]] -> policy.eviction;
 
-    /// On the disks of how many owners a document is, or "all": of each node that has served it.
+    /// Number of owners whose disks keep a document, or "all": each node that has served it.
     "replication", Kind::Int(1, u16::MAX as u64), [DEFAULT[3]], word("all")
         => |c, v| c.policy.replication = replication(Take::take(v));
 };

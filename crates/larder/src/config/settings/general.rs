@@ -25,78 +25,76 @@ const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`, `*:3128`
-    /// and `3128` are all addresses of the machine, IPv6 and IPv4, as `[::]:3128` is;
-    /// `0.0.0.0:3128` is those of IPv4; `localhost:3128` is 127.0.0.1. TLS, HTTP/2 without TLS and
-    /// the PROXY protocol need a [[listener]] table; where there are any, the default is none.
+    /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`,
+    /// `*:3128`, `3128` and `[::]:3128` are all addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4
+    /// only. TLS, h2c and the PROXY protocol need a [[listener]] table; with one, the default is
+    /// none.
     "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag -> listen;
 
-    /// Serve as a reverse proxy for this origin server, or for several of the same content
-    /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. Sites for
-    /// single hosts are added in [[site]] tables.
+    /// Serve as a reverse proxy for this origin server, or for several with the same content
+    /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. [[site]]
+    /// tables add sites for single hosts.
     "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag -> reverse;
 
-    /// Serve the files of this directory, as a web server, instead (docs/guide/static.md). Sites
-    /// for single hosts are added in [[site]] tables.
+    /// Serve the files of this directory as a web server (docs/guide/static.md). [[site]] tables
+    /// add sites for single hosts.
     "static", Kind::Path, ["none"], word("none"), flag -> root;
 
-    /// The Host that the origin server of `reverse` is sent: "client" passes on the client's,
-    /// "upstream" names the origin server itself.
+    /// Host field sent to the origin server of `reverse`: the client's ("client") or the name of
+    /// the origin server ("upstream").
     "reverse-host", HOST_HEADER, ["client"] => |c, v| c.pass_host = String::take(v) == PASS;
 
-    /// File or block device that holds the cache; a file that is missing or empty is created. May
-    /// be given several times: the objects are spread over all. With "none" nothing is stored: in a
-    /// fleet the other nodes are asked (`fleet.listen`), and else every request goes to its origin
-    /// server. A file of that name is ./none.
+    /// File or block device that holds the cache; a missing or empty file is created. With several,
+    /// objects are spread over all. "none" stores nothing: requests go to other nodes of the fleet
+    /// (`fleet.listen`) or to the origin server. A file of that name is ./none.
     "cache", Kind::List(&Kind::Path), ["larder.cache"], word("none"), flag,
         example(r#""/var/lib/larder/larder.cache""#) -> cache;
 
     /// Size of each cache file. "auto" keeps the size of an existing cache and creates a new one
-    /// with 10G, but at most a tenth of the free space. A larger size grows an existing cache; it
-    /// never shrinks.
+    /// with 10G, at most a tenth of the free space. A larger size grows an existing cache; it never
+    /// shrinks.
     "cache-size", Kind::Size(store::CACHE_SIZE_MIN, 1 << 50), ["auto"], word("auto"), flag
         -> cache_size;
 
-    /// Memory for the index, the objects kept in memory and the buffers together. "auto" is 256M,
-    /// but at most half of the memory that this process may have (the machine's, or the limit of
-    /// its control group).
+    /// Memory for the index, objects in memory and buffers together. "auto" is 256M, at most half
+    /// of the memory of the machine or of the control group.
     "memory", Kind::Size(sizing::MEMORY_MIN, 1 << 46), ["auto"], word("auto"), flag
         => |c, v| c.set_memory(Take::take(v));
 
-    /// The set of store parameters that settings which are "auto" are taken from: the product's
-    /// own, or the system of a paper (docs/reference/configuration.md, "Presets").
+    /// Values for store settings that are "auto": the product's own, or the system of a paper
+    /// (docs/reference/configuration.md, "Presets").
     "preset", PRESET, ["larder"], flag => |c, v| c.set_preset(&String::take(v));
 
-    /// How objects are laid out on the device (docs/research/layouts.md): in clusters that are
-    /// reclaimed whole, or in slots that are reclaimed object by object, round and round
-    /// ("stream"), in the largest free piece ("unified") or by size ("buddy"). "auto" is the
-    /// preset's for a new cache, and for an existing one what it was created with.
+    /// Placement of objects on the device (docs/research/layouts.md): clusters that are reclaimed
+    /// whole, or slots that are reclaimed by object: round and round ("stream"), in the largest
+    /// free piece ("unified"), by size ("buddy"). "auto": the preset's; an existing cache keeps its
+    /// layout.
     "layout", LAYOUT, ["auto"], word("auto"), flag, at_creation
         => |c, v| c.set_layout(Take::take(v));
 
     /// Address and port of the admin interface: /healthz, /readyz, /metrics, /purge. /readyz is 200
-    /// also when a cache cannot be used, for requests are served; its text says so, and
+    /// even when a cache cannot be used, because requests are served; its text says so, and
     /// larder_cache_online is 0 in /metrics.
     "admin", Kind::Addr, ["127.0.0.1:3129"], word("off"), flag -> admin;
 
-    /// Names that a request to the admin interface may carry as Host, besides localhost and IP
+    /// Host names that requests to the admin interface may carry, besides localhost and IP
     /// addresses.
     "admin-names", Kind::List(&Kind::Host), [] -> admin_names;
 
-    /// A request to the admin interface must carry this token as `Authorization: Bearer TOKEN`.
+    /// Token that requests to the admin interface must carry as `Authorization: Bearer TOKEN`.
     "admin-token", Kind::Text("a token"), ["none"], word("none") -> admin_token;
 
-    /// A file that holds the token of the admin interface; white space around it is dropped.
+    /// File with the token of the admin interface; white space around it is dropped.
     "admin-token-file", Kind::Path, ["none"], word("none") -> admin_token_file;
 
     /// File that gets one line per request, "-" for standard output. SIGHUP reopens it.
     "access-log", Kind::Path, ["off"], word("off"), flag -> access_log;
 
-    /// Format of the access log: the combined format of web servers, Squid's native one, or JSON
+    /// Format of the access log: the combined format of web servers, Squid's native format, or JSON
     /// lines.
     "log-format", LOG_FORMAT, ["combined"], flag -> log_format;
 
-    /// The least severe messages written to standard error.
+    /// Least severe messages written to standard error.
     "log-level", LOG_LEVEL, ["info"], live -> log_level;
 
     /// Number of worker threads. "auto" is the number of cores that this process may use (affinity
@@ -107,17 +105,15 @@ pub const SETTINGS: &[Setting] = fields! {
     /// times.
     "allow", Kind::List(&Kind::Network), [], flag, live -> allow;
 
-    /// When started as root: the user to become once the caches and ports are open.
+    /// User to become, when started as root, once caches and ports are open.
     "user", Kind::Text("the name of a user"), ["none"], word("none"), flag -> user;
 
     /// Ports to which CONNECT may open a tunnel.
     "connect-ports", Kind::List(&Kind::Ports), ["443"], live -> connect_ports;
 
-    /// The name of this proxy in Via and Cache-Status. Proxies behind one another need different
-    /// ones.
+    /// Name of this proxy in Via and Cache-Status. Proxies in a chain need different names.
     "pseudonym", Kind::Token, ["larder"] -> pseudonym;
 
-    /// How long running requests and tunnels may go on after SIGTERM or SIGINT; what is left then
-    /// is cut.
+    /// Time for running requests and tunnels to end after SIGTERM or SIGINT; then they are cut.
     "drain", Kind::Time(ms(0), hours(1)), ["30s"], live -> client.drain;
 };

@@ -14,44 +14,44 @@ const TLS_MIN: Kind = Kind::OneOf(&["1.2", "1.3"]);
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// The oldest version of TLS that is spoken to clients.
+    /// Oldest version of TLS accepted from clients.
     "tls.min-version", TLS_MIN, ["1.2"], live => |c, v| c.tls.tls12 = String::take(v) == "1.2";
 
-    /// How long a client may take for its handshake.
+    /// Longest TLS handshake of a client.
     "tls.handshake-timeout", TIMEOUT, ["10s"], live -> tls.handshake_timeout;
 
-    /// Refuse the handshake of a client that names a host that no certificate is for, instead of
-    /// showing it the first certificate.
+    /// Refuse handshakes for a host without a certificate, instead of showing the first
+    /// certificate.
     "tls.strict-sni", Kind::Bool, ["false"], live -> tls.strict_sni;
 
-    /// Offer HTTP/2 to clients that speak TLS.
+    /// Offer HTTP/2 to TLS clients.
     "http2.enabled", Kind::Bool, ["true"], live -> tls.http2;
 
-    /// Requests that one client may have running at once on a connection.
+    /// Most concurrent requests of a connection.
     "http2.streams", Kind::Int(1, 10_000), ["100"], live -> http2.streams;
 
-    /// Bytes of the body of one request that a client may send before they are used.
+    /// Request body bytes that a client may send ahead, per request.
     "http2.stream-window", Kind::Size(K, 16 * M), ["64K"], live -> http2.stream_window;
 
     /// The same for all requests of a connection together.
     "http2.connection-window", Kind::Size(64 * K, 64 * M), ["256K"], live
         -> http2.connection_window;
 
-    /// Bytes of one answer that are kept for a client that takes them slowly.
+    /// Bytes of one response kept for a slow client.
     "http2.send-buffer", Kind::Size(16 * K, 16 * M), ["64K"], live -> http2.send_buffer;
 
-    /// Requests that a client may break off before they were looked at; one more ends the
-    /// connection (rapid reset).
+    /// Requests that a client may reset before they are processed; one more ends the connection
+    /// (rapid reset).
     "http2.early-resets", Kind::Int(1, MANY), ["20"], live -> http2.early_resets;
 
-    /// Faulty requests that are broken off on one connection; one more ends it.
+    /// Faulty requests reset on one connection; one more ends it.
     "http2.error-resets", Kind::Int(1, MANY), ["100"], live -> http2.error_resets;
 
-    /// Silence after which a client is asked for a sign of life.
+    /// Silence after which a client gets a PING.
     "http2.ping-interval", Kind::Time(ms(100), Duration::from_secs(3600)), ["30s"], live
         -> http2.ping_interval;
 
-    /// How long it may take to give one.
+    /// Time to answer it.
     "http2.ping-timeout", TIMEOUT, ["20s"], live -> http2.ping_timeout;
 };
 
@@ -66,23 +66,22 @@ pub const LISTENER: &[Field<Listener>] = fields! {
     /// Speak TLS, with the certificates of the [[certificate]] tables.
     "tls", Kind::Bool, ["false"], example("true") -> tls;
 
-    /// Without TLS: speak HTTP/2 with clients that begin with it ("prior knowledge"), HTTP/1 with
-    /// all others.
+    /// Without TLS: HTTP/2 for clients that begin with it ("prior knowledge"), HTTP/1 for others.
     "h2c", Kind::Bool, ["false"] -> h2c;
 
     /// Networks of load balancers that begin every connection with a PROXY protocol header, version
-    /// 1 or 2. Connections from elsewhere, and those without a good header, are closed. None: there
-    /// is no such header.
+    /// 1 or 2. Connections from elsewhere or without a valid header are closed. None: no such
+    /// header.
     "proxy-protocol", Kind::List(&Kind::Network), [], example(r#"["10.0.0.0/24"]"#)
         -> proxy_protocol;
 
     /// Permissions of a Unix socket, in octal.
     "mode", Kind::Mode, ["660"] -> mode;
 
-    /// Owner of a Unix socket; "none": who starts Larder.
+    /// Owner of a Unix socket; "none": the user that starts Larder.
     "owner", Kind::Text("the name of a user"), ["none"], word("none") -> owner;
 
-    /// Group of a Unix socket; "none": that of who starts Larder.
+    /// Group of a Unix socket; "none": that of the user that starts Larder.
     "group", Kind::Text("the name of a group"), ["none"], word("none") -> group;
 };
 
@@ -90,16 +89,14 @@ pub const LISTENER: &[Field<Listener>] = fields! {
 pub const CERTIFICATE: &[Field<Certificate>] = fields! {
     Certificate;
 
-    /// PEM file with the certificate, then those between it and the root. Read again at every
-    /// reload.
+    /// PEM file with the certificate and its intermediates. Read again at every reload.
     "chain", Kind::Path, [], required, live, example(r#""/etc/larder/tls/fullchain.pem""#) -> chain;
 
-    /// PEM file with the certificate's private key, without a passphrase; "none": it is in the file
-    /// of `chain`, too.
+    /// PEM file with the private key, without a passphrase; "none": it is in the file of `chain`.
     "key", Kind::Path, ["none"], word("none"), live, example(r#""/etc/larder/tls/key.pem""#) -> key;
 
-    /// Hosts that it is shown for, `*.example.com` for all names one level below; none: those that
-    /// the certificate names. The first certificate is shown for all other hosts, too.
+    /// Hosts that it is shown for, `*.example.com` for all names one level below; none: those in
+    /// the certificate. The first certificate also serves all other hosts.
     "hosts", Kind::List(&Kind::CertificateHost), [], live,
         example(r#"["www.example.com", "*.example.net"]"#) -> hosts;
 };

@@ -9,37 +9,34 @@ use crate::config::value::Kind;
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Networks of the clients that may use the method PURGE; others get 403, unless they know the
-    /// secret. With neither networks nor a secret it is a method like any other, which is passed
-    /// on. The address that counts is that of the connection: behind another proxy that is the
-    /// proxy's.
+    /// Networks of clients that may use the method PURGE; others get 403 without the secret. With
+    /// neither networks nor a secret PURGE is passed on. The address of the connection counts:
+    /// behind another proxy that is the proxy's.
     "purge.from", Kind::List(&Kind::Network), [], live -> purging.from;
 
-    /// A secret that admits a PURGE from any address, in the field `purge.secret-field`. The field
-    /// is removed from all requests.
+    /// Secret that permits a PURGE from any address, in the field `purge.secret-field`, which is
+    /// removed from all requests.
     "purge.secret", Kind::Text("a secret"), ["none"], word("none"), live -> purge_secret;
 
-    /// A file that holds the secret of PURGE; white space around it is dropped.
+    /// File with the secret of PURGE; white space around it is dropped.
     "purge.secret-file", Kind::Path, ["none"], word("none"), live -> purge_secret_file;
 
-    /// The header field that carries the secret of PURGE.
+    /// Request field that carries the secret of PURGE.
     "purge.secret-field", Kind::Header, ["x-purge-secret"], live -> purge_secret_field;
 
-    /// Header fields of answers, and of PURGE, with tags that are separated by spaces.
+    /// Fields of responses, and of PURGE, with tags separated by spaces.
     "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey"] -> purging.tags.spaced;
 
-    /// Header fields of answers, and of PURGE, with tags that are separated by commas.
-    /// X-Magento-Tags is one of them also where `purge.tag-fields` names it.
+    /// Fields of responses, and of PURGE, with tags separated by commas. X-Magento-Tags is one of
+    /// them even where `purge.tag-fields` names it.
     "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag"] -> purging.tags.listed;
 
-    /// Whether clients see the fields with tags. "auto" takes them from answers on a reverse proxy,
-    /// where they are between origin server and cache, and leaves them on a forward proxy.
+    /// Whether clients see the tag fields. "auto" removes them on a reverse proxy and keeps them on
+    /// a forward proxy.
     "purge.pass-tags", Kind::Bool, ["auto"], word("auto"), live -> pass_tags;
 
-    /// Purges by tag, host, prefix and of everything that are remembered, until no object is left
-    /// that is older; at most as many as a checkpoint of the cache has room for (16,000 for each
-    /// GiB) and a thirty-second of the memory (104,000 for 256 MiB). Tags and hosts that nothing
-    /// stored bears, and prefixes that nothing begins with, take no room. When there are more, the
-    /// oldest quarter of them becomes one purge of everything that is as old, and the log says so.
+    /// Most purges by tag, host, prefix or of everything that are remembered; at most 16,000 per
+    /// GiB of cache and 1/32 of the memory (104,000 for 256 MiB). Labels of nothing stored take
+    /// none. Beyond it the oldest quarter becomes one purge of everything, which is logged.
     "purge.entries", Kind::Int(1, MANY), ["262144"] -> store.purges;
 };

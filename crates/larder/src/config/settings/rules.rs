@@ -25,148 +25,137 @@ const HEADER_TESTS: Kind =
 pub const RULE: &[Field<RequestRule>] = fields! {
     RequestRule;
 
-    /// What `larder explain` and messages call it. "none" is its number in the file.
+    /// Name in `larder explain` and messages. "none" is its number in the file.
     "name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""static files""#)
         -> name;
 
-    /// Sites of a reverse proxy that it is for, by name; `reverse` makes one that is called
-    /// "default". None: any.
+    /// Sites of a reverse proxy, by name; the site of `reverse` is "default". None: any.
     "sites", Kind::List(&Kind::Text("the name of a site")), [], live, example(r#"["example"]"#)
         -> sites;
 
     /// Hosts of the URL; a leading dot includes all names below; none: any.
     "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"["www.example.com"]"#) -> hosts;
 
-    /// Paths without query, in which * stands for anything, such as /static/* or *.css; none: any.
-    /// They are compared with the path in every reading that servers have of it: percent-encodings
-    /// decoded, dots resolved, slashes in a row taken for one, \ taken for /, and path parameters
-    /// (;x=1) removed. `bypass` and `refuse-upgrades` hold when one reading fits, the rest when all
-    /// of them do.
+    /// Paths without query, * for anything, such as /static/* or *.css; none: any. Compared with
+    /// every reading of the path: decoded, dots resolved, slashes merged, \ as /, path parameters
+    /// removed. `bypass` and `refuse-upgrades` need one matching reading, other keys all.
     "paths", PATTERNS, [], live, example(r#"["/static/*", "*.css"]"#) -> paths;
 
-    /// Whether letters of `paths` fit in either case: for origin servers that ignore case.
+    /// Whether `paths` match in either case, for origin servers that ignore case.
     "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> paths_ignore_case;
 
     /// Request methods; GET includes HEAD; none: any.
     "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET"]"#) -> methods;
 
-    /// What must hold of the request's fields, all of it: "Cookie" (it is there), "Cookie:
-    /// *session=*" (a line of it fits, without regard to case), or one of them behind a `!` (it
-    /// does not).
+    /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
+    /// matches, ignoring case), or either after a `!` (not).
     "headers", HEADER_TESTS, [], live, example(r#"["!Cookie: *session=*"]"#) -> headers;
 
-    /// Send them past the cache: nothing is looked up, nothing is stored.
+    /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 
-    /// Whether what the origin server answers is stored. With false what is stored already is
-    /// still used; `bypass` does not use it either.
+    /// Whether responses are stored. With false, stored ones are still used; with `bypass` not.
     "store", Kind::Bool, ["true"], live ~> store;
 
-    /// The statuses of the answers that `ttl`, `default-ttl`, `min-ttl`, `answer-set` and
-    /// `answer-remove` apply to: exactly these. 206 and 304 follow 200. "auto" is 200, 203, 204,
-    /// 301 and 308, and of 302, 303 and 307 those that the origin server lets shared caches keep
-    /// for a time that it states.
+    /// Statuses to which `ttl`, `default-ttl`, `min-ttl`, `answer-set` and `answer-remove` apply.
+    /// 206 and 304 follow 200. "auto": 200, 203, 204, 301, 308, and 302, 303, 307 with a stated
+    /// lifetime for shared caches.
     "statuses", Kind::List(&STATUS), ["auto"], word("auto"), live, example(r#"["2xx", "404"]"#)
         ~> lifetimes.statuses;
 
-    /// How long answers of these statuses are fresh, whatever the origin server says; its no-store,
-    /// private, no-cache and must-revalidate still count (`answer-remove` takes them away). A list
-    /// such as ["200 7d", "301 1h", "4xx 1m"] names the statuses itself; a single status outranks
-    /// its class. "auto" is what the origin server says.
+    /// Freshness lifetime, whatever the origin server states; its no-store, private, no-cache and
+    /// must-revalidate still count (`answer-remove` removes them). Lists name statuses: ["200 7d",
+    /// "4xx 1m"]; a status outranks its class. "auto": as the origin server states.
     "ttl", LIFETIMES, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
 
-    /// How long answers of these statuses are fresh for which the origin server says nothing, as
-    /// one time or as a list like that of `ttl`. "auto" is a guess (`caching.heuristic-percent`).
+    /// Freshness lifetime where the origin server states none, as one time or a list as for `ttl`.
+    /// "auto" is heuristic (`caching.heuristic-percent`).
     "default-ttl", LIFETIMES, ["auto"], word("auto"), live, example(r#""10m""#)
         ~> lifetimes.unsaid;
 
-    /// The shortest time that answers of these statuses are fresh. "auto": no bound.
+    /// Shortest freshness lifetime. "auto": no bound.
     "min-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#) ~> lifetimes.min;
 
-    /// The longest time that answers of any status are fresh; `ttl` is not bounded by it. "auto":
-    /// no bound.
+    /// Longest freshness lifetime, of any status; does not bound `ttl`. "auto": no bound.
     "max-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) ~> lifetimes.max;
 
-    /// How long answers from 400 on are fresh for which the origin server says nothing, and to
-    /// which neither `ttl` nor `default-ttl` applies. "auto" is `caching.error-ttl`.
+    /// Freshness lifetime of responses from 400 on that state none, unless `ttl` or `default-ttl`
+    /// applies. "auto" is `caching.error-ttl`.
     "error-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10s""#) ~> lifetimes.errors;
 
-    /// In place of `caching.stale-while-revalidate`, which "auto" is.
+    /// Replaces `caching.stale-while-revalidate` ("auto").
     "stale-while-revalidate", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#)
         ~> stale_while_revalidate;
 
-    /// In place of `caching.stale-if-error`, which "auto" is.
+    /// Replaces `caching.stale-if-error` ("auto").
     "stale-if-error", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> stale_if_error;
 
-    /// In place of `caching.stale-when-unreachable`, which "auto" is.
+    /// Replaces `caching.stale-when-unreachable` ("auto").
     "stale-when-unreachable", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#)
         ~> stale_when_unreachable;
 
-    /// In place of `caching.keep`, which "auto" is.
+    /// Replaces `caching.keep` ("auto").
     "keep", LIFETIME, ["auto"], word("auto"), live, example(r#""7d""#) ~> keep;
 
-    /// In place of `caching.refresh-ahead`, which "auto" is.
+    /// Replaces `caching.refresh-ahead` ("auto").
     "refresh-ahead", Kind::Int(0, 90), ["auto"], word("auto"), live, example("10")
         ~> refresh_ahead_percent;
 
-    /// In place of `caching.validate-neighbours`, which "auto" is: for what is validated, and 0
-    /// also keeps answers from being validated as neighbours.
+    /// Replaces `caching.validate-neighbours` ("auto") for the revalidated response; 0 also exempts
+    /// responses from being revalidated as neighbours.
     "validate-neighbours", Kind::Int(0, 64), ["auto"], word("auto"), live, example("4")
         ~> validate_neighbours;
 
-    /// Names of the query parameters that are part of the key; an empty list: none.
+    /// Names of query parameters in the key; an empty list: none.
     "query-keep", PATTERNS, ["*"], live -> query_keep;
 
-    /// Names of query parameters that are not part of the key, such as utm_*.
+    /// Names of query parameters left out of the key, such as utm_*.
     "query-drop", PATTERNS, [], live, example(r#"["utm_*"]"#) -> query_drop;
 
-    /// Sort the query parameters in the key by name, so that their order does not matter.
+    /// Sort query parameters by name in the key, so that their order does not matter.
     "query-sort", Kind::Bool, ["false"], live, example("true") -> query_sort;
 
-    /// What the origin server is sent of the query with a GET or HEAD: "key" is the query of the
-    /// key, so that a parameter that is not in the key cannot change what is stored under it; "all"
-    /// is the whole query. Other methods, and requests that pass the cache by `bypass`, are always
-    /// sent the whole.
+    /// Query sent to the origin server with GET and HEAD: the one of the key, so that a parameter
+    /// outside the key cannot change what is stored, or all of it. Other methods and `bypass`
+    /// always send all.
     "query-send", QUERY_SEND, ["key"], live, example(r#""all""#) -> query_send;
 
-    /// Request fields that are part of the key as if each answer had them in its Vary.
+    /// Request fields in the key, as if every response named them in Vary.
     "key-headers", Kind::List(&Kind::Header), [], live, example(r#"["x-currency"]"#) -> key_headers;
 
-    /// Tell apart phones, tablets, desktops and bots by User-Agent: the origin server is sent
-    /// X-UA-Device with one of the words mobile, tablet, desktop and bot, and what it answers is
-    /// stored once for each.
+    /// Separate phones, tablets, desktops and bots by User-Agent: the origin server gets
+    /// X-UA-Device (mobile, tablet, desktop or bot), and each has its own copy.
     "key-device", Kind::Bool, ["false"], live -> key_device;
 
-    /// The languages of the site, the usual one first: the origin server is sent the best of them
-    /// as Accept-Language, and what it answers is stored once for each.
+    /// Languages of the site, the default first: the origin server gets the best as
+    /// Accept-Language, and each has its own copy.
     "key-languages", Kind::List(&Kind::Text("a language such as en or pt-BR")), [], live,
         example(r#"["en", "de"]"#) -> key_languages;
 
-    /// Fields that are set in the request before anything looks at it.
+    /// Fields set in the request before anything else reads it.
     "request-set", FIELDS, [], live, example(r#"["X-Cached: yes"]"#) -> request_set;
 
-    /// Fields that are removed from the request before anything looks at it.
+    /// Fields removed from the request before anything else reads it.
     "request-remove", FIELD_NAMES, [], live, example(r#"["Cookie"]"#) -> request_remove;
 
-    /// Fields that are set in the origin server's answer, if its status is one of `statuses`,
-    /// before anything looks at it.
+    /// Fields set in the origin server's response before anything else reads it, if its status is
+    /// in `statuses`.
     "answer-set", FIELDS, [], live, example(r#"["Cache-Control: public, max-age=3600"]"#)
         -> answer_set;
 
-    /// Fields that are removed from the origin server's answer, if its status is one of
-    /// `statuses`, before anything looks at it, such as Set-Cookie.
+    /// Fields removed from the origin server's response before anything else reads it, such as
+    /// Set-Cookie, if its status is in `statuses`.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
 
-    /// Larger answers are passed on and not stored. "auto" is `store.max-object`.
+    /// Largest response that is stored. "auto" is `store.max-object`.
     "store-max", Kind::Size(0, 1 << 50), ["auto"], word("auto"), live, example(r#""10M""#)
         -> store_max;
 
-    /// Larger answers are refused with 502, or cut where the origin server does not say how long
-    /// they are.
+    /// Largest response; larger ones get 502, or are cut if their length was not stated.
     "answer-max", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""1G""#)
         -> answer_max;
 
-    /// Answer requests that ask for another protocol (Upgrade, WebSocket) with 403; otherwise they
-    /// are passed on.
+    /// Answer requests for another protocol (Upgrade, WebSocket) with 403; otherwise they are
+    /// passed on.
     "refuse-upgrades", Kind::Bool, ["false"], live, example("true") -> refuse_upgrades;
 };

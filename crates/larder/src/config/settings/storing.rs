@@ -32,202 +32,178 @@ const LOCALITY_SIZE: u32 = 64 << 10;
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Expected mean size of an object, from which the index is sized. "auto" is the preset's; that
-    /// of `larder` is the least from 6K to 12K for which the index takes at most an eighth of
-    /// `memory` (with 256M, 6K up to a cache of 21G and 12K from 42G on), and 12K in the layouts of
-    /// slots or with `index-entries`.
+    /// Expected mean size of an object; sizes the index. For preset `larder`, "auto" is the least
+    /// from 6K to 12K whose index takes at most an eighth of `memory` (256M: 6K up to 21G of cache,
+    /// 12K from 42G); 12K with slots or `index-entries`.
     "store.mean-object", Kind::Size(512, 16 * M), ["auto"], word("auto"), at_creation
         => |c, v| given(&mut c.format.mean_object, v);
 
-    /// Size of a cluster, a power of two. "auto" is the preset's, which may choose it by the size
-    /// of the cache.
+    /// Size of a cluster, a power of two. Some presets choose it by the size of the cache.
     "store.cluster-size", Kind::Size(16 * K, 4 * M), ["auto"], word("auto"), at_creation
         => |c, v| given(&mut c.format.cluster_size, v);
 
-    /// When an object is written: "on-insert" as soon as it is complete, "on-evict" when it leaves
-    /// memory, grouped with its neighbours; a killed process loses what is in memory only then.
-    /// "auto" is the preset's.
+    /// When an object is written: once it is complete ("on-insert"), or when it leaves memory,
+    /// grouped with its neighbours ("on-evict"). A killed process loses what is in memory only.
     "store.write-policy", WRITE_POLICY, ["auto"], word("auto") -> store.write_policy;
 
-    /// What a hit reads from the device: just the object, or its whole cluster, whose other objects
-    /// enter memory. "auto" is the preset's; in the preset `larder` each read then takes along as
-    /// much of what surrounds the object as pays for itself, by what reads cost on the device
-    /// (measured while running) and by what was asked for later of what came along before.
+    /// What a hit reads from the device: the object, or its whole cluster, whose other objects
+    /// enter memory. Preset `larder` decides for each read how much of the surroundings to
+    /// prefetch, by measured read cost and by the use of earlier prefetches.
     "store.read-unit", READ_UNIT, ["auto"], word("auto") -> store.read_unit;
 
-    /// What such a read takes along to either side of the object at most; no more than a
-    /// thirty-second of the memory for objects, either.
+    /// Most bytes that such a read prefetches on either side of the object; also at most 1/32 of
+    /// the memory for objects.
     "store.read-window", Kind::Size(0, 4 * M), ["1M"] -> store.read_window_max;
 
-    /// Reads of one device wait until there are so many, then go out in the order of their
-    /// positions; 1: each goes out at once. For a disk with a head; 10 in the paper that proposed
-    /// it. "auto" is the preset's.
+    /// Reads of one device wait until there are this many, then go out sorted by position; 1: each
+    /// goes out at once. For disks with a head; 10 in the LAZY-READS paper.
     "store.read-batch", Kind::Int(1, 1000), ["auto"], word("auto") -> store.read_batch;
 
-    /// The longest that a read waits for others while none is under way.
+    /// Longest time that a read waits for others while no read is running.
     "store.read-batch-timeout", Kind::Time(ms(0), Duration::from_secs(10)), ["20ms"]
         -> store.read_batch_timeout;
 
-    /// A batch is broken into runs of so many, each begun when the one before it has ended, as the
-    /// paper's file system did with 3 to 5; 0: not. "auto" is the preset's.
+    /// Reads per run of a batch; a run begins when the one before it has ended. 0: one run. The
+    /// file system of the LAZY-READS paper made runs of 3 to 5.
     "store.read-batch-split", Kind::Int(0, 1000), ["auto"], word("auto") -> store.read_batch_split;
 
-    /// A stored object is handed to the device at most this long after it is complete: what a
-    /// killed process can lose. Of no effect with the write policy "on-evict". "auto" is the
-    /// preset's; the presets of papers on slots have none, which is a year here.
+    /// Longest time from the end of an object to its write: what a killed process can lose. No
+    /// effect with write policy "on-evict". Presets of papers on slots use a year.
     "store.durability-bound", Kind::Time(ms(10), hours(365 * 24)), ["auto"], word("auto")
         -> store.durability_bound;
 
-    /// Longest time between two flushes of the device while there is something to flush: what a
-    /// power failure can lose. Purges never wait for it.
+    /// Longest time between two flushes of the device: what a power failure can lose. Purges never
+    /// wait for it.
     "store.flush-interval", Kind::Time(ms(10), hours(24)), ["5s"] -> store.flush_interval;
 
-    /// Longest time that a read of a device may take before what it was for is fetched instead, and
-    /// that a purge waits for a device before it is answered as not durable.
+    /// Longest time that a read of a device may take before the object is fetched instead, and that
+    /// a purge waits for a device before it is answered as not durable.
     "store.stall-bound", Kind::Time(ms(10), hours(1)), ["5s"] -> store.stall_bound;
 
-    /// Longest time that an answer waits for a device to write: a new object for room in its
-    /// buffers, before it is served without being stored; the answer to an unsafe request until
-    /// what it invalidates is durable. While a write takes longer than this, no answer waits for
-    /// the device at all.
+    /// Longest time that a response waits for a device to write: for buffer space for a new object
+    /// (else served unstored), or for the invalidation of an unsafe request. While a write takes
+    /// longer, no response waits for the device.
     "store.write-bound", Kind::Time(ms(10), hours(1)), ["1s"] -> store.write_bound;
 
-    /// Percent of a device that transfers of large objects may hold: what they have still to send
-    /// is neither evicted nor written over, also when the object was removed, replaced or purged
-    /// meanwhile. Beyond it those are let down that got on least lately: what they miss comes from
-    /// the origin, if it has the same representation under a strong validator, or the transfer is
-    /// cut.
+    /// Percent of a device that transfers of large objects may protect from eviction and
+    /// overwriting, even after a removal or purge. Beyond it the slowest transfers lose their hold:
+    /// the rest comes from the origin under the same strong validator, or is cut.
     "store.held-percent", Kind::Int(0, 50), ["25"] -> store.held_percent;
 
-    /// How long one transfer may hold anything.
+    /// Longest time that one transfer holds parts of a device.
     "store.held-time", Kind::Time(ms(1), Duration::from_secs(7 * 24 * 3600)), ["1h"]
         -> store.held_time;
 
-    /// Largest object that is stored. "auto" is the preset's; a preset without one stores objects
-    /// up to a quarter of the device that they would be on.
+    /// Largest object that is stored. A preset without a value stores objects up to a quarter of
+    /// the device.
     "store.max-object", Kind::Size(4 * K, 1 << 50), ["auto"], word("auto")
         => |c, v| given(&mut c.store.object_max, v);
 
-    /// Which objects are stored: "all", or, with "second-hit", those that are fetched for the
-    /// second time within the last `admission-keys` URLs; the others are passed on without taking
-    /// memory or room. "when-full" stores all until a cache is full, then as "second-hit", unless
-    /// two in five of what is asked for are asked for again. What takes the place of a stored
-    /// object always is. "auto" is the preset's.
+    /// Objects that are stored: "all"; "second-hit": those fetched twice within the last
+    /// `admission-keys` URLs; "when-full": all until a cache is full, then as second-hit, unless
+    /// 40% of requests are repeats. A new version of a stored object is always stored.
     "store.admission", ADMISSION, ["auto"], word("auto") -> store.admission;
 
-    /// URLs that "second-hit" and "when-full" remember for each cache at least, and at most twice
-    /// as many; they take 2.5 bytes each.
+    /// Fewest URLs that "second-hit" and "when-full" remember for each cache, at most twice as
+    /// many; 2.5 bytes each.
     "store.admission-keys", Kind::Int(1_000, 1 << 32), ["1000000"] -> store.admission_keys;
 
-    /// A cluster none of whose objects was used for this many hours is dropped; 0: never. "auto" is
-    /// the preset's.
+    /// A cluster is dropped when none of its objects was used for this many hours; 0: never.
     "store.one-timer-hours", Kind::Int(0, 100_000), ["auto"], word("auto") => set_one_timer_age;
 
-    /// The reference counts of all clusters are halved each time that so many percent of the
-    /// clusters were written; 0: when their mean passes `aging-mean`. "auto" is the preset's.
+    /// The reference counts of all clusters are halved each time this percentage of the clusters
+    /// was written; 0: when their mean passes `aging-mean`.
     "store.reference-half-life", Kind::Int(0, 100), ["auto"], word("auto")
         -> store.reference_half_life;
 
-    /// The reference counts of all clusters are halved when their mean passes this, where
-    /// `reference-half-life` is 0. "auto" is the preset's.
+    /// Mean reference count of all clusters above which all are halved, if `reference-half-life` is
+    /// 0.
     "store.aging-mean", Kind::Int(1, 1000), ["auto"], word("auto") -> store.aging_mean;
 
-    /// Percent of all clusters, those opened last, that are spared when clusters are replaced: they
-    /// have no references yet. "auto" is the preset's.
+    /// Percent of all clusters, the newest, that are not evicted: they have no references yet.
     "store.young-percent", Kind::Int(0, 90), ["auto"], word("auto") -> store.young_percent;
 
-    /// What the clusters that stay are chosen by: with "requests" whatever is asked for counts the
-    /// same, for the most hits; with "bytes" an object counts with its size, for the most bytes of
-    /// hits. After a change what was counted before fades as ever. Of no effect in the layouts that
-    /// have slots. "auto" is the preset's.
+    /// How clusters to keep are chosen: by requests, for most hits, or by bytes, for most bytes of
+    /// hits. Old counts fade after a change. No effect in layouts with slots.
     "store.prefer", PREFER, ["auto"], word("auto") -> store.prefer;
 
-    /// Which index is kept in memory: "compact" takes 9 bytes per object, "exact" is the file
-    /// lookup table of the UCFS paper, 24 bytes and a bit. A cache that was created for the other
-    /// one is recovered at every start. "auto" is the preset's.
+    /// Index in memory: "compact", 9 bytes per object, or "exact", the lookup table of the UCFS
+    /// paper, 24 bytes and a bit. A cache created for the other index is recovered at every start.
     "store.index", INDEX, ["auto"], word("auto") -> store.index.kind;
 
-    /// Entries that the index of each cache has room for; when it is full, clusters are replaced as
-    /// if the device were. "auto" is one for every object of `mean-object` that the cache can hold,
-    /// in an exact index at most 4194304.
+    /// Entries of each cache's index; when it is full, clusters are evicted as if the device were
+    /// full. "auto": one per object of `mean-object` that the cache can hold, in an exact index at
+    /// most 4194304.
     "store.index-entries", Kind::Int(1_000, 1 << 32), ["auto"], word("auto")
         => |c, v| given(&mut c.store.index.entries, v);
 
-    /// Percent of the objects' memory for those that were hit; 0 makes one LRU list of all. "auto"
-    /// is the preset's.
+    /// Percent of the objects' memory for objects that were hit; 0 makes one LRU list.
     "store.tier-hot", Kind::Int(0, 100), ["auto"], word("auto") -> store.tier_shares.hot;
 
-    /// Percent of the objects' memory for those that are new, prefetched or no longer hot. What
-    /// tier-hot and tier-medium leave of 100 is cold: next to be written or dropped. "auto" is the
-    /// preset's.
+    /// Percent of the objects' memory for objects that are new, prefetched or no longer hot. The
+    /// rest to 100 is cold: next to be written or dropped.
     "store.tier-medium", Kind::Int(0, 100), ["auto"], word("auto") -> store.tier_shares.medium;
 
-    /// What enters the objects' memory when it is read from a device: "all", or, with "second-use",
-    /// what was asked for before, of which one object is remembered for every 4 KiB of memory, or
-    /// finds free room, and everything while a read takes the device more than half a millisecond;
-    /// what a read takes along enters as cold. What is stored enters it in any case. "auto" is the
-    /// preset's.
+    /// Objects read from a device that enter memory: "all"; or "second-use": those requested before
+    /// (one remembered per 4 KiB of memory), while memory is free, or while reads take over 0.5 ms;
+    /// prefetched objects enter as cold. New objects always enter.
     "store.tier-admission", TIER_ADMISSION, ["auto"], word("auto") -> store.tier_admission;
 
     /// Percent of the cold memory, its oldest part, whose objects are grouped into clusters with
-    /// the write policy "on-evict". "auto" is the preset's.
+    /// write policy "on-evict".
     "store.group-share", Kind::Int(1, 100), ["auto"], word("auto") -> store.group_share;
 
-    /// How many groups are formed at a time when memory is full; their clusters are written side by
-    /// side. "auto" is the preset's.
+    /// Groups formed at a time when memory is full; their clusters are written side by side.
     "store.group-batch", Kind::Int(1, 64), ["auto"], word("auto") -> store.group_batch;
 
-    /// Objects smaller than this fill up the clusters of any group. "auto" is the preset's.
+    /// Objects smaller than this fill up the clusters of any group.
     "store.group-small", Kind::Size(0, M), ["auto"], word("auto") -> store.group_small;
 
-    /// A group is full when no more than this is free in its clusters. "auto" is the preset's.
+    /// A group is full when at most this much is free in its clusters.
     "store.group-slack", Kind::Size(0, M), ["auto"], word("auto") -> store.group_slack;
 
-    /// Size of a slot, a power of two, in the layouts "stream", "unified" and "buddy": every object
-    /// takes whole slots. "auto" is the preset's.
+    /// Size of a slot, a power of two, in layouts "stream", "unified" and "buddy": an object takes
+    /// whole slots.
     "store.slot-size", Kind::Size(512, 4 * K), ["auto"], word("auto"), at_creation
         -> format.slot_size;
 
-    /// Size of the largest size class of the layout "buddy", a multiple of the slot; a larger
-    /// object gets a place made for it. "auto" is the preset's.
+    /// Largest size class of layout "buddy", a multiple of the slot; a larger object gets an extent
+    /// of its own.
     "store.buddy-threshold", Kind::Size(512, 4 * M), ["auto"], word("auto"), at_creation
         -> format.buddy_threshold;
 
-    /// Free pieces that one object may be spread over in the layout "stream"; each costs a read
-    /// when the object is read. "auto" is the preset's.
+    /// Most free pieces over which layout "stream" spreads one object; each costs a read.
     "store.stream-runs", Kind::Int(1, 65_536), ["auto"], word("auto"), at_creation
         -> format.stream_runs;
 
-    /// Which object goes when room is needed, in the layouts that have slots; clusters go by their
-    /// references (`aging-mean`). "auto" is the preset's.
+    /// Eviction policy of layouts with slots; clusters are evicted by their references
+    /// (`aging-mean`).
     "store.policy", POLICY, ["auto"], word("auto") -> store.policy;
 
-    /// Percent of the slots that objects may take; the rest keeps free pieces large. "auto" is the
-    /// preset's, which may choose it by the layout: 75 for "stream", else 90.
+    /// Percent of the slots that objects may take; the rest keeps free pieces large. Some presets
+    /// choose it by layout: 75 for "stream", else 90.
     "store.fill-percent", Kind::Int(1, 99), ["auto"], word("auto")
         => |c, v| given(&mut c.store.fill_percent, v);
 
     /// Objects that lie side by side in slots are written together up to this size, a multiple of
-    /// 4K; 0: each is written alone. "auto" is the preset's.
+    /// 4K; 0: each alone.
     "store.packet", Kind::Size(0, M), ["auto"], word("auto") -> store.packet;
 
-    /// What is stored waits in memory until there is so much of it, at most for the durability
-    /// bound, and is written sorted by site and directory, so that what belongs together lies
-    /// together, in the layout "cluster"; 0: it is written as it comes. Locality buffers take its
-    /// place. "auto" is the preset's.
+    /// In layout "cluster", new objects wait in memory until there are this many bytes, at most for
+    /// `durability-bound`, and are written sorted by site and directory; 0: in order of arrival.
+    /// Locality buffers replace it.
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 
-    /// Buffers that each collect the objects of one origin server, so that these are written side
-    /// by side, in the layouts that have slots (8 to 128 in the paper that proposed them); 0: none.
-    /// What waits in them is lost by a killed process, up to `durability-bound`. "auto" is the
-    /// preset's.
+    /// Buffers that each collect objects of one origin server, to be written side by side (8 to 128
+    /// in the LAZY-READS-LOC paper); 0: none. A killed process loses their contents, up to
+    /// `durability-bound`.
     "store.locality-buffers", Kind::Int(0, 1024), ["auto"], word("auto") => set_locality_buffers;
 
     /// Size of a locality buffer, which is written when it is full. "auto" is the preset's, or 64K.
     "store.locality-size", Kind::Size(4 * K, 4 * M), ["auto"], word("auto") => set_locality_size;
 
-    /// Objects that may go for one new object when no free piece is large enough for it, in the
-    /// layouts that have slots; then the new one is not stored. "auto" is the preset's.
+    /// Most objects evicted for one new object in layouts with slots; if no free piece is large
+    /// enough then, the new object is not stored.
     "store.evict-max", Kind::Int(1, 65_536), ["auto"], word("auto") -> store.evict_max;
 };
 

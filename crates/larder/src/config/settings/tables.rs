@@ -21,40 +21,35 @@ pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PAR
 const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 
-    /// Hosts that this site answers for; none: every host, with `paths`.
+    /// Hosts of this site; none: every host, with `paths`.
     "hosts", Kind::List(&Kind::Host), [], example(r#"["www.example.com"]"#) -> hosts;
 
-    /// Paths that this site answers for: their beginnings, in whole segments, such as /static/;
-    /// none: all. Of the sites of a host and those of every host the one with the longest beginning
-    /// answers (of the same the host's), then the host's without `paths`, then `reverse` or
-    /// `static`; 404 where there is none. Held against the path
-    /// as a server reads it that decodes it, resolves dots and takes slashes in a row for one. An
-    /// origin server is sent the whole path; below a `root` it is looked up whole, too
-    /// (`strip-prefix`).
+    /// Path prefixes of this site, in whole segments, such as /static/; none: all. The longest
+    /// prefix wins (of equals the host's), then the host's site without `paths`, then `reverse` or
+    /// `static`, else 404. Compared decoded, with dots and repeated slashes resolved.
     "paths", Kind::List(&Kind::PathPrefix), [], example(r#"["/static/"]"#) -> paths;
 
-    /// The site's origin server, or several of the same content: each a URL, and behind it
-    /// weight=N, max-conns=N or backup where wanted (docs/guide/upstreams.md).
+    /// Origin server, or several with the same content: URLs, each with weight=N, max-conns=N or
+    /// backup where wanted (docs/guide/upstreams.md). It gets the whole path.
     "upstream", Kind::List(&Kind::Origin), [],
         example(r#"["http://127.0.0.1:8080 weight=2", "http://127.0.0.1:8081"]"#) -> upstream;
 
-    /// In place of an origin server: a directory, whose files are the site
-    /// (docs/guide/static.md).
+    /// In place of an origin server: directory of the site's files (docs/guide/static.md).
     "root", Kind::Path, ["none"], word("none") -> root;
 
-    /// Whether what `paths` says is left out of the path below `root`: with it /static/a.css is the
-    /// file a.css (nginx's `alias`), without it static/a.css (nginx's `root`).
+    /// Whether `paths` is left out below `root`: /static/a.css is the file a.css (nginx's `alias`),
+    /// otherwise static/a.css (nginx's `root`).
     "strip-prefix", Kind::Bool, ["false"] -> strip_prefix;
 
-    /// The Host that the origin server is sent: the client's (with GET and HEAD that of
-    /// `key-host`), or that of `upstream`.
+    /// Host field sent to the origin server: the client's (with GET and HEAD that of `key-host`),
+    /// or that of `upstream`.
     "host-header", HOST_HEADER, ["client"]
         => |s, v| s.pass_host = String::take(v) == PASS;
 
-    /// Whether the site's hosts, and the ports of Larder's own listeners, are one to the cache.
-    /// "site": what is stored is called by the first of `hosts`, and GET and HEAD name it to the
-    /// origin server, too. "client": each host and port that a client names has answers of its own.
-    /// "auto" is "site", with a warning where the origin server is told of several hosts.
+    /// Whether the site's hosts, and the ports of Larder's listeners, share stored responses.
+    /// "site": all are stored, and requested with GET and HEAD, under the first of `hosts`.
+    /// "client": separate. "auto" is "site", with a warning if the origin server sees several
+    /// hosts.
     "key-host", KEY_HOST, ["auto"], word("auto") -> key_host;
 
     /// Name of the site, part of the key of everything stored for it. "none" takes the first of
@@ -66,24 +61,24 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
 pub const ACCESS: &[Field<Rule>] = fields! {
     Rule;
 
-    /// What happens to a request that matches.
+    /// Decision for requests that match.
     "action", ACTION, [], required, live, example(r#""deny""#) -> action;
 
-    /// Networks of the client; none: any client.
+    /// Networks of the client; none: any.
     "clients", Kind::List(&Kind::Network), [], live, example(r#"["192.168.0.0/16"]"#) -> clients;
 
-    /// Request methods; none: any method. A denying rule is for any case of them: servers may take
-    /// `delete` for DELETE.
+    /// Request methods; none: any. A denying rule ignores case, since servers may take `delete` for
+    /// DELETE.
     "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "CONNECT"]"#) -> methods;
 
     /// Destination as the request names it; a leading dot includes all names below; none: any.
     "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"[".example.net"]"#) -> hosts;
 
-    /// Networks of the address that is connected to; none: any address. An allowing rule that names
-    /// a private network here opens it to clients from elsewhere.
+    /// Networks of the address connected to; none: any. An allowing rule that names a private
+    /// network opens it to clients from elsewhere.
     "destinations", Kind::List(&Kind::Network), [], live, example(r#"["10.0.0.0/8"]"#)
         -> destinations;
 
-    /// Destination ports; none: any port.
+    /// Destination ports; none: any.
     "ports", Kind::List(&Kind::Ports), [], live, example(r#"[25, "6660-6669"]"#) -> ports;
 };

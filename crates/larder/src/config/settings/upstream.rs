@@ -35,16 +35,16 @@ pub const POOL: &[Setting] = fields! {
     /// Time to resolve a name and connect to one of its addresses; then 504.
     "upstream.connect-timeout", TIMEOUT, ["10s"], live -> upstream.connect_timeout;
 
-    /// Head start of each address of a name before the next one is tried as well (RFC 8305).
+    /// Head start of each address of a name before the next is tried as well (RFC 8305).
     "upstream.stagger", TIMEOUT, ["250ms"], live -> upstream.stagger;
 
-    /// Time from a request to the head of its answer; then 504.
+    /// Time from a request to its response head; then 504.
     "upstream.head-timeout", TIMEOUT, ["60s"], live -> upstream.head_timeout;
 
-    /// Longest silence within a body; then the transfer is cut.
+    /// Longest pause within a body; then the transfer is cut.
     "upstream.body-timeout", TIMEOUT, ["60s"], live -> upstream.body_timeout;
 
-    /// Largest head of an answer; a longer one becomes a 502.
+    /// Largest response head; a longer one becomes a 502.
     "upstream.head-size", Kind::Size(8 * K, M), ["64K"], live -> upstream.head_bytes;
 
     /// Unused connections kept per origin server and worker.
@@ -56,39 +56,38 @@ pub const POOL: &[Setting] = fields! {
     /// How long an unused connection is kept.
     "upstream.idle-timeout", TIMEOUT, ["30s"], live -> upstream.idle_timeout;
 
-    /// How long the addresses of a name are remembered where no lifetime of theirs is known.
+    /// How long addresses of unknown lifetime are remembered.
     "upstream.dns-ttl", Kind::Time(ms(0), hours(24)), ["30s"], live -> upstream.dns_ttl;
 
-    /// Who looks names up: the system, by all that `nsswitch.conf` names, which tells no lifetimes
-    /// ("system"), or name servers, after the hosts file ("dns").
+    /// Name resolution: the system's, by `nsswitch.conf`, without lifetimes ("system"), or name
+    /// servers, after the hosts file ("dns").
     "upstream.resolver", RESOLVER, ["system"], live -> resolver;
 
-    /// Name servers for `resolver = "dns"`; "system": those of /etc/resolv.conf, with its search
-    /// domains, as they are at the start and at each reload.
+    /// Name servers for `resolver = "dns"`; "system": those of /etc/resolv.conf with its search
+    /// domains, read at start and reload.
     "upstream.dns-servers", Kind::List(&Kind::Addr), ["system"], word("system"), live
         -> dns_servers;
 
-    /// Least time for which an answer of name servers is used, whatever its lifetime.
+    /// Shortest use of a name servers' response, whatever its lifetime.
     "upstream.dns-ttl-min", Kind::Time(ms(0), hours(24)), ["1s"], live -> upstream.dns_ttl_min;
 
-    /// Longest time for which it is used.
+    /// Longest use of such a response.
     "upstream.dns-ttl-max", Kind::Time(ms(0), hours(24)), ["1h"], live -> upstream.dns_ttl_max;
 };
 
 for_all_and_site! {
     "upstream", UpstreamSettings, upstream_settings, own;
 
-    /// Whether origin servers are spoken to in HTTP/2: never ("off"), where both sides choose it
-    /// within TLS ("auto"), or always, without TLS, too ("prior-knowledge").
+    /// HTTP/2 to origin servers: never ("off"), if TLS negotiates it ("auto"), or always, even
+    /// without TLS ("prior-knowledge").
     "http2", HTTP2, ["auto"] -> http2;
 
-    /// PEM file with the authorities that may vouch for origin servers; "system": those that the
-    /// system believes.
+    /// PEM file with the authorities trusted for origin servers; "system": the system's.
     "tls-ca", Kind::Path, ["system"], word("system")
         => |m, v| m.tls.authorities = unless(v, SYSTEM).map(Into::into);
 
-    /// PEM file with the certificate that origin servers are shown when they ask for one, and those
-    /// between it and an authority.
+    /// PEM file with the client certificate for origin servers that ask for one, and its
+    /// intermediates.
     "tls-certificate", Kind::Path, ["none"], word("none")
         => |m, v| m.certificate = unless(v, NONE).map(Into::into);
 
@@ -96,59 +95,58 @@ for_all_and_site! {
     "tls-key", Kind::Path, ["none"], word("none")
         => |m, v| m.key = unless(v, NONE).map(Into::into);
 
-    /// The name that origin servers are asked for (SNI) and that their certificate must have;
-    /// "none": the host of their URL.
+    /// Name sent to origin servers (SNI) and required in their certificate; "none": the host of
+    /// their URL.
     "tls-name", Kind::Host, ["none"], word("none") => |m, v| m.tls.name = unless(v, NONE);
 
-    /// Whether an origin server must prove by its certificate that it is who it should be. Without,
-    /// any machine on the way can answer in its place, and the answer is stored.
+    /// Whether origin servers' certificates are verified. Without, any machine on the way can
+    /// respond instead, and its response is stored.
     "tls-verify", Kind::Bool, ["true"] => |m, v| m.tls.unverified = !bool::take(v);
 
-    /// How requests are spread over several origin servers: one after another, to the one with the
-    /// fewest requests under way, or by the URL.
+    /// Choice among several origin servers: in turn, fewest running requests, or by URL.
     "balance", BALANCE, ["round-robin"] -> group.balance;
 
-    /// So many failures in a row take one of several origin servers out of use; 0: none does.
+    /// Failures in a row that take one of several origin servers out of use; 0: never.
     "max-fails", Kind::Int(0, 1_000_000), ["3"] -> group.max_fails;
 
-    /// How long a server that failed is out of use; then one request tries it out.
+    /// Time that a failed server is out of use; then one request tries it.
     "fail-timeout", TIMEOUT, ["10s"] -> group.fail_timeout;
 
-    /// What makes a request go to the next origin server, while its client has got nothing. What
-    /// may have had an effect goes on only when it is idempotent and has no body. The statuses
-    /// count as failures of the server, too.
+    /// Failures after which a request goes to the next origin server, while the client has got
+    /// nothing. A request that may have had an effect must be idempotent and without a body. The
+    /// statuses count as failures of the server, too.
     "next-upstream", Kind::List(&Kind::OneOf(NEXT)), ["error", "timeout"]
         => |m, v| m.group.next = next(&Vec::take(v));
 
-    /// Origin servers that one request is sent to at most.
+    /// Most origin servers that one request is sent to.
     "next-upstream-tries", Kind::Int(1, 64), ["3"] -> group.tries;
 
-    /// Requests that wait at most for a site's servers while all have as many as `max-conns`
-    /// permits; further ones get a 503 at once.
+    /// Most requests that wait for a site's servers while all have reached `max-conns`; further
+    /// ones get 503 at once.
     "queue", Kind::Int(0, 1_000_000), ["256"] -> group.queue;
 
-    /// How long a request waits for a server that has room; then 503.
+    /// Longest wait in that queue; then 503.
     "queue-timeout", TIMEOUT, ["10s"] -> group.queue_timeout;
 
-    /// What origin servers are asked for from time to time, to take those out of use that do not
-    /// answer well; "none": they are not.
+    /// Path requested from origin servers regularly, to take those out of use that fail; "none": no
+    /// checks.
     "check-path", Kind::Text("a path"), ["none"], word("none")
         => |m, v| m.check_path = unless(v, NONE);
 
-    /// Time between two such checks of one server.
+    /// Time between two checks of one server.
     "check-interval", TIMEOUT, ["5s"] -> check.interval;
 
-    /// Time that the answer to a check may take, and the connection before it.
+    /// Time for the response to a check, including the connection.
     "check-timeout", TIMEOUT, ["2s"] -> check.timeout;
 
-    /// Statuses that say that a server is well.
+    /// Statuses of a healthy server.
     "check-status", Kind::List(&Kind::Text("a status such as 200, 200-299 or 2xx")), ["2xx", "3xx"]
         -> check_status;
 
-    /// So many good checks in a row bring a server back.
+    /// Good checks in a row that bring a server back.
     "check-rise", Kind::Int(1, 1000), ["2"] -> check.rise;
 
-    /// So many bad checks in a row take a server out of use.
+    /// Bad checks in a row that take a server out of use.
     "check-fall", Kind::Int(1, 1000), ["3"] -> check.fall;
 }
 
