@@ -29,7 +29,7 @@ mod piece_run;
 mod prefetch;
 mod purging;
 mod read_plan;
-mod recovering;
+mod recovery;
 mod removal;
 mod sizing;
 mod slot_scan;
@@ -58,7 +58,7 @@ pub(crate) use purging::PurgesFull;
 pub(crate) use read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
 };
-pub(crate) use recovering::Recovering;
+pub(crate) use recovery::Recovering;
 pub(crate) use sizing::{cluster_policy, objects_of};
 pub(crate) use slot_scan::SlotFinds;
 pub(crate) use state::{Constants, Core, Parts, Status};

@@ -100,8 +100,7 @@ impl ClusterScan {
     }
 
     fn apply_object(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
-        let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&entry.digest));
-        if removed.is_some_and(|sequence| entry.sequence < *sequence) {
+        if core.recovery.was_removed(&entry.digest, entry.sequence) {
             core.mark_dead(slot);
             return;
         }
@@ -133,7 +132,7 @@ impl ClusterScan {
 impl ClusterScan {
     /// Returns whether no cluster is left to read.
     pub(crate) fn is_complete(core: &Core) -> bool {
-        core.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
+        core.recovery.is_complete()
     }
 
     /// Returns the clusters to read next, at most `most`. Ends recovery after the last.
@@ -144,16 +143,12 @@ impl ClusterScan {
         if !core.online() {
             return NextClusters::Offline;
         }
-        let Some(recovering) = &mut core.recovering else { return NextClusters::Offline };
-        let left = &mut recovering.left;
-        let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(most)).collect();
+        let mut batch = core.recovery.take_next(most);
         self.done += batch.len() as u32;
         // Some may have been dropped since the scan was planned.
         batch.retain(|(cluster, incarnation)| core.is_current(*cluster, *incarnation));
         batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
-        if let Some(recovering) = &mut core.recovering {
-            recovering.under_way.clone_from(&batch);
-        }
+        core.recovery.begin_reading(&batch);
         NextClusters::Read(batch)
     }
 
@@ -177,17 +172,14 @@ impl ClusterScan {
         if core.space.table_mut().unpin(cluster) {
             core.wake_waiters();
         }
-        if let Some(recovering) = &mut core.recovering {
-            recovering.under_way.retain(|(other, _)| *other != cluster);
-            core.scanned = (self.done, recovering.of);
-        }
+        core.recovery.cluster_read(cluster, self.done);
     }
 }
 
 impl Core {
     /// Ends recovery; returns the number of records.
     pub(super) fn recovered(&mut self) -> usize {
-        self.recovering = None;
+        self.recovery.end();
         self.recovered_labels();
         self.index.len()
     }

@@ -250,7 +250,7 @@ impl Core {
         }
         let wanted = self.clusters_wanted();
         // Until recovery has ended, the index does not know all records of a cluster.
-        let sweeps = self.recovering.is_none()
+        let sweeps = !self.recovery.is_running()
             && self.options.write_policy == WritePolicy::OnInsert
             && self.index.can_sweep();
         let victims = self.victims(if sweeps { wanted } else { wanted.min(1) });
@@ -331,7 +331,7 @@ impl Core {
             incarnation,
             extent: self.areas.cluster(cluster),
             // A record that recovery has not found yet may be one that a dead record superseded.
-            all_dead: self.recovering.is_none() && self.space.table().is_all_dead(cluster),
+            all_dead: !self.recovery.is_running() && self.space.table().is_all_dead(cluster),
         }
     }
 
@@ -403,7 +403,7 @@ impl Core {
             Some(entries) => entries.iter().for_each(|entry| self.evict_record(cluster, entry)),
             // The records that it supersedes are unknown: recovery must read it first, record by
             // record.
-            None if self.unrecovered(cluster) => return,
+            None if self.recovery.is_unread(cluster) => return,
             None => self.sweep(cluster),
         }
         self.counters.evicted_clusters += 1;
@@ -581,13 +581,13 @@ impl Core {
         let mut clusters = Vec::new();
         loop {
             self.space.encode(self.sequence, &mut clusters);
-            let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
+            let removed = self.recovery.removed_len();
             if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
                 break;
             }
             let Space::Clusters(space) = &self.space else { break };
             let Some(deadest) = space.table.deadest() else { break };
-            if self.unrecovered(deadest) {
+            if self.recovery.is_unread(deadest) {
                 self.abandon_recovery();
             } else {
                 self.sweep(deadest);
@@ -596,14 +596,11 @@ impl Core {
             }
             clusters.clear();
         }
-        let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {
-            recovering.removed.iter().map(|(digest, sequence)| (*digest, *sequence)).collect()
-        });
         let checkpoint = Checkpoint {
             number: self.checkpoint,
             journal_block: self.journal.next_block(),
             space: clusters,
-            removed,
+            removed: self.recovery.removed(),
             purges: self.purges.encode(),
         };
         let slot = self.areas.checkpoints[checkpoint.slot()];

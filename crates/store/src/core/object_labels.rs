@@ -182,7 +182,7 @@ impl Core {
                 self.label_filters.recount_clusters(|cluster| table.state(cluster).in_use());
             }
             Space::Slots(space) => {
-                let all = self.recovering.is_none();
+                let all = !self.recovery.is_running();
                 let oldest = all.then(|| space.sequences().min().unwrap_or(u64::MAX));
                 self.label_filters.recount_slots(oldest);
             }
@@ -193,7 +193,7 @@ impl Core {
     /// purges of labels that no object bears.
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
-        let busy = self.recovering.is_some() || self.maintenance.draining;
+        let busy = self.recovery.is_running() || self.maintenance.draining;
         if busy || !self.label_filters.reading() {
             return None;
         }

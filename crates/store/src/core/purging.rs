@@ -130,7 +130,7 @@ impl Core {
     /// Keeps the purge table within its bound.
     fn limit_purges(&mut self) {
         let many = self.purges.len() > self.purges.max() / READ_FROM;
-        if many && self.options.labels.is_some() && self.recovering.is_none() {
+        if many && self.options.labels.is_some() && !self.recovery.is_running() {
             self.label_filters.read_unknown();
         }
         if !self.purges.is_too_long() {
@@ -179,7 +179,7 @@ impl Core {
     /// Drops the purges that are older than every record.
     pub(super) fn prune_purges(&mut self) {
         self.recount_unknown();
-        if self.purges.len() == 0 || self.recovering.is_some() {
+        if self.purges.len() == 0 || self.recovery.is_running() {
             return;
         }
         // An object in memory only has no other age than its last check against the purge table.
@@ -239,7 +239,7 @@ impl Core {
             return true;
         }
         // During recovery removals must be remembered; this one can be left out.
-        if self.recovering.is_none() && self.online() && self.is_present(digest, object) {
+        if !self.recovery.is_running() && self.online() && self.is_present(digest, object) {
             self.counters.purged_objects += 1;
             self.forget_version(digest);
             self.wake_waiters();

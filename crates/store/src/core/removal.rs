@@ -120,7 +120,7 @@ impl Core {
     pub(crate) fn forget_incomplete(&mut self, digest: &Digest, object: &Object) {
         // Recovery may still find the piece, in an older cluster than its head's. An offline device
         // serves nothing.
-        if self.recovering.is_some() || !self.online() {
+        if self.recovery.is_running() || !self.online() {
             return;
         }
         let id = object.header.object_id;
@@ -192,9 +192,7 @@ impl Core {
     /// the present operation.
     pub(super) fn note_touched(&mut self, digest: &Digest) {
         let sequence = self.sequence + 1;
-        let Some(recovering) = &mut self.recovering else { return };
-        recovering.removed.insert(*digest, sequence);
-        let full = recovering.removed.len() as u64 > self.removed_max;
+        let Some(full) = self.recovery.note_removed(*digest, sequence) else { return };
         self.journal.note_deletion_of(digest, Fact::Removed { digest: *digest, sequence });
         self.wake_background();
         if full {
@@ -205,29 +203,17 @@ impl Core {
     /// Ends recovery early because more was removed than fits in a checkpoint: the unread clusters
     /// are dropped, and with them all records that the removals refer to.
     pub(super) fn abandon_recovery(&mut self) {
-        let Some(recovering) = &mut self.recovering else { return };
-        recovering.removed.clear();
+        let Some(unread) = self.recovery.abandon() else { return };
         if let Some(space) = self.space.slots_mut() {
-            recovering.abandoned = true;
             space.abandon(self.sequence);
             return;
         }
-        let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();
-        unread.append(&mut recovering.under_way);
         for (cluster, incarnation) in unread {
             if self.is_current(cluster, incarnation) {
                 self.counters.evicted_clusters += 1;
                 self.drop_cluster(cluster);
             }
         }
-    }
-
-    /// Returns whether recovery has still to read the cluster.
-    pub(super) fn unrecovered(&self, cluster: ClusterId) -> bool {
-        self.recovering.as_ref().is_some_and(|recovering| {
-            let mut unread = recovering.left.iter().chain(&recovering.under_way);
-            unread.any(|(other, _)| *other == cluster)
-        })
     }
 
     /// Returns whether the cluster is in use with this incarnation.

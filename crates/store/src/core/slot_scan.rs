@@ -39,13 +39,12 @@ impl SlotFinds {
     /// Lists the records found.
     fn take_in(&mut self, core: &mut Core, found: Vec<FoundRecord>) {
         // Removals are no longer remembered, so none of the removed records may be listed.
-        if core.recovering.as_ref().is_none_or(|recovering| recovering.abandoned) {
+        if !core.recovery.is_running() || core.recovery.is_abandoned() {
             return;
         }
         for record in found {
             let digest = record.listed.digest;
-            let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&digest));
-            if removed.is_some_and(|sequence| record.listed.sequence < *sequence) {
+            if core.recovery.was_removed(&digest, record.listed.sequence) {
                 continue;
             }
             if record.unfinished {
@@ -115,7 +114,7 @@ fn list(core: &mut Core, record: &FoundRecord) {
 impl SlotFinds {
     /// Returns whether more was removed than can be remembered: records not found by now are lost.
     pub(crate) fn is_abandoned(core: &Core) -> bool {
-        core.recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
+        core.recovery.is_abandoned()
     }
 
     /// Applies a window that was read and the records found in it. `progress` is the number of
@@ -127,7 +126,7 @@ impl SlotFinds {
         progress: (u32, u32),
     ) {
         self.take_in(core, found);
-        core.scanned = progress;
+        core.recovery.set_progress(progress);
     }
 
     /// Makes the space ready for use once everything is found. A checkpoint must follow.

@@ -14,7 +14,7 @@ use crate::core::fetches::Fetches;
 use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
 use crate::core::parts::{Background, InMemory};
-use crate::core::recovering::Recovering;
+use crate::core::recovery::{Recovering, Recovery};
 use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
@@ -99,7 +99,7 @@ pub(crate) struct Core {
     /// The log of purges by name, if it is kept.
     pub(super) purge_log: Option<PurgeLog>,
     pub(super) counters: Counters,
-    pub(super) recovering: Option<Recovering>,
+    pub(super) recovery: Recovery,
     pub(super) health: Health,
     /// The last sequence number assigned.
     pub(super) sequence: u64,
@@ -107,8 +107,6 @@ pub(crate) struct Core {
     pub(super) unwritten_max: usize,
     /// Bytes of buffers that are kept for the next reads.
     pub(super) buffers_max: usize,
-    /// Number of removed digests that a checkpoint has space for.
-    pub(super) removed_max: u64,
     /// The run of the store in which it was opened; the superblock's is higher when devices were
     /// given up since.
     pub(super) first_run: u64,
@@ -116,8 +114,6 @@ pub(crate) struct Core {
     pub(super) checkpoint: u64,
     pub(super) maintenance: MaintenanceState,
     pub(super) reads: Reads,
-    /// Clusters or windows that recovery has read, and their total.
-    pub(super) scanned: (u32, u32),
     /// Tasks that wait for room, a write, a flush or another change.
     pub(super) waiters: Waiters,
     pub(super) background: Background,
@@ -163,13 +159,13 @@ impl Core {
         let secret = Arc::new(parts.superblock.secret.clone());
         // Sequence numbers of different openings never overlap: each has 2^40.
         let sequence = parts.superblock.generation << 40;
+        let removed_max = parts.superblock.areas.removed_max();
         let mut core = Core {
             held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
             digester: Digester::new(&secret.digest_key()),
             memory: InMemory::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
             unwritten_max: memory.unwritten_max,
             buffers_max: memory.buffers,
-            removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             evictions: Evictions::default(),
             purge_log: parts.purge_log,
@@ -179,7 +175,6 @@ impl Core {
             sequence,
             maintenance: MaintenanceState::default(),
             reads: Reads::new(&parts.options, memory.tier, memory.ahead),
-            scanned: (0, 0),
             waiters: Waiters::default(),
             background: Background::default(),
             first_run: parts.superblock.run,
@@ -190,7 +185,7 @@ impl Core {
             index: parts.index,
             space: parts.space,
             journal: parts.journal,
-            recovering: parts.recovering,
+            recovery: Recovery::new(parts.recovering, removed_max),
             checkpoint: parts.checkpoint,
             purges: PurgeTables::new(parts.purges, FETCH_PURGES),
             label_filters: parts.label_filters.unwrap_or_else(|| {
@@ -229,8 +224,8 @@ impl Core {
     pub(crate) fn status(&self) -> Status {
         Status {
             online: self.online(),
-            recovering: self.recovering.is_some(),
-            recovered: self.scanned,
+            recovering: self.recovery.is_running(),
+            recovered: self.recovery.progress(),
         }
     }
 

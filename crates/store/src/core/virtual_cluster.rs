@@ -30,7 +30,7 @@ impl Core {
     /// during recovery, because a metadata record in the cluster is not known before its object is
     /// found.
     pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
-        if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
+        if self.options.write_policy != WritePolicy::OnEvict || self.recovery.is_running() {
             return;
         }
         if self.space.table().state(cluster) != State::OnDisk || members.is_empty() {
@@ -78,7 +78,7 @@ impl Core {
             return true;
         }
         // Recovery may not have read an older version yet, which must not come back.
-        if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
+        if self.options.write_policy != WritePolicy::OnEvict || self.recovery.is_running() {
             return false;
         }
         self.forget_place(digest);

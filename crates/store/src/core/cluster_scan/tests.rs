@@ -118,7 +118,7 @@ fn what_is_in_the_index_already_is_not_dead() {
 #[test]
 fn a_checkpoint_fits_its_slot_however_much_is_dead() {
     let mut core = core_with(500);
-    core.recovering = None;
+    core.recovery.end();
     let room = core.areas.checkpoints[0].len as usize;
     let class = SizeClass::for_len(600);
     for cluster in 0..500 {
