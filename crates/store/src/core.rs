@@ -8,35 +8,41 @@
 //! was given up, and the journal says so. Hence an object that is not found now is not found after
 //! a restart either.
 
+mod background;
 mod cluster_scan;
 mod counting;
 mod dump;
 mod evictions;
 mod fetches;
+mod health;
 mod held;
 mod holding;
 mod insertion;
 mod lookup;
 mod maintenance;
-mod maintenance_state;
-mod memory;
 mod neighbour_records;
 mod neighbours;
 mod new_object;
 pub(crate) mod object_labels;
-mod parts;
 mod piece_run;
 mod prefetch;
+mod purge_log;
 mod purging;
 mod read_plan;
+mod reclaim;
 mod recovery;
 mod removal;
+mod residency;
+mod residents;
+mod schedule;
+mod sequence;
 mod sizing;
 mod slot_scan;
 mod slots;
 mod staging;
 mod state;
 mod stats;
+mod superblock_state;
 mod task;
 mod virtual_cluster;
 mod waiters;

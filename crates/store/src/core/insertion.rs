@@ -36,7 +36,7 @@ impl Core {
     /// Begins a fetch of `digest`. Returns the flag that is set when the fetch is overtaken, and
     /// the last sequence number before it.
     pub(crate) fn begin_fetch(&mut self, digest: Digest) -> (Overtaken, u64) {
-        (self.fetches.begin(digest), self.sequence)
+        (self.fetches.begin(digest), self.sequence.last())
     }
 
     /// Ends a fetch, or the insertion of its result.
@@ -57,8 +57,7 @@ impl Core {
         if fetched.overtaken.load(Ordering::Acquire) || self.overtaken(fetched.begun, key, meta) {
             return Err(Refusal::Overtaken);
         }
-        self.sequence += 1;
-        Ok(self.sequence)
+        Ok(self.sequence.assign())
     }
 
     /// Returns whether the object fetched for the key of `digest` should be stored (called once per
@@ -173,7 +172,7 @@ impl Core {
         let digest = record.header.digest;
         self.supersede(&record);
         let labels = self.note_unplaced(&record, is_staged);
-        let object = Arc::new(Object::unplaced(record, labels, self.sequence));
+        let object = Arc::new(Object::unplaced(record, labels, self.sequence.last()));
         let done = self.unwritten_deletion(&digest);
         self.insert_noted(digest, self.resident(&object, dirty, None, None, 1));
         (object, done)
@@ -188,7 +187,7 @@ impl Core {
     /// Returns whether no object leaves the staging yet, and the background knows when one will
     /// because an earlier object waits there.
     fn staging_is_expected(&self) -> bool {
-        !self.maintenance.draining
+        !self.schedule.is_draining()
             && self.memory.staging.as_ref().is_some_and(LocalityStaging::is_expected)
     }
 
@@ -243,7 +242,7 @@ impl Core {
         let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.opened(cluster);
-        self.rotate_label_eras(self.sequence);
+        self.rotate_label_eras(self.sequence.last());
         self.label_filters.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
@@ -258,8 +257,7 @@ impl Core {
         resident: Option<&Object>,
         now: Now,
     ) -> (Arc<Record>, Option<Place>) {
-        self.sequence += 1;
-        record.header.sequence = self.sequence;
+        record.header.sequence = self.sequence.assign();
         let record = Arc::new(record);
         let digest = record.header.digest;
         let position = self.append(&record, (0, 0), resident, now);
@@ -379,7 +377,7 @@ impl Core {
             return Ok(false);
         }
         self.evictions.withdraw(&digest);
-        let object = Arc::new(of.with_meta(meta, self.sequence));
+        let object = Arc::new(of.with_meta(meta, self.sequence.last()));
         if in_memory || self.worth_keeping(&object.header, object.weight()) {
             let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
             self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
@@ -413,8 +411,7 @@ impl Core {
             Room::Wait => return Ok(false),
             Room::Refused(refusal) => return Err(refusal),
         }
-        self.sequence += 1;
-        record.header.sequence = self.sequence;
+        record.header.sequence = self.sequence.assign();
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
         let target = (slot.position, of.header.sequence);

@@ -15,7 +15,7 @@ use crate::core::read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
     Surroundings, WaitPolicy,
 };
-use crate::core::state::{Core, Health};
+use crate::core::state::Core;
 use crate::index::Slot;
 use crate::memory::doorkeeper;
 use crate::memory::memory_tier::{Resident, Weighed};
@@ -75,7 +75,7 @@ impl Core {
     /// may be elsewhere.
     pub(crate) fn glance(&mut self, request: &LookupRequest<'_>, now: u32) -> Glanced {
         let LookupRequest { digest, expected, .. } = *request;
-        if self.health == Health::Offline {
+        if !self.online() {
             return Glanced::Nothing;
         }
         let Some(resident) = self.memory.tier.peek(&digest) else {
@@ -104,7 +104,7 @@ impl Core {
         now: u32,
     ) -> Finding {
         let LookupRequest { digest, expected, options, .. } = *request;
-        if self.health == Health::Offline {
+        if !self.online() {
             return Finding::Nothing;
         }
         if let Some(finding) = self.find_resident(request, now) {

@@ -102,7 +102,7 @@ impl Core {
     /// Records the labels of the objects in the cluster.
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.is_current(cluster, incarnation) {
-            self.rotate_label_eras(self.sequence);
+            self.rotate_label_eras(self.sequence.last());
             self.label_filters.learnt(cluster, labels);
         }
     }
@@ -114,7 +114,7 @@ impl Core {
 
     /// Records that the scan of the slots has listed every live record.
     pub(super) fn scanned_all(&mut self) {
-        self.label_filters.all_scanned(self.sequence + 1);
+        self.label_filters.all_scanned(self.sequence.last() + 1);
     }
 
     /// Has the labels that recovery did not find read at once, if they are few.
@@ -193,7 +193,7 @@ impl Core {
     /// purges of labels that no object bears.
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
-        let busy = self.recovery.is_running() || self.maintenance.draining;
+        let busy = self.recovery.is_running() || self.schedule.is_draining();
         if busy || !self.label_filters.reading() {
             return None;
         }

@@ -6,7 +6,6 @@ use crate::base::digest::Digest;
 use crate::base::labels::{Label, Labels, Mode, Target};
 use crate::base::now::Now;
 use crate::base::record::RecordKind;
-use crate::core::maintenance_state::PurgesReported;
 use crate::core::sizing::purges_in;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -57,6 +56,15 @@ pub(crate) struct PurgesFull {
     pub(crate) merged: bool,
 }
 
+/// Reports on the purge table that the operator has received.
+#[derive(Default)]
+pub(super) struct PurgesReported {
+    /// True if the table was reported as nearly full.
+    filling: bool,
+    /// Number of merges reported.
+    merged: u64,
+}
+
 impl Core {
     /// Purges the objects that `targets` concern, as of `now`. Returns the position up to which the
     /// journal must be durable before the purge counts as done, and the sequence number of the
@@ -77,8 +85,7 @@ impl Core {
         }
         let at = now.unix;
         self.forget_relabelled(targets);
-        self.sequence += 1;
-        let (sequence, boundary) = (self.sequence, self.boundary());
+        let (sequence, boundary) = (self.sequence.assign(), self.boundary());
         for target in targets {
             let scope = Scope::of(*target, &self.digester);
             let purge = Purge { scope, mode, sequence, boundary, at };
@@ -140,7 +147,7 @@ impl Core {
         self.forget_unused_purges();
         // Dropped entries are still in the journal: a start must not find more than the table may
         // hold.
-        self.maintenance.checkpoint_wanted = true;
+        self.schedule.want_checkpoint();
         // If few entries were dropped, the next purge would find the table full again, so make more
         // room.
         while self.purges.len() > self.purges.max() - self.purges.max() / GAIN {
@@ -156,7 +163,7 @@ impl Core {
         let (entries, max) = (self.purges.len(), self.purges.max());
         let merged = self.counters.purges_merged;
         let full = entries >= max - max * (100 - WARNED_AT) / 100;
-        let reported = &mut self.maintenance.purges_reported;
+        let reported = &mut self.purges_reported;
         if merged > reported.merged {
             *reported = PurgesReported { filling: true, merged };
             return Some(PurgesFull { entries, max, merged: true });

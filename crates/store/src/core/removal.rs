@@ -191,7 +191,7 @@ impl Core {
     /// Records for a recovery under way that any record of this digest found later is older than
     /// the present operation.
     pub(super) fn note_touched(&mut self, digest: &Digest) {
-        let sequence = self.sequence + 1;
+        let sequence = self.sequence.last() + 1;
         let Some(full) = self.recovery.note_removed(*digest, sequence) else { return };
         self.journal.note_deletion_of(digest, Fact::Removed { digest: *digest, sequence });
         self.wake_background();
@@ -205,7 +205,7 @@ impl Core {
     pub(super) fn abandon_recovery(&mut self) {
         let Some(unread) = self.recovery.abandon() else { return };
         if let Some(space) = self.space.slots_mut() {
-            space.abandon(self.sequence);
+            space.abandon(self.sequence.last());
             return;
         }
         for (cluster, incarnation) in unread {

@@ -28,7 +28,7 @@ impl Core {
         if space.reserve(len) {
             return Room::Ready;
         }
-        self.maintenance.starved = true;
+        self.reclaim.set_starved(true);
         self.wake_background();
         if space_waits(self) {
             return Room::Wait;
@@ -134,7 +134,7 @@ impl Core {
     /// Notes that the object at `position` has new metadata, in the record placed last; `old` is
     /// the slot of the previous ones.
     pub(super) fn note_refresh(&mut self, position: u32, old: Option<Slot>) {
-        let sequence = self.sequence;
+        let sequence = self.sequence.last();
         let Some(space) = self.space.slots_mut() else { return };
         space.refreshed(position, sequence);
         if let Some(old) = old {
@@ -168,7 +168,7 @@ impl Core {
                 space.condemn(position);
             }
         }
-        self.maintenance.unflushed = true;
+        self.schedule.note_written();
         self.wake_waiters();
     }
 
@@ -178,7 +178,7 @@ impl Core {
         let Some(space) = self.space.slots_mut() else { return };
         space.end_flush();
         space.journal_durable(durable);
-        self.maintenance.starved = false;
+        self.reclaim.set_starved(false);
         // Once offline no facts are noted any more: they die after the next start.
         if !self.online() {
             return;
@@ -190,7 +190,7 @@ impl Core {
     /// Returns whether free slots are needed and wait only for the journal.
     pub(super) fn slots_wait(&self) -> bool {
         space_waits(self)
-            && (self.maintenance.starved || self.space.slots().is_some_and(SlotSpace::is_short))
+            && (self.reclaim.is_starved() || self.space.slots().is_some_and(SlotSpace::is_short))
     }
 
     /// Removes the index entries that lead to a record of `kind` at `position`.

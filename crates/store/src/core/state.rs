@@ -9,13 +9,20 @@ use crate::base::limits::PIECE_MAX;
 use crate::base::record::Place;
 use crate::base::size_class::SizeClass;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
+use crate::core::background::Background;
 use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
+use crate::core::health::Health;
 use crate::core::held::Held;
-use crate::core::maintenance_state::MaintenanceState;
-use crate::core::parts::{Background, InMemory};
+use crate::core::purge_log::KeptPurgeLog;
+use crate::core::purging::PurgesReported;
+use crate::core::reclaim::Reclaim;
 use crate::core::recovery::{Recovering, Recovery};
+use crate::core::residents::Residents;
+use crate::core::schedule::Schedule;
+use crate::core::sequence::Sequence;
 use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
+use crate::core::superblock_state::SuperblockState;
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
@@ -31,15 +38,6 @@ use crate::read::reads::Reads;
 use crate::space::Space;
 use crate::space::appender::Appender;
 use crate::space::space_audit::Account;
-
-/// The health of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Health {
-    /// In use.
-    Online,
-    /// Given up after errors, or shut down: every lookup misses, every insertion is refused.
-    Offline,
-}
 
 /// The constants of an open cache, available without the lock.
 #[derive(Clone)]
@@ -74,13 +72,13 @@ pub(crate) struct Status {
 
 /// The state of one device's store.
 pub(crate) struct Core {
-    pub(super) superblock: Superblock,
+    pub(super) superblock: SuperblockState,
     pub(super) areas: Areas,
     pub(super) secret: Arc<Secret>,
     pub(super) options: Arc<Options>,
     pub(super) digester: Digester,
     pub(super) index: Index,
-    pub(super) memory: InMemory,
+    pub(super) memory: Residents,
     pub(super) space: Space,
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
@@ -95,24 +93,19 @@ pub(crate) struct Core {
     /// Metadata in clusters that gave their object a label and may not be written yet: digest of
     /// the object, position of the metadata.
     pub(super) relabelled: Vec<(Digest, u32)>,
+    pub(super) purges_reported: PurgesReported,
     pub(super) evictions: Evictions,
-    /// The log of purges by name, if it is kept.
-    pub(super) purge_log: Option<PurgeLog>,
+    pub(super) purge_log: KeptPurgeLog,
     pub(super) counters: Counters,
     pub(super) recovery: Recovery,
     pub(super) health: Health,
-    /// The last sequence number assigned.
-    pub(super) sequence: u64,
+    pub(super) sequence: Sequence,
     /// Maximum number of bytes of records that wait to be written.
     pub(super) unwritten_max: usize,
     /// Bytes of buffers that are kept for the next reads.
     pub(super) buffers_max: usize,
-    /// The run of the store in which it was opened; the superblock's is higher when devices were
-    /// given up since.
-    pub(super) first_run: u64,
-    /// Number of the last checkpoint.
-    pub(super) checkpoint: u64,
-    pub(super) maintenance: MaintenanceState,
+    pub(super) schedule: Schedule,
+    pub(super) reclaim: Reclaim,
     pub(super) reads: Reads,
     /// Tasks that wait for room, a write, a flush or another change.
     pub(super) waiters: Waiters,
@@ -157,42 +150,44 @@ impl Core {
         let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
-        // Sequence numbers of different openings never overlap: each has 2^40.
-        let sequence = parts.superblock.generation << 40;
+        let sequence = Sequence::of_generation(parts.superblock.generation);
         let removed_max = parts.superblock.areas.removed_max();
         let mut core = Core {
             held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
             digester: Digester::new(&secret.digest_key()),
-            memory: InMemory::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
+            memory: Residents::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
             unwritten_max: memory.unwritten_max,
             buffers_max: memory.buffers,
             fetches: Fetches::default(),
             evictions: Evictions::default(),
-            purge_log: parts.purge_log,
+            purge_log: KeptPurgeLog::new(parts.purge_log, &parts.superblock),
             admission,
             counters: Counters::default(),
-            health: Health::Online,
-            sequence,
-            maintenance: MaintenanceState::default(),
+            health: Health::default(),
+            schedule: Schedule::new(&parts.options),
+            reclaim: Reclaim::new(
+                parts.superblock.areas.clusters,
+                parts.superblock.areas.cluster_size,
+            ),
             reads: Reads::new(&parts.options, memory.tier, memory.ahead),
             waiters: Waiters::default(),
             background: Background::default(),
-            first_run: parts.superblock.run,
             areas: parts.superblock.areas.clone(),
-            superblock: parts.superblock,
+            superblock: SuperblockState::new(parts.superblock, parts.checkpoint),
             secret,
             options: parts.options,
             index: parts.index,
             space: parts.space,
             journal: parts.journal,
             recovery: Recovery::new(parts.recovering, removed_max),
-            checkpoint: parts.checkpoint,
             purges: PurgeTables::new(parts.purges, FETCH_PURGES),
             label_filters: parts.label_filters.unwrap_or_else(|| {
-                LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
+                LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence.last())
             }),
             labels_buffer: Vec::new(),
             relabelled: Vec::new(),
+            purges_reported: PurgesReported::default(),
+            sequence,
         };
         core.recount_unknown();
         core.fit_purges(parts.memory);
@@ -208,7 +203,7 @@ impl Core {
     /// Returns the constants of the open cache.
     pub(crate) fn constants(&self) -> Constants {
         Constants {
-            uuid: self.superblock.uuid,
+            uuid: self.superblock.get().uuid,
             areas: self.areas.clone(),
             options: Arc::clone(&self.options),
             secret: Arc::clone(&self.secret),
@@ -231,7 +226,7 @@ impl Core {
 
     /// Returns the superblock to write next.
     pub(crate) fn superblock(&self) -> &Superblock {
-        &self.superblock
+        self.superblock.get()
     }
 
     /// Returns the space, for inspection.
@@ -239,24 +234,9 @@ impl Core {
         &self.space
     }
 
-    /// Returns the log of purges by name; begins one at `now`, in unix seconds, if there is none
-    /// because the device that kept it was given up.
-    pub(crate) fn begin_purge_log(&mut self, now: u64) -> &mut PurgeLog {
-        let Superblock { uuid, generation, .. } = &self.superblock;
-        self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation, now))
-    }
-
-    /// Begins a new log of purges by name in place of the present one, with a greater number than
-    /// that and than `known`.
-    pub(crate) fn begin_later_purge_log(&mut self, known: u64) {
-        let log = self.begin_purge_log(0);
-        *log = log.later(known);
-        self.wake_background();
-    }
-
-    /// Returns the log of purges by name, if there is one.
-    pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
-        self.purge_log.as_mut()
+    /// Returns the log of purges by name.
+    pub(crate) fn purge_log(&mut self) -> &mut KeptPurgeLog {
+        &mut self.purge_log
     }
 
     /// Returns the state of the device's reads: their queue, and the reads that lookups wait for.
@@ -270,7 +250,7 @@ impl Core {
     }
 
     pub(super) fn online(&self) -> bool {
-        self.health == Health::Online
+        self.health.is_online()
     }
 
     /// Wakes the background, because there may be a task for it.
@@ -286,8 +266,7 @@ impl Core {
     /// Takes the device offline: nothing is read or written from now on. Returns true the first
     /// time.
     pub(crate) fn go_offline(&mut self) -> bool {
-        let first = self.online();
-        self.health = Health::Offline;
+        let first = self.health.go_offline();
         self.wake_waiters();
         self.wake_background();
         first

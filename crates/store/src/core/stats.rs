@@ -110,7 +110,7 @@ impl Core {
             held: self.held.stats(),
             transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
-            writes_stall: self.maintenance.writes_stall,
+            writes_stall: self.health.writes_stall(),
             recovered: self.recovery.progress(),
             recovering: self.recovery.is_running(),
             index_entries: self.index.len(),
@@ -139,11 +139,11 @@ impl Core {
                 .sum(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
-            layout: LayoutName::of(self.superblock.layout),
+            layout: LayoutName::of(self.superblock.get().layout),
             slots: self.space.slots().map(SlotSpace::stats),
             purges: self.purges.len(),
             purges_max: self.purges.max(),
-            generation: self.superblock.generation,
+            generation: self.superblock.get().generation,
         }
     }
 }

@@ -47,14 +47,14 @@ impl Core {
             written: self.journal.written(),
             durable: self.journal.durable(),
             room: self.room_to_wait(),
-            over: !self.online() || self.maintenance.writes_stall,
+            over: self.health.ends_waits(),
         };
         self.waiters.wake(&available);
     }
 
     /// Records whether writes stall, so that callers must not wait for them.
     pub(crate) fn set_writes_stall(&mut self, stall: bool) {
-        self.maintenance.writes_stall = stall;
+        self.health.set_writes_stall(stall);
         self.counters.write_stalls += u64::from(stall);
         self.wake_waiters();
     }
@@ -111,22 +111,20 @@ impl Core {
         if !self.online() {
             return Some(false);
         }
-        let wanted = &mut self.maintenance;
-        let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
-        *mark = (*mark).max(up_to);
+        self.schedule.want_journal(up_to, durable);
         self.wake_background();
         None
     }
 
     /// Returns whether this many purges of the log are durable; requests that if not.
     fn logged(&mut self, purges: u64) -> Option<bool> {
-        if self.purge_log.as_ref().is_none_or(|log| log.durable() >= purges) {
+        if self.purge_log.durable() >= purges {
             return Some(true);
         }
         if !self.online() {
             return Some(false);
         }
-        self.maintenance.log_wanted = self.maintenance.log_wanted.max(purges);
+        self.schedule.want_logged(purges);
         self.wake_background();
         None
     }
@@ -135,14 +133,14 @@ impl Core {
     /// requests that if not. Returns `Some(false)` when they will not because this device was given
     /// up, too.
     fn runs_without(&mut self, away: u64) -> Option<bool> {
-        let run = self.first_run + away;
-        if self.superblock.run >= run {
+        let run = self.superblock.run_without(away);
+        if self.superblock.get().run >= run {
             return Some(true);
         }
         if !self.online() {
             return Some(false);
         }
-        self.maintenance.run_wanted = self.maintenance.run_wanted.max(run);
+        self.schedule.want_run(run);
         self.wake_background();
         None
     }
