@@ -25,6 +25,7 @@ mod neighbours;
 mod new_object;
 pub(crate) mod object_labels;
 mod piece_run;
+mod placement;
 mod prefetch;
 mod purge_log;
 mod purging;

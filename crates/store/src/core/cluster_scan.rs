@@ -49,8 +49,8 @@ impl ClusterScan {
 
     /// Drops the cluster, whose contents cannot be known.
     fn abandon(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
-        let unchanged = core.space.table().incarnation(cluster) == incarnation
-            && core.space.table().state(cluster) == State::OnDisk;
+        let unchanged = core.placement.space.table().incarnation(cluster) == incarnation
+            && core.placement.space.table().state(cluster) == State::OnDisk;
         if unchanged {
             core.counters.evicted_clusters += 1;
             core.drop_cluster(cluster);
@@ -59,18 +59,18 @@ impl ClusterScan {
 
     /// Applies the entries of a cluster, the newest record first.
     fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        if !core.is_current(cluster, incarnation) {
+        if !core.placement.is_current(cluster, incarnation) {
             return;
         }
-        core.space.learn_runs(&core.areas, cluster, entries);
+        core.placement.learn_runs(cluster, entries);
         for entry in entries.iter().rev() {
-            if entry.granule >= core.areas.granules_per_cluster()
+            if entry.granule >= core.placement.areas.granules_per_cluster()
                 || entry.len > SizeClass::MAX_LEN
-                || core.space.table().is_dead(cluster, entry.granule)
+                || core.placement.space.table().is_dead(cluster, entry.granule)
             {
                 continue;
             }
-            let position = core.areas.position(cluster, entry.granule);
+            let position = core.placement.areas.position(cluster, entry.granule);
             let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
             self.apply_record(core, entry, slot, incarnation);
         }
@@ -90,7 +90,7 @@ impl ClusterScan {
                     slot,
                     target: entry.target,
                     target_sequence: entry.target_sequence,
-                    cluster: core.areas.locate(slot.position).0,
+                    cluster: core.placement.areas.locate(slot.position).0,
                     incarnation: opened,
                 };
                 self.metas.entry(entry.digest).or_insert(found);
@@ -109,7 +109,10 @@ impl ClusterScan {
             .remove(&entry.digest)
             .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
         // The metadata were evicted meanwhile: the object would fall back to outdated ones.
-        if meta.as_ref().is_some_and(|meta| !core.is_current(meta.cluster, meta.incarnation)) {
+        if meta
+            .as_ref()
+            .is_some_and(|meta| !core.placement.is_current(meta.cluster, meta.incarnation))
+        {
             core.mark_dead(slot);
             return;
         }
@@ -146,8 +149,8 @@ impl ClusterScan {
         let mut batch = core.recovery.take_next(most);
         self.done += batch.len() as u32;
         // Some may have been dropped since the scan was planned.
-        batch.retain(|(cluster, incarnation)| core.is_current(*cluster, *incarnation));
-        batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
+        batch.retain(|(cluster, incarnation)| core.placement.is_current(*cluster, *incarnation));
+        batch.iter().for_each(|(cluster, _)| core.placement.space.table_mut().pin(*cluster));
         core.recovery.begin_reading(&batch);
         NextClusters::Read(batch)
     }
@@ -169,7 +172,7 @@ impl ClusterScan {
             }
             None => self.abandon(core, cluster, incarnation),
         }
-        if core.space.table_mut().unpin(cluster) {
+        if core.placement.space.table_mut().unpin(cluster) {
             core.wake_waiters();
         }
         core.recovery.cluster_read(cluster, self.done);

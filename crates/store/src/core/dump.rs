@@ -28,7 +28,7 @@ impl<'a> Dump<'a> {
 
     /// Encodes the list of all records in slots; see [`slot_dump::encode`].
     pub(crate) fn records(&mut self) -> Option<Vec<u8>> {
-        slot_dump::encode(self.0.space.slots_mut()?, &self.0.index)
+        slot_dump::encode(self.0.placement.space.slots_mut()?, &self.0.index)
     }
 
     /// Returns the label filters, and the version of the way labels were read; `None` when there is

@@ -126,9 +126,12 @@ impl Core {
         let checked = object.checked.load(Ordering::Relaxed);
         let valid = self.memory.tier.peek(digest).is_none()
             && !self.overtaken(checked, &object.key, &object.meta);
-        match self.index.get(digest).filter(|slot| self.place_at(slot.position).is_some()) {
+        match self.index.get(digest).filter(|slot| self.placement.place_at(slot.position).is_some())
+        {
             None => valid.then_some(true),
-            Some(slot) => (valid && self.is_at(slot.position, object.place)).then_some(false),
+            Some(slot) => {
+                (valid && self.placement.is_at(slot.position, object.place)).then_some(false)
+            }
         }
     }
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use device::Nanos;
 
-use crate::base::limits::ClusterId;
 use crate::base::now::Now;
-use crate::base::record::Place;
 use crate::core::held::{Piece, ReaderId};
 use crate::core::read_plan::ReadPlan;
 use crate::core::state::Core;
@@ -105,7 +103,9 @@ impl Core {
             return;
         }
         let digest = &self.digester.piece(object_id, number);
-        if let Some(slot) = self.index.get(digest).filter(|slot| self.has_place(*slot)) {
+        if let Some(slot) =
+            self.index.get(digest).filter(|slot| self.placement.place_at(slot.position).is_some())
+        {
             self.hold_placed(object_id, number, slot);
             return;
         }
@@ -114,21 +114,17 @@ impl Core {
         }
     }
 
-    fn has_place(&self, slot: Slot) -> bool {
-        self.place_at(slot.position).is_some()
-    }
-
     /// Holds a piece in its place. Returns false when the version may hold no more.
     fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
-        let Some(place) = self.place_at(slot.position) else { return true };
+        let Some(place) = self.placement.place_at(slot.position) else { return true };
         if !self.held.may_hold(object_id) {
             return false;
         }
         if self.held.has(object_id, number) {
             return true;
         }
-        let location = self.space.locate(&self.areas, slot);
-        let cluster = self.cluster_held(place);
+        let location = self.placement.locate(slot);
+        let cluster = self.placement.cluster_held(place);
         while !self.held.has_room(cluster, &location) {
             match self.held.lower_than(object_id) {
                 Some(lower) => self.revoke(lower),
@@ -136,14 +132,8 @@ impl Core {
             }
         }
         self.held.hold_placed(object_id, number, cluster, (place, location));
-        self.space.pin(&self.areas, place.position);
+        self.placement.pin(place.position);
         true
-    }
-
-    /// Returns the cluster that `place` lies in, and the cluster's size in bytes.
-    fn cluster_held(&self, place: Place) -> Option<(ClusterId, u32)> {
-        let cluster = self.space.cluster_of(&self.areas, place.position)?;
-        Some((cluster, self.areas.cluster_size))
     }
 
     /// Revokes the hold of a version's readers.
@@ -159,8 +149,8 @@ impl Core {
         for piece in pieces {
             match piece {
                 Piece::Placed { place, location } => {
-                    self.held.subtract(self.cluster_held(place), &location);
-                    freed |= self.space.unpin(&self.areas, place.position);
+                    self.held.subtract(self.placement.cluster_held(place), &location);
+                    freed |= self.placement.unpin(place.position);
                 }
                 Piece::InMemory(object) => self.held.forget_in_memory(&object),
             }
@@ -185,11 +175,11 @@ impl Core {
         if let Some(piece) = self.memory.in_transit.get(&digest) {
             return Some(HeldPiece::Object(piece));
         }
-        if let Some(record) = self.space.waiting(place) {
+        if let Some(record) = self.placement.space.waiting(place) {
             let object = Object::from_record(record, Some(place));
             return Some(HeldPiece::Object(Arc::new(object)));
         }
-        self.space.pin(&self.areas, place.position);
+        self.placement.pin(place.position);
         self.reads.count_exact();
         Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
     }

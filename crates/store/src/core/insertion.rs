@@ -85,7 +85,7 @@ impl Core {
         {
             return TryInsert::Refused(Refusal::Overtaken);
         }
-        if new.record.len() > self.record_max() {
+        if new.record.len() > self.placement.record_max() {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
@@ -110,7 +110,7 @@ impl Core {
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         if enters_memory && self.memory_takes(now) {
             let object = Arc::new(Object::from_record(&record, place));
-            let cluster = self.cluster_at(place);
+            let cluster = self.placement.cluster_at(place);
             self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
@@ -125,10 +125,9 @@ impl Core {
             self.wake_background();
             return TryInsert::Wait(new);
         }
-        // Memory evicts no faster than the device writes. Half of the limit is more than the open
-        // cluster, so some other records are about to be written.
-        if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
-            self.space.expedite();
+        // Memory evicts no faster than the device writes.
+        if self.placement.is_half_unwritten() || self.staging_stuck() {
+            self.placement.space.expedite();
             self.wake_background();
             return TryInsert::Wait(new);
         }
@@ -181,7 +180,7 @@ impl Core {
     /// Returns the figures whose change by an insertion the background must learn of at once:
     /// journal facts noted, and bytes to write.
     fn seen_by_background(&self) -> (JournalPosition, usize) {
-        (self.journal.now(), self.space.unwritten_bytes())
+        (self.journal.now(), self.placement.space.unwritten_bytes())
     }
 
     /// Returns whether no object leaves the staging yet, and the background knows when one will
@@ -217,13 +216,12 @@ impl Core {
 
     /// Makes sure that a record of `len` bytes has a place.
     pub(super) fn make_room(&mut self, len: usize, now: Now) -> Room {
-        let unwritten = self.space.unwritten_bytes();
-        if unwritten > 0 && unwritten + len > self.unwritten_max {
-            self.space.expedite();
+        if self.placement.exceeds_unwritten(len) {
+            self.placement.space.expedite();
             self.wake_background();
             return Room::Wait;
         }
-        match &mut self.space {
+        match &mut self.placement.space {
             Space::Clusters(_) => self.make_room_in_cluster(len, now),
             Space::Slots(_) => self.make_room_in_slots(len),
         }
@@ -231,20 +229,21 @@ impl Core {
 
     /// Makes sure of a place in the open cluster; opens another cluster if needed.
     fn make_room_in_cluster(&mut self, len: usize, now: Now) -> Room {
-        if self.space.appender().has_room(&self.areas, len) {
+        if self.placement.space.appender().has_room(&self.placement.areas, len) {
             return Room::Ready;
         }
-        self.space.seal(&self.areas);
-        let Some(run) = self.space.table_mut().take_free_run(1, now.unix) else {
+        self.placement.seal();
+        let Some(run) = self.placement.space.table_mut().take_free_run(1, now.unix) else {
             self.wake_background();
             return Room::Wait;
         };
-        let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
+        let (cluster, incarnation) =
+            (run.start, self.placement.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
-        self.space.opened(cluster);
+        self.placement.space.opened(cluster);
         self.rotate_label_eras(self.sequence.last());
         self.label_filters.opened(cluster);
-        self.space.appender_mut().open(cluster, incarnation, self.journal.now());
+        self.placement.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
         Room::Ready
     }
@@ -266,7 +265,7 @@ impl Core {
         let inserted = self.index.insert(&digest, slot);
         self.retire(inserted);
         self.index.set_stamp(&digest, record.header.stamp);
-        let place = self.place_at(position);
+        let place = self.placement.place_at(position);
         (record, place)
     }
 
@@ -300,11 +299,12 @@ impl Core {
                 &buffer
             }
         };
-        let (position, cluster) = match &mut self.space {
+        let (position, cluster) = match &mut self.placement.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
-                let position = space.appender.append(&self.areas, record, entry, labels, now);
-                let (cluster, _) = self.areas.locate(position);
+                let position =
+                    space.appender.append(&self.placement.areas, record, entry, labels, now);
+                let (cluster, _) = self.placement.areas.locate(position);
                 space.table.add_record(cluster);
                 if entry_kind == RecordKind::Meta {
                     space.metas.insert(cluster);
@@ -358,7 +358,7 @@ impl Core {
         });
         let placed = placed.map(|resident| Arc::clone(&resident.object));
         let of = placed.as_ref().unwrap_or(of);
-        let slot = slot.filter(|slot| self.is_at(slot.position, of.place));
+        let slot = slot.filter(|slot| self.placement.is_at(slot.position, of.place));
         let in_memory = resident.is_some_and(|resident| {
             // Versions that have no place yet have no sequence number either.
             resident.object.header.object_id == of.header.object_id
@@ -379,7 +379,7 @@ impl Core {
         self.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence.last()));
         if in_memory || self.worth_keeping(&object.header, object.weight()) {
-            let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
+            let cluster = slot.and_then(|slot| self.placement.cluster_of(slot.position));
             self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
@@ -403,7 +403,7 @@ impl Core {
         header.piece_size = slot.position;
         let mut record =
             Record::new(&self.secret, header, of.key.clone(), meta.clone(), Bytes::new());
-        if record.len() > self.record_max() {
+        if record.len() > self.placement.record_max() {
             return Err(Refusal::TooLarge);
         }
         match self.make_room(record.len(), now) {
@@ -480,15 +480,15 @@ impl Core {
     /// leave nothing in memory. If there will never be one, `victim` is dropped. Returns false when
     /// it stays.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) -> bool {
-        let full = match &self.space {
+        let full = match &self.placement.space {
             Space::Clusters(space) => space.table.count(State::Free) == 0,
             Space::Slots(_) => false,
         };
         if full {
             self.wake_background();
         } else {
-            if self.space.has_clusters() {
-                self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+            if self.placement.space.has_clusters() {
+                self.placement.space.table_mut().seek_run(u32::from(self.options.group_batch));
             }
             let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
             if self.write_members(&group, now) {
@@ -508,25 +508,17 @@ impl Core {
     /// Writes the objects to the device as far as there is room. Returns false when nothing was
     /// written.
     fn write_members(&mut self, members: &[Digest], now: Now) -> bool {
-        self.begin_cluster();
+        self.placement.begin_cluster();
         let written = members.iter().take_while(|digest| self.write_out(digest, now)).count();
         if written > 0 {
-            self.begin_cluster();
+            self.placement.begin_cluster();
             self.counters.groups += 1;
         }
         written > 0
     }
 
-    /// Makes the next record start a new cluster (section 2.4.2 of the UCFS paper: the write buffer
-    /// is a whole number of clusters).
-    pub(super) fn begin_cluster(&mut self) {
-        if self.space.has_clusters() && self.space.appender().begun() {
-            self.space.seal(&self.areas);
-        }
-    }
-
     fn choose_group(&self) -> Option<Group> {
-        let granule = self.areas.granule as usize;
+        let granule = self.placement.areas.granule as usize;
         let candidates: Vec<grouping::Candidate> = self
             .memory
             .tier
@@ -541,7 +533,7 @@ impl Core {
             })
             .collect();
         let sizes = grouping::Sizes {
-            cluster: self.areas.cluster_size - summary::TRAILER_LEN as u32,
+            cluster: self.placement.areas.cluster_size - summary::TRAILER_LEN as u32,
             each: summary::ENTRY_LEN as u32,
             small: self.options.group_small,
             slack: self.options.group_slack,
@@ -591,7 +583,7 @@ impl Core {
         let record = object.to_record(&self.secret, header);
         let (record, place) = self.place(record, Some(&object), now);
         drop(object);
-        let cluster = self.cluster_at(place);
+        let cluster = self.placement.cluster_at(place);
         self.memory.tier.mark_placed(digest, cluster, |object| {
             Arc::make_mut(object).set_placed(&record.header, place);
         });

@@ -7,7 +7,7 @@ use device::Extent;
 
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::{Header, Place, RecordKind};
+use crate::base::record::{Header, RecordKind};
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
@@ -92,7 +92,7 @@ impl Core {
             return Glanced::Nothing;
         }
         self.memory.tier.get(&digest);
-        self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
+        self.placement.touch_resident(object.place, object.record_len(), now);
         self.count_lookup(&digest, Some(Source::Ram));
         Glanced::Whole(object)
     }
@@ -111,13 +111,13 @@ impl Core {
             return finding;
         }
         // Records found by recovery so far may be superseded by others that it has not found.
-        if self.space.slots().is_some_and(SlotSpace::assembling) {
+        if self.placement.space.slots().is_some_and(SlotSpace::assembling) {
             return Finding::Nothing;
         }
         let Some(slot) = self.index.get(&digest) else { return Finding::Nothing };
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => {
-                self.space.touch(&self.areas, slot, now);
+                self.placement.touch(slot, now);
                 match self.is_alive(&digest, &object) {
                     true => Finding::Object(object, Source::Ram),
                     false => Finding::Nothing,
@@ -126,11 +126,11 @@ impl Core {
             Some(_) => Finding::Nothing,
             None => {
                 if let Some(piece) = self.piece_in_transit(&digest, expected) {
-                    self.space.touch(&self.areas, slot, now);
+                    self.placement.touch(slot, now);
                     return Finding::Object(piece, Source::Ram);
                 }
                 if let Some((ahead, bytes)) = self.ahead(&digest, slot) {
-                    self.space.touch(&self.areas, slot, now);
+                    self.placement.touch(slot, now);
                     return Finding::Ahead(ahead, bytes);
                 }
                 if options.memory_only() {
@@ -158,7 +158,7 @@ impl Core {
         let tier = &mut self.memory.tier;
         let resident = if exclusive { tier.peek(&digest) } else { tier.get(&digest) }?;
         let object = Arc::clone(&resident.object);
-        self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
+        self.placement.touch_resident(object.place, object.record_len(), now);
         if !expected.is(&object) || !self.is_alive(&digest, &object) {
             return Some(Finding::Nothing);
         }
@@ -183,27 +183,27 @@ impl Core {
     /// Returns the object of `slot` if its record still waits to be written. Its replaced metadata,
     /// if any, are newer and wait as well.
     fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
-        let record = self.space.unwritten(slot.position)?;
-        let object = Object::from_record(record, self.place_at(slot.position));
+        let record = self.placement.space.unwritten(slot.position)?;
+        let object = Object::from_record(record, self.placement.place_at(slot.position));
         if !slot.refreshed {
             return Some(Arc::new(object));
         }
         let meta = self.index.get(&digest.derive_meta())?;
-        let meta = self.space.unwritten(meta.position)?;
+        let meta = self.placement.space.unwritten(meta.position)?;
         (meta.header.object_id == object.header.sequence)
             .then(|| Arc::new(object.with_meta(meta.meta.clone(), meta.header.sequence)))
     }
 
     fn plan_read(&mut self, request: &LookupRequest<'_>, slot: Slot, now: u32) -> Option<ReadPlan> {
         let LookupRequest { digest, expected, options, .. } = *request;
-        let place = self.place_at(slot.position)?;
+        let place = self.placement.place_at(slot.position)?;
         let meta = if slot.refreshed { Some(self.plan_meta(&digest)?) } else { None };
         if let Some(MetaPlan::Read { position, .. }) = &meta {
-            self.space.pin(&self.areas, *position);
+            self.placement.pin(*position);
         }
-        self.space.touch(&self.areas, slot, now);
-        self.space.pin(&self.areas, slot.position);
-        let Location { extent: record, split } = self.space.locate(&self.areas, slot);
+        self.placement.touch(slot, now);
+        self.placement.pin(slot.position);
+        let Location { extent: record, split } = self.placement.locate(slot);
         let (extent, surroundings) = match split {
             // Read-ahead would enter memory.
             None if options.is_exclusive() => {
@@ -267,25 +267,29 @@ impl Core {
     /// Plans a read of the surroundings of the record of `digest`, of at most `most` bytes. Returns
     /// `None` when the record is not on the device, or lies in several runs.
     pub(crate) fn plan_around(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
-        if !self.online() || self.space.slots().is_some_and(SlotSpace::assembling) {
+        if !self.online() || self.placement.space.slots().is_some_and(SlotSpace::assembling) {
             return None;
         }
         let slot = self.index.get(&digest)?;
         let position = slot.position;
-        if self.space.unwritten(position).is_some() {
+        if self.placement.space.unwritten(position).is_some() {
             return None;
         }
-        let place = self.place_at(position)?;
-        let Location { extent: record, split: None } = self.space.locate(&self.areas, slot) else {
+        let place = self.placement.place_at(position)?;
+        let Location { extent: record, split: None } = self.placement.locate(slot) else {
             return None;
         };
-        let bounds = self.space.surroundings(&self.areas, position, self.writes_runs())?;
-        let extent = within(bounds, record, most, u64::from(self.areas.granule));
-        let scope = self.scope_of(position, extent);
-        self.space.pin(&self.areas, position);
+        let bounds = self.placement.space.surroundings(
+            &self.placement.areas,
+            position,
+            self.writes_runs(),
+        )?;
+        let extent = within(bounds, record, most, u64::from(self.placement.areas.granule));
+        let scope = self.placement.scope_of(position, extent);
+        self.placement.pin(position);
         self.reads.count_window();
         let window = Some(self.reads.begin_window(record, extent));
-        let surroundings = Some(Surroundings::new(&self.areas, extent.offset, scope));
+        let surroundings = Some(Surroundings::new(&self.placement.areas, extent.offset, scope));
         let (timing, split, meta, keep) = (None, None, None, true);
         Some(ReadPlan {
             digest,
@@ -305,8 +309,8 @@ impl Core {
     /// Returns the read under way for another record that brings the record of `slot` along. There
     /// is none for a record in several runs.
     fn covering_window(&self, slot: Slot) -> Option<WindowId> {
-        self.place_at(slot.position)?;
-        let Location { extent, split } = self.space.locate(&self.areas, slot);
+        self.placement.place_at(slot.position)?;
+        let Location { extent, split } = self.placement.locate(slot);
         if split.is_some() { None } else { self.reads.covering(extent) }
     }
 
@@ -322,12 +326,17 @@ impl Core {
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
             (ReadUnit::Auto, _) => {
                 let runs = self.writes_runs();
-                if runs && let Some(cluster) = self.space.unlearnt(&self.areas, slot.position) {
+                if runs
+                    && let Some(cluster) =
+                        self.placement.space.unlearnt(&self.placement.areas, slot.position)
+                {
                     self.want_runs(cluster);
                 }
-                self.space.surroundings(&self.areas, slot.position, runs)
+                self.placement.space.surroundings(&self.placement.areas, slot.position, runs)
             }
-            (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
+            (ReadUnit::Cluster, _) => {
+                self.placement.space.whole_cluster(&self.placement.areas, slot.position)
+            }
         };
         let Some(bounds) = bounds else {
             self.reads.count_exact();
@@ -345,21 +354,12 @@ impl Core {
             self.reads.count_exact();
             return (record, None);
         }
-        let scope = self.scope_of(slot.position, extent);
+        let scope = self.placement.scope_of(slot.position, extent);
         match scope {
             Scope::Cluster(_) => self.reads.count_cluster(),
             Scope::Part | Scope::Slots => self.reads.count_window(),
         }
-        (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
-    }
-
-    /// Returns the scope of `extent`, which holds the record at `position`.
-    fn scope_of(&self, position: u32, extent: Extent) -> Scope {
-        match self.space.cluster_of(&self.areas, position) {
-            Some(cluster) if extent == self.areas.cluster(cluster) => Scope::Cluster(cluster),
-            Some(_) => Scope::Part,
-            None => Scope::Slots,
-        }
+        (extent, Some(Surroundings::new(&self.placement.areas, extent.offset, scope)))
     }
 
     /// Returns the hits on earlier read-ahead, and the price of the memory that read-ahead takes.
@@ -377,7 +377,7 @@ impl Core {
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
         let slot = self.index.get(&digest.derive_meta())?;
-        if let Some(record) = self.space.unwritten(slot.position) {
+        if let Some(record) = self.placement.space.unwritten(slot.position) {
             return Some(MetaPlan::Ready {
                 position: slot.position,
                 meta: record.meta.clone(),
@@ -385,8 +385,8 @@ impl Core {
                 sequence: record.header.sequence,
             });
         }
-        let place = self.place_at(slot.position)?;
-        let location = self.space.locate(&self.areas, slot);
+        let place = self.placement.place_at(slot.position)?;
+        let location = self.placement.locate(slot);
         Some(MetaPlan::Read { position: slot.position, place, location })
     }
 
@@ -459,13 +459,13 @@ impl Core {
     ) {
         let Some(slot) = self.index.get(&digest) else { return };
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
-        let current = self.is_at(slot.position, object.place)
+        let current = self.placement.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
         let known = self.memory.tier.peek(&digest).is_some();
         if !current || known || !self.worth_keeping(&object.header, object.weight()) {
             return;
         }
-        let cluster = self.cluster_of(object);
+        let cluster = self.placement.cluster_at(object.place);
         let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
         self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
@@ -475,16 +475,6 @@ impl Core {
     pub(super) fn worth_keeping(&self, header: &Header, weight: usize) -> bool {
         let scan = header.kind == RecordKind::Piece && header.object_len > self.tier_share_max();
         !scan && self.memory.tier.fits(weight)
-    }
-
-    /// Returns the cluster that an object lies in.
-    pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
-        self.cluster_at(object.place)
-    }
-
-    /// Returns the cluster that contains `place`.
-    pub(super) fn cluster_at(&self, place: Option<Place>) -> Option<u32> {
-        place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
     }
 
     pub(super) fn tier_share_max(&self) -> u64 {
@@ -530,9 +520,9 @@ impl Core {
         if let Some(timing) = plan.timing {
             self.reads.measured(timing);
         }
-        let mut freed = self.space.unpin(&self.areas, plan.position);
+        let mut freed = self.placement.unpin(plan.position);
         if let Some(MetaPlan::Read { position, .. }) = &plan.meta {
-            freed |= self.space.unpin(&self.areas, *position);
+            freed |= self.placement.unpin(*position);
         }
         if freed {
             self.wake_waiters();

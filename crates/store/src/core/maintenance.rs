@@ -11,7 +11,6 @@ use crate::core::state::Core;
 use crate::core::task::{Completed, EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::journal::{Fact, FlushMark, JournalWrite};
-use crate::memory::locality_staging::LocalityStaging;
 use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
 use crate::space::cluster_table::State as ClusterState;
@@ -41,7 +40,7 @@ impl Core {
             return sync;
         }
         // Before the writes, which may never end while clients store objects.
-        let in_slots = !self.space.has_clusters();
+        let in_slots = !self.placement.space.has_clusters();
         let more = in_slots && self.evict_overfull();
         // Opening a cluster makes the journal be written, so with clusters it is never far behind.
         if in_slots
@@ -53,7 +52,7 @@ impl Core {
         if let Some(task) = self.next_write(now) {
             return task;
         }
-        if self.space.has_clusters()
+        if self.placement.space.has_clusters()
             && let Some(task) = self.next_eviction(now)
         {
             return task;
@@ -61,7 +60,7 @@ impl Core {
         if let Some(sync) = self.schedule.wanted_sync(&self.journal, logged) {
             return sync;
         }
-        if self.space_waits_for_journal() {
+        if self.placement.waits_for_journal(&self.reclaim) {
             return Task::Sync { durable: true };
         }
         if self.schedule.wants_checkpoint() {
@@ -100,29 +99,18 @@ impl Core {
         }
     }
 
-    /// Returns whether room is needed and waits only for the journal.
-    fn space_waits_for_journal(&self) -> bool {
-        match &self.space {
-            Space::Clusters(space) => {
-                space.table.count(ClusterState::Quarantined) > 0
-                    && space.table.count(ClusterState::Free) < self.reclaim.low_mark()
-            }
-            Space::Slots(_) => self.slots_wait(),
-        }
-    }
-
     fn next_write(&mut self, now: Now) -> Option<Task> {
         let overdue = self.schedule.overdue(now.monotonic);
         if self.send_staged(overdue, now) {
             return Some(Task::Again);
         }
         let written = self.journal.written();
-        match &mut self.space {
+        match &mut self.placement.space {
             Space::Clusters(space) => {
                 if written < space.appender.ready(overdue)? {
                     return Some(Task::Sync { durable: false });
                 }
-                let job = space.appender.begin_write(&self.areas, &self.secret, written);
+                let job = space.appender.begin_write(&self.placement.areas, &self.secret, written);
                 job.map(Task::Write)
             }
             Space::Slots(space) => {
@@ -135,24 +123,17 @@ impl Core {
     fn next_sync(&mut self, now: Nanos) -> Task {
         let write_due = self.schedule.write_due(|bound| {
             let staged = self.memory.staging.as_ref().and_then(|staging| staging.deadline(bound));
-            [self.space.deadline(bound), staged].into_iter().flatten().min()
+            [self.placement.space.deadline(bound), staged].into_iter().flatten().min()
         });
-        let in_slots = !self.space.has_clusters();
+        let in_slots = !self.placement.space.has_clusters();
         let report_due = self.held.report_due();
         self.schedule.next_sync(&self.journal, in_slots, write_due, report_due, now)
     }
 
-    /// Returns whether there is room without evicting anything.
+    /// Returns whether there is space without evicting anything.
     pub(super) fn has_unused_room(&self) -> bool {
-        match &self.space {
-            Space::Clusters(space) => {
-                let free = space.table.count(ClusterState::Free);
-                let waiting = self.memory.staging.as_ref().map_or(0, LocalityStaging::bytes);
-                let wanted = waiting.div_ceil(u64::from(self.areas.cluster_size)) as u32;
-                self.reclaim.has_unused_space(free, wanted, self.index.load())
-            }
-            Space::Slots(space) => space.has_unused_room(),
-        }
+        let staged = self.memory.staging.as_ref();
+        self.placement.has_unused_space(&self.reclaim, staged, &self.index)
     }
 
     fn next_eviction(&mut self, now: Now) -> Option<Task> {
@@ -164,39 +145,28 @@ impl Core {
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
         if let Some(cluster) = self.spent_cluster(now) {
-            self.space.table_mut().pin(cluster);
-            let incarnation = self.space.table().incarnation(cluster);
+            self.placement.space.table_mut().pin(cluster);
+            let incarnation = self.placement.space.table().incarnation(cluster);
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
-        let free = self.space.nearly_free();
+        let free = self.placement.space.nearly_free();
         let wanted = self.reclaim.clusters_wanted(free, self.index.load());
         // Until recovery has ended, the index does not know all records of a cluster.
         let sweeps = !self.recovery.is_running()
             && self.options.write_policy == WritePolicy::OnInsert
             && self.index.can_sweep();
-        let victims = self.victims(if sweeps { wanted } else { wanted.min(1) });
+        let victims = self.placement.victims(if sweeps { wanted } else { wanted.min(1) });
         if victims.is_empty() {
             return None;
         }
-        let (plain, others): (Vec<ClusterId>, Vec<ClusterId>) =
-            victims.into_iter().partition(|victim| sweeps && self.space.is_plain(*victim));
-        let table = self.space.table();
+        let (plain, others): (Vec<ClusterId>, Vec<ClusterId>) = victims
+            .into_iter()
+            .partition(|victim| sweeps && self.placement.space.is_plain(*victim));
+        let table = self.placement.space.table();
         let others = others.into_iter().map(|cluster| (cluster, table.incarnation(cluster)));
         self.reclaim.set_summarized(others.collect());
         self.begin_sweep(plain);
         Some(Task::Again)
-    }
-
-    /// Pins and returns at most `most` clusters, the least valuable ones.
-    fn victims(&mut self, most: u32) -> Vec<ClusterId> {
-        let mut victims = Vec::new();
-        while (victims.len() as u32) < most
-            && let Some(cluster) = self.space.table_mut().victim(|_| false)
-        {
-            self.space.table_mut().pin(cluster);
-            victims.push(cluster);
-        }
-        victims
     }
 
     /// Drops `victims`, which are pinned, and begins the sweep of their index entries.
@@ -224,21 +194,21 @@ impl Core {
 
     fn next_to_learn(&mut self) -> Option<Task> {
         let cluster = self.reclaim.next_unlearned()?;
-        if self.space.table().state(cluster) != ClusterState::OnDisk {
+        if self.placement.space.table().state(cluster) != ClusterState::OnDisk {
             return Some(Task::Again);
         }
-        self.space.table_mut().pin(cluster);
-        let incarnation = self.space.table().incarnation(cluster);
-        Some(Task::Learn { cluster, incarnation, extent: self.areas.cluster(cluster) })
+        self.placement.space.table_mut().pin(cluster);
+        let incarnation = self.placement.space.table().incarnation(cluster);
+        Some(Task::Learn { cluster, incarnation, extent: self.placement.areas.cluster(cluster) })
     }
 
     /// Applies the summary of a cluster, if it has one.
     fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        if self.space.table_mut().unpin(cluster) {
+        if self.placement.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
-        if self.is_current(cluster, incarnation) {
-            self.space.learn_runs(&self.areas, cluster, entries);
+        if self.placement.is_current(cluster, incarnation) {
+            self.placement.learn_runs(cluster, entries);
         }
     }
 
@@ -246,18 +216,19 @@ impl Core {
         EvictPlan {
             cluster,
             incarnation,
-            extent: self.areas.cluster(cluster),
+            extent: self.placement.areas.cluster(cluster),
             // A record that recovery has not found yet may be one that a dead record superseded.
-            all_dead: !self.recovery.is_running() && self.space.table().is_all_dead(cluster),
+            all_dead: !self.recovery.is_running()
+                && self.placement.space.table().is_all_dead(cluster),
         }
     }
 
     /// Returns a cluster to evict whether or not room is needed.
     fn spent_cluster(&mut self, now: Now) -> Option<ClusterId> {
-        if let Some(cluster) = self.space.table().most_dead() {
+        if let Some(cluster) = self.placement.space.table().most_dead() {
             return Some(cluster);
         }
-        let cluster = self.space.table_mut().one_timer(now.unix)?;
+        let cluster = self.placement.space.table_mut().one_timer(now.unix)?;
         self.counters.one_timer_clusters += 1;
         Some(cluster)
     }
@@ -268,13 +239,13 @@ impl Core {
     pub(super) fn step_sweep(&mut self) -> bool {
         let Some(sweep) = self.reclaim.sweep() else { return false };
         // Granules per cluster are a power of two; this is evaluated for every index entry.
-        let shift = self.areas.granules_per_cluster().trailing_zeros();
+        let shift = self.placement.areas.granules_per_cluster().trailing_zeros();
         let (forgotten, ended) =
             self.index.step_sweep(SWEEP_STEP, |slot| !sweep.evicts(slot.position >> shift));
         self.counters.evicted_records += forgotten as u64;
         if ended {
             for victim in self.reclaim.end_sweep() {
-                if self.space.table_mut().unpin(victim) {
+                if self.placement.space.table_mut().unpin(victim) {
                     self.wake_waiters();
                 }
             }
@@ -286,12 +257,12 @@ impl Core {
     /// searched for entries that lead into the cluster.
     pub(super) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
-        if self.space.table_mut().unpin(cluster) {
+        if self.placement.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
-        let unchanged = self.space.table().incarnation(cluster) == plan.incarnation
+        let unchanged = self.placement.space.table().incarnation(cluster) == plan.incarnation
             && matches!(
-                self.space.table().state(cluster),
+                self.placement.space.table().state(cluster),
                 ClusterState::OnDisk | ClusterState::OnDiskAndInMemory
             );
         // Once offline no facts are noted any more, so nothing may change.
@@ -308,21 +279,21 @@ impl Core {
         self.counters.evicted_clusters += 1;
         self.dissolve_virtual(cluster);
         // It may have been a virtual cluster that was dropped with one of its members.
-        if self.space.table().state(cluster).in_use() {
+        if self.placement.space.table().state(cluster).in_use() {
             self.drop_cluster(cluster);
         }
     }
 
     /// Drops a cluster; it becomes free when the journal is durable up to here.
     pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
-        let incarnation = self.space.table().incarnation(cluster);
+        let incarnation = self.placement.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
-        self.space.table_mut().give_up(cluster, self.journal.now());
+        self.placement.space.table_mut().give_up(cluster, self.journal.now());
         self.wake_background();
     }
 
     fn evict_record(&mut self, cluster: ClusterId, entry: &Entry) {
-        let position = self.areas.position(cluster, entry.granule);
+        let position = self.placement.areas.position(cluster, entry.granule);
         self.forget_record(entry.kind, &entry.digest, position);
     }
 
@@ -359,8 +330,8 @@ impl Core {
     /// metadata records may belong to any object with replaced metadata, so all of those are
     /// removed too.
     fn sweep(&mut self, cluster: ClusterId) {
-        let granules = self.areas.granules_per_cluster();
-        let first = self.areas.position(cluster, 0);
+        let granules = self.placement.areas.granules_per_cluster();
+        let first = self.placement.areas.position(cluster, 0);
         let inside = |position: u32| position.wrapping_sub(first) < granules;
         let buckets = self.index.bucket_count();
         let mut refreshed = Vec::new();
@@ -377,10 +348,10 @@ impl Core {
     /// Records that the job reached the device.
     fn written(&mut self, job: &WriteJob, requests: Requests) {
         for cluster in Appender::completes(job) {
-            self.space.table_mut().written(cluster);
+            self.placement.space.table_mut().written(cluster);
         }
         self.counters.record_bytes_written += job.record_bytes() as u64;
-        self.space.appender_mut().end_write(&self.areas, job, requests);
+        self.placement.space.appender_mut().end_write(&self.placement.areas, job, requests);
         self.schedule.note_written();
         self.wake_waiters();
     }
@@ -388,13 +359,15 @@ impl Core {
     /// Records that the job failed: the records of its clusters are lost, and the clusters are not
     /// used again.
     fn write_failed(&mut self, job: &WriteJob) {
-        for (cluster, lost) in self.space.appender_mut().fail_write(&self.areas, job) {
+        for (cluster, lost) in
+            self.placement.space.appender_mut().fail_write(&self.placement.areas, job)
+        {
             for record in &lost {
                 self.lose(cluster, record);
             }
-            let incarnation = self.space.table().incarnation(cluster);
+            let incarnation = self.placement.space.table().incarnation(cluster);
             self.journal.note(Fact::Dropped { cluster, incarnation });
-            self.space.table_mut().mark_bad(cluster);
+            self.placement.space.table_mut().mark_bad(cluster);
         }
         self.wake_waiters();
     }
@@ -402,7 +375,7 @@ impl Core {
     fn lose(&mut self, cluster: ClusterId, lost: &Lost) {
         self.counters.lost_records += 1;
         self.evict_record(cluster, &lost.entry);
-        debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
+        debug_assert_eq!(lost.position, self.placement.areas.position(cluster, lost.entry.granule));
     }
 
     /// Returns the next journal write, after `written` ended; `None` when there is none.
@@ -421,7 +394,7 @@ impl Core {
     /// Begins a flush of the device: everything written before is durable when it ends.
     pub(crate) fn begin_flush(&mut self) -> FlushMark {
         self.schedule.begin_flush();
-        self.space.begin_flush();
+        self.placement.space.begin_flush();
         self.purge_log.begin_flush();
         self.journal.begin_flush()
     }
@@ -431,7 +404,7 @@ impl Core {
     fn flushed(&mut self, mark: FlushMark, now: Nanos) {
         self.journal.end_flush(mark);
         self.purge_log.end_flush();
-        match &mut self.space {
+        match &mut self.placement.space {
             Space::Clusters(space) => {
                 space.table.journal_durable(self.journal.durable());
             }
@@ -458,11 +431,14 @@ impl Core {
         // Entries that lead into a dropped cluster must not be in the dump.
         while self.step_sweep() {}
         let placed = self.write_out_dirty(now);
-        self.space.seal(&self.areas);
+        self.placement.seal();
         self.wake_background();
         let written = self.journal.written() == self.journal.now();
-        (placed && self.space.unwritten_bytes() == 0 && written && !self.space.busy())
-            .then_some(true)
+        (placed
+            && self.placement.space.unwritten_bytes() == 0
+            && written
+            && !self.placement.space.busy())
+        .then_some(true)
     }
 
     /// Makes a checkpoint of the current state; also returns the extent to write it to. If dead
@@ -472,15 +448,15 @@ impl Core {
         let number = self.superblock.next_checkpoint();
         self.schedule.begin_checkpoint();
         self.prune_purges();
-        let room = self.areas.checkpoints[0].len as usize;
+        let room = self.placement.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();
         loop {
-            self.space.encode(self.sequence.last(), &mut clusters);
+            self.placement.space.encode(self.sequence.last(), &mut clusters);
             let removed = self.recovery.removed_len();
             if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
                 break;
             }
-            let Space::Clusters(space) = &self.space else { break };
+            let Space::Clusters(space) = &self.placement.space else { break };
             let Some(deadest) = space.table.deadest() else { break };
             if self.recovery.is_unread(deadest) {
                 self.abandon_recovery();
@@ -498,7 +474,7 @@ impl Core {
             removed: self.recovery.removed(),
             purges: self.purges.encode(),
         };
-        let slot = self.areas.checkpoints[checkpoint.slot()];
+        let slot = self.placement.areas.checkpoints[checkpoint.slot()];
         (checkpoint, slot)
     }
 

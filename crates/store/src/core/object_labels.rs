@@ -34,7 +34,7 @@ impl Core {
         let object = &resident.object;
         let placed = || {
             let slot = self.index.get(digest);
-            slot.is_some_and(|slot| self.is_at(slot.position, object.place))
+            slot.is_some_and(|slot| self.placement.is_at(slot.position, object.place))
         };
         resident.dirty || !placed()
     }
@@ -101,7 +101,7 @@ impl Core {
 
     /// Records the labels of the objects in the cluster.
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
-        if self.is_current(cluster, incarnation) {
+        if self.placement.is_current(cluster, incarnation) {
             self.rotate_label_eras(self.sequence.last());
             self.label_filters.learnt(cluster, labels);
         }
@@ -120,7 +120,7 @@ impl Core {
     /// Has the labels that recovery did not find read at once, if they are few.
     pub(super) fn recovered_labels(&mut self) {
         self.recount_unknown();
-        if let Space::Clusters(space) = &self.space
+        if let Space::Clusters(space) = &self.placement.space
             && self.options.labels.is_some()
         {
             let table = &space.table;
@@ -150,7 +150,7 @@ impl Core {
                 places[era] += 1;
             }
         };
-        match &self.space {
+        match &self.placement.space {
             Space::Clusters(space) => (0..space.table.clusters())
                 .filter(|cluster| space.table.state(*cluster).in_use())
                 .for_each(|cluster| count(self.label_filters.era_of_cluster(cluster))),
@@ -176,7 +176,7 @@ impl Core {
 
     /// Counts anew the records or clusters with unknown labels.
     pub(super) fn recount_unknown(&mut self) {
-        match &self.space {
+        match &self.placement.space {
             Space::Clusters(space) => {
                 let table = &space.table;
                 self.label_filters.recount_clusters(|cluster| table.state(cluster).in_use());
@@ -192,7 +192,7 @@ impl Core {
     /// Returns the task that reads the labels of the next cluster. After the last one, drops the
     /// purges of labels that no object bears.
     pub(super) fn next_labels(&mut self) -> Option<Task> {
-        let Space::Clusters(space) = &mut self.space else { return None };
+        let Space::Clusters(space) = &mut self.placement.space else { return None };
         let busy = self.recovery.is_running() || self.schedule.is_draining();
         if busy || !self.label_filters.reading() {
             return None;
@@ -207,7 +207,7 @@ impl Core {
         table.pin(cluster);
         let dead = table.dead_records(cluster).collect();
         let incarnation = table.incarnation(cluster);
-        let extent = self.areas.cluster(cluster);
+        let extent = self.placement.areas.cluster(cluster);
         let evict = EvictPlan { cluster, incarnation, extent, all_dead: false };
         Some(Task::ReadLabels(LabelsPlan { evict, dead }))
     }
@@ -219,7 +219,7 @@ impl Core {
             return;
         };
         let cluster = plan.evict.cluster;
-        if self.space.table_mut().unpin(cluster) {
+        if self.placement.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
         self.learn_labels(cluster, plan.evict.incarnation, labels);

@@ -40,7 +40,7 @@ impl Core {
         let may_read = self.online()
             && self.options.read_unit == ReadUnit::Auto
             && !run.options.memory_only()
-            && !self.space.slots().is_some_and(SlotSpace::assembling);
+            && !self.placement.space.slots().is_some_and(SlotSpace::assembling);
         let found = if may_read { self.pieces_in_a_row(run) } else { Vec::new() };
         let (Some((first, _)), Some((last, _))) = (found.first(), found.last()) else {
             return Vec::new();
@@ -55,8 +55,8 @@ impl Core {
         let mut window = Some(self.reads.begin_read(extent));
         let mut plans = Vec::with_capacity(found.len());
         for (plan, slot) in found {
-            self.space.touch(&self.areas, slot, now);
-            self.space.pin(&self.areas, slot.position);
+            self.placement.touch(slot, now);
+            self.placement.pin(slot.position);
             let keep = !run.options.is_exclusive()
                 && run.object_len <= self.tier_share_max()
                 && self.enters_memory(&plan.digest, RecordKind::Piece, plan.record.len as usize);
@@ -93,11 +93,11 @@ impl Core {
             return None;
         }
         let slot = self.index.get(&digest).filter(|slot| !slot.refreshed)?;
-        let elsewhere = self.space.unwritten(slot.position).is_some()
+        let elsewhere = self.placement.space.unwritten(slot.position).is_some()
             || self.memory.in_transit.get(&digest).is_some()
             || self.ahead(&digest, slot).is_some();
-        let place = self.place_at(slot.position).filter(|_| !elsewhere)?;
-        let location = self.space.locate(&self.areas, slot);
+        let place = self.placement.place_at(slot.position).filter(|_| !elsewhere)?;
+        let location = self.placement.locate(slot);
         let whole = location.split.is_none();
         whole.then(|| (ReadPlan::of_held(digest, place, location), slot))
     }

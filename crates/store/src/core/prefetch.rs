@@ -69,7 +69,7 @@ impl Core {
     /// Returns the read-ahead of an earlier read for `slot`, the current version of `digest`.
     pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
         let (ahead, bytes) = self.reads.ahead().get(digest).filter(|_| !slot.refreshed)?;
-        let current = self.is_at(slot.position, Some(ahead.place));
+        let current = self.placement.is_at(slot.position, Some(ahead.place));
         (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
     }
 
@@ -120,7 +120,7 @@ impl Core {
     /// Returns the records of `claims` that are alive in the claimed place, lie in one run, are on
     /// the device, and were read to their end.
     fn living(&self, claims: &[(Place, usize)], len: usize) -> Vec<Neighbour> {
-        let Some(space) = self.space.slots() else { return Vec::new() };
+        let Some(space) = self.placement.space.slots() else { return Vec::new() };
         let neighbour = |(place, at): &(Place, usize)| {
             let record = space.alone_at(*place)?;
             let range = *at..*at + record.len as usize;

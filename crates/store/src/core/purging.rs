@@ -85,7 +85,7 @@ impl Core {
         }
         let at = now.unix;
         self.forget_relabelled(targets);
-        let (sequence, boundary) = (self.sequence.assign(), self.boundary());
+        let (sequence, boundary) = (self.sequence.assign(), self.placement.next_incarnation());
         for target in targets {
             let scope = Scope::of(*target, &self.digester);
             let purge = Purge { scope, mode, sequence, boundary, at };
@@ -114,14 +114,6 @@ impl Core {
 
     fn may_be_borne(&self, label: u64) -> bool {
         self.options.labels.is_none() || self.label_filters.may_be_borne(label)
-    }
-
-    /// Returns the lowest incarnation of clusters opened from now on.
-    fn boundary(&self) -> u64 {
-        match &self.space {
-            Space::Clusters(space) => space.table.next_incarnation(),
-            Space::Slots(_) => 0,
-        }
     }
 
     /// Drops the purges of labels and prefixes that no object bears any more.
@@ -178,7 +170,8 @@ impl Core {
     /// Fits the purges found on the device into the bound of this run.
     pub(super) fn fit_purges(&mut self, memory: u64) {
         let in_memory = purges_in(memory);
-        let room = self.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
+        let room =
+            self.placement.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
         self.purges.set_max(usize::try_from(room).unwrap_or(usize::MAX));
         self.limit_purges();
     }
@@ -194,7 +187,7 @@ impl Core {
         let residents =
             self.memory.tier.iter().filter(|(digest, r)| self.lives_in_memory(digest, r));
         let held = residents.map(|(_, r)| r.object.checked.load(Relaxed)).min().unwrap_or(u64::MAX);
-        match &self.space {
+        match &self.placement.space {
             Space::Clusters(space) => {
                 let table = &space.table;
                 let oldest = (0..table.clusters())
@@ -259,7 +252,7 @@ impl Core {
     /// that label does not concern.
     pub(super) fn note_labels(&mut self, of: &Object, meta: &Bytes, position: u32) {
         let Some(labels) = self.options.labels.as_deref() else { return };
-        if !self.space.has_clusters() {
+        if !self.placement.space.has_clusters() {
             return;
         }
         let collect = |meta: &[u8]| {
@@ -273,7 +266,7 @@ impl Core {
         }
         self.relabelled.push((of.header.digest, position));
         if self.relabelled.len() > RELABELLED && self.relabelled.len().is_power_of_two() {
-            let space = &self.space;
+            let space = &self.placement.space;
             self.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
         }
     }
@@ -289,7 +282,7 @@ impl Core {
         let mut concerned = Vec::new();
         let mut relabelled = std::mem::take(&mut self.relabelled);
         relabelled.retain(|(digest, position)| {
-            let Some(record) = self.space.unwritten(*position) else { return false };
+            let Some(record) = self.placement.space.unwritten(*position) else { return false };
             let named = self.named(&record.key, &record.meta);
             let dies = purges.validity(&self.digester, 0, &named) == Validity::Purged;
             let slot = self.index.get(&digest.derive_meta());

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use crate::base::digest::Digest;
-use crate::base::limits::ClusterId;
 use crate::core::fetches::Overtaken;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -111,7 +110,7 @@ impl Core {
     /// Returns whether there is a record of this digest, in memory or on the device.
     pub(crate) fn knows(&self, digest: &Digest) -> bool {
         // Entries may lead into a dropped cluster until they are swept.
-        let on_device = |slot: Slot| self.place_at(slot.position).is_some();
+        let on_device = |slot: Slot| self.placement.place_at(slot.position).is_some();
         self.memory.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
     }
 
@@ -143,7 +142,7 @@ impl Core {
             Some(resident) => resident.object.header.object_id == object.header.object_id,
             None => {
                 let slot = self.index.get(digest);
-                slot.is_some_and(|slot| self.is_at(slot.position, object.place))
+                slot.is_some_and(|slot| self.placement.is_at(slot.position, object.place))
             }
         }
     }
@@ -160,25 +159,25 @@ impl Core {
     }
 
     fn mark_dead_known(&mut self, digest: Option<&Digest>, slot: Slot) {
-        match &self.space {
+        match &self.placement.space {
             Space::Clusters(_) => self.mark_dead_in_cluster(digest, slot),
             Space::Slots(_) => self.mark_dead_at(slot.position),
         }
     }
 
     fn mark_dead_in_cluster(&mut self, digest: Option<&Digest>, slot: Slot) {
-        let (cluster, granule) = self.areas.locate(slot.position);
-        if self.space.virtual_clusters().contains_key(&cluster) {
+        let (cluster, granule) = self.placement.areas.locate(slot.position);
+        if self.placement.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
             return;
         }
         let bytes = match self.index.kind() {
             IndexKind::Compact => slot.class.len(),
             // The length is unknown: assume the mean of the cluster's live records.
-            IndexKind::Exact => self.space.table().mean_live_bytes(cluster),
+            IndexKind::Exact => self.placement.space.table().mean_live_bytes(cluster),
         };
-        if self.space.table_mut().mark_dead(cluster, granule, bytes) {
-            let incarnation = self.space.table().incarnation(cluster);
+        if self.placement.space.table_mut().mark_dead(cluster, granule, bytes) {
+            let incarnation = self.placement.space.table().incarnation(cluster);
             let fact = Fact::Dead { cluster, incarnation, granule };
             match digest {
                 Some(digest) => self.journal.note_deletion_of(&digest.tag_alone(), fact),
@@ -204,22 +203,16 @@ impl Core {
     /// are dropped, and with them all records that the removals refer to.
     pub(super) fn abandon_recovery(&mut self) {
         let Some(unread) = self.recovery.abandon() else { return };
-        if let Some(space) = self.space.slots_mut() {
+        if let Some(space) = self.placement.space.slots_mut() {
             space.abandon(self.sequence.last());
             return;
         }
         for (cluster, incarnation) in unread {
-            if self.is_current(cluster, incarnation) {
+            if self.placement.is_current(cluster, incarnation) {
                 self.counters.evicted_clusters += 1;
                 self.drop_cluster(cluster);
             }
         }
-    }
-
-    /// Returns whether the cluster is in use with this incarnation.
-    pub(super) fn is_current(&self, cluster: ClusterId, incarnation: u64) -> bool {
-        self.space.table().incarnation(cluster) == incarnation
-            && self.space.table().state(cluster).in_use()
     }
 
     /// Declares dead the record at `position`, which is damaged; returns whether the index led to

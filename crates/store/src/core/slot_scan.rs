@@ -68,17 +68,17 @@ impl SlotFinds {
             let (position, sequence) = meta.target;
             let digest = meta.listed.digest;
             let slot = core.index.get(&digest).filter(|slot| slot.position == position);
-            let object = core.space.slots().and_then(|space| space.listed(position));
+            let object = core.placement.space.slots().and_then(|space| space.listed(position));
             let ours = object.is_some_and(|o| o.digest == digest && o.sequence == sequence);
             if slot.is_some() && ours && !refreshed.contains_key(&position) {
                 refreshed.insert(position, meta.listed.sequence);
-                let Some(space) = core.space.slots_mut() else { return };
+                let Some(space) = core.placement.space.slots_mut() else { return };
                 enter(&mut core.index, space, &digest.derive_meta(), &meta);
                 core.index.update_flag(&digest, position, true);
                 space.refreshed(position, meta.listed.sequence);
             }
         }
-        let objects = core.space.slots().into_iter().flat_map(|space| space.objects());
+        let objects = core.placement.space.slots().into_iter().flat_map(|space| space.objects());
         let lacking: Vec<Listed> = objects
             .filter(|object| {
                 let position = object.run.first;
@@ -88,7 +88,7 @@ impl SlotFinds {
             .collect();
         for record in lacking.iter().chain(&self.unfinished) {
             let position = record.run.first;
-            let listed = core.space.slots().and_then(|space| space.listed(position));
+            let listed = core.placement.space.slots().and_then(|space| space.listed(position));
             if listed.is_some_and(|listed| listed.sequence == record.sequence) {
                 core.forget_record(record.kind, &record.digest, position);
                 core.mark_dead_at(position);
@@ -100,13 +100,15 @@ impl SlotFinds {
 /// Lists a record, unless a younger one of its digest is listed.
 fn list(core: &mut Core, record: &FoundRecord) {
     let listed = &record.listed;
-    if let (Some(slot), Some(space)) = (core.index.get(&listed.digest), core.space.slots()) {
+    if let (Some(slot), Some(space)) =
+        (core.index.get(&listed.digest), core.placement.space.slots())
+    {
         let other = space.listed(slot.position);
         if other.is_some_and(|o| o.digest == listed.digest && o.sequence > listed.sequence) {
             return;
         }
     }
-    if let Some(space) = core.space.slots_mut() {
+    if let Some(space) = core.placement.space.slots_mut() {
         enter(&mut core.index, space, &listed.digest, record);
     }
 }

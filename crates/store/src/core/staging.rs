@@ -80,7 +80,7 @@ impl Core {
                 self.seek_place(&leaving);
             }
             while most > 0
-                && let Some(next) = leaving.next(self.space.room(&self.areas))
+                && let Some(next) = leaving.next(self.placement.space.room(&self.placement.areas))
             {
                 most -= 1;
                 if self.waits_for_place(&next.0) && !self.place_resident(&next.0, now) {
@@ -114,7 +114,7 @@ impl Core {
     fn seek_place(&mut self, leaving: &Leaving) {
         let waiting = leaving.items().filter(|(digest, _)| self.waits_for_place(digest));
         let lens: Vec<usize> = waiting.map(|(_, len)| *len as usize).collect();
-        if let Some(space) = self.space.slots_mut() {
+        if let Some(space) = self.placement.space.slots_mut() {
             space.seek(&lens);
         }
     }

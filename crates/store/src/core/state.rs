@@ -5,15 +5,13 @@ use std::sync::Arc;
 use crate::base::counters::Counters;
 use crate::base::digest::{Digest, Digester};
 use crate::base::keyed_checksum::Secret;
-use crate::base::limits::PIECE_MAX;
-use crate::base::record::Place;
-use crate::base::size_class::SizeClass;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
 use crate::core::background::Background;
 use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::health::Health;
 use crate::core::held::Held;
+use crate::core::placement::Placement;
 use crate::core::purge_log::KeptPurgeLog;
 use crate::core::purging::PurgesReported;
 use crate::core::reclaim::Reclaim;
@@ -36,7 +34,6 @@ use crate::purge::purges::Purges;
 use crate::purge::tables::PurgeTables;
 use crate::read::reads::Reads;
 use crate::space::Space;
-use crate::space::appender::Appender;
 use crate::space::space_audit::Account;
 
 /// The constants of an open cache, available without the lock.
@@ -73,13 +70,12 @@ pub(crate) struct Status {
 /// The state of one device's store.
 pub(crate) struct Core {
     pub(super) superblock: SuperblockState,
-    pub(super) areas: Areas,
     pub(super) secret: Arc<Secret>,
     pub(super) options: Arc<Options>,
     pub(super) digester: Digester,
     pub(super) index: Index,
     pub(super) memory: Residents,
-    pub(super) space: Space,
+    pub(super) placement: Placement,
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
     pub(super) admission: Admission,
@@ -100,8 +96,6 @@ pub(crate) struct Core {
     pub(super) recovery: Recovery,
     pub(super) health: Health,
     pub(super) sequence: Sequence,
-    /// Maximum number of bytes of records that wait to be written.
-    pub(super) unwritten_max: usize,
     /// Bytes of buffers that are kept for the next reads.
     pub(super) buffers_max: usize,
     pub(super) schedule: Schedule,
@@ -156,7 +150,6 @@ impl Core {
             held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
             digester: Digester::new(&secret.digest_key()),
             memory: Residents::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
-            unwritten_max: memory.unwritten_max,
             buffers_max: memory.buffers,
             fetches: Fetches::default(),
             evictions: Evictions::default(),
@@ -172,12 +165,15 @@ impl Core {
             reads: Reads::new(&parts.options, memory.tier, memory.ahead),
             waiters: Waiters::default(),
             background: Background::default(),
-            areas: parts.superblock.areas.clone(),
+            placement: Placement::new(
+                parts.space,
+                parts.superblock.areas.clone(),
+                memory.unwritten_max,
+            ),
             superblock: SuperblockState::new(parts.superblock, parts.checkpoint),
             secret,
             options: parts.options,
             index: parts.index,
-            space: parts.space,
             journal: parts.journal,
             recovery: Recovery::new(parts.recovering, removed_max),
             purges: PurgeTables::new(parts.purges, FETCH_PURGES),
@@ -194,24 +190,23 @@ impl Core {
         core
     }
 
-    /// Counts the space anew, see [`crate::Store::account`].
+    /// Recounts the space, see [`crate::Store::account`].
     pub(crate) fn account(&self) -> Result<Account, String> {
-        let account = self.space.account(&self.areas, &self.index)?;
-        if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
+        self.placement.account(&self.index)
     }
 
     /// Returns the constants of the open cache.
     pub(crate) fn constants(&self) -> Constants {
         Constants {
             uuid: self.superblock.get().uuid,
-            areas: self.areas.clone(),
+            areas: self.placement.areas.clone(),
             options: Arc::clone(&self.options),
             secret: Arc::clone(&self.secret),
             digester: self.digester.clone(),
-            in_clusters: self.space.has_clusters(),
+            in_clusters: self.placement.space.has_clusters(),
             buffers_max: self.buffers_max,
-            piece_size: self.piece_size(),
-            record_max: self.record_max(),
+            piece_size: self.placement.piece_size(),
+            record_max: self.placement.record_max(),
         }
     }
 
@@ -231,7 +226,7 @@ impl Core {
 
     /// Returns the space, for inspection.
     pub(crate) fn space(&self) -> &Space {
-        &self.space
+        &self.placement.space
     }
 
     /// Returns the log of purges by name.
@@ -270,32 +265,5 @@ impl Core {
         self.wake_waiters();
         self.wake_background();
         first
-    }
-
-    /// Returns the maximum length of a record in bytes.
-    pub(super) fn record_max(&self) -> usize {
-        match &self.space {
-            Space::Clusters(_) => Appender::record_max(&self.areas),
-            Space::Slots(_) => SizeClass::MAX_LEN as usize,
-        }
-    }
-
-    /// Returns the number of body bytes in a piece of a large object: small enough for a reader's
-    /// buffer and for the clusters; large enough for a read to be worthwhile.
-    fn piece_size(&self) -> u32 {
-        match &self.space {
-            Space::Clusters(_) => Appender::piece_size(&self.areas),
-            Space::Slots(_) => PIECE_MAX,
-        }
-    }
-
-    /// Returns the present place of the record at `position`; `None` when no record is alive there.
-    pub(super) fn place_at(&self, position: u32) -> Option<Place> {
-        self.space.place_at(&self.areas, position)
-    }
-
-    /// Returns whether the record at `position` is the one at `place`.
-    pub(super) fn is_at(&self, position: u32, place: Option<Place>) -> bool {
-        place.is_some() && self.place_at(position) == place
     }
 }

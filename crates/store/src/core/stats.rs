@@ -98,7 +98,8 @@ impl Core {
     /// Returns the current figures; `buffers` are those of the read buffers.
     pub(crate) fn stats(&self, buffers: PoolCounts) -> Stats {
         let empty = ClusterTable::new(0, 1, Policy::default());
-        let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };
+        let clusters =
+            if self.placement.space.has_clusters() { self.placement.space.table() } else { &empty };
         let mut counters = self.counters;
         counters.prefetched = self.memory.tier.counters().prefetched + self.reads.ahead().brought;
         counters.prefetch_hits =
@@ -116,7 +117,7 @@ impl Core {
             index_entries: self.index.len(),
             index_load: self.index.load(),
             index_bytes: self.index.memory_bytes(),
-            cluster_table_bytes: self.space.memory_bytes(),
+            cluster_table_bytes: self.placement.space.memory_bytes(),
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
                 .map(|level| self.memory.tier.level_bytes(level)),
             tier_capacity: self.memory.tier.capacity(),
@@ -125,9 +126,9 @@ impl Core {
             tier_overhead_bytes: self.memory.tier.overhead_bytes()
                 + self.memory.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
             dirty_bytes: self.memory.tier.dirty_bytes(),
-            unwritten_bytes: self.space.unwritten_bytes(),
+            unwritten_bytes: self.placement.space.unwritten_bytes(),
             buffers,
-            cluster_size: self.areas.cluster_size,
+            cluster_size: self.placement.areas.cluster_size,
             clusters: clusters.clusters(),
             clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]
                 .iter()
@@ -140,7 +141,7 @@ impl Core {
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
             layout: LayoutName::of(self.superblock.get().layout),
-            slots: self.space.slots().map(SlotSpace::stats),
+            slots: self.placement.space.slots().map(SlotSpace::stats),
             purges: self.purges.len(),
             purges_max: self.purges.max(),
             generation: self.superblock.get().generation,

@@ -7,8 +7,6 @@ use crate::config::options::WritePolicy;
 use crate::core::state::Core;
 use crate::core::waiters::{Available, WaiterId, Wanted};
 use crate::format::journal::JournalPosition;
-use crate::space::Space;
-use crate::space::cluster_table::State;
 
 /// A state of the core that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +41,13 @@ impl Goal {
 impl Core {
     /// Wakes the tasks whose condition holds, after a change.
     pub(super) fn wake_waiters(&mut self) {
+        // With write-on-evict, and with staging, insertions stop at half of the limit.
+        let late =
+            self.options.write_policy == WritePolicy::OnEvict || self.memory.staging.is_some();
         let available = Available {
             written: self.journal.written(),
             durable: self.journal.durable(),
-            room: self.room_to_wait(),
+            room: self.placement.available(late),
             over: self.health.ends_waits(),
         };
         self.waiters.wake(&available);
@@ -57,21 +58,6 @@ impl Core {
         self.health.set_writes_stall(stall);
         self.counters.write_stalls += u64::from(stall);
         self.wake_waiters();
-    }
-
-    /// Returns the bytes that may be placed now: never less than an insertion would find.
-    fn room_to_wait(&self) -> usize {
-        let placed = match &self.space {
-            Space::Clusters(space) => {
-                space.table.count(State::Free) > 0 || space.appender.has_room(&self.areas, 1)
-            }
-            Space::Slots(_) => true,
-        };
-        // With write-on-evict, and with staging, insertions stop at half of the limit.
-        let late =
-            self.options.write_policy == WritePolicy::OnEvict || self.memory.staging.is_some();
-        let most = if late { self.unwritten_max / 2 + 1 } else { self.unwritten_max };
-        if placed { most.saturating_sub(self.space.unwritten_bytes()) } else { 0 }
     }
 
     /// Registers `waker` to be woken when the condition `wanted` holds. Returns the number of the
