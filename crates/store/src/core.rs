@@ -18,16 +18,18 @@ mod health;
 mod held;
 mod holding;
 mod insertion;
+mod label_upkeep;
 mod lookup;
 mod maintenance;
 mod neighbour_records;
 mod neighbours;
 mod new_object;
-pub(crate) mod object_labels;
+mod object_labels;
 mod piece_run;
 mod placement;
 mod prefetch;
 mod purge_log;
+mod purge_state;
 mod purging;
 mod read_plan;
 mod reclaim;
@@ -61,7 +63,8 @@ pub(crate) use neighbour_records::{
 };
 pub(crate) use new_object::{Fetched, NewObject, TryInsert};
 pub(crate) use piece_run::PieceRun;
-pub(crate) use purging::PurgesFull;
+pub(crate) use purge_state::PurgesFull;
+pub(crate) use purging::Purged;
 pub(crate) use read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
 };

@@ -34,6 +34,7 @@ impl<'a> Dump<'a> {
     /// Returns the label filters, and the version of the way labels were read; `None` when there is
     /// nothing to save.
     pub(crate) fn label_filters(self) -> Option<(&'a LabelFilters, u64)> {
-        self.0.label_filters_to_save()
+        let Core { labels, placement, recovery, .. } = self.0;
+        labels.to_save(&placement.space, recovery)
     }
 }

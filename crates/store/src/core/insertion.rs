@@ -170,7 +170,7 @@ impl Core {
     ) -> (Arc<Object>, Option<JournalPosition>) {
         let digest = record.header.digest;
         self.supersede(&record);
-        let labels = self.note_unplaced(&record, is_staged);
+        let labels = self.labels.note_unplaced(&record, is_staged);
         let object = Arc::new(Object::unplaced(record, labels, self.sequence.last()));
         let done = self.unwritten_deletion(&digest);
         self.insert_noted(digest, self.resident(&object, dirty, None, None, 1));
@@ -242,7 +242,7 @@ impl Core {
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.placement.space.opened(cluster);
         self.rotate_label_eras(self.sequence.last());
-        self.label_filters.opened(cluster);
+        self.labels.filters.opened(cluster);
         self.placement.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
         Room::Ready
@@ -291,11 +291,11 @@ impl Core {
         };
         let entry_kind = header.kind;
         let sequence = header.sequence;
-        let mut buffer = std::mem::take(&mut self.labels_buffer);
+        let mut buffer = self.labels.take_buffer();
         let labels = match resident.and_then(|resident| resident.labels.as_deref()) {
             Some(kept) => kept,
             None => {
-                self.read_labels(entry_kind, &record.key, &record.meta, &mut buffer);
+                self.labels.read(entry_kind, &record.key, &record.meta, &mut buffer);
                 &buffer
             }
         };
@@ -314,7 +314,7 @@ impl Core {
             Space::Slots(space) => (space.add(record, now.monotonic), None),
         };
         self.note_record_labels(cluster, sequence, labels, resident.is_some());
-        self.labels_buffer = buffer;
+        self.labels.return_buffer(buffer);
         position
     }
 

@@ -453,7 +453,7 @@ impl Core {
         loop {
             self.placement.space.encode(self.sequence.last(), &mut clusters);
             let removed = self.recovery.removed_len();
-            if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
+            if Checkpoint::len(clusters.len(), removed, self.purges.tables.len()) <= room {
                 break;
             }
             let Space::Clusters(space) = &self.placement.space else { break };
@@ -472,7 +472,7 @@ impl Core {
             journal_block: self.journal.next_block(),
             space: clusters,
             removed: self.recovery.removed(),
-            purges: self.purges.encode(),
+            purges: self.purges.tables.encode(),
         };
         let slot = self.placement.areas.checkpoints[checkpoint.slot()];
         (checkpoint, slot)

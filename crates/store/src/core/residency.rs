@@ -14,7 +14,7 @@ impl Core {
     pub(super) fn insert_resident(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let named = resident.object.header.kind != RecordKind::Piece;
         if named && self.lives_in_memory(&digest, &resident) {
-            self.note_resident(&resident.object);
+            self.labels.note_resident(&resident.object);
         }
         self.insert_noted(digest, resident);
     }

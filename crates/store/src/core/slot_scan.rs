@@ -50,7 +50,7 @@ impl SlotFinds {
             if record.unfinished {
                 self.unfinished.push(record.listed);
             }
-            core.learn_scanned(&record.labels);
+            core.labels.filters.scanned(&record.labels);
             let record = FoundRecord { labels: Vec::new(), ..record };
             match record.listed.kind {
                 RecordKind::Meta => self.metas.push(record),
@@ -135,7 +135,7 @@ impl SlotFinds {
     pub(crate) fn assemble(self, core: &mut Core) -> Assembled {
         self.finish(core);
         core.assembled();
-        core.scanned_all();
+        core.labels.filters.all_scanned(core.sequence.last() + 1);
         Assembled { records: core.index.len() }
     }
 }

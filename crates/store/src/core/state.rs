@@ -11,9 +11,10 @@ use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::health::Health;
 use crate::core::held::Held;
+use crate::core::object_labels::ObjectLabels;
 use crate::core::placement::Placement;
 use crate::core::purge_log::KeptPurgeLog;
-use crate::core::purging::PurgesReported;
+use crate::core::purge_state::PurgeState;
 use crate::core::reclaim::Reclaim;
 use crate::core::recovery::{Recovering, Recovery};
 use crate::core::residents::Residents;
@@ -81,15 +82,8 @@ pub(crate) struct Core {
     pub(super) admission: Admission,
     /// Holds of the readers of large objects.
     pub(super) held: Held,
-    pub(super) purges: PurgeTables,
-    /// Filters of the labels that objects may bear.
-    pub(super) label_filters: LabelFilters,
-    /// Buffer for the labels of one object, kept for the next.
-    pub(super) labels_buffer: Vec<u64>,
-    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
-    /// the object, position of the metadata.
-    pub(super) relabelled: Vec<(Digest, u32)>,
-    pub(super) purges_reported: PurgesReported,
+    pub(super) purges: PurgeState,
+    pub(super) labels: ObjectLabels,
     pub(super) evictions: Evictions,
     pub(super) purge_log: KeptPurgeLog,
     pub(super) counters: Counters,
@@ -145,10 +139,15 @@ impl Core {
         let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
         let secret = Arc::new(parts.superblock.secret.clone());
         let sequence = Sequence::of_generation(parts.superblock.generation);
+        let digester = Digester::new(&secret.digest_key());
+        let filters = parts.label_filters.unwrap_or_else(|| {
+            LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence.last())
+        });
+        let labels = ObjectLabels::new(parts.options.labels.clone(), digester.clone(), filters);
         let removed_max = parts.superblock.areas.removed_max();
         let mut core = Core {
             held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
-            digester: Digester::new(&secret.digest_key()),
+            digester,
             memory: Residents::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
             buffers_max: memory.buffers,
             fetches: Fetches::default(),
@@ -176,13 +175,8 @@ impl Core {
             index: parts.index,
             journal: parts.journal,
             recovery: Recovery::new(parts.recovering, removed_max),
-            purges: PurgeTables::new(parts.purges, FETCH_PURGES),
-            label_filters: parts.label_filters.unwrap_or_else(|| {
-                LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence.last())
-            }),
-            labels_buffer: Vec::new(),
-            relabelled: Vec::new(),
-            purges_reported: PurgesReported::default(),
+            purges: PurgeState::new(PurgeTables::new(parts.purges, FETCH_PURGES)),
+            labels,
             sequence,
         };
         core.recount_unknown();

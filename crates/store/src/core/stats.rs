@@ -142,8 +142,8 @@ impl Core {
             dead_records: clusters.total_dead(),
             layout: LayoutName::of(self.superblock.get().layout),
             slots: self.placement.space.slots().map(SlotSpace::stats),
-            purges: self.purges.len(),
-            purges_max: self.purges.max(),
+            purges: self.purges.tables.len(),
+            purges_max: self.purges.tables.max(),
             generation: self.superblock.get().generation,
         }
     }

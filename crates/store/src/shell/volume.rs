@@ -20,7 +20,7 @@ use crate::base::record::Place;
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
 use crate::core::{
-    Constants, Core, Counted, Goal, NewObject, PurgesFull, TryInsert, WaiterId, Wanted,
+    Constants, Core, Counted, Goal, NewObject, Purged, PurgesFull, TryInsert, WaiterId, Wanted,
 };
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
@@ -318,9 +318,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> JournalPosition {
         let now = self.now();
         let mut core = self.shared.lock();
-        let (up_to, newest) = core.purge(targets, mode, now);
+        let Purged { up_to, newest, report } = core.purge(targets, mode, now);
         self.shared.newest_purge.store(newest, Ordering::Release);
-        let report = core.purges_to_report();
         drop(core);
         if let Some(PurgesFull { entries, max, merged }) = report {
             self.shared.emit(Event::PurgesFull {
