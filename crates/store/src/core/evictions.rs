@@ -96,26 +96,23 @@ pub(crate) struct LeftMemory {
 }
 
 impl Core {
-    /// Returns the subscription to evictions, and its offers.
-    pub(crate) fn evictions(&mut self) -> &mut Evictions {
-        &mut self.evictions
-    }
-
     /// Takes the oldest offer that is still valid; also returns how many offers were dropped so
     /// far.
     pub(crate) fn next_evicted(&mut self, id: SubscriptionId) -> (Option<LeftMemory>, u64) {
         // Removals are no longer recorded.
         if !self.online() {
-            self.evictions.unsubscribe(id);
+            self.memory.evictions.unsubscribe(id);
         }
-        while let Some((digest, object)) = self.evictions.of(id).and_then(EvictionQueue::take) {
+        while let Some((digest, object)) =
+            self.memory.evictions.of(id).and_then(EvictionQueue::take)
+        {
             if let Some(last_copy) = self.is_last_copy(&digest, &object) {
                 let fetch = self.begin_fetch(digest);
                 let evicted = LeftMemory { digest, object, last_copy, fetch };
-                return (Some(evicted), self.evictions.dropped(id));
+                return (Some(evicted), self.memory.evictions.dropped(id));
             }
         }
-        (None, self.evictions.dropped(id))
+        (None, self.memory.evictions.dropped(id))
     }
 
     /// Returns whether neither memory nor the device has `object` any more; `None` when it is not

@@ -11,17 +11,14 @@ use crate::base::now::Now;
 use crate::base::record::{Header, Place, Record, RecordKind};
 use crate::base::refusal::Refusal;
 use crate::base::size_class::SizeClass;
-use crate::base::summary;
 use crate::base::summary::Entry;
-use crate::config::options::WritePolicy;
 use crate::core::fetches::Overtaken;
 use crate::core::new_object::{Fetched, NewObject, Room, TryInsert};
+use crate::core::residents::resident_of;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
 use crate::index::{Inserted, Slot};
-use crate::memory::grouping;
 use crate::memory::grouping::Group;
-use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::{Eviction, Weighed};
 use crate::memory::object::{Object, weight_of};
 use crate::purge::purges::Validity;
@@ -92,10 +89,10 @@ impl Core {
         if new.home == Home::Memory {
             return self.insert_in_memory(new, now);
         }
-        let is_staged = self.is_staged(&new.record.header);
-        let enters_memory = new.home != Home::Disk
-            && self.worth_keeping(&new.record.header, weight_of(&new.record));
-        if enters_memory && (is_staged || self.written_late(&new.record)) {
+        let is_staged = self.memory.stages(&new.record.header);
+        let enters_memory =
+            new.home != Home::Disk && self.memory.fits(&new.record.header, weight_of(&new.record));
+        if enters_memory && (is_staged || self.memory.delays_write(&new.record)) {
             return self.insert_unplaced(new, is_staged, now);
         }
         match self.make_room(new.record.len(), now) {
@@ -111,7 +108,7 @@ impl Core {
         if enters_memory && self.memory_takes(now) {
             let object = Arc::new(Object::from_record(&record, place));
             let cluster = self.placement.cluster_at(place);
-            self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
+            self.insert_resident(digest, resident_of(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
         self.wake_background();
@@ -126,7 +123,7 @@ impl Core {
             return TryInsert::Wait(new);
         }
         // Memory evicts no faster than the device writes.
-        if self.placement.is_half_unwritten() || self.staging_stuck() {
+        if self.placement.is_half_unwritten() || self.memory.staging_is_stuck() {
             self.placement.space.expedite();
             self.wake_background();
             return TryInsert::Wait(new);
@@ -138,7 +135,8 @@ impl Core {
         if is_staged {
             self.stage(digest, &object.header, len, now);
             // The background knows the deadline from the first staged object.
-            if self.seen_by_background() != before || !self.staging_is_expected() {
+            let expected = !self.schedule.is_draining() && self.memory.staging_is_expected();
+            if self.seen_by_background() != before || !expected {
                 self.wake_background();
             }
         }
@@ -147,7 +145,7 @@ impl Core {
 
     /// Makes `new` visible in memory only.
     fn insert_in_memory(&mut self, new: NewObject, now: Now) -> TryInsert {
-        if !self.worth_keeping(&new.record.header, weight_of(&new.record)) {
+        if !self.memory.fits(&new.record.header, weight_of(&new.record)) {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         if !self.memory_takes(now) {
@@ -173,7 +171,7 @@ impl Core {
         let labels = self.labels.note_unplaced(&record, is_staged);
         let object = Arc::new(Object::unplaced(record, labels, self.sequence.last()));
         let done = self.unwritten_deletion(&digest);
-        self.insert_noted(digest, self.resident(&object, dirty, None, None, 1));
+        self.insert_noted(digest, resident_of(&object, dirty, None, None, 1));
         (object, done)
     }
 
@@ -181,27 +179,6 @@ impl Core {
     /// journal facts noted, and bytes to write.
     fn seen_by_background(&self) -> (JournalPosition, usize) {
         (self.journal.now(), self.placement.space.unwritten_bytes())
-    }
-
-    /// Returns whether no object leaves the staging yet, and the background knows when one will
-    /// because an earlier object waits there.
-    fn staging_is_expected(&self) -> bool {
-        !self.schedule.is_draining()
-            && self.memory.staging.as_ref().is_some_and(LocalityStaging::is_expected)
-    }
-
-    fn staging_stuck(&self) -> bool {
-        self.memory.staging.as_ref().is_some_and(LocalityStaging::is_stuck)
-    }
-
-    /// Returns whether `record` stays in memory only until it is evicted from it. Objects so large
-    /// that they would sweep memory do not; since a head is worth little without its pieces, all of
-    /// such an object is written at once.
-    fn written_late(&self, record: &Record) -> bool {
-        let header = &record.header;
-        let in_pieces = header.piece_size > 0;
-        self.options.write_policy == WritePolicy::OnEvict
-            && !(in_pieces && header.object_len > self.tier_share_max())
     }
 
     /// Removes the version that `record` replaces.
@@ -376,11 +353,11 @@ impl Core {
         {
             return Ok(false);
         }
-        self.evictions.withdraw(&digest);
+        self.memory.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence.last()));
-        if in_memory || self.worth_keeping(&object.header, object.weight()) {
+        if in_memory || self.memory.fits(&object.header, object.weight()) {
             let cluster = slot.and_then(|slot| self.placement.cluster_of(slot.position));
-            self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
+            self.insert_resident(digest, resident_of(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
         self.counters.refreshes += 1;
@@ -440,9 +417,9 @@ impl Core {
                 Some(Eviction::Dropped(digest, resident)) => {
                     let asked_for = resident.prefetched.is_none();
                     self.index.leave_memory(&digest);
-                    self.evictions.offer(&digest, &resident);
+                    self.memory.evictions.offer(&digest, &resident);
                     if asked_for {
-                        self.expect(&digest);
+                        self.memory.expect(&digest);
                     }
                 }
                 Some(Eviction::Write(digest, _)) if self.memory.staging.is_some() => {
@@ -518,27 +495,8 @@ impl Core {
     }
 
     fn choose_group(&self) -> Option<Group> {
-        let granule = self.placement.areas.granule as usize;
-        let candidates: Vec<grouping::Candidate> = self
-            .memory
-            .tier
-            .oldest_of_cold(self.options.group_share)
-            .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
-            .map(|(digest, resident)| grouping::Candidate {
-                digest: *digest,
-                html: resident.html,
-                group: resident.group,
-                bytes: resident.object.record_len().next_multiple_of(granule) as u32,
-                accesses: resident.accesses,
-            })
-            .collect();
-        let sizes = grouping::Sizes {
-            cluster: self.placement.areas.cluster_size - summary::TRAILER_LEN as u32,
-            each: summary::ENTRY_LEN as u32,
-            small: self.options.group_small,
-            slack: self.options.group_slack,
-        };
-        grouping::choose(&candidates, sizes)
+        let areas = &self.placement.areas;
+        self.memory.choose_group(&self.options, areas.cluster_size, areas.granule)
     }
 
     /// Moves a dirty object from memory into the open cluster. Returns false when there is no place
@@ -558,10 +516,10 @@ impl Core {
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
         let (record, place) = self.place(object.to_record(&self.secret, header), None, now);
-        if self.evictions.wanted() {
+        if self.memory.evictions.wanted() {
             let mut placed = Object::clone(&object);
             placed.set_placed(&record.header, place);
-            self.evictions.offer_object(digest, &Arc::new(placed));
+            self.memory.evictions.offer_object(digest, &Arc::new(placed));
         }
         true
     }
@@ -593,14 +551,6 @@ impl Core {
     /// Writes every dirty object to the device (orderly stop, C13), in order of group. Returns
     /// false when room is missing: try again.
     pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
-        let mut dirty: Vec<(u64, Digest)> = self
-            .memory
-            .tier
-            .iter()
-            .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
-            .map(|(digest, resident)| (resident.group, *digest))
-            .collect();
-        dirty.sort_by_key(|(group, _)| *group);
-        dirty.into_iter().all(|(_, digest)| self.write_out(&digest, now))
+        self.memory.dirty_by_group().iter().all(|digest| self.write_out(digest, now))
     }
 }

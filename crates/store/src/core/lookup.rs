@@ -7,7 +7,7 @@ use device::Extent;
 
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::{Header, RecordKind};
+use crate::base::record::RecordKind;
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
@@ -15,13 +15,13 @@ use crate::core::read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
     Surroundings, WaitPolicy,
 };
+use crate::core::residents::resident_of;
 use crate::core::state::Core;
 use crate::index::Slot;
-use crate::memory::doorkeeper;
-use crate::memory::memory_tier::{Resident, Weighed};
+use crate::memory::memory_tier::Weighed;
 use crate::memory::object::Object;
 use crate::read::reads::WindowId;
-use crate::read::window::{DistanceBand, Memory};
+use crate::read::window::DistanceBand;
 use crate::space::Location;
 use crate::space::slots::SlotSpace;
 
@@ -49,7 +49,7 @@ impl Core {
         now: u32,
     ) -> (Finding, bool) {
         if request.purpose == Purpose::Neighbour && wait_policy == WaitPolicy::Join {
-            self.expect(&request.digest);
+            self.memory.expect(&request.digest);
         }
         let finding = self.find_uncounted(request, wait_policy, now);
         if request.purpose != Purpose::Request {
@@ -248,20 +248,9 @@ impl Core {
     /// Returns whether an object with a record of this kind and `len` bytes enters memory when it
     /// is read for a request.
     pub(super) fn enters_memory(&mut self, digest: &Digest, kind: RecordKind, len: usize) -> bool {
-        let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
-        let seen = doorkeeper.seen(digest, kind);
-        let slow = self.reads.cost().0.per_operation > doorkeeper::SLOW_READ;
-        let keep = seen || slow || self.memory.tier.has_room(len);
+        let keep = self.memory.admits_read(digest, kind, len, &self.reads);
         self.counters.not_kept += u64::from(!keep);
         keep
-    }
-
-    /// Makes the object of `digest` enter memory when it is read next. Called for a requested
-    /// object that leaves memory, and for a neighbour that is read on purpose.
-    pub(super) fn expect(&mut self, digest: &Digest) {
-        if let Some(doorkeeper) = &mut self.memory.doorkeeper {
-            doorkeeper.seen(digest, RecordKind::Object);
-        }
     }
 
     /// Plans a read of the surroundings of the record of `digest`, of at most `most` bytes. Returns
@@ -282,7 +271,7 @@ impl Core {
         let bounds = self.placement.space.surroundings(
             &self.placement.areas,
             position,
-            self.writes_runs(),
+            self.memory.writes_runs(),
         )?;
         let extent = within(bounds, record, most, u64::from(self.placement.areas.granule));
         let scope = self.placement.scope_of(position, extent);
@@ -325,7 +314,7 @@ impl Core {
             // Pieces of a large object are not used at about the same time, as neighbours are.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
             (ReadUnit::Auto, _) => {
-                let runs = self.writes_runs();
+                let runs = self.memory.writes_runs();
                 if runs
                     && let Some(cluster) =
                         self.placement.space.unlearnt(&self.placement.areas, slot.position)
@@ -344,7 +333,7 @@ impl Core {
         };
         let extent = match self.options.read_unit {
             ReadUnit::Auto => {
-                let memory = self.space_price();
+                let memory = self.memory.read_ahead_price(self.reads.ahead());
                 self.reads.choose(record, bounds, memory)
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
@@ -360,19 +349,6 @@ impl Core {
             Scope::Part | Scope::Slots => self.reads.count_window(),
         }
         (extent, Some(Surroundings::new(&self.placement.areas, extent.offset, scope)))
-    }
-
-    /// Returns the hits on earlier read-ahead, and the price of the memory that read-ahead takes.
-    fn space_price(&self) -> Memory {
-        let memory = self.memory.tier.space_price();
-        let ahead = self.reads.ahead();
-        if ahead.capacity() == 0 {
-            return memory;
-        }
-        // Read-ahead that is kept apart takes no memory from the tier, so no hits are lost there.
-        let mut band_hits = memory.band_hits;
-        band_hits.iter_mut().zip(&ahead.band_hits).for_each(|(all, ahead)| *all += ahead);
-        Memory { band_hits, cold_hits: 0, ..memory }
     }
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
@@ -462,44 +438,12 @@ impl Core {
         let current = self.placement.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
         let known = self.memory.tier.peek(&digest).is_some();
-        if !current || known || !self.worth_keeping(&object.header, object.weight()) {
+        if !current || known || !self.memory.fits(&object.header, object.weight()) {
             return;
         }
         let cluster = self.placement.cluster_at(object.place);
         let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
-        self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
-    }
-
-    /// Returns whether an object with this header and weight may be kept in memory: it fits, and is
-    /// not a piece of an object so large that it would sweep the tier.
-    pub(super) fn worth_keeping(&self, header: &Header, weight: usize) -> bool {
-        let scan = header.kind == RecordKind::Piece && header.object_len > self.tier_share_max();
-        !scan && self.memory.tier.fits(weight)
-    }
-
-    pub(super) fn tier_share_max(&self) -> u64 {
-        self.memory.tier.capacity() as u64 / 16
-    }
-
-    pub(super) fn resident(
-        &self,
-        object: &Arc<Object>,
-        dirty: bool,
-        prefetched: Option<DistanceBand>,
-        cluster: Option<u32>,
-        accesses: u32,
-    ) -> Resident<Arc<Object>> {
-        let header = &object.header;
-        Resident {
-            object: Arc::clone(object),
-            dirty,
-            prefetched,
-            html: header.html,
-            cluster,
-            accesses,
-            group: header.group,
-            site: header.site,
-        }
+        self.insert_resident(digest, resident_of(object, false, prefetched, cluster, accesses));
     }
 
     /// Completes a plan whose reads ended without the expected record, for the reason `why`.

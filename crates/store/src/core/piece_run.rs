@@ -58,7 +58,7 @@ impl Core {
             self.placement.touch(slot, now);
             self.placement.pin(slot.position);
             let keep = !run.options.is_exclusive()
-                && run.object_len <= self.tier_share_max()
+                && run.object_len <= self.memory.share_max()
                 && self.enters_memory(&plan.digest, RecordKind::Piece, plan.record.len as usize);
             plans.push(ReadPlan { extent, window: window.take(), keep, ..plan });
         }

@@ -46,7 +46,7 @@ impl Core {
     /// Makes the current version of `digest` dead; returns whether there was one.
     pub(super) fn forget_version(&mut self, digest: &Digest) -> bool {
         self.note_touched(digest);
-        self.evictions.withdraw(digest);
+        self.memory.evictions.withdraw(digest);
         self.clear_version(digest)
     }
 

@@ -23,7 +23,7 @@ impl Core {
     /// labels must have been recorded.
     pub(super) fn insert_noted(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let stamp = resident.object.header.stamp;
-        self.evictions.withdraw(&digest);
+        self.memory.evictions.withdraw(&digest);
         self.memory.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
         self.retire(inserted);
@@ -39,7 +39,7 @@ impl Core {
     /// Evicts an object from memory; returns whether it was there.
     pub(super) fn evict_resident(&mut self, digest: &Digest) -> bool {
         let Some(resident) = self.remove_resident(digest) else { return false };
-        self.evictions.offer(digest, &resident);
+        self.memory.evictions.offer(digest, &resident);
         true
     }
 
@@ -48,7 +48,7 @@ impl Core {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();
             self.counters.dropped_unwritten += u64::from(only_here);
-            self.evictions.offer(digest, &resident);
+            self.memory.evictions.offer(digest, &resident);
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::base::digest::{Digest, Digester};
 use crate::base::keyed_checksum::Secret;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
 use crate::core::background::Background;
-use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::health::Health;
 use crate::core::held::Held;
@@ -84,7 +83,6 @@ pub(crate) struct Core {
     pub(super) held: Held,
     pub(super) purges: PurgeState,
     pub(super) labels: ObjectLabels,
-    pub(super) evictions: Evictions,
     pub(super) purge_log: KeptPurgeLog,
     pub(super) counters: Counters,
     pub(super) recovery: Recovery,
@@ -151,7 +149,6 @@ impl Core {
             memory: Residents::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
             buffers_max: memory.buffers,
             fetches: Fetches::default(),
-            evictions: Evictions::default(),
             purge_log: KeptPurgeLog::new(parts.purge_log, &parts.superblock),
             admission,
             counters: Counters::default(),
@@ -226,6 +223,11 @@ impl Core {
     /// Returns the log of purges by name.
     pub(crate) fn purge_log(&mut self) -> &mut KeptPurgeLog {
         &mut self.purge_log
+    }
+
+    /// Returns the objects in memory.
+    pub(crate) fn memory(&mut self) -> &mut Residents {
+        &mut self.memory
     }
 
     /// Returns the state of the device's reads: their queue, and the reads that lookups wait for.

@@ -6,7 +6,6 @@ use crate::base::counters::Counters;
 use crate::config::layout_name::LayoutName;
 use crate::core::HeldStats;
 use crate::core::state::Core;
-use crate::memory::doorkeeper::Doorkeeper;
 use crate::memory::memory_tier::Level;
 use crate::read::device_cost::ReadCost;
 use crate::read::reads::ReadCounters;
@@ -123,8 +122,7 @@ impl Core {
             tier_capacity: self.memory.tier.capacity(),
             read_ahead_bytes: self.reads.ahead().bytes(),
             tier_objects: self.memory.tier.len(),
-            tier_overhead_bytes: self.memory.tier.overhead_bytes()
-                + self.memory.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
+            tier_overhead_bytes: self.memory.overhead_bytes(),
             dirty_bytes: self.memory.tier.dirty_bytes(),
             unwritten_bytes: self.placement.space.unwritten_bytes(),
             buffers,

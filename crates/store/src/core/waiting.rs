@@ -3,7 +3,6 @@
 use std::task::Waker;
 
 use crate::base::now::Now;
-use crate::config::options::WritePolicy;
 use crate::core::state::Core;
 use crate::core::waiters::{Available, WaiterId, Wanted};
 use crate::format::journal::JournalPosition;
@@ -41,13 +40,10 @@ impl Goal {
 impl Core {
     /// Wakes the tasks whose condition holds, after a change.
     pub(super) fn wake_waiters(&mut self) {
-        // With write-on-evict, and with staging, insertions stop at half of the limit.
-        let late =
-            self.options.write_policy == WritePolicy::OnEvict || self.memory.staging.is_some();
         let available = Available {
             written: self.journal.written(),
             durable: self.journal.durable(),
-            room: self.placement.available(late),
+            room: self.placement.available(self.memory.places_late()),
             over: self.health.ends_waits(),
         };
         self.waiters.wake(&available);

@@ -49,8 +49,9 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// purged or superseded.
     pub fn evictions(&self, limits: EvictionLimits) -> Evictions<D, C> {
         let volumes = self.volumes().iter();
-        let subscriptions =
-            volumes.map(|volume| (volume.shared.lock().evictions().subscribe(limits), 0)).collect();
+        let subscriptions = volumes
+            .map(|volume| (volume.shared.lock().memory().evictions().subscribe(limits), 0))
+            .collect();
         Evictions { store: self.clone(), subscriptions }
     }
 }
@@ -86,7 +87,7 @@ impl<D: Device, C: Clock> Evictions<D, C> {
 impl<D: Device, C: Clock> Drop for Evictions<D, C> {
     fn drop(&mut self) {
         for (volume, (id, _)) in self.store.volumes().iter().zip(&self.subscriptions) {
-            volume.shared.lock().evictions().unsubscribe(*id);
+            volume.shared.lock().memory().evictions().unsubscribe(*id);
         }
     }
 }
