@@ -15,8 +15,6 @@ mod dump;
 mod evictions;
 mod fetches;
 mod health;
-mod held;
-mod holding;
 mod insertion;
 mod label_upkeep;
 mod lookup;
@@ -32,6 +30,8 @@ mod purge_log;
 mod purge_state;
 mod purging;
 mod read_plan;
+mod reader_holds;
+mod readers;
 mod reclaim;
 mod recovery;
 mod removal;
@@ -55,9 +55,6 @@ pub(crate) use cluster_scan::{ClusterScan, NextClusters};
 pub(crate) use counting::Counted;
 pub(crate) use evictions::{LeftMemory, SubscriptionId};
 pub(crate) use fetches::Overtaken;
-pub use held::HeldStats;
-pub(crate) use held::{HoldsRevoked, ReaderId};
-pub(crate) use holding::{HELD_STEP, HeldPiece, ReaderProgress};
 pub(crate) use neighbour_records::{
     Neighbour, NeighbourScan, ahead_verified, neighbours, verified,
 };
@@ -68,6 +65,9 @@ pub(crate) use purging::Purged;
 pub(crate) use read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
 };
+pub use reader_holds::HeldStats;
+pub(crate) use reader_holds::{HoldsRevoked, ReaderId};
+pub(crate) use readers::{HOLD_STEP, HeldPiece, ReaderProgress};
 pub(crate) use recovery::Recovering;
 pub(crate) use sizing::{cluster_policy, objects_of};
 pub(crate) use slot_scan::SlotFinds;

@@ -25,7 +25,7 @@ impl Core {
             return Task::Stop;
         }
         self.end_overdue(now.monotonic);
-        if let Some(revoked) = self.held.report(now.monotonic) {
+        if let Some(revoked) = self.holds.report(now.monotonic) {
             return Task::Report(revoked);
         }
         if let Some(run) = self.schedule.run_wanted(self.superblock.get().run) {
@@ -126,7 +126,7 @@ impl Core {
             [self.placement.space.deadline(bound), staged].into_iter().flatten().min()
         });
         let in_slots = !self.placement.space.has_clusters();
-        let report_due = self.held.report_due();
+        let report_due = self.holds.report_due();
         self.schedule.next_sync(&self.journal, in_slots, write_due, report_due, now)
     }
 

@@ -78,9 +78,9 @@ impl Core {
 
     /// Declares dead the pieces of a version that no lookup can find any more, like any record that
     /// leaves the index: their bytes count as dead, and records with an equal tag do not come back.
-    /// Existing readers of the version hold the pieces ([`super::held`]).
+    /// Existing readers of the version hold the pieces ([`super::reader_holds`]).
     pub(super) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
-        if self.held.may_hold(object_id) {
+        if self.holds.may_hold(object_id) {
             for number in pieces.clone() {
                 self.hold_dying(object_id, number);
             }

@@ -9,11 +9,11 @@ use crate::config::options::{Options, ReadUnit, TierAdmission};
 use crate::core::background::Background;
 use crate::core::fetches::Fetches;
 use crate::core::health::Health;
-use crate::core::held::Held;
 use crate::core::object_labels::ObjectLabels;
 use crate::core::placement::Placement;
 use crate::core::purge_log::KeptPurgeLog;
 use crate::core::purge_state::PurgeState;
+use crate::core::reader_holds::ReaderHolds;
 use crate::core::reclaim::Reclaim;
 use crate::core::recovery::{Recovering, Recovery};
 use crate::core::residents::Residents;
@@ -79,8 +79,7 @@ pub(crate) struct Core {
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
     pub(super) admission: Admission,
-    /// Holds of the readers of large objects.
-    pub(super) held: Held,
+    pub(super) holds: ReaderHolds,
     pub(super) purges: PurgeState,
     pub(super) labels: ObjectLabels,
     pub(super) purge_log: KeptPurgeLog,
@@ -144,7 +143,7 @@ impl Core {
         let labels = ObjectLabels::new(parts.options.labels.clone(), digester.clone(), filters);
         let removed_max = parts.superblock.areas.removed_max();
         let mut core = Core {
-            held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
+            holds: ReaderHolds::new(&parts.options, &parts.superblock.areas, memory.tier),
             digester,
             memory: Residents::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
             buffers_max: memory.buffers,

@@ -107,7 +107,7 @@ impl Core {
             counters,
             reads: self.reads.counters(),
             read_cost: self.reads.cost(),
-            held: self.held.stats(),
+            held: self.holds.stats(),
             transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
             writes_stall: self.health.writes_stall(),

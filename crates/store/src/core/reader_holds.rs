@@ -23,6 +23,7 @@ use device::Nanos;
 use crate::base::limits::ClusterId;
 use crate::base::record::Place;
 use crate::config::options::Options;
+use crate::core::placement::Placement;
 use crate::format::device_layout::Areas;
 use crate::memory::memory_tier::Weighed;
 use crate::memory::object::Object;
@@ -72,7 +73,7 @@ struct Reader {
 }
 
 /// The holds on one device.
-pub(crate) struct Held {
+pub(crate) struct ReaderHolds {
     /// By object id.
     versions: BTreeMap<u64, Version>,
     /// Oldest first.
@@ -121,15 +122,15 @@ pub struct HeldStats {
     pub timed_out: u64,
 }
 
-impl Held {
+impl ReaderHolds {
     /// Creates an empty table with the bounds of the options, for a device with these `areas` and a
     /// memory tier of `tier` bytes.
-    pub(super) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
+    pub(super) fn new(options: &Options, areas: &Areas, tier: usize) -> ReaderHolds {
         let space = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         let placed_max = space * u64::from(options.held_percent) / 100;
         let in_memory_max = tier / IN_MEMORY;
         let time = options.held_time.as_nanos() as Nanos;
-        Held {
+        ReaderHolds {
             versions: BTreeMap::new(),
             readers: BTreeMap::new(),
             last: 0,
@@ -213,7 +214,7 @@ impl Held {
     }
 
     /// Counts a piece at this place as no longer held.
-    pub(super) fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
+    fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
         if let Some((cluster, _)) = cluster
             && let Some(count) = self.clusters.get_mut(&cluster)
         {
@@ -361,9 +362,19 @@ impl Held {
         }
     }
 
-    /// Counts a piece in memory as no longer held.
-    pub(super) fn forget_in_memory(&mut self, object: &Arc<Object>) {
-        self.in_memory -= object.weight();
+    /// Releases pieces that are no longer held. Returns whether that made space free.
+    pub(super) fn release(&mut self, pieces: Vec<Piece>, placement: &mut Placement) -> bool {
+        let mut freed = false;
+        for piece in pieces {
+            match piece {
+                Piece::Placed { place, location } => {
+                    self.subtract(placement.cluster_held(place), &location);
+                    freed |= placement.unpin(place.position);
+                }
+                Piece::InMemory(object) => self.in_memory -= object.weight(),
+            }
+        }
+        freed
     }
 
     /// Revokes the hold of a version's readers; returns the pieces held.
