@@ -19,7 +19,7 @@ use crate::core::recovery::{Recovering, Recovery};
 use crate::core::residents::Residents;
 use crate::core::schedule::Schedule;
 use crate::core::sequence::Sequence;
-use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
+use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of};
 use crate::core::superblock_state::SuperblockState;
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
@@ -115,37 +115,42 @@ pub(crate) struct Parts {
     pub(crate) label_filters: Option<LabelFilters>,
 }
 
+impl Parts {
+    /// Divides the memory: what these tables take, and what is left for the rest.
+    fn divide_memory(&self, admission: &Admission, doorkeeper: Option<&Doorkeeper>) -> MemoryPlan {
+        let Parts { superblock, options, space, .. } = self;
+        let expected = superblock.areas.end() / u64::from(superblock.mean_object.max(1));
+        let tables = self.index.memory_bytes()
+            + space.expected_memory(expected)
+            + admission.memory_bytes()
+            + doorkeeper.map_or(0, Doorkeeper::memory_bytes);
+        let objects = objects_of(options.index, superblock.areas.end(), superblock.mean_object);
+        let labels = options.labels.as_ref().map(|_| objects);
+        let reads_ahead = options.read_unit == ReadUnit::Auto && space.has_clusters();
+        MemoryPlan::new(self.memory, tables, labels, &superblock.areas, reads_ahead)
+    }
+}
+
 impl Core {
     pub(crate) fn new(parts: Parts) -> Core {
         let admission = Admission::new(parts.options.admission, parts.options.admission_keys);
-        let expected =
-            parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
-        let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
         let by_second_use = parts.options.tier_admission == TierAdmission::SecondUse;
         let doorkeeper = by_second_use.then(|| Doorkeeper::new(parts.memory));
-        let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
-        let clusters = parts.space.has_clusters().then_some(parts.superblock.areas.clusters);
-        let named = parts.options.labels.is_some();
-        let (superblock, index) = (&parts.superblock, parts.options.index);
-        let objects = objects_of(index, superblock.areas.end(), superblock.mean_object);
-        let label_filters = if named { LabelFilters::bytes_for(objects, parts.memory) } else { 0 };
-        let purges = if named { table_bytes(parts.memory) } else { 0 };
-        let tables = tables + admission.memory_bytes() + remembered;
-        let tables = tables + usize::try_from(label_filters + purges).unwrap_or(usize::MAX);
-        let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
-        let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
+        let memory = parts.divide_memory(&admission, doorkeeper.as_ref());
+        let has_clusters = parts.space.has_clusters();
+        let areas = &parts.superblock.areas;
         let secret = Arc::new(parts.superblock.secret.clone());
         let sequence = Sequence::of_generation(parts.superblock.generation);
         let digester = Digester::new(&secret.digest_key());
         let filters = parts.label_filters.unwrap_or_else(|| {
-            LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence.last())
+            let clusters = if has_clusters { areas.clusters } else { 0 };
+            LabelFilters::new(memory.label_filters, clusters, sequence.last())
         });
         let labels = ObjectLabels::new(parts.options.labels.clone(), digester.clone(), filters);
-        let removed_max = parts.superblock.areas.removed_max();
         let mut core = Core {
-            holds: ReaderHolds::new(&parts.options, &parts.superblock.areas, memory.tier),
+            holds: ReaderHolds::new(&parts.options, areas, memory.tier),
             digester,
-            memory: Residents::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
+            memory: Residents::new(&parts.options, doorkeeper, has_clusters, &memory),
             buffers_max: memory.buffers,
             fetches: Fetches::default(),
             purge_log: KeptPurgeLog::new(parts.purge_log, &parts.superblock),
@@ -153,24 +158,17 @@ impl Core {
             counters: Counters::default(),
             health: Health::default(),
             schedule: Schedule::new(&parts.options),
-            reclaim: Reclaim::new(
-                parts.superblock.areas.clusters,
-                parts.superblock.areas.cluster_size,
-            ),
+            reclaim: Reclaim::new(areas.clusters, areas.cluster_size),
             reads: Reads::new(&parts.options, memory.tier, memory.ahead),
             waiters: Waiters::default(),
             background: Background::default(),
-            placement: Placement::new(
-                parts.space,
-                parts.superblock.areas.clone(),
-                memory.unwritten_max,
-            ),
+            placement: Placement::new(parts.space, areas.clone(), memory.unwritten_max),
+            recovery: Recovery::new(parts.recovering, areas.removed_max()),
             superblock: SuperblockState::new(parts.superblock, parts.checkpoint),
             secret,
             options: parts.options,
             index: parts.index,
             journal: parts.journal,
-            recovery: Recovery::new(parts.recovering, removed_max),
             purges: PurgeState::new(PurgeTables::new(parts.purges, FETCH_PURGES)),
             labels,
             sequence,
