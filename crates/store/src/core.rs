@@ -1,8 +1,14 @@
 //! The core of one device's store: decides what lies where, under one lock.
 //!
-//! Plain `&mut self` code that never waits and never reads a clock. It serves lookups ([`lookup`]),
-//! takes in objects ([`insertion`]), marks records dead ([`removal`]) and tells the background what
-//! to do next ([`maintenance`]). The shell (`volume`) carries that out and reports back.
+//! Plain `&mut self` code that never waits and never reads a clock. The shell (`volume`) carries
+//! out what the core decides, and reports back.
+//!
+//! [`Core`] owns parts that can be built and tested alone: [`placement`], the index, the objects in
+//! memory ([`residents`]), [`object_labels`], the purges ([`purge_state`]), the [`reader_holds`],
+//! what recovery has still to do ([`recovery`]), when to write and flush ([`schedule`]), what to
+//! evict ([`reclaim`]), the tasks that wait ([`waiters`]), and some smaller ones. Its own methods
+//! are those that need several parts: lookups ([`lookup`]), insertion ([`insertion`]), removal
+//! ([`removal`]), and the steps of the background ([`maintenance`]).
 //!
 //! Invariant: a record on the device that no index entry leads to is dead or lies in a cluster that
 //! was given up, and the journal says so. Hence an object that is not found now is not found after
@@ -12,6 +18,7 @@ mod background;
 mod cluster_scan;
 mod counting;
 mod dump;
+mod eviction_offers;
 mod evictions;
 mod fetches;
 mod health;
@@ -53,7 +60,8 @@ mod waiting;
 
 pub(crate) use cluster_scan::{ClusterScan, NextClusters};
 pub(crate) use counting::Counted;
-pub(crate) use evictions::{LeftMemory, SubscriptionId};
+pub(crate) use eviction_offers::EvictedObject;
+pub(crate) use evictions::SubscriptionId;
 pub(crate) use fetches::Overtaken;
 pub(crate) use neighbour_records::{
     Neighbour, NeighbourScan, ahead_verified, neighbours, verified,
