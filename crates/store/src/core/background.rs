@@ -36,7 +36,6 @@ impl Background {
         true
     }
 
-    /// Records that the background runs.
     pub(crate) fn start(&mut self) {
         self.runs = true;
     }
@@ -46,7 +45,6 @@ impl Background {
         self.runs = false;
     }
 
-    /// Returns whether the background runs.
     pub(super) fn runs(&self) -> bool {
         self.runs
     }

@@ -14,7 +14,6 @@ use crate::space::cluster_table::State;
 
 /// The progress of a scan of clusters.
 pub(crate) struct ClusterScan {
-    /// Number of clusters read.
     done: u32,
     /// Metadata records found so far whose object has not been found.
     metas: BTreeMap<Digest, FoundMeta>,
@@ -42,7 +41,6 @@ struct FoundMeta {
 }
 
 impl ClusterScan {
-    /// Begins a scan.
     pub(crate) fn new() -> ClusterScan {
         ClusterScan { done: 0, metas: BTreeMap::new() }
     }

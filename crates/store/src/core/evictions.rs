@@ -19,7 +19,6 @@ use crate::memory::eviction_queue::{EvictionLimits, EvictionQueue};
 use crate::memory::memory_tier::{Resident, Weighed};
 use crate::memory::object::Object;
 
-/// The number of a subscription.
 pub(crate) type SubscriptionId = u64;
 
 /// The eviction offers, and the subscription to them.

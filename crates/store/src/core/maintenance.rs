@@ -18,7 +18,6 @@ use crate::space::cluster_table::State as ClusterState;
 /// Number of index buckets that are swept under one lock.
 const SWEEP_STEP: usize = 4096;
 impl Core {
-    /// Decides the next step.
     pub(crate) fn next_task(&mut self, now: Now) -> Task {
         self.background.begin_task();
         if !self.online() {

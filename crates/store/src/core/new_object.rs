@@ -24,7 +24,6 @@ pub(crate) struct Fetched {
     pub(crate) begun: u64,
 }
 
-/// The result of an insertion.
 pub(crate) enum TryInsert {
     /// Visible. If there is a position, the journal must be written up to it before the insertion
     /// counts as done. A record on the device died with the insertion, or shortly before (an

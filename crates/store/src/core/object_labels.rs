@@ -58,12 +58,10 @@ impl ObjectLabels {
         ObjectLabels { reader, digester, filters, buffer: Vec::new() }
     }
 
-    /// Returns whether objects have labels.
     pub(super) fn exist(&self) -> bool {
         self.reader.is_some()
     }
 
-    /// Returns the digester of labels.
     pub(super) fn digester(&self) -> &Digester {
         &self.digester
     }

@@ -27,7 +27,6 @@ pub(crate) struct PieceRun {
     pub(crate) object_id: u64,
     /// Length of the whole body in bytes.
     pub(crate) object_len: u64,
-    /// Numbers of the pieces.
     pub(crate) numbers: Range<u32>,
     pub(crate) options: LookupOptions,
 }

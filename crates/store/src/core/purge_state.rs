@@ -35,7 +35,6 @@ pub(super) struct PurgeState {
     relabelled: Vec<(Digest, u32)>,
     /// True if the table was reported as nearly full.
     reported_full: bool,
-    /// Number of merges reported.
     reported_merges: u64,
 }
 

@@ -35,7 +35,6 @@ impl Expected<'_> {
     }
 }
 
-/// The purpose of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A request, counted as a hit or a miss.
@@ -46,7 +45,6 @@ pub(crate) enum Purpose {
     Neighbour,
 }
 
-/// The parameters of a lookup.
 #[derive(Clone, Copy)]
 pub(crate) struct LookupRequest<'a> {
     pub(crate) digest: Digest,
@@ -106,7 +104,6 @@ pub(crate) struct ReadPlan {
     pub(crate) place: Place,
     /// The extent of the record on the device; up to an eighth too long.
     pub(super) record: Extent,
-    /// The extent to read.
     pub(crate) extent: Extent,
     /// The surroundings, if the extent holds more than the record.
     pub(crate) surroundings: Option<Surroundings>,

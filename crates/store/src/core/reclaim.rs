@@ -112,12 +112,10 @@ impl Reclaim {
         self.starved = starved;
     }
 
-    /// Returns the sweep under way.
     pub(super) fn sweep(&self) -> Option<&Sweep> {
         self.sweep.as_ref()
     }
 
-    /// Begins the sweep for `victims`.
     pub(super) fn begin_sweep(&mut self, victims: Vec<ClusterId>) {
         self.sweep = Some(Sweep::new(victims, self.clusters));
     }

@@ -16,7 +16,6 @@ pub(crate) struct Recovering {
     removed: BTreeMap<Digest, u64>,
     /// Clusters still to read with their incarnations, newest first.
     left: VecDeque<(ClusterId, u64)>,
-    /// Clusters being read.
     under_way: Vec<(ClusterId, u64)>,
     /// Total number of clusters or windows.
     total: u32,

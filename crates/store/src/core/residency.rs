@@ -29,7 +29,6 @@ impl Core {
         self.retire(inserted);
     }
 
-    /// Removes an object from memory.
     pub(super) fn remove_resident(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
         let resident = self.memory.tier.remove(digest)?;
         self.index.leave_memory(digest);

@@ -45,7 +45,6 @@ pub(super) fn resident_of(
     }
 }
 
-/// The objects in memory.
 pub(crate) struct Residents {
     pub(super) tier: Tier<Arc<Object>>,
     /// Decides which objects enter the tier when they are read; without one all do.

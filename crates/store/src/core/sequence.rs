@@ -10,13 +10,11 @@ impl Sequence {
         Sequence(generation << 40)
     }
 
-    /// Returns the last number assigned.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.0
     }
 
-    /// Assigns the next number.
     #[inline]
     pub(super) fn assign(&mut self) -> u64 {
         self.0 += 1;

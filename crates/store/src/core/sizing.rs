@@ -16,7 +16,6 @@ pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
     pub(crate) buffers: usize,
     pub(crate) tier: usize,
-    /// Bytes for read-ahead.
     pub(crate) ahead: usize,
     /// Bytes for the filters of labels.
     pub(crate) label_filters: u64,

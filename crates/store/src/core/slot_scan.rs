@@ -36,7 +36,6 @@ impl SlotFinds {
         incarnation > self.image.reached
     }
 
-    /// Lists the records found.
     fn take_in(&mut self, core: &mut Core, found: Vec<FoundRecord>) {
         // Removals are no longer remembered, so none of the removed records may be listed.
         if !core.recovery.is_running() || core.recovery.is_abandoned() {

@@ -39,7 +39,6 @@ use crate::space::space_audit::Account;
 /// The constants of an open cache, available without the lock.
 #[derive(Clone)]
 pub(crate) struct Constants {
-    /// Identity of the cache.
     pub(crate) uuid: [u8; 16],
     /// The division of the device.
     pub(crate) areas: Areas,
@@ -56,7 +55,6 @@ pub(crate) struct Constants {
     pub(crate) record_max: usize,
 }
 
-/// The status of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     /// True if it is in use.
@@ -212,7 +210,6 @@ impl Core {
         self.superblock.get()
     }
 
-    /// Returns the space, for inspection.
     pub(crate) fn space(&self) -> &Space {
         &self.placement.space
     }
@@ -222,7 +219,6 @@ impl Core {
         &mut self.purge_log
     }
 
-    /// Returns the objects in memory.
     pub(crate) fn memory(&mut self) -> &mut Residents {
         &mut self.memory
     }

@@ -10,7 +10,6 @@ pub(super) struct SuperblockState {
     /// The run of the store in which it was opened; the superblock's is higher when devices were
     /// given up since.
     first_run: u64,
-    /// Number of the last checkpoint.
     checkpoint: u64,
 }
 

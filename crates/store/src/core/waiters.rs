@@ -32,7 +32,6 @@ struct Waiter {
     woken: bool,
 }
 
-/// All waiting tasks.
 #[derive(Default)]
 pub(crate) struct Waiters {
     /// By number, which is the order of arrival.

@@ -63,7 +63,6 @@ impl Bucket {
     }
 }
 
-/// A compact index.
 pub(super) struct CompactIndex {
     buckets: Box<[Bucket]>,
     len: usize,
@@ -135,7 +134,6 @@ impl CompactIndex {
         }
     }
 
-    /// Removes the entry of `digest`.
     pub(super) fn remove(&mut self, digest: &Digest) -> Option<Slot> {
         let (first, tag) = self.home(digest);
         let place = self.find(first, tag)?;
@@ -167,13 +165,11 @@ impl CompactIndex {
         true
     }
 
-    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.buckets.fill(Bucket::EMPTY);
         self.len = 0;
     }
 
-    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -27,7 +27,6 @@ use crate::base::size_class::SizeClass;
 /// The digest of a free place; no object has it.
 const FREE: Digest = Digest([0; 16]);
 
-/// An exact index.
 pub(super) struct ExactIndex {
     digests: Box<[Digest]>,
     /// Granule plus one; 0: in memory only.

@@ -37,7 +37,6 @@ pub(crate) struct EvictionQueue<T> {
 }
 
 impl<T> EvictionQueue<T> {
-    /// Returns an empty queue.
     pub(crate) fn new(limits: EvictionLimits) -> EvictionQueue<T> {
         let (offers, numbers) = (BTreeMap::new(), BTreeMap::new());
         EvictionQueue { limits, offers, numbers, next: 0, bytes: 0, dropped: 0 }

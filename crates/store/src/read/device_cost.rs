@@ -69,7 +69,6 @@ impl CostMeter {
         CostMeter { per_operation, per_byte, seen: [GUESS_WEIGHT; 2], last_end: 0, reads: 0 }
     }
 
-    /// Returns the current estimate.
     pub(crate) fn cost(&self) -> ReadCost {
         ReadCost {
             per_operation: self.per_operation.max(ReadCost::LEAST.per_operation),

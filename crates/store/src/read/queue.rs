@@ -23,7 +23,6 @@ use std::task::Waker;
 
 use device::Nanos;
 
-/// Options of a read queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueOptions {
     /// Reads per batch; 1 lets each begin at once.
@@ -35,12 +34,9 @@ pub(crate) struct QueueOptions {
     pub(crate) split: usize,
 }
 
-/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueCounters {
-    /// Batches that went out.
     pub(crate) batches: u64,
-    /// Reads in those batches.
     pub(crate) reads: u64,
     /// Batches that went out because of the timeout.
     pub(crate) timeouts: u64,

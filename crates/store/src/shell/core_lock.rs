@@ -32,7 +32,6 @@ pub(crate) struct CoreLock {
     waited_ns: AtomicU64,
 }
 
-/// The data behind the lock.
 struct Held {
     core: Core,
     taken: u64,
@@ -126,7 +125,6 @@ impl CoreLock {
     }
 }
 
-/// Access to the locked core.
 pub(crate) struct CoreGuard<'a> {
     held: MutexGuard<'a, Held>,
     since: Option<Instant>,

@@ -160,7 +160,6 @@ pub fn is_metadata_of_ours(bytes: &[u8]) -> bool {
 pub const METADATA_EXTENT: Extent =
     Extent { offset: crate::format::device_layout::FIRST_AREA, len: 256 * 1024 };
 
-/// Reads the superblocks of `device`.
 pub(crate) async fn read_superblocks<D: Device>(device: &D) -> Result<Chosen, OpenError> {
     let reader = Reader { device };
     let len = device.geometry().len;

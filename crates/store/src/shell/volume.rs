@@ -56,7 +56,6 @@ pub(crate) struct Shared {
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
-    /// Buffers for reads.
     pub(crate) buffers: BufPool,
     /// Bytes of body in a piece of a large object.
     pub(crate) piece_size: u32,
@@ -104,7 +103,6 @@ impl Shared {
         }
     }
 
-    /// Locks the core.
     pub(crate) fn lock(&self) -> CoreGuard<'_> {
         self.core.lock()
     }
@@ -179,7 +177,6 @@ impl Shared {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// Gives up the device.
     pub(crate) fn take_offline(&self, reason: String) {
         if self.lock().go_offline() {
             self.emit(Event::Offline { device: self.number, reason });

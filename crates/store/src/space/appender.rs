@@ -106,7 +106,6 @@ pub(crate) struct Appender {
     labels: Option<u64>,
     open: Option<Filling>,
     sealed: VecDeque<Filling>,
-    /// Records by position.
     unwritten: HashTable<(u32, Arc<Record>)>,
     unwritten_bytes: usize,
     writing: bool,

@@ -31,7 +31,6 @@ use crate::base::limits::ClusterId;
 use crate::config::options::Prefer;
 use free_map::FreeMap;
 
-/// The state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Not in use.
@@ -213,7 +212,6 @@ impl ClusterTable {
         self.rebuild();
     }
 
-    /// Returns the number of clusters.
     pub(crate) fn clusters(&self) -> u32 {
         self.states.len() as u32
     }

@@ -482,7 +482,6 @@ impl SlotSpace {
         self.frontier.begin_flush();
     }
 
-    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         self.frontier.end_flush();
         if self.recent_deaths.len() >= self.recent_deaths_max {
@@ -545,7 +544,6 @@ impl SlotSpace {
         order.into_iter().map(record).collect()
     }
 
-    /// Returns all records of objects.
     pub(crate) fn objects(&self) -> impl Iterator<Item = Listed> {
         let listed = self.records.iter().map(|(_, record)| *record);
         listed.filter(|record| record.kind == RecordKind::Object)

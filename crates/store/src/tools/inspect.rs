@@ -393,7 +393,6 @@ impl<'a, D: Device> Inspector<'a, D> {
     }
 }
 
-/// Position of an object's record.
 struct Lies {
     position: u32,
     cluster: Option<u32>,

@@ -6,7 +6,6 @@ use crate::test_seed::seeds;
 
 const SIZE: u32 = 1_000;
 
-/// One cluster in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Plain {
     state: State,

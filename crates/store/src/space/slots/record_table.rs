@@ -101,7 +101,6 @@ impl RecordTable {
         runs
     }
 
-    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.by_position.len()
     }
