@@ -71,7 +71,8 @@ pub(crate) use piece_run::PieceRun;
 pub(crate) use purge_state::PurgesFull;
 pub(crate) use purging::Purged;
 pub(crate) use read_plan::{
-    Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
+    Expected, Finding, LookupRequest, MemoryFinding, MetaPlan, Purpose, ReadFailure, ReadPlan,
+    WaitPolicy,
 };
 pub use reader_holds::HeldStats;
 pub(crate) use reader_holds::{HoldsRevoked, ReaderId};

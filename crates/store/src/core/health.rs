@@ -1,6 +1,6 @@
 //! The health of a device.
 
-/// Whether a device is in use, and whether its writes are too slow to wait for.
+/// Use of a device, and the state of its writes.
 #[derive(Default)]
 pub(super) struct Health {
     /// True once the device was given up, or shut down: every lookup misses, every insertion is

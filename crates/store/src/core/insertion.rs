@@ -345,7 +345,7 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let (dirty, accesses) = resident.map_or((false, 1), |r| (r.dirty, r.accesses));
-        let stays = slot.filter(|slot| !(in_memory && self.leave_device(&digest, *slot)));
+        let stays = slot.filter(|slot| !(in_memory && self.drop_device_copy(&digest, *slot)));
         let dirty = dirty || stays != slot;
         let slot = stays;
         if let Some(slot) = slot

@@ -1,4 +1,4 @@
-//! Keeps the label filters up to date as records and objects in memory come and go. See
+//! Keeps the label filters up to date as records and objects in memory are added and removed. See
 //! [`crate::purge::label_filters`].
 
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::read_plan::{
-    Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
-    Surroundings, WaitPolicy,
+    Expected, Finding, LookupRequest, MemoryFinding, MetaPlan, Purpose, ReadFailure, ReadPlan,
+    Scope, Surroundings, WaitPolicy,
 };
 use crate::core::residents::resident_of;
 use crate::core::state::Core;
@@ -73,28 +73,32 @@ impl Core {
     /// Looks up the object of `request` in the memory tier only, and returns it like [`Core::find`]
     /// if its body is in its record. Otherwise it leaves no trace, and returns whether the object
     /// may be elsewhere.
-    pub(crate) fn glance(&mut self, request: &LookupRequest<'_>, now: u32) -> Glanced {
+    pub(crate) fn find_in_memory(
+        &mut self,
+        request: &LookupRequest<'_>,
+        now: u32,
+    ) -> MemoryFinding {
         let LookupRequest { digest, expected, .. } = *request;
         if !self.online() {
-            return Glanced::Nothing;
+            return MemoryFinding::Nothing;
         }
         let Some(resident) = self.memory.tier.peek(&digest) else {
             return match self.index.get(&digest) {
-                Some(_) => Glanced::Elsewhere,
-                None => Glanced::Nothing,
+                Some(_) => MemoryFinding::Elsewhere,
+                None => MemoryFinding::Nothing,
             };
         };
         if resident.object.in_pieces() {
-            return Glanced::Nothing;
+            return MemoryFinding::Nothing;
         }
         let object = Arc::clone(&resident.object);
         if !expected.is(&object) || !self.is_alive(&digest, &object) {
-            return Glanced::Nothing;
+            return MemoryFinding::Nothing;
         }
         self.memory.tier.get(&digest);
         self.placement.touch_resident(object.place, object.record_len(), now);
         self.count_lookup(&digest, Some(Source::Ram));
-        Glanced::Whole(object)
+        MemoryFinding::Whole(object)
     }
 
     fn find_uncounted(
@@ -129,7 +133,7 @@ impl Core {
                     self.placement.touch(slot, now);
                     return Finding::Object(piece, Source::Ram);
                 }
-                if let Some((ahead, bytes)) = self.ahead(&digest, slot) {
+                if let Some((ahead, bytes)) = self.read_ahead_of(&digest, slot) {
                     self.placement.touch(slot, now);
                     return Finding::Ahead(ahead, bytes);
                 }
@@ -380,9 +384,9 @@ impl Core {
         now: Now,
     ) -> (bool, Vec<Neighbour>) {
         let lives = self.record_loaded(plan, object, now);
-        let neighbours = match self.put_ahead(plan, &scan, bytes) {
+        let neighbours = match self.keep_read_ahead(plan, &scan, bytes) {
             true => Vec::new(),
-            false => self.want(scan, bytes.len()),
+            false => self.mark_wanted(scan, bytes.len()),
         };
         (lives, neighbours)
     }
@@ -396,7 +400,7 @@ impl Core {
         len: usize,
     ) -> Vec<Neighbour> {
         self.unpin(plan);
-        self.want(scan, len)
+        self.mark_wanted(scan, len)
     }
 
     fn record_loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
@@ -406,7 +410,7 @@ impl Core {
         }
         if plan.keep && self.memory_takes(now) {
             let meta = plan.meta.as_ref().map(MetaPlan::position);
-            self.keep(plan.digest, object, meta, None);
+            self.keep_in_memory(plan.digest, object, meta, None);
             self.shrink_tier(now);
         }
         if object.header.kind == RecordKind::Piece && self.memory.tier.peek(&plan.digest).is_none()
@@ -426,7 +430,7 @@ impl Core {
     /// Keeps `object`, read from the device, in memory if it is still the current version with the
     /// metadata at `meta`, or with its own when `meta` is `None`. The caller shrinks the tier
     /// afterwards.
-    pub(super) fn keep(
+    pub(super) fn keep_in_memory(
         &mut self,
         digest: Digest,
         object: &Arc<Object>,
@@ -479,7 +483,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_surrounds_a_record_is_bounded_and_has_all_of_it() {
+    fn surroundings_are_bounded_and_contain_the_record() {
         let bounds = Extent { offset: 10_000, len: 100_000 };
         for (offset, len) in [(0, 512), (512, 9_000), (40_960, 512), (99_328, 672), (0, 100_000)] {
             let record = Extent { offset: bounds.offset + offset, len };

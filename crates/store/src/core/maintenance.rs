@@ -86,7 +86,7 @@ impl Core {
             Completed::Flush(mark, now) => self.flushed(mark, now),
             Completed::Evict(plan, entries) => self.evict(&plan, entries.as_deref()),
             Completed::Learn { cluster, incarnation, entries } => {
-                self.learnt(cluster, incarnation, &entries);
+                self.runs_learnt(cluster, incarnation, &entries);
             }
             Completed::ReadLabels(plan, labels) => self.labels_read(&plan, labels.as_deref()),
             Completed::Checkpoint(checkpoint) => self.checkpoint_done(&checkpoint),
@@ -143,7 +143,7 @@ impl Core {
         if let Some((cluster, incarnation)) = self.reclaim.next_summarized() {
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
-        if let Some(cluster) = self.spent_cluster(now) {
+        if let Some(cluster) = self.expendable_cluster(now) {
             self.placement.space.table_mut().pin(cluster);
             let incarnation = self.placement.space.table().incarnation(cluster);
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
@@ -202,7 +202,7 @@ impl Core {
     }
 
     /// Applies the summary of a cluster, if it has one.
-    fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
+    fn runs_learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
         if self.placement.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
@@ -223,7 +223,7 @@ impl Core {
     }
 
     /// Returns a cluster to evict whether or not room is needed.
-    fn spent_cluster(&mut self, now: Now) -> Option<ClusterId> {
+    fn expendable_cluster(&mut self, now: Now) -> Option<ClusterId> {
         if let Some(cluster) = self.placement.space.table().most_dead() {
             return Some(cluster);
         }
@@ -362,7 +362,7 @@ impl Core {
             self.placement.space.appender_mut().fail_write(&self.placement.areas, job)
         {
             for record in &lost {
-                self.lose(cluster, record);
+                self.record_lost(cluster, record);
             }
             let incarnation = self.placement.space.table().incarnation(cluster);
             self.journal.note(Fact::Dropped { cluster, incarnation });
@@ -371,7 +371,7 @@ impl Core {
         self.wake_waiters();
     }
 
-    fn lose(&mut self, cluster: ClusterId, lost: &Lost) {
+    fn record_lost(&mut self, cluster: ClusterId, lost: &Lost) {
         self.counters.lost_records += 1;
         self.evict_record(cluster, &lost.entry);
         debug_assert_eq!(lost.position, self.placement.areas.position(cluster, lost.entry.granule));

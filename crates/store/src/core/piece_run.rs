@@ -40,7 +40,7 @@ impl Core {
             && self.options.read_unit == ReadUnit::Auto
             && !run.options.memory_only()
             && !self.placement.space.slots().is_some_and(SlotSpace::assembling);
-        let found = if may_read { self.pieces_in_a_row(run) } else { Vec::new() };
+        let found = if may_read { self.adjacent_pieces(run) } else { Vec::new() };
         let (Some((first, _)), Some((last, _))) = (found.first(), found.last()) else {
             return Vec::new();
         };
@@ -66,12 +66,12 @@ impl Core {
 
     /// Returns the pieces of a run from its first on, as long as each is on the device only and
     /// behind the one before: unpinned plans to read each.
-    fn pieces_in_a_row(&mut self, run: &PieceRun) -> Vec<(ReadPlan, Slot)> {
+    fn adjacent_pieces(&mut self, run: &PieceRun) -> Vec<(ReadPlan, Slot)> {
         let mut found: Vec<(ReadPlan, Slot)> = Vec::new();
         let mut bytes = 0;
         for number in run.numbers.clone() {
             let digest = self.digester.piece(run.object_id, number);
-            let Some((plan, slot)) = self.on_device_alone(digest) else { break };
+            let Some((plan, slot)) = self.plan_piece(digest) else { break };
             let record = plan.record;
             bytes += record.len;
             if let (Some((first, _)), Some((last, _))) = (found.first(), found.last())
@@ -87,14 +87,14 @@ impl Core {
 
     /// Returns the plan to read a piece if it is in one run on the device, and neither in memory
     /// nor being sent.
-    fn on_device_alone(&mut self, digest: Digest) -> Option<(ReadPlan, Slot)> {
+    fn plan_piece(&mut self, digest: Digest) -> Option<(ReadPlan, Slot)> {
         if self.memory.tier.peek(&digest).is_some() {
             return None;
         }
         let slot = self.index.get(&digest).filter(|slot| !slot.refreshed)?;
         let elsewhere = self.placement.space.unwritten(slot.position).is_some()
             || self.memory.in_transit.get(&digest).is_some()
-            || self.ahead(&digest, slot).is_some();
+            || self.read_ahead_of(&digest, slot).is_some();
         let place = self.placement.place_at(slot.position).filter(|_| !elsewhere)?;
         let location = self.placement.locate(slot);
         let whole = location.split.is_none();

@@ -25,7 +25,7 @@ pub(crate) struct Purged {
     pub(crate) up_to: JournalPosition,
     /// Sequence number of the newest purge.
     pub(crate) newest: u64,
-    /// What the operator should know of the purge table now.
+    /// State of the purge table, if the operator should know of it.
     pub(crate) report: Option<PurgesFull>,
 }
 

@@ -189,7 +189,7 @@ impl ReaderHolds {
     /// Returns the version whose hold must be revoked so that `object_id` may hold more. Returns
     /// `None` when `object_id` itself ranks lowest, or its body is not being read: then it holds
     /// only what fits.
-    pub(super) fn lower_than(&self, object_id: u64) -> Option<u64> {
+    pub(super) fn lowest_ranked_below(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
         let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
         let own = version.rank.unwrap_or((version.is_read, self.last_rank + 1));

@@ -26,9 +26,9 @@ pub(crate) enum HeldPiece {
 /// The progress of a reader of a large object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderProgress {
-    /// It has begun to read the body, rather than only having opened it.
+    /// The reader has begun to read the body, rather than only having opened it.
     ReadsBody,
-    /// It has read everything before this piece.
+    /// The reader has read everything before this piece.
     ReadUpTo(u32),
     /// It has ended.
     Ended,
@@ -126,7 +126,7 @@ impl Core {
         let location = self.placement.locate(slot);
         let cluster = self.placement.cluster_held(place);
         while !self.holds.has_room(cluster, &location) {
-            match self.holds.lower_than(object_id) {
+            match self.holds.lowest_ranked_below(object_id) {
                 Some(lower) => self.revoke(lower),
                 None => return false,
             }

@@ -7,7 +7,7 @@ use crate::base::digest::Digest;
 use crate::base::now::Now;
 use crate::base::record::Header;
 use crate::core::state::Core;
-use crate::memory::locality_staging::{Leaving, LocalityStaging};
+use crate::memory::locality_staging::{LocalityStaging, Outgoing};
 
 /// Number of objects of a batch that are placed under one lock.
 const PLACED_AT_ONCE: usize = 64;
@@ -62,7 +62,7 @@ impl Core {
         // The objects have waited since that time.
         let now = Now { monotonic: staging.left(), ..now };
         while let Some(mut leaving) =
-            self.memory.staging.as_mut().and_then(LocalityStaging::pop_leaving)
+            self.memory.staging.as_mut().and_then(LocalityStaging::pop_outgoing)
         {
             if leaving.seek() {
                 self.seek_place(&leaving);
@@ -72,27 +72,27 @@ impl Core {
             {
                 most -= 1;
                 if self.memory.awaits_place(&next.0) && !self.place_resident(&next.0, now) {
-                    leaving.put_back(next);
-                    self.put_back(leaving);
+                    leaving.requeue(next);
+                    self.requeue(leaving);
                     return false;
                 }
             }
             if leaving.items().next().is_some() {
-                self.put_back(leaving);
+                self.requeue(leaving);
                 return true;
             }
         }
         false
     }
 
-    fn put_back(&mut self, leaving: Leaving) {
+    fn requeue(&mut self, leaving: Outgoing) {
         if let Some(staging) = &mut self.memory.staging {
-            staging.put_back(leaving);
+            staging.requeue(leaving);
         }
     }
 
     /// Looks for one free run for the leaving objects, in a space of slots.
-    fn seek_place(&mut self, leaving: &Leaving) {
+    fn seek_place(&mut self, leaving: &Outgoing) {
         let waiting = leaving.items().filter(|(digest, _)| self.memory.awaits_place(digest));
         let lens: Vec<usize> = waiting.map(|(_, len)| *len as usize).collect();
         if let Some(space) = self.placement.space.slots_mut() {

@@ -29,7 +29,7 @@ impl Core {
     /// write-on-evict they stay ordinary copies that may be dropped one by one. The same holds
     /// during recovery, because a metadata record in the cluster is not known before its object is
     /// found.
-    pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
+    pub(super) fn form_virtual(&mut self, cluster: ClusterId, members: Vec<Digest>) {
         if self.options.write_policy != WritePolicy::OnEvict || self.recovery.is_running() {
             return;
         }
@@ -70,7 +70,7 @@ impl Core {
     /// Records that the object of `digest`, which is in memory and has its record in `slot`,
     /// changes. With write-on-evict it is in memory only from now on, and this returns true. The
     /// cluster becomes free if all of it is in memory; otherwise only the record is dead.
-    pub(super) fn leave_device(&mut self, digest: &Digest, slot: Slot) -> bool {
+    pub(super) fn drop_device_copy(&mut self, digest: &Digest, slot: Slot) -> bool {
         if !self.placement.space.has_clusters() {
             return false;
         }
@@ -102,7 +102,7 @@ impl Core {
 
     /// Evicts a virtual cluster whose member is the next to leave: if all of it is cold, all of it
     /// leaves without a write. Returns whether it did.
-    fn leave_memory(&mut self, cluster: ClusterId) -> bool {
+    fn evict_virtual(&mut self, cluster: ClusterId) -> bool {
         let cold =
             |core: &Core, member: &Digest| core.memory.tier.level(member) == Some(Level::Cold);
         let Some(members) = self.placement.space.virtual_clusters().get(&cluster) else {
@@ -126,7 +126,7 @@ impl Core {
     pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
         let cluster = self.memory.tier.peek(&digest).and_then(|resident| resident.cluster);
         let Some(cluster) = cluster else { return self.write_group(digest, now) };
-        if !self.leave_memory(cluster) {
+        if !self.evict_virtual(cluster) {
             // The others stay, as copies of the records on the device.
             self.dissolve_virtual(cluster);
             self.evict_resident(&digest);

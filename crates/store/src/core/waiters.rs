@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_wakes_those_who_wait_for_it() {
+    fn a_position_wakes_the_tasks_that_wait_for_it() {
         let (early, late) = (Wanted::Written(3), Wanted::Written(5));
         let mut bench = WaiterTest::new(&[late, Wanted::Durable(3), early, Wanted::Change]);
         assert_eq!(bench.wake(2, 2, 0), [0, 0, 0, 1]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn room_wakes_as_many_as_it_holds_in_their_order() {
+    fn free_space_wakes_as_many_tasks_as_fit_in_order() {
         let mut bench = WaiterTest::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
         assert_eq!(bench.wake(0, 0, 0), [0, 0, 0]);
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "the second may fit what others leave");

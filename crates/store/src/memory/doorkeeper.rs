@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_all_the_time_is_not_forgotten() {
+    fn digests_in_constant_use_are_not_forgotten() {
         let mut random = fastrand::Rng::with_seed(1);
         let mut doorkeeper = Marks::new(0);
         let one = digest(&mut random);

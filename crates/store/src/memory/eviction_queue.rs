@@ -84,7 +84,7 @@ mod tests {
     use crate::test_seed::seeds;
 
     #[test]
-    fn it_is_as_a_list_of_the_newest_offers() {
+    fn the_queue_equals_a_list_of_the_newest_offers() {
         for seed in seeds("eviction_queue::it_is_as_a_list", 100) {
             let mut random = fastrand::Rng::with_seed(seed);
             let limits =

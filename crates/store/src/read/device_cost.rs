@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_reads_tell_both_figures_apart() {
+    fn mixed_reads_separate_both_costs() {
         for seed in crate::test_seed::seeds("mixed reads", 20) {
             let mut random = fastrand::Rng::with_seed(seed);
             for device in [&DISK, &FLASH] {

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_company_that_will_not_come() {
+    fn reads_do_not_wait_for_a_batch_that_cannot_fill() {
         let mut queue = ReadQueue::new(OPTIONS);
         let mut tickets = join(&mut queue, &[9, 5], 0);
         assert_eq!(drain(&mut queue, &mut tickets, 0), []);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn while_reads_are_under_way_the_others_wait_for_company() {
+    fn reads_wait_for_a_batch_while_others_run() {
         let mut queue = ReadQueue::new(OPTIONS);
         let mut tickets = join(&mut queue, &[1, 2, 3, 4], 0);
         assert_eq!(drain(&mut queue, &mut tickets, 0), [0, 1, 2, 3]);

@@ -387,7 +387,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Waits for `goal` up to the stall bound, also while writes stall. Returns false if it was not
     /// reached.
-    pub(crate) async fn reach_in_the_end(&self, goal: Goal) -> bool {
+    pub(crate) async fn reach_despite_stalls(&self, goal: Goal) -> bool {
         let check = || self.shared.lock().reach(goal, self.now());
         self.wait(self.stall_deadline(), goal.wanted(), check).await.unwrap_or(false)
     }

@@ -96,7 +96,7 @@ fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
 }
 
 #[test]
-fn what_a_cluster_supersedes_stays_dead_when_it_is_evicted_before_it_was_read() {
+fn superseded_records_stay_dead_if_their_successor_is_evicted_unread() {
     let meta = Entry { kind: RecordKind::Meta, target: 0, target_sequence: 5, ..object(9) };
     for newer in [object(9), meta] {
         let (mut core, mut scan) = (core_with(2), ClusterScan::new());
@@ -108,7 +108,7 @@ fn what_a_cluster_supersedes_stays_dead_when_it_is_evicted_before_it_was_read() 
 }
 
 #[test]
-fn what_is_in_the_index_already_is_not_dead() {
+fn records_in_the_index_already_are_not_dead() {
     let (mut core, mut scan) = (core_with(1), ClusterScan::new());
     apply(&mut core, &mut scan, 0, &[object(5)]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
