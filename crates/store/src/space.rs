@@ -108,7 +108,7 @@ impl Space {
         }
     }
 
-    /// Returns when a cluster or packet that still has room must be written, given a durability
+    /// Returns when a cluster or packet that still has space must be written, given a durability
     /// bound in nanoseconds.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         match self {

@@ -1,4 +1,4 @@
-//! Eviction offers: objects that leave memory for room are offered to a subscriber, with their
+//! Eviction offers: objects that leave memory for space are offered to a subscriber, with their
 //! bytes.
 //!
 //! Only objects that were in memory are offered, because no device is read for an offer. A record

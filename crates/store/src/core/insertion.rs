@@ -13,7 +13,7 @@ use crate::base::refusal::Refusal;
 use crate::base::size_class::SizeClass;
 use crate::base::summary::Entry;
 use crate::core::fetches::Overtaken;
-use crate::core::new_object::{Fetched, NewObject, Room, TryInsert};
+use crate::core::new_object::{Fetched, NewObject, Reservation, TryInsert};
 use crate::core::residents::resident_of;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -64,7 +64,7 @@ impl Core {
         if self.admission.admits_all() {
             return true;
         }
-        let unused = self.has_unused_room();
+        let unused = self.has_unused_space();
         let seen = self.admission.admits(digest.halves().0, unused);
         let stored = self.index.get(digest).is_some() || self.memory.tier.peek(digest).is_some();
         self.counters.not_admitted += u64::from(!seen && !stored);
@@ -95,10 +95,10 @@ impl Core {
         if enters_memory && (is_staged || self.memory.delays_write(&new.record)) {
             return self.insert_unplaced(new, is_staged, now);
         }
-        match self.make_room(new.record.len(), now) {
-            Room::Ready => {}
-            Room::Wait => return TryInsert::Wait(new),
-            Room::Refused(refusal) => return TryInsert::Refused(refusal),
+        match self.reserve(new.record.len(), now) {
+            Reservation::Ready => {}
+            Reservation::Wait => return TryInsert::Wait(new),
+            Reservation::Refused(refusal) => return TryInsert::Refused(refusal),
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
@@ -192,27 +192,27 @@ impl Core {
     }
 
     /// Makes sure that a record of `len` bytes has a place.
-    pub(super) fn make_room(&mut self, len: usize, now: Now) -> Room {
+    pub(super) fn reserve(&mut self, len: usize, now: Now) -> Reservation {
         if self.placement.exceeds_unwritten(len) {
             self.placement.space.expedite();
             self.wake_background();
-            return Room::Wait;
+            return Reservation::Wait;
         }
         match &mut self.placement.space {
-            Space::Clusters(_) => self.make_room_in_cluster(len, now),
-            Space::Slots(_) => self.make_room_in_slots(len),
+            Space::Clusters(_) => self.reserve_in_cluster(len, now),
+            Space::Slots(_) => self.reserve_slots(len),
         }
     }
 
     /// Makes sure of a place in the open cluster; opens another cluster if needed.
-    fn make_room_in_cluster(&mut self, len: usize, now: Now) -> Room {
-        if self.placement.space.appender().has_room(&self.placement.areas, len) {
-            return Room::Ready;
+    fn reserve_in_cluster(&mut self, len: usize, now: Now) -> Reservation {
+        if self.placement.space.appender().has_space(&self.placement.areas, len) {
+            return Reservation::Ready;
         }
         self.placement.seal();
         let Some(run) = self.placement.space.table_mut().take_free_run(1, now.unix) else {
             self.wake_background();
-            return Room::Wait;
+            return Reservation::Wait;
         };
         let (cluster, incarnation) =
             (run.start, self.placement.space.table().incarnation(run.start));
@@ -222,7 +222,7 @@ impl Core {
         self.labels.filters.opened(cluster);
         self.placement.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
-        Room::Ready
+        Reservation::Ready
     }
 
     /// Gives `record` the next sequence number and a place, and inserts it into the index.
@@ -365,7 +365,7 @@ impl Core {
     }
 
     /// Appends a metadata record for the object record of `slot`. Returns `Ok(false)` when there is
-    /// no room now.
+    /// no space now.
     fn place_meta(
         &mut self,
         of: &Arc<Object>,
@@ -383,10 +383,10 @@ impl Core {
         if record.len() > self.placement.record_max() {
             return Err(Refusal::TooLarge);
         }
-        match self.make_room(record.len(), now) {
-            Room::Ready => {}
-            Room::Wait => return Ok(false),
-            Room::Refused(refusal) => return Err(refusal),
+        match self.reserve(record.len(), now) {
+            Reservation::Ready => {}
+            Reservation::Wait => return Ok(false),
+            Reservation::Refused(refusal) => return Err(refusal),
         }
         record.header.sequence = self.sequence.assign();
         let class = SizeClass::for_len(record.len() as u32);
@@ -473,7 +473,7 @@ impl Core {
             }
         }
         let len = self.memory.tier.peek(&victim).map_or(0, |resident| resident.object.record_len());
-        if full || !matches!(self.make_room(len, now), Room::Refused(_)) {
+        if full || !matches!(self.reserve(len, now), Reservation::Refused(_)) {
             return false;
         }
         if self.evict_resident(&victim) {
@@ -482,7 +482,7 @@ impl Core {
         true
     }
 
-    /// Writes the objects to the device as far as there is room. Returns false when nothing was
+    /// Writes the objects to the device as far as there is space. Returns false when nothing was
     /// written.
     fn write_members(&mut self, members: &[Digest], now: Now) -> bool {
         self.placement.begin_cluster();
@@ -509,7 +509,7 @@ impl Core {
             self.remove_resident(digest);
             return true;
         }
-        if self.make_room(object.record_len(), now) != Room::Ready {
+        if self.reserve(object.record_len(), now) != Reservation::Ready {
             return false;
         }
         let Some(resident) = self.remove_resident(digest) else { return true };
@@ -534,7 +534,7 @@ impl Core {
             self.remove_resident(digest);
             return true;
         }
-        if self.make_room(object.record_len(), now) != Room::Ready {
+        if self.reserve(object.record_len(), now) != Reservation::Ready {
             return false;
         }
         let header = Header { references, ..object.header.clone() };
@@ -549,7 +549,7 @@ impl Core {
     }
 
     /// Writes every dirty object to the device (orderly stop, C13), in order of group. Returns
-    /// false when room is missing: try again.
+    /// false when space is missing: try again.
     pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
         self.memory.dirty_by_group().iter().all(|digest| self.write_out(digest, now))
     }

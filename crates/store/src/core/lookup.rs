@@ -421,7 +421,7 @@ impl Core {
     }
 
     /// Returns whether memory accepts objects: not while it exceeds its share, because it waits for
-    /// room on the device.
+    /// space on the device.
     pub(super) fn memory_takes(&mut self, now: Now) -> bool {
         self.shrink_tier(now);
         self.memory.tier.excess() == 0

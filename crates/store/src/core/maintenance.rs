@@ -130,7 +130,7 @@ impl Core {
     }
 
     /// Returns whether there is space without evicting anything.
-    pub(super) fn has_unused_room(&self) -> bool {
+    pub(super) fn has_unused_space(&self) -> bool {
         let staged = self.memory.staging.as_ref();
         self.placement.has_unused_space(&self.reclaim, staged, &self.index)
     }
@@ -222,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Returns a cluster to evict whether or not room is needed.
+    /// Returns a cluster to evict whether or not space is needed.
     fn expendable_cluster(&mut self, now: Now) -> Option<ClusterId> {
         if let Some(cluster) = self.placement.space.table().most_dead() {
             return Some(cluster);

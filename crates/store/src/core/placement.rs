@@ -178,7 +178,7 @@ impl Placement {
     pub(super) fn available(&self, late: bool) -> usize {
         let placed = match &self.space {
             Space::Clusters(space) => {
-                space.table.count(State::Free) > 0 || space.appender.has_room(&self.areas, 1)
+                space.table.count(State::Free) > 0 || space.appender.has_space(&self.areas, 1)
             }
             Space::Slots(_) => true,
         };
@@ -212,7 +212,7 @@ impl Placement {
                 let wanted = staged.div_ceil(u64::from(self.areas.cluster_size)) as u32;
                 reclaim.has_unused_space(space.table.count(State::Free), wanted, index.load())
             }
-            Space::Slots(space) => space.has_unused_room(),
+            Space::Slots(space) => space.has_unused_space(),
         }
     }
 

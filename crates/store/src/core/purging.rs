@@ -105,7 +105,7 @@ impl Core {
         // hold.
         self.schedule.want_checkpoint();
         // If few entries were dropped, the next purge would find the table full again, so make more
-        // room.
+        // space.
         while self.purges.tables.len() > self.purges.tables.max() - self.purges.tables.max() / GAIN
         {
             let Some(purge) = self.purges.tables.merge_oldest() else { return };

@@ -90,7 +90,7 @@ pub(crate) struct ReaderHolds {
     in_memory: usize,
     in_memory_max: usize,
     time: Nanos,
-    /// Number of versions whose hold was revoked for lack of room, and of readers whose hold was
+    /// Number of versions whose hold was revoked for lack of space, and of readers whose hold was
     /// revoked for its duration.
     revoked: u64,
     timed_out: u64,
@@ -101,7 +101,7 @@ pub(crate) struct ReaderHolds {
 /// Numbers of revoked holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoldsRevoked {
-    /// Versions, for lack of room.
+    /// Versions, for lack of space.
     pub(crate) objects: u64,
     /// Readers that took too long.
     pub(crate) transfers: u64,
@@ -331,8 +331,8 @@ impl ReaderHolds {
         self.versions.get(&object_id)?.pieces.get(&number)
     }
 
-    /// Returns whether there is room to hold a piece at this place in addition to all others.
-    pub(super) fn has_room(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
+    /// Returns whether there is space to hold a piece at this place in addition to all others.
+    pub(super) fn has_space(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
         self.placed + self.cost(cluster, location) <= self.placed_max
     }
 
@@ -351,7 +351,7 @@ impl ReaderHolds {
         }
     }
 
-    /// Holds the piece, which was never placed, if there is room.
+    /// Holds the piece, which was never placed, if there is space.
     pub(super) fn hold_in_memory(&mut self, object_id: u64, number: u32, object: Arc<Object>) {
         let bytes = object.weight();
         if self.in_memory + bytes <= self.in_memory_max

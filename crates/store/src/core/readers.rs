@@ -36,7 +36,7 @@ pub(crate) enum ReaderProgress {
 
 impl Core {
     /// Adds a reader of `object` at its first piece; returns `None` when a piece is missing. As far
-    /// as there is room, the first pieces are held until the reader begins the body, which holds
+    /// as there is space, the first pieces are held until the reader begins the body, which holds
     /// all pieces.
     pub(crate) fn open_reader(&mut self, object: &Object, now: Now) -> Option<ReaderId> {
         if !self.has_pieces(object) {
@@ -125,7 +125,7 @@ impl Core {
         }
         let location = self.placement.locate(slot);
         let cluster = self.placement.cluster_held(place);
-        while !self.holds.has_room(cluster, &location) {
+        while !self.holds.has_space(cluster, &location) {
             match self.holds.lowest_ranked_below(object_id) {
                 Some(lower) => self.revoke(lower),
                 None => return false,

@@ -111,7 +111,7 @@ impl Residents {
         let Some(doorkeeper) = &mut self.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest, kind);
         let slow = reads.cost().0.per_operation > doorkeeper::SLOW_READ;
-        seen || slow || self.tier.has_room(len)
+        seen || slow || self.tier.has_space(len)
     }
 
     /// Makes the object of `digest` enter the tier when it is read next. Called for a requested

@@ -3,7 +3,7 @@
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
 use crate::base::refusal::Refusal;
-use crate::core::new_object::Room;
+use crate::core::new_object::Reservation;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
 use crate::index::Slot;
@@ -15,33 +15,33 @@ use crate::space::slots::record_table::Listed;
 /// Maximum number of records evicted in one step.
 const EVICT_STEP: usize = 64;
 /// Number of records evicted at a time for an insertion that finds no place.
-const EVICT_FOR_ROOM: usize = 8;
+const EVICT_FOR_SPACE: usize = 8;
 
 impl Core {
     /// Reserves one or several runs of free slots; evicts records for them (systems U3: up to a
     /// bound).
-    pub(super) fn make_room_in_slots(&mut self, len: usize) -> Room {
+    pub(super) fn reserve_slots(&mut self, len: usize) -> Reservation {
         let Some(space) = self.placement.space.slots_mut() else {
-            return Room::Refused(Refusal::NoSpace);
+            return Reservation::Refused(Refusal::NoSpace);
         };
         if space.assembling() {
-            return Room::Refused(Refusal::Busy);
+            return Reservation::Refused(Refusal::Busy);
         }
         if space.reserve(len) {
-            return Room::Ready;
+            return Reservation::Ready;
         }
         self.reclaim.set_starved(true);
         self.wake_background();
         if space_waits(self) {
-            return Room::Wait;
+            return Reservation::Wait;
         }
-        for _ in 0..EVICT_FOR_ROOM {
+        for _ in 0..EVICT_FOR_SPACE {
             let Some(space) = self.placement.space.slots_mut() else { break };
-            if !space.may_evict_for_room() || !self.evict_one() {
-                return Room::Refused(Refusal::NoSpace);
+            if !space.may_evict_for_space() || !self.evict_one() {
+                return Reservation::Refused(Refusal::NoSpace);
             }
         }
-        Room::Wait
+        Reservation::Wait
     }
 
     /// Evicts records until no more slots are taken than allowed, a bounded number in each step.

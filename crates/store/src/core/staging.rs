@@ -47,7 +47,7 @@ impl Core {
         !stays
     }
 
-    /// Places all staged objects, as far as there is room.
+    /// Places all staged objects, as far as there is space.
     pub(super) fn place_all_staged(&mut self, now: Now) {
         if let Some(staging) = &mut self.memory.staging {
             staging.send();

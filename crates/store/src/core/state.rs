@@ -90,7 +90,7 @@ pub(crate) struct Core {
     pub(super) schedule: Schedule,
     pub(super) reclaim: Reclaim,
     pub(super) reads: Reads,
-    /// Tasks that wait for room, a write, a flush or another change.
+    /// Tasks that wait for space, a write, a flush or another change.
     pub(super) waiters: Waiters,
     pub(super) background: Background,
 }

@@ -122,7 +122,7 @@ impl Core {
     }
 
     /// Evicts the dirty object that must leave memory next: with its virtual cluster, alone out of
-    /// it, or in a group that is written. Returns false when it stays for lack of room.
+    /// it, or in a group that is written. Returns false when it stays for lack of space.
     pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
         let cluster = self.memory.tier.peek(&digest).and_then(|resident| resident.cluster);
         let Some(cluster) = cluster else { return self.write_group(digest, now) };

@@ -1,8 +1,8 @@
 //! Waiting tasks. A change wakes the tasks whose condition holds, in order of arrival, and as many
-//! of the tasks that need room as there is room for.
+//! of the tasks that need space as there is space for.
 //!
-//! A task that was woken for room and has not retried yet counts as having taken it. When it has
-//! ended, with or without success, the next ones are considered: no room is left unused while a
+//! A task that was woken for space and has not retried yet counts as having taken it. When it has
+//! ended, with or without success, the next ones are considered: no space is left unused while a
 //! task waits for it.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) enum Wanted {
     /// The journal is durable up to here.
     Durable(JournalPosition),
     /// A place for this many bytes.
-    Room(usize),
+    Space(usize),
     /// Any other change.
     Change,
 }
@@ -73,7 +73,7 @@ impl Waiters {
             let there = match waiter.wanted {
                 Wanted::Written(up_to) => available.written >= up_to,
                 Wanted::Durable(up_to) => available.durable >= up_to,
-                Wanted::Room(len) => match room.filter(|room| *room > 0) {
+                Wanted::Space(len) => match room.filter(|room| *room > 0) {
                     // A record larger than the limit is written alone.
                     Some(left) => {
                         room = left.checked_sub(len);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn free_space_wakes_as_many_tasks_as_fit_in_order() {
-        let mut bench = WaiterTest::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
+        let mut bench = WaiterTest::new(&[Wanted::Space(60), Wanted::Space(60), Wanted::Space(60)]);
         assert_eq!(bench.wake(0, 0, 0), [0, 0, 0]);
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "the second may fit what others leave");
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "they have not tried yet");
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(bench.wake(0, 0, 40), [1, 1, 0], "the first one took its room");
         // The second one failed and waits again.
         let waker = Waker::from(Arc::clone(&bench.counts[1]));
-        bench.waiters.wait(2, Wanted::Room(60), &waker);
+        bench.waiters.wait(2, Wanted::Space(60), &waker);
         assert_eq!(bench.wake(0, 0, 30), [1, 2, 0]);
         bench.waiters.leave(2);
         assert_eq!(bench.wake(0, 0, 30), [1, 2, 1]);

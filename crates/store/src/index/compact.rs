@@ -333,7 +333,7 @@ impl CompactIndex {
 
     /// Inserts a word whose tag is not in its pair of buckets. Returns the entry dropped for it.
     fn insert_new(&mut self, first: usize, word: Word) -> Option<Slot> {
-        if let Some((bucket, place)) = self.make_room(first, word.tag()) {
+        if let Some((bucket, place)) = self.reserve(first, word.tag()) {
             self.buckets[bucket].0[place] = word;
             self.len += 1;
             return None;
@@ -346,9 +346,9 @@ impl CompactIndex {
     }
 
     /// Frees a slot in one of the two buckets.
-    fn make_room(&mut self, first: usize, tag: u32) -> Option<Place> {
+    fn reserve(&mut self, first: usize, tag: u32) -> Option<Place> {
         let second = self.other(first, tag);
-        cuckoo::make_room(self, first, second)
+        cuckoo::reserve(self, first, second)
     }
 }
 

@@ -288,7 +288,7 @@ impl ExactIndex {
             return (at, Inserted::default());
         }
         let [first, second] = self.homes(digest);
-        let (at, inserted) = match cuckoo::make_room(self, first, second) {
+        let (at, inserted) = match cuckoo::reserve(self, first, second) {
             Some((bucket, place)) => (bucket * SLOTS + place, Inserted::default()),
             None => self.displace(first),
         };

@@ -50,7 +50,7 @@ impl Outgoing {
     }
 
     /// Takes the next object to place, when `room` bytes are left where it would lie. This is the
-    /// first object, if it fits; else the largest that fits, so that no room is wasted; else the
+    /// first object, if it fits; else the largest that fits, so that no space is wasted; else the
     /// first.
     pub(crate) fn next(&mut self, room: Option<usize>) -> Option<(Digest, u32)> {
         let (_, first) = self.items.front()?;

@@ -286,7 +286,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.shared.record_result("flush", 0, result)
     }
 
-    /// Inserts an object. Waits for room up to the write bound, but not while writes stall.
+    /// Inserts an object. Waits for space up to the write bound, but not while writes stall.
     pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<JournalPosition>, Refusal> {
         let mut new = Some(new);
         let attempt = |new: &mut Option<NewObject>| {
@@ -302,7 +302,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
             }
         };
-        let room = Wanted::Room(new.as_ref().map_or(0, |new| new.record.len()));
+        let room = Wanted::Space(new.as_ref().map_or(0, |new| new.record.len()));
         if let Some(result) = attempt(&mut new) {
             return result;
         }

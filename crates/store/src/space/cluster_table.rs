@@ -614,7 +614,7 @@ impl ClusterTable {
     }
 
     /// Makes bad clusters usable again, because the cause may have gone, for example when a full
-    /// file system has room again.
+    /// file system has space again.
     pub(crate) fn retry_bad(&mut self) {
         for cluster in 0..self.clusters() {
             if self.state(cluster) == State::Bad {

@@ -297,7 +297,7 @@ fn memory_costs_the_hits_that_would_be_lost() {
         let new = Resident { prefetched: Some(band(0)), ..resident(number, 100) };
         tier.insert(digest(number), new);
         while tier.next_eviction().is_some() {}
-        // Cold has room for 30 objects. The one behind 25 others is in the last part; the one
+        // Cold has space for 30 objects. The one behind 25 others is in the last part; the one
         // behind 5 is not.
         for (behind, digit) in [(5, 0), (25, 1)] {
             let asked = number >= 100 && (number - behind) % 10 == digit;

@@ -157,7 +157,7 @@ fn appended_records_reach_the_device_in_any_order_of_writes() {
                 assert_eq!(found.as_ref(), Some(&record.header), "seed {seed}");
             }
         }
-        // Few clusters with records of a few hundred bytes have room for labels.
+        // Few clusters with records of a few hundred bytes have space for labels.
         assert!(!labelled || told > 0, "no cluster has labels, seed {seed}");
     }
 }
