@@ -35,6 +35,6 @@ impl<'a> Dump<'a> {
     /// nothing to save.
     pub(crate) fn label_filters(self) -> Option<(&'a LabelFilters, u64)> {
         let Core { labels, placement, recovery, .. } = self.0;
-        labels.to_save(&placement.space, recovery)
+        labels.prepare_dump(&placement.space, recovery)
     }
 }

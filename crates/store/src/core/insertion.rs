@@ -92,7 +92,7 @@ impl Core {
         let is_staged = self.memory.stages(&new.record.header);
         let enters_memory =
             new.home != Home::Disk && self.memory.fits(&new.record.header, weight_of(&new.record));
-        if enters_memory && (is_staged || self.memory.delays_write(&new.record)) {
+        if enters_memory && (is_staged || self.memory.delays_write(&new.record.header)) {
             return self.insert_unplaced(new, is_staged, now);
         }
         match self.reserve(new.record.len(), now) {

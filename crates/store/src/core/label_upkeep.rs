@@ -78,7 +78,6 @@ impl Core {
     /// [`ObjectLabels::rotate_eras`]: super::object_labels::ObjectLabels::rotate_eras
     pub(super) fn rotate_label_eras(&mut self, sequence: u64) {
         match self.labels.rotate_eras(&self.placement.space, sequence) {
-            None => {}
             Some(true) => {
                 let residents: Vec<Arc<Object>> = self
                     .memory
@@ -89,11 +88,8 @@ impl Core {
                     .collect();
                 residents.iter().for_each(|object| self.labels.note_resident(object));
             }
-            Some(false) => {
-                if self.labels.filters.reading() {
-                    self.wake_background();
-                }
-            }
+            Some(false) if self.labels.filters.reading() => self.wake_background(),
+            Some(false) | None => {}
         }
     }
 

@@ -17,6 +17,7 @@ use crate::space::cluster_table::State as ClusterState;
 
 /// Number of index buckets that are swept under one lock.
 const SWEEP_STEP: usize = 4096;
+
 impl Core {
     pub(crate) fn next_task(&mut self, now: Now) -> Task {
         self.background.begin_task();

@@ -171,7 +171,7 @@ impl ObjectLabels {
 
     /// Returns the filters to dump, and the version of the way their labels were read; `None` if
     /// objects have no labels.
-    pub(super) fn to_save(
+    pub(super) fn prepare_dump(
         &mut self,
         space: &Space,
         recovery: &Recovery,

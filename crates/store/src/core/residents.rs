@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::base::digest::Digest;
-use crate::base::record::{Header, Record, RecordKind};
+use crate::base::record::{Header, RecordKind};
 use crate::base::summary;
 use crate::config::options::{Options, WritePolicy};
 use crate::core::evictions::Evictions;
@@ -122,11 +122,10 @@ impl Residents {
         }
     }
 
-    /// Returns whether `record` stays in memory only until it is evicted from it. Objects so large
+    /// Returns whether a record with this header stays in memory only until it is evicted from it. Objects so large
     /// that they would sweep the tier do not; since a head is worth little without its pieces, all
     /// of such an object is written at once.
-    pub(super) fn delays_write(&self, record: &Record) -> bool {
-        let header = &record.header;
+    pub(super) fn delays_write(&self, header: &Header) -> bool {
         let in_pieces = header.piece_size > 0;
         self.writes_on_evict && !(in_pieces && header.object_len > self.share_max())
     }
@@ -234,5 +233,44 @@ impl Residents {
             all.truncate(count);
         }
         all.into_iter().map(|(accesses, object)| (accesses, Arc::clone(object))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_objects_that_would_sweep_the_tier_stay_out() {
+        let options = Options { write_policy: WritePolicy::OnEvict, ..Options::default() };
+        let plan = MemoryPlan {
+            unwritten_max: 1 << 20,
+            buffers: 0,
+            tier: 16 << 20,
+            ahead: 0,
+            label_filters: 0,
+        };
+        let residents = Residents::new(&options, None, true, &plan);
+        let header = |kind, object_len| Header {
+            kind,
+            html: false,
+            digest: Digest([1; 16]),
+            sequence: 1,
+            object_id: 1,
+            object_len,
+            piece_size: 1 << 16,
+            stored_at: 0,
+            site: 0,
+            group: 0,
+            references: 0,
+            stamp: 0,
+        };
+        let most = residents.share_max();
+        assert_eq!(most, 1 << 20);
+        assert!(residents.fits(&header(RecordKind::Piece, most), 1 << 16));
+        assert!(!residents.fits(&header(RecordKind::Piece, most + 1), 1 << 16));
+        assert!(residents.fits(&header(RecordKind::Object, most + 1), 1 << 10), "its head may");
+        assert!(residents.delays_write(&header(RecordKind::Object, most)));
+        assert!(!residents.delays_write(&header(RecordKind::Object, most + 1)), "all at once");
     }
 }
