@@ -137,9 +137,9 @@ pub trait Policy {
     /// a second chance is used up.
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id>;
 
-    /// Returns an object that the policy would evict even if there is space, because its part of the
-    /// cache is full. [`Policy::victim`] returns it first unless it is spared, so callers need not
-    /// call this.
+    /// Returns an object that the policy would evict even if there is space, because its part of
+    /// the cache is full. [`Policy::victim`] returns it first unless it is spared, so callers need
+    /// not call this.
     fn surplus(&self) -> Option<Id> {
         None
     }

@@ -1,9 +1,9 @@
 //! Prefetching: the neighbours of a record that is read enter memory with it (C4).
 //!
 //! Done in steps, so that nothing is verified or copied under the lock. [`super::neighbours()`]
-//! finds the records in the bytes. [`Core::mark_wanted`] determines under the lock which of them are alive
-//! and not in memory yet. [`super::verified`] turns those into objects. [`Core::prefetch`] takes in
-//! the objects that are still alive.
+//! finds the records in the bytes. [`Core::mark_wanted`] determines under the lock which of them
+//! are alive and not in memory yet. [`super::verified`] turns those into objects.
+//! [`Core::prefetch`] takes in the objects that are still alive.
 //!
 //! Only the requested record is pinned. In a space of slots, its surroundings may be dead, evicted
 //! and overwritten while the read is under way. Therefore a neighbour must pass two tests: a record

@@ -1,4 +1,5 @@
-//! Tracks the readers of large objects, and holds dying pieces for them. See [`super::reader_holds`].
+//! Tracks the readers of large objects, and holds dying pieces for them. See
+//! [`super::reader_holds`].
 
 use std::ops::Range;
 use std::sync::Arc;

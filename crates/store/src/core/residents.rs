@@ -122,9 +122,9 @@ impl Residents {
         }
     }
 
-    /// Returns whether a record with this header stays in memory only until it is evicted from it. Objects so large
-    /// that they would sweep the tier do not; since a head is worth little without its pieces, all
-    /// of such an object is written at once.
+    /// Returns whether a record with this header stays in memory only until it is evicted from it.
+    /// Objects so large that they would sweep the tier do not; since a head is worth little without
+    /// its pieces, all of such an object is written at once.
     pub(super) fn delays_write(&self, header: &Header) -> bool {
         let in_pieces = header.piece_size > 0;
         self.writes_on_evict && !(in_pieces && header.object_len > self.share_max())

@@ -3,9 +3,9 @@
 //! Most objects that a disk hit reads are not requested again while memory would hold them, and
 //! each one pushes out an object that might be. So an object enters on its second use: it was read
 //! for a request before, or was hit in memory and then left, and at most a certain number of other
-//! uses have passed since. Objects for which there is free space enter anyway. So does everything on
-//! a device whose reads are slow: there the few repeated requests are worth more than the processor
-//! time.
+//! uses have passed since. Objects for which there is free space enter anyway. So does everything
+//! on a device whose reads are slow: there the few repeated requests are worth more than the
+//! processor time.
 //!
 //! The doorkeeper remembers a 32-bit mark per use in a table of fixed size: each hash selects a set
 //! of eight marks, whose oldest is replaced. Apart from sets filling unevenly, that is a queue of

@@ -171,8 +171,8 @@ impl<T: Weighed> Tier<T> {
     }
 
     /// Returns whether an object of this weight leaves an eighth of the capacity free. Less does
-    /// not count as space: each level of a full tier lacks part of an object, and more after a large
-    /// one has left.
+    /// not count as space: each level of a full tier lacks part of an object, and more after a
+    /// large one has left.
     pub(crate) fn has_space(&self, weight: usize) -> bool {
         let bytes = self.levels.iter().map(|level| level.bytes).sum::<usize>();
         bytes + weight <= self.capacity() - self.capacity() / 8

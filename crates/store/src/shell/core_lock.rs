@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "the lock takes real time, also in a simulation, whose virtual time does not pass meanwhile"
+    reason = "waiting for the lock takes real time, also in a simulation"
 )]
 
 use std::ops::{Deref, DerefMut};
