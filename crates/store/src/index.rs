@@ -142,7 +142,6 @@ pub(crate) enum BadDump {
     Slot(u64),
 }
 
-/// The index of one device.
 pub(crate) struct Index(Variant);
 
 enum Variant {
@@ -256,12 +255,10 @@ impl Index {
         }
     }
 
-    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         each!(mut self, index => index.clear());
     }
 
-    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         each!(self, index => index.len())
     }

@@ -1,4 +1,4 @@
-//! Eviction policies: they choose the object to evict when room is needed.
+//! Eviction policies: they choose the object to evict when space is needed.
 //!
 //! A policy identifies objects by an [`Id`], a small number that the caller's record table assigns
 //! and reuses. A policy is therefore a few columns indexed by id and needs no table of its own. The
@@ -137,14 +137,14 @@ pub trait Policy {
     /// a second chance is used up.
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id>;
 
-    /// Returns an object that the policy would evict even if there is room, because its part of the
-    /// cache is full. [`Policy::victim`] returns it first unless it is spared, so callers need not
-    /// call this.
+    /// Returns an object that the policy would evict even if there is space, because its part of
+    /// the cache is full. [`Policy::victim`] returns it first unless it is spared, so callers need
+    /// not call this.
     fn surplus(&self) -> Option<Id> {
         None
     }
 
-    /// Records that the object was evicted to make room. Its id is free, and policies with a
+    /// Records that the object was evicted to make space. Its id is free, and policies with a
     /// history remember the object.
     fn evict(&mut self, id: Id);
 

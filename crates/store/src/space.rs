@@ -39,7 +39,6 @@ use crate::space::space_audit::Account;
 use clusters::ClusterSpace;
 use slots::SlotSpace;
 
-/// The space of one device.
 #[expect(clippy::large_enum_variant, reason = "there is one per device, and it never moves")]
 pub(crate) enum Space {
     /// Reclaimed cluster by cluster.
@@ -109,7 +108,7 @@ impl Space {
         }
     }
 
-    /// Returns when a cluster or packet that still has room must be written, given a durability
+    /// Returns when a cluster or packet that still has space must be written, given a durability
     /// bound in nanoseconds.
     pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
         match self {
@@ -298,7 +297,6 @@ impl Space {
         }
     }
 
-    /// Returns the slots, mutably.
     pub(crate) fn slots_mut(&mut self) -> Option<&mut SlotSpace> {
         match self {
             Space::Clusters(_) => None,
@@ -330,12 +328,10 @@ impl Space {
         self.clusters().nearly_free()
     }
 
-    /// Returns the cluster table.
     pub(crate) fn table(&self) -> &ClusterTable {
         &self.clusters().table
     }
 
-    /// Returns the cluster table, mutably.
     pub(crate) fn table_mut(&mut self) -> &mut ClusterTable {
         &mut self.clusters_mut().table
     }
@@ -355,7 +351,6 @@ impl Space {
         &self.clusters().appender
     }
 
-    /// Returns the appender, mutably.
     pub(crate) fn appender_mut(&mut self) -> &mut Appender {
         &mut self.clusters_mut().appender
     }
@@ -366,7 +361,6 @@ impl Space {
         &self.clusters().virtual_clusters
     }
 
-    /// Returns the virtual clusters, mutably.
     pub(crate) fn virtual_clusters_mut(&mut self) -> &mut BTreeMap<ClusterId, Vec<Digest>> {
         &mut self.clusters_mut().virtual_clusters
     }

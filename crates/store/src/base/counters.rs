@@ -44,7 +44,7 @@ pub struct Counters {
     pub purged_objects: u64,
     /// Metadata replaced without touching the body.
     pub refreshes: u64,
-    /// Clusters evicted to make room.
+    /// Clusters evicted to make space.
     pub evicted_clusters: u64,
     /// Records in evicted clusters.
     pub evicted_records: u64,

@@ -14,7 +14,6 @@ use crate::space::cluster_table::State;
 
 /// The progress of a scan of clusters.
 pub(crate) struct ClusterScan {
-    /// Number of clusters read.
     done: u32,
     /// Metadata records found so far whose object has not been found.
     metas: BTreeMap<Digest, FoundMeta>,
@@ -42,15 +41,14 @@ struct FoundMeta {
 }
 
 impl ClusterScan {
-    /// Begins a scan.
     pub(crate) fn new() -> ClusterScan {
         ClusterScan { done: 0, metas: BTreeMap::new() }
     }
 
     /// Drops the cluster, whose contents cannot be known.
     fn abandon(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
-        let unchanged = core.space.table().incarnation(cluster) == incarnation
-            && core.space.table().state(cluster) == State::OnDisk;
+        let unchanged = core.placement.space.table().incarnation(cluster) == incarnation
+            && core.placement.space.table().state(cluster) == State::OnDisk;
         if unchanged {
             core.counters.evicted_clusters += 1;
             core.drop_cluster(cluster);
@@ -59,18 +57,18 @@ impl ClusterScan {
 
     /// Applies the entries of a cluster, the newest record first.
     fn apply(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        if !core.is_current(cluster, incarnation) {
+        if !core.placement.is_current(cluster, incarnation) {
             return;
         }
-        core.space.learn_runs(&core.areas, cluster, entries);
+        core.placement.learn_runs(cluster, entries);
         for entry in entries.iter().rev() {
-            if entry.granule >= core.areas.granules_per_cluster()
+            if entry.granule >= core.placement.areas.granules_per_cluster()
                 || entry.len > SizeClass::MAX_LEN
-                || core.space.table().is_dead(cluster, entry.granule)
+                || core.placement.space.table().is_dead(cluster, entry.granule)
             {
                 continue;
             }
-            let position = core.areas.position(cluster, entry.granule);
+            let position = core.placement.areas.position(cluster, entry.granule);
             let slot = Slot { position, class: SizeClass::for_len(entry.len), refreshed: false };
             self.apply_record(core, entry, slot, incarnation);
         }
@@ -90,7 +88,7 @@ impl ClusterScan {
                     slot,
                     target: entry.target,
                     target_sequence: entry.target_sequence,
-                    cluster: core.areas.locate(slot.position).0,
+                    cluster: core.placement.areas.locate(slot.position).0,
                     incarnation: opened,
                 };
                 self.metas.entry(entry.digest).or_insert(found);
@@ -100,8 +98,7 @@ impl ClusterScan {
     }
 
     fn apply_object(&mut self, core: &mut Core, entry: &Entry, slot: Slot) {
-        let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&entry.digest));
-        if removed.is_some_and(|sequence| entry.sequence < *sequence) {
+        if core.recovery.was_removed(&entry.digest, entry.sequence) {
             core.mark_dead(slot);
             return;
         }
@@ -110,7 +107,10 @@ impl ClusterScan {
             .remove(&entry.digest)
             .filter(|meta| meta.target == slot.position && meta.target_sequence == entry.sequence);
         // The metadata were evicted meanwhile: the object would fall back to outdated ones.
-        if meta.as_ref().is_some_and(|meta| !core.is_current(meta.cluster, meta.incarnation)) {
+        if meta
+            .as_ref()
+            .is_some_and(|meta| !core.placement.is_current(meta.cluster, meta.incarnation))
+        {
             core.mark_dead(slot);
             return;
         }
@@ -133,7 +133,7 @@ impl ClusterScan {
 impl ClusterScan {
     /// Returns whether no cluster is left to read.
     pub(crate) fn is_complete(core: &Core) -> bool {
-        core.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
+        core.recovery.is_complete()
     }
 
     /// Returns the clusters to read next, at most `most`. Ends recovery after the last.
@@ -144,16 +144,12 @@ impl ClusterScan {
         if !core.online() {
             return NextClusters::Offline;
         }
-        let Some(recovering) = &mut core.recovering else { return NextClusters::Offline };
-        let left = &mut recovering.left;
-        let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(most)).collect();
+        let mut batch = core.recovery.take_next(most);
         self.done += batch.len() as u32;
         // Some may have been dropped since the scan was planned.
-        batch.retain(|(cluster, incarnation)| core.is_current(*cluster, *incarnation));
-        batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
-        if let Some(recovering) = &mut core.recovering {
-            recovering.under_way.clone_from(&batch);
-        }
+        batch.retain(|(cluster, incarnation)| core.placement.is_current(*cluster, *incarnation));
+        batch.iter().for_each(|(cluster, _)| core.placement.space.table_mut().pin(*cluster));
+        core.recovery.begin_reading(&batch);
         NextClusters::Read(batch)
     }
 
@@ -174,20 +170,17 @@ impl ClusterScan {
             }
             None => self.abandon(core, cluster, incarnation),
         }
-        if core.space.table_mut().unpin(cluster) {
+        if core.placement.space.table_mut().unpin(cluster) {
             core.wake_waiters();
         }
-        if let Some(recovering) = &mut core.recovering {
-            recovering.under_way.retain(|(other, _)| *other != cluster);
-            core.scanned = (self.done, recovering.of);
-        }
+        core.recovery.cluster_read(cluster, self.done);
     }
 }
 
 impl Core {
     /// Ends recovery; returns the number of records.
     pub(super) fn recovered(&mut self) -> usize {
-        self.recovering = None;
+        self.recovery.end();
         self.recovered_labels();
         self.index.len()
     }

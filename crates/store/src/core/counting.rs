@@ -4,7 +4,6 @@ use crate::base::digest::Digest;
 use crate::base::source::Source;
 use crate::core::state::Core;
 
-/// An event to count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counted {
     /// A lookup of this digest for a request ended: a hit from this source, or a miss.
@@ -18,7 +17,6 @@ pub(crate) enum Counted {
 }
 
 impl Core {
-    /// Counts an event.
     pub(crate) fn count(&mut self, what: Counted) {
         match what {
             Counted::Lookup(digest, answer) => self.count_lookup(&digest, answer),

@@ -28,12 +28,13 @@ impl<'a> Dump<'a> {
 
     /// Encodes the list of all records in slots; see [`slot_dump::encode`].
     pub(crate) fn records(&mut self) -> Option<Vec<u8>> {
-        slot_dump::encode(self.0.space.slots_mut()?, &self.0.index)
+        slot_dump::encode(self.0.placement.space.slots_mut()?, &self.0.index)
     }
 
     /// Returns the label filters, and the version of the way labels were read; `None` when there is
     /// nothing to save.
     pub(crate) fn label_filters(self) -> Option<(&'a LabelFilters, u64)> {
-        self.0.label_filters_to_save()
+        let Core { labels, placement, recovery, .. } = self.0;
+        labels.prepare_dump(&placement.space, recovery)
     }
 }

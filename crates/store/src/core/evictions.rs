@@ -1,4 +1,4 @@
-//! Eviction offers: objects that leave memory for room are offered to a subscriber, with their
+//! Eviction offers: objects that leave memory for space are offered to a subscriber, with their
 //! bytes.
 //!
 //! Only objects that were in memory are offered, because no device is read for an offer. A record
@@ -12,17 +12,13 @@
 //! have found just before. Without a subscriber none of this costs anything.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
-use crate::core::fetches::Overtaken;
-use crate::core::state::Core;
 use crate::memory::eviction_queue::{EvictionLimits, EvictionQueue};
 use crate::memory::memory_tier::{Resident, Weighed};
 use crate::memory::object::Object;
 
-/// The number of a subscription.
 pub(crate) type SubscriptionId = u64;
 
 /// The eviction offers, and the subscription to them.
@@ -76,59 +72,17 @@ impl Evictions {
         }
     }
 
-    fn dropped(&mut self, id: SubscriptionId) -> u64 {
+    /// Returns how many offers of the subscription were dropped so far.
+    pub(super) fn dropped(&mut self, id: SubscriptionId) -> u64 {
         self.of(id).map_or(0, |queue| queue.dropped())
+    }
+
+    /// Takes the oldest offer of the subscription.
+    pub(super) fn take(&mut self, id: SubscriptionId) -> Option<(Digest, Arc<Object>)> {
+        self.of(id)?.take()
     }
 
     fn of(&mut self, id: SubscriptionId) -> Option<&mut EvictionQueue<Arc<Object>>> {
         self.queue.as_deref_mut().filter(|_| self.last == id)
-    }
-}
-
-/// An object that has left memory.
-pub(crate) struct LeftMemory {
-    pub(crate) digest: Digest,
-    pub(crate) object: Arc<Object>,
-    /// True if the device does not have the object either.
-    pub(crate) last_copy: bool,
-    /// The flag that a later removal of the key sets, and the last sequence number before.
-    pub(crate) fetch: (Overtaken, u64),
-}
-
-impl Core {
-    /// Returns the subscription to evictions, and its offers.
-    pub(crate) fn evictions(&mut self) -> &mut Evictions {
-        &mut self.evictions
-    }
-
-    /// Takes the oldest offer that is still valid; also returns how many offers were dropped so
-    /// far.
-    pub(crate) fn next_evicted(&mut self, id: SubscriptionId) -> (Option<LeftMemory>, u64) {
-        // Removals are no longer recorded.
-        if !self.online() {
-            self.evictions.unsubscribe(id);
-        }
-        while let Some((digest, object)) = self.evictions.of(id).and_then(EvictionQueue::take) {
-            if let Some(last_copy) = self.is_last_copy(&digest, &object) {
-                let fetch = self.begin_fetch(digest);
-                let evicted = LeftMemory { digest, object, last_copy, fetch };
-                return (Some(evicted), self.evictions.dropped(id));
-            }
-        }
-        (None, self.evictions.dropped(id))
-    }
-
-    /// Returns whether neither memory nor the device has `object` any more; `None` when it is not
-    /// the current version, or a purge concerns it. Purges are checked as for a fetch: the purge
-    /// table keeps no entries for offers, but remembers purges of labels that no object bears, and
-    /// how far back it is complete.
-    fn is_last_copy(&self, digest: &Digest, object: &Object) -> Option<bool> {
-        let checked = object.checked.load(Ordering::Relaxed);
-        let valid = self.memory.tier.peek(digest).is_none()
-            && !self.overtaken(checked, &object.key, &object.meta);
-        match self.index.get(digest).filter(|slot| self.place_at(slot.position).is_some()) {
-            None => valid.then_some(true),
-            Some(slot) => (valid && self.is_at(slot.position, object.place)).then_some(false),
-        }
     }
 }

@@ -11,17 +11,14 @@ use crate::base::now::Now;
 use crate::base::record::{Header, Place, Record, RecordKind};
 use crate::base::refusal::Refusal;
 use crate::base::size_class::SizeClass;
-use crate::base::summary;
 use crate::base::summary::Entry;
-use crate::config::options::WritePolicy;
 use crate::core::fetches::Overtaken;
-use crate::core::new_object::{Fetched, NewObject, Room, TryInsert};
+use crate::core::new_object::{Fetched, NewObject, Reservation, TryInsert};
+use crate::core::residents::resident_of;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
 use crate::index::{Inserted, Slot};
-use crate::memory::grouping;
 use crate::memory::grouping::Group;
-use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::{Eviction, Weighed};
 use crate::memory::object::{Object, weight_of};
 use crate::purge::purges::Validity;
@@ -36,7 +33,7 @@ impl Core {
     /// Begins a fetch of `digest`. Returns the flag that is set when the fetch is overtaken, and
     /// the last sequence number before it.
     pub(crate) fn begin_fetch(&mut self, digest: Digest) -> (Overtaken, u64) {
-        (self.fetches.begin(digest), self.sequence)
+        (self.fetches.begin(digest), self.sequence.last())
     }
 
     /// Ends a fetch, or the insertion of its result.
@@ -57,8 +54,7 @@ impl Core {
         if fetched.overtaken.load(Ordering::Acquire) || self.overtaken(fetched.begun, key, meta) {
             return Err(Refusal::Overtaken);
         }
-        self.sequence += 1;
-        Ok(self.sequence)
+        Ok(self.sequence.assign())
     }
 
     /// Returns whether the object fetched for the key of `digest` should be stored (called once per
@@ -68,7 +64,7 @@ impl Core {
         if self.admission.admits_all() {
             return true;
         }
-        let unused = self.has_unused_room();
+        let unused = self.has_unused_space();
         let seen = self.admission.admits(digest.halves().0, unused);
         let stored = self.index.get(digest).is_some() || self.memory.tier.peek(digest).is_some();
         self.counters.not_admitted += u64::from(!seen && !stored);
@@ -86,23 +82,23 @@ impl Core {
         {
             return TryInsert::Refused(Refusal::Overtaken);
         }
-        if new.record.len() > self.record_max() {
+        if new.record.len() > self.placement.record_max() {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
         if new.home == Home::Memory {
             return self.insert_in_memory(new, now);
         }
-        let is_staged = self.is_staged(&new.record.header);
-        let enters_memory = new.home != Home::Disk
-            && self.worth_keeping(&new.record.header, weight_of(&new.record));
-        if enters_memory && (is_staged || self.written_late(&new.record)) {
+        let is_staged = self.memory.stages(&new.record.header);
+        let enters_memory =
+            new.home != Home::Disk && self.memory.fits(&new.record.header, weight_of(&new.record));
+        if enters_memory && (is_staged || self.memory.delays_write(&new.record.header)) {
             return self.insert_unplaced(new, is_staged, now);
         }
-        match self.make_room(new.record.len(), now) {
-            Room::Ready => {}
-            Room::Wait => return TryInsert::Wait(new),
-            Room::Refused(refusal) => return TryInsert::Refused(refusal),
+        match self.reserve(new.record.len(), now) {
+            Reservation::Ready => {}
+            Reservation::Wait => return TryInsert::Wait(new),
+            Reservation::Refused(refusal) => return TryInsert::Refused(refusal),
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
@@ -111,8 +107,8 @@ impl Core {
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         if enters_memory && self.memory_takes(now) {
             let object = Arc::new(Object::from_record(&record, place));
-            let cluster = self.cluster_at(place);
-            self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
+            let cluster = self.placement.cluster_at(place);
+            self.insert_resident(digest, resident_of(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
         self.wake_background();
@@ -126,10 +122,9 @@ impl Core {
             self.wake_background();
             return TryInsert::Wait(new);
         }
-        // Memory evicts no faster than the device writes. Half of the limit is more than the open
-        // cluster, so some other records are about to be written.
-        if self.space.unwritten_bytes() > self.unwritten_max / 2 || self.staging_stuck() {
-            self.space.expedite();
+        // Memory evicts no faster than the device writes.
+        if self.placement.is_half_unwritten() || self.memory.staging_is_stuck() {
+            self.placement.space.expedite();
             self.wake_background();
             return TryInsert::Wait(new);
         }
@@ -140,7 +135,8 @@ impl Core {
         if is_staged {
             self.stage(digest, &object.header, len, now);
             // The background knows the deadline from the first staged object.
-            if self.seen_by_background() != before || !self.staging_is_expected() {
+            let expected = !self.schedule.is_draining() && self.memory.staging_is_expected();
+            if self.seen_by_background() != before || !expected {
                 self.wake_background();
             }
         }
@@ -149,7 +145,7 @@ impl Core {
 
     /// Makes `new` visible in memory only.
     fn insert_in_memory(&mut self, new: NewObject, now: Now) -> TryInsert {
-        if !self.worth_keeping(&new.record.header, weight_of(&new.record)) {
+        if !self.memory.fits(&new.record.header, weight_of(&new.record)) {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         if !self.memory_takes(now) {
@@ -172,38 +168,17 @@ impl Core {
     ) -> (Arc<Object>, Option<JournalPosition>) {
         let digest = record.header.digest;
         self.supersede(&record);
-        let labels = self.note_unplaced(&record, is_staged);
-        let object = Arc::new(Object::unplaced(record, labels, self.sequence));
+        let labels = self.labels.note_unplaced(&record, is_staged);
+        let object = Arc::new(Object::unplaced(record, labels, self.sequence.last()));
         let done = self.unwritten_deletion(&digest);
-        self.insert_noted(digest, self.resident(&object, dirty, None, None, 1));
+        self.insert_noted(digest, resident_of(&object, dirty, None, None, 1));
         (object, done)
     }
 
     /// Returns the figures whose change by an insertion the background must learn of at once:
     /// journal facts noted, and bytes to write.
     fn seen_by_background(&self) -> (JournalPosition, usize) {
-        (self.journal.now(), self.space.unwritten_bytes())
-    }
-
-    /// Returns whether no object leaves the staging yet, and the background knows when one will
-    /// because an earlier object waits there.
-    fn staging_is_expected(&self) -> bool {
-        !self.maintenance.draining
-            && self.memory.staging.as_ref().is_some_and(LocalityStaging::is_expected)
-    }
-
-    fn staging_stuck(&self) -> bool {
-        self.memory.staging.as_ref().is_some_and(LocalityStaging::is_stuck)
-    }
-
-    /// Returns whether `record` stays in memory only until it is evicted from it. Objects so large
-    /// that they would sweep memory do not; since a head is worth little without its pieces, all of
-    /// such an object is written at once.
-    fn written_late(&self, record: &Record) -> bool {
-        let header = &record.header;
-        let in_pieces = header.piece_size > 0;
-        self.options.write_policy == WritePolicy::OnEvict
-            && !(in_pieces && header.object_len > self.tier_share_max())
+        (self.journal.now(), self.placement.space.unwritten_bytes())
     }
 
     /// Removes the version that `record` replaces.
@@ -217,37 +192,37 @@ impl Core {
     }
 
     /// Makes sure that a record of `len` bytes has a place.
-    pub(super) fn make_room(&mut self, len: usize, now: Now) -> Room {
-        let unwritten = self.space.unwritten_bytes();
-        if unwritten > 0 && unwritten + len > self.unwritten_max {
-            self.space.expedite();
+    pub(super) fn reserve(&mut self, len: usize, now: Now) -> Reservation {
+        if self.placement.exceeds_unwritten(len) {
+            self.placement.space.expedite();
             self.wake_background();
-            return Room::Wait;
+            return Reservation::Wait;
         }
-        match &mut self.space {
-            Space::Clusters(_) => self.make_room_in_cluster(len, now),
-            Space::Slots(_) => self.make_room_in_slots(len),
+        match &mut self.placement.space {
+            Space::Clusters(_) => self.reserve_in_cluster(len, now),
+            Space::Slots(_) => self.reserve_slots(len),
         }
     }
 
     /// Makes sure of a place in the open cluster; opens another cluster if needed.
-    fn make_room_in_cluster(&mut self, len: usize, now: Now) -> Room {
-        if self.space.appender().has_room(&self.areas, len) {
-            return Room::Ready;
+    fn reserve_in_cluster(&mut self, len: usize, now: Now) -> Reservation {
+        if self.placement.space.appender().has_space(&self.placement.areas, len) {
+            return Reservation::Ready;
         }
-        self.space.seal(&self.areas);
-        let Some(run) = self.space.table_mut().take_free_run(1, now.unix) else {
+        self.placement.seal();
+        let Some(run) = self.placement.space.table_mut().take_free_run(1, now.unix) else {
             self.wake_background();
-            return Room::Wait;
+            return Reservation::Wait;
         };
-        let (cluster, incarnation) = (run.start, self.space.table().incarnation(run.start));
+        let (cluster, incarnation) =
+            (run.start, self.placement.space.table().incarnation(run.start));
         self.journal.note(Fact::Opened { cluster, incarnation });
-        self.space.opened(cluster);
-        self.rotate_label_eras(self.sequence);
-        self.label_filters.opened(cluster);
-        self.space.appender_mut().open(cluster, incarnation, self.journal.now());
+        self.placement.space.opened(cluster);
+        self.rotate_label_eras(self.sequence.last());
+        self.labels.filters.opened(cluster);
+        self.placement.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
-        Room::Ready
+        Reservation::Ready
     }
 
     /// Gives `record` the next sequence number and a place, and inserts it into the index.
@@ -258,8 +233,7 @@ impl Core {
         resident: Option<&Object>,
         now: Now,
     ) -> (Arc<Record>, Option<Place>) {
-        self.sequence += 1;
-        record.header.sequence = self.sequence;
+        record.header.sequence = self.sequence.assign();
         let record = Arc::new(record);
         let digest = record.header.digest;
         let position = self.append(&record, (0, 0), resident, now);
@@ -268,7 +242,7 @@ impl Core {
         let inserted = self.index.insert(&digest, slot);
         self.retire(inserted);
         self.index.set_stamp(&digest, record.header.stamp);
-        let place = self.place_at(position);
+        let place = self.placement.place_at(position);
         (record, place)
     }
 
@@ -294,19 +268,20 @@ impl Core {
         };
         let entry_kind = header.kind;
         let sequence = header.sequence;
-        let mut buffer = std::mem::take(&mut self.labels_buffer);
+        let mut buffer = self.labels.take_buffer();
         let labels = match resident.and_then(|resident| resident.labels.as_deref()) {
             Some(kept) => kept,
             None => {
-                self.read_labels(entry_kind, &record.key, &record.meta, &mut buffer);
+                self.labels.read(entry_kind, &record.key, &record.meta, &mut buffer);
                 &buffer
             }
         };
-        let (position, cluster) = match &mut self.space {
+        let (position, cluster) = match &mut self.placement.space {
             Space::Clusters(space) => {
                 let (record, now) = (Arc::clone(record), now.monotonic);
-                let position = space.appender.append(&self.areas, record, entry, labels, now);
-                let (cluster, _) = self.areas.locate(position);
+                let position =
+                    space.appender.append(&self.placement.areas, record, entry, labels, now);
+                let (cluster, _) = self.placement.areas.locate(position);
                 space.table.add_record(cluster);
                 if entry_kind == RecordKind::Meta {
                     space.metas.insert(cluster);
@@ -316,7 +291,7 @@ impl Core {
             Space::Slots(space) => (space.add(record, now.monotonic), None),
         };
         self.note_record_labels(cluster, sequence, labels, resident.is_some());
-        self.labels_buffer = buffer;
+        self.labels.return_buffer(buffer);
         position
     }
 
@@ -360,7 +335,7 @@ impl Core {
         });
         let placed = placed.map(|resident| Arc::clone(&resident.object));
         let of = placed.as_ref().unwrap_or(of);
-        let slot = slot.filter(|slot| self.is_at(slot.position, of.place));
+        let slot = slot.filter(|slot| self.placement.is_at(slot.position, of.place));
         let in_memory = resident.is_some_and(|resident| {
             // Versions that have no place yet have no sequence number either.
             resident.object.header.object_id == of.header.object_id
@@ -370,7 +345,7 @@ impl Core {
             return Err(Refusal::Overtaken);
         }
         let (dirty, accesses) = resident.map_or((false, 1), |r| (r.dirty, r.accesses));
-        let stays = slot.filter(|slot| !(in_memory && self.leave_device(&digest, *slot)));
+        let stays = slot.filter(|slot| !(in_memory && self.drop_device_copy(&digest, *slot)));
         let dirty = dirty || stays != slot;
         let slot = stays;
         if let Some(slot) = slot
@@ -378,11 +353,11 @@ impl Core {
         {
             return Ok(false);
         }
-        self.evictions.withdraw(&digest);
-        let object = Arc::new(of.with_meta(meta, self.sequence));
-        if in_memory || self.worth_keeping(&object.header, object.weight()) {
-            let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
-            self.insert_resident(digest, self.resident(&object, dirty, None, cluster, accesses));
+        self.memory.evictions.withdraw(&digest);
+        let object = Arc::new(of.with_meta(meta, self.sequence.last()));
+        if in_memory || self.memory.fits(&object.header, object.weight()) {
+            let cluster = slot.and_then(|slot| self.placement.cluster_of(slot.position));
+            self.insert_resident(digest, resident_of(&object, dirty, None, cluster, accesses));
             self.shrink_tier(now);
         }
         self.counters.refreshes += 1;
@@ -390,7 +365,7 @@ impl Core {
     }
 
     /// Appends a metadata record for the object record of `slot`. Returns `Ok(false)` when there is
-    /// no room now.
+    /// no space now.
     fn place_meta(
         &mut self,
         of: &Arc<Object>,
@@ -405,16 +380,15 @@ impl Core {
         header.piece_size = slot.position;
         let mut record =
             Record::new(&self.secret, header, of.key.clone(), meta.clone(), Bytes::new());
-        if record.len() > self.record_max() {
+        if record.len() > self.placement.record_max() {
             return Err(Refusal::TooLarge);
         }
-        match self.make_room(record.len(), now) {
-            Room::Ready => {}
-            Room::Wait => return Ok(false),
-            Room::Refused(refusal) => return Err(refusal),
+        match self.reserve(record.len(), now) {
+            Reservation::Ready => {}
+            Reservation::Wait => return Ok(false),
+            Reservation::Refused(refusal) => return Err(refusal),
         }
-        self.sequence += 1;
-        record.header.sequence = self.sequence;
+        record.header.sequence = self.sequence.assign();
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
         let target = (slot.position, of.header.sequence);
@@ -443,9 +417,9 @@ impl Core {
                 Some(Eviction::Dropped(digest, resident)) => {
                     let asked_for = resident.prefetched.is_none();
                     self.index.leave_memory(&digest);
-                    self.evictions.offer(&digest, &resident);
+                    self.memory.evictions.offer(&digest, &resident);
                     if asked_for {
-                        self.expect(&digest);
+                        self.memory.expect(&digest);
                     }
                 }
                 Some(Eviction::Write(digest, _)) if self.memory.staging.is_some() => {
@@ -483,15 +457,15 @@ impl Core {
     /// leave nothing in memory. If there will never be one, `victim` is dropped. Returns false when
     /// it stays.
     pub(super) fn write_group(&mut self, victim: Digest, now: Now) -> bool {
-        let full = match &self.space {
+        let full = match &self.placement.space {
             Space::Clusters(space) => space.table.count(State::Free) == 0,
             Space::Slots(_) => false,
         };
         if full {
             self.wake_background();
         } else {
-            if self.space.has_clusters() {
-                self.space.table_mut().seek_run(u32::from(self.options.group_batch));
+            if self.placement.space.has_clusters() {
+                self.placement.space.table_mut().seek_run(u32::from(self.options.group_batch));
             }
             let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
             if self.write_members(&group, now) {
@@ -499,7 +473,7 @@ impl Core {
             }
         }
         let len = self.memory.tier.peek(&victim).map_or(0, |resident| resident.object.record_len());
-        if full || !matches!(self.make_room(len, now), Room::Refused(_)) {
+        if full || !matches!(self.reserve(len, now), Reservation::Refused(_)) {
             return false;
         }
         if self.evict_resident(&victim) {
@@ -508,48 +482,21 @@ impl Core {
         true
     }
 
-    /// Writes the objects to the device as far as there is room. Returns false when nothing was
+    /// Writes the objects to the device as far as there is space. Returns false when nothing was
     /// written.
     fn write_members(&mut self, members: &[Digest], now: Now) -> bool {
-        self.begin_cluster();
+        self.placement.begin_cluster();
         let written = members.iter().take_while(|digest| self.write_out(digest, now)).count();
         if written > 0 {
-            self.begin_cluster();
+            self.placement.begin_cluster();
             self.counters.groups += 1;
         }
         written > 0
     }
 
-    /// Makes the next record start a new cluster (section 2.4.2 of the UCFS paper: the write buffer
-    /// is a whole number of clusters).
-    pub(super) fn begin_cluster(&mut self) {
-        if self.space.has_clusters() && self.space.appender().begun() {
-            self.space.seal(&self.areas);
-        }
-    }
-
     fn choose_group(&self) -> Option<Group> {
-        let granule = self.areas.granule as usize;
-        let candidates: Vec<grouping::Candidate> = self
-            .memory
-            .tier
-            .oldest_of_cold(self.options.group_share)
-            .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
-            .map(|(digest, resident)| grouping::Candidate {
-                digest: *digest,
-                html: resident.html,
-                group: resident.group,
-                bytes: resident.object.record_len().next_multiple_of(granule) as u32,
-                accesses: resident.accesses,
-            })
-            .collect();
-        let sizes = grouping::Sizes {
-            cluster: self.areas.cluster_size - summary::TRAILER_LEN as u32,
-            each: summary::ENTRY_LEN as u32,
-            small: self.options.group_small,
-            slack: self.options.group_slack,
-        };
-        grouping::choose(&candidates, sizes)
+        let areas = &self.placement.areas;
+        self.memory.choose_group(&self.options, areas.cluster_size, areas.granule)
     }
 
     /// Moves a dirty object from memory into the open cluster. Returns false when there is no place
@@ -562,17 +509,17 @@ impl Core {
             self.remove_resident(digest);
             return true;
         }
-        if self.make_room(object.record_len(), now) != Room::Ready {
+        if self.reserve(object.record_len(), now) != Reservation::Ready {
             return false;
         }
         let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
         let (record, place) = self.place(object.to_record(&self.secret, header), None, now);
-        if self.evictions.wanted() {
+        if self.memory.evictions.wanted() {
             let mut placed = Object::clone(&object);
             placed.set_placed(&record.header, place);
-            self.evictions.offer_object(digest, &Arc::new(placed));
+            self.memory.evictions.offer_object(digest, &Arc::new(placed));
         }
         true
     }
@@ -587,14 +534,14 @@ impl Core {
             self.remove_resident(digest);
             return true;
         }
-        if self.make_room(object.record_len(), now) != Room::Ready {
+        if self.reserve(object.record_len(), now) != Reservation::Ready {
             return false;
         }
         let header = Header { references, ..object.header.clone() };
         let record = object.to_record(&self.secret, header);
         let (record, place) = self.place(record, Some(&object), now);
         drop(object);
-        let cluster = self.cluster_at(place);
+        let cluster = self.placement.cluster_at(place);
         self.memory.tier.mark_placed(digest, cluster, |object| {
             Arc::make_mut(object).set_placed(&record.header, place);
         });
@@ -602,16 +549,8 @@ impl Core {
     }
 
     /// Writes every dirty object to the device (orderly stop, C13), in order of group. Returns
-    /// false when room is missing: try again.
+    /// false when space is missing: try again.
     pub(super) fn write_out_dirty(&mut self, now: Now) -> bool {
-        let mut dirty: Vec<(u64, Digest)> = self
-            .memory
-            .tier
-            .iter()
-            .filter(|(_, resident)| resident.dirty && resident.cluster.is_none())
-            .map(|(digest, resident)| (resident.group, *digest))
-            .collect();
-        dirty.sort_by_key(|(group, _)| *group);
-        dirty.into_iter().all(|(_, digest)| self.write_out(&digest, now))
+        self.memory.dirty_by_group().iter().all(|digest| self.write_out(digest, now))
     }
 }

@@ -7,21 +7,21 @@ use device::Extent;
 
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::{Header, Place, RecordKind};
+use crate::base::record::RecordKind;
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::read_plan::{
-    Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
-    Surroundings, WaitPolicy,
+    Expected, Finding, LookupRequest, MemoryFinding, MetaPlan, Purpose, ReadFailure, ReadPlan,
+    Scope, Surroundings, WaitPolicy,
 };
-use crate::core::state::{Core, Health};
+use crate::core::residents::resident_of;
+use crate::core::state::Core;
 use crate::index::Slot;
-use crate::memory::doorkeeper;
-use crate::memory::memory_tier::{Resident, Weighed};
+use crate::memory::memory_tier::Weighed;
 use crate::memory::object::Object;
 use crate::read::reads::WindowId;
-use crate::read::window::{DistanceBand, Memory};
+use crate::read::window::DistanceBand;
 use crate::space::Location;
 use crate::space::slots::SlotSpace;
 
@@ -49,7 +49,7 @@ impl Core {
         now: u32,
     ) -> (Finding, bool) {
         if request.purpose == Purpose::Neighbour && wait_policy == WaitPolicy::Join {
-            self.expect(&request.digest);
+            self.memory.expect(&request.digest);
         }
         let finding = self.find_uncounted(request, wait_policy, now);
         if request.purpose != Purpose::Request {
@@ -73,28 +73,32 @@ impl Core {
     /// Looks up the object of `request` in the memory tier only, and returns it like [`Core::find`]
     /// if its body is in its record. Otherwise it leaves no trace, and returns whether the object
     /// may be elsewhere.
-    pub(crate) fn glance(&mut self, request: &LookupRequest<'_>, now: u32) -> Glanced {
+    pub(crate) fn find_in_memory(
+        &mut self,
+        request: &LookupRequest<'_>,
+        now: u32,
+    ) -> MemoryFinding {
         let LookupRequest { digest, expected, .. } = *request;
-        if self.health == Health::Offline {
-            return Glanced::Nothing;
+        if !self.online() {
+            return MemoryFinding::Nothing;
         }
         let Some(resident) = self.memory.tier.peek(&digest) else {
             return match self.index.get(&digest) {
-                Some(_) => Glanced::Elsewhere,
-                None => Glanced::Nothing,
+                Some(_) => MemoryFinding::Elsewhere,
+                None => MemoryFinding::Nothing,
             };
         };
         if resident.object.in_pieces() {
-            return Glanced::Nothing;
+            return MemoryFinding::Nothing;
         }
         let object = Arc::clone(&resident.object);
         if !expected.is(&object) || !self.is_alive(&digest, &object) {
-            return Glanced::Nothing;
+            return MemoryFinding::Nothing;
         }
         self.memory.tier.get(&digest);
-        self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
+        self.placement.touch_resident(object.place, object.record_len(), now);
         self.count_lookup(&digest, Some(Source::Ram));
-        Glanced::Whole(object)
+        MemoryFinding::Whole(object)
     }
 
     fn find_uncounted(
@@ -104,20 +108,20 @@ impl Core {
         now: u32,
     ) -> Finding {
         let LookupRequest { digest, expected, options, .. } = *request;
-        if self.health == Health::Offline {
+        if !self.online() {
             return Finding::Nothing;
         }
         if let Some(finding) = self.find_resident(request, now) {
             return finding;
         }
         // Records found by recovery so far may be superseded by others that it has not found.
-        if self.space.slots().is_some_and(SlotSpace::assembling) {
+        if self.placement.space.slots().is_some_and(SlotSpace::assembling) {
             return Finding::Nothing;
         }
         let Some(slot) = self.index.get(&digest) else { return Finding::Nothing };
         match self.unwritten(&digest, slot) {
             Some(object) if expected.is(&object) => {
-                self.space.touch(&self.areas, slot, now);
+                self.placement.touch(slot, now);
                 match self.is_alive(&digest, &object) {
                     true => Finding::Object(object, Source::Ram),
                     false => Finding::Nothing,
@@ -126,11 +130,11 @@ impl Core {
             Some(_) => Finding::Nothing,
             None => {
                 if let Some(piece) = self.piece_in_transit(&digest, expected) {
-                    self.space.touch(&self.areas, slot, now);
+                    self.placement.touch(slot, now);
                     return Finding::Object(piece, Source::Ram);
                 }
-                if let Some((ahead, bytes)) = self.ahead(&digest, slot) {
-                    self.space.touch(&self.areas, slot, now);
+                if let Some((ahead, bytes)) = self.read_ahead_of(&digest, slot) {
+                    self.placement.touch(slot, now);
                     return Finding::Ahead(ahead, bytes);
                 }
                 if options.memory_only() {
@@ -158,7 +162,7 @@ impl Core {
         let tier = &mut self.memory.tier;
         let resident = if exclusive { tier.peek(&digest) } else { tier.get(&digest) }?;
         let object = Arc::clone(&resident.object);
-        self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
+        self.placement.touch_resident(object.place, object.record_len(), now);
         if !expected.is(&object) || !self.is_alive(&digest, &object) {
             return Some(Finding::Nothing);
         }
@@ -183,27 +187,27 @@ impl Core {
     /// Returns the object of `slot` if its record still waits to be written. Its replaced metadata,
     /// if any, are newer and wait as well.
     fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
-        let record = self.space.unwritten(slot.position)?;
-        let object = Object::from_record(record, self.place_at(slot.position));
+        let record = self.placement.space.unwritten(slot.position)?;
+        let object = Object::from_record(record, self.placement.place_at(slot.position));
         if !slot.refreshed {
             return Some(Arc::new(object));
         }
         let meta = self.index.get(&digest.derive_meta())?;
-        let meta = self.space.unwritten(meta.position)?;
+        let meta = self.placement.space.unwritten(meta.position)?;
         (meta.header.object_id == object.header.sequence)
             .then(|| Arc::new(object.with_meta(meta.meta.clone(), meta.header.sequence)))
     }
 
     fn plan_read(&mut self, request: &LookupRequest<'_>, slot: Slot, now: u32) -> Option<ReadPlan> {
         let LookupRequest { digest, expected, options, .. } = *request;
-        let place = self.place_at(slot.position)?;
+        let place = self.placement.place_at(slot.position)?;
         let meta = if slot.refreshed { Some(self.plan_meta(&digest)?) } else { None };
         if let Some(MetaPlan::Read { position, .. }) = &meta {
-            self.space.pin(&self.areas, *position);
+            self.placement.pin(*position);
         }
-        self.space.touch(&self.areas, slot, now);
-        self.space.pin(&self.areas, slot.position);
-        let Location { extent: record, split } = self.space.locate(&self.areas, slot);
+        self.placement.touch(slot, now);
+        self.placement.pin(slot.position);
+        let Location { extent: record, split } = self.placement.locate(slot);
         let (extent, surroundings) = match split {
             // Read-ahead would enter memory.
             None if options.is_exclusive() => {
@@ -248,44 +252,37 @@ impl Core {
     /// Returns whether an object with a record of this kind and `len` bytes enters memory when it
     /// is read for a request.
     pub(super) fn enters_memory(&mut self, digest: &Digest, kind: RecordKind, len: usize) -> bool {
-        let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
-        let seen = doorkeeper.seen(digest, kind);
-        let slow = self.reads.cost().0.per_operation > doorkeeper::SLOW_READ;
-        let keep = seen || slow || self.memory.tier.has_room(len);
+        let keep = self.memory.admits_read(digest, kind, len, &self.reads);
         self.counters.not_kept += u64::from(!keep);
         keep
-    }
-
-    /// Makes the object of `digest` enter memory when it is read next. Called for a requested
-    /// object that leaves memory, and for a neighbour that is read on purpose.
-    pub(super) fn expect(&mut self, digest: &Digest) {
-        if let Some(doorkeeper) = &mut self.memory.doorkeeper {
-            doorkeeper.seen(digest, RecordKind::Object);
-        }
     }
 
     /// Plans a read of the surroundings of the record of `digest`, of at most `most` bytes. Returns
     /// `None` when the record is not on the device, or lies in several runs.
     pub(crate) fn plan_around(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
-        if !self.online() || self.space.slots().is_some_and(SlotSpace::assembling) {
+        if !self.online() || self.placement.space.slots().is_some_and(SlotSpace::assembling) {
             return None;
         }
         let slot = self.index.get(&digest)?;
         let position = slot.position;
-        if self.space.unwritten(position).is_some() {
+        if self.placement.space.unwritten(position).is_some() {
             return None;
         }
-        let place = self.place_at(position)?;
-        let Location { extent: record, split: None } = self.space.locate(&self.areas, slot) else {
+        let place = self.placement.place_at(position)?;
+        let Location { extent: record, split: None } = self.placement.locate(slot) else {
             return None;
         };
-        let bounds = self.space.surroundings(&self.areas, position, self.writes_runs())?;
-        let extent = within(bounds, record, most, u64::from(self.areas.granule));
-        let scope = self.scope_of(position, extent);
-        self.space.pin(&self.areas, position);
+        let bounds = self.placement.space.surroundings(
+            &self.placement.areas,
+            position,
+            self.memory.writes_runs(),
+        )?;
+        let extent = within(bounds, record, most, u64::from(self.placement.areas.granule));
+        let scope = self.placement.scope_of(position, extent);
+        self.placement.pin(position);
         self.reads.count_window();
         let window = Some(self.reads.begin_window(record, extent));
-        let surroundings = Some(Surroundings::new(&self.areas, extent.offset, scope));
+        let surroundings = Some(Surroundings::new(&self.placement.areas, extent.offset, scope));
         let (timing, split, meta, keep) = (None, None, None, true);
         Some(ReadPlan {
             digest,
@@ -305,8 +302,8 @@ impl Core {
     /// Returns the read under way for another record that brings the record of `slot` along. There
     /// is none for a record in several runs.
     fn covering_window(&self, slot: Slot) -> Option<WindowId> {
-        self.place_at(slot.position)?;
-        let Location { extent, split } = self.space.locate(&self.areas, slot);
+        self.placement.place_at(slot.position)?;
+        let Location { extent, split } = self.placement.locate(slot);
         if split.is_some() { None } else { self.reads.covering(extent) }
     }
 
@@ -321,13 +318,18 @@ impl Core {
             // Pieces of a large object are not used at about the same time, as neighbours are.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
             (ReadUnit::Auto, _) => {
-                let runs = self.writes_runs();
-                if runs && let Some(cluster) = self.space.unlearnt(&self.areas, slot.position) {
+                let runs = self.memory.writes_runs();
+                if runs
+                    && let Some(cluster) =
+                        self.placement.space.unlearnt(&self.placement.areas, slot.position)
+                {
                     self.want_runs(cluster);
                 }
-                self.space.surroundings(&self.areas, slot.position, runs)
+                self.placement.space.surroundings(&self.placement.areas, slot.position, runs)
             }
-            (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
+            (ReadUnit::Cluster, _) => {
+                self.placement.space.whole_cluster(&self.placement.areas, slot.position)
+            }
         };
         let Some(bounds) = bounds else {
             self.reads.count_exact();
@@ -335,7 +337,7 @@ impl Core {
         };
         let extent = match self.options.read_unit {
             ReadUnit::Auto => {
-                let memory = self.space_price();
+                let memory = self.memory.read_ahead_price(self.reads.ahead());
                 self.reads.choose(record, bounds, memory)
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
@@ -345,39 +347,17 @@ impl Core {
             self.reads.count_exact();
             return (record, None);
         }
-        let scope = self.scope_of(slot.position, extent);
+        let scope = self.placement.scope_of(slot.position, extent);
         match scope {
             Scope::Cluster(_) => self.reads.count_cluster(),
             Scope::Part | Scope::Slots => self.reads.count_window(),
         }
-        (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
-    }
-
-    /// Returns the scope of `extent`, which holds the record at `position`.
-    fn scope_of(&self, position: u32, extent: Extent) -> Scope {
-        match self.space.cluster_of(&self.areas, position) {
-            Some(cluster) if extent == self.areas.cluster(cluster) => Scope::Cluster(cluster),
-            Some(_) => Scope::Part,
-            None => Scope::Slots,
-        }
-    }
-
-    /// Returns the hits on earlier read-ahead, and the price of the memory that read-ahead takes.
-    fn space_price(&self) -> Memory {
-        let memory = self.memory.tier.space_price();
-        let ahead = self.reads.ahead();
-        if ahead.capacity() == 0 {
-            return memory;
-        }
-        // Read-ahead that is kept apart takes no memory from the tier, so no hits are lost there.
-        let mut band_hits = memory.band_hits;
-        band_hits.iter_mut().zip(&ahead.band_hits).for_each(|(all, ahead)| *all += ahead);
-        Memory { band_hits, cold_hits: 0, ..memory }
+        (extent, Some(Surroundings::new(&self.placement.areas, extent.offset, scope)))
     }
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
         let slot = self.index.get(&digest.derive_meta())?;
-        if let Some(record) = self.space.unwritten(slot.position) {
+        if let Some(record) = self.placement.space.unwritten(slot.position) {
             return Some(MetaPlan::Ready {
                 position: slot.position,
                 meta: record.meta.clone(),
@@ -385,8 +365,8 @@ impl Core {
                 sequence: record.header.sequence,
             });
         }
-        let place = self.place_at(slot.position)?;
-        let location = self.space.locate(&self.areas, slot);
+        let place = self.placement.place_at(slot.position)?;
+        let location = self.placement.locate(slot);
         Some(MetaPlan::Read { position: slot.position, place, location })
     }
 
@@ -404,9 +384,9 @@ impl Core {
         now: Now,
     ) -> (bool, Vec<Neighbour>) {
         let lives = self.record_loaded(plan, object, now);
-        let neighbours = match self.put_ahead(plan, &scan, bytes) {
+        let neighbours = match self.keep_read_ahead(plan, &scan, bytes) {
             true => Vec::new(),
-            false => self.want(scan, bytes.len()),
+            false => self.mark_wanted(scan, bytes.len()),
         };
         (lives, neighbours)
     }
@@ -420,7 +400,7 @@ impl Core {
         len: usize,
     ) -> Vec<Neighbour> {
         self.unpin(plan);
-        self.want(scan, len)
+        self.mark_wanted(scan, len)
     }
 
     fn record_loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
@@ -430,7 +410,7 @@ impl Core {
         }
         if plan.keep && self.memory_takes(now) {
             let meta = plan.meta.as_ref().map(MetaPlan::position);
-            self.keep(plan.digest, object, meta, None);
+            self.keep_in_memory(plan.digest, object, meta, None);
             self.shrink_tier(now);
         }
         if object.header.kind == RecordKind::Piece && self.memory.tier.peek(&plan.digest).is_none()
@@ -441,7 +421,7 @@ impl Core {
     }
 
     /// Returns whether memory accepts objects: not while it exceeds its share, because it waits for
-    /// room on the device.
+    /// space on the device.
     pub(super) fn memory_takes(&mut self, now: Now) -> bool {
         self.shrink_tier(now);
         self.memory.tier.excess() == 0
@@ -450,7 +430,7 @@ impl Core {
     /// Keeps `object`, read from the device, in memory if it is still the current version with the
     /// metadata at `meta`, or with its own when `meta` is `None`. The caller shrinks the tier
     /// afterwards.
-    pub(super) fn keep(
+    pub(super) fn keep_in_memory(
         &mut self,
         digest: Digest,
         object: &Arc<Object>,
@@ -459,57 +439,15 @@ impl Core {
     ) {
         let Some(slot) = self.index.get(&digest) else { return };
         let refreshed = slot.refreshed.then(|| self.index.get(&digest.derive_meta()));
-        let current = self.is_at(slot.position, object.place)
+        let current = self.placement.is_at(slot.position, object.place)
             && refreshed.flatten().map(|slot| slot.position) == meta;
         let known = self.memory.tier.peek(&digest).is_some();
-        if !current || known || !self.worth_keeping(&object.header, object.weight()) {
+        if !current || known || !self.memory.fits(&object.header, object.weight()) {
             return;
         }
-        let cluster = self.cluster_of(object);
+        let cluster = self.placement.cluster_at(object.place);
         let accesses = object.header.references.saturating_add(u32::from(prefetched.is_none()));
-        self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
-    }
-
-    /// Returns whether an object with this header and weight may be kept in memory: it fits, and is
-    /// not a piece of an object so large that it would sweep the tier.
-    pub(super) fn worth_keeping(&self, header: &Header, weight: usize) -> bool {
-        let scan = header.kind == RecordKind::Piece && header.object_len > self.tier_share_max();
-        !scan && self.memory.tier.fits(weight)
-    }
-
-    /// Returns the cluster that an object lies in.
-    pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
-        self.cluster_at(object.place)
-    }
-
-    /// Returns the cluster that contains `place`.
-    pub(super) fn cluster_at(&self, place: Option<Place>) -> Option<u32> {
-        place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
-    }
-
-    pub(super) fn tier_share_max(&self) -> u64 {
-        self.memory.tier.capacity() as u64 / 16
-    }
-
-    pub(super) fn resident(
-        &self,
-        object: &Arc<Object>,
-        dirty: bool,
-        prefetched: Option<DistanceBand>,
-        cluster: Option<u32>,
-        accesses: u32,
-    ) -> Resident<Arc<Object>> {
-        let header = &object.header;
-        Resident {
-            object: Arc::clone(object),
-            dirty,
-            prefetched,
-            html: header.html,
-            cluster,
-            accesses,
-            group: header.group,
-            site: header.site,
-        }
+        self.insert_resident(digest, resident_of(object, false, prefetched, cluster, accesses));
     }
 
     /// Completes a plan whose reads ended without the expected record, for the reason `why`.
@@ -530,9 +468,9 @@ impl Core {
         if let Some(timing) = plan.timing {
             self.reads.measured(timing);
         }
-        let mut freed = self.space.unpin(&self.areas, plan.position);
+        let mut freed = self.placement.unpin(plan.position);
         if let Some(MetaPlan::Read { position, .. }) = &plan.meta {
-            freed |= self.space.unpin(&self.areas, *position);
+            freed |= self.placement.unpin(*position);
         }
         if freed {
             self.wake_waiters();
@@ -545,7 +483,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_surrounds_a_record_is_bounded_and_has_all_of_it() {
+    fn surroundings_are_bounded_and_contain_the_record() {
         let bounds = Extent { offset: 10_000, len: 100_000 };
         for (offset, len) in [(0, 512), (512, 9_000), (40_960, 512), (99_328, 672), (0, 100_000)] {
             let record = Extent { offset: bounds.offset + offset, len };

@@ -7,82 +7,63 @@ use crate::base::limits::ClusterId;
 use crate::base::now::Now;
 use crate::base::summary::Entry;
 use crate::config::options::WritePolicy;
-use crate::core::maintenance_state::Sweep;
 use crate::core::state::Core;
 use crate::core::task::{Completed, EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::journal::{Fact, FlushMark, JournalWrite};
-use crate::format::purge_log::PurgeLog;
-use crate::memory::locality_staging::LocalityStaging;
 use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
 use crate::space::cluster_table::State as ClusterState;
 
-/// Bytes of free clusters to keep ready, so that writers never wait for eviction.
-const RESERVE_BYTES: u32 = 8 << 20;
-/// Load of the index above which clusters are evicted even if there is room.
-const INDEX_LOAD_MAX: f64 = 0.95;
-/// Load of the index above which it counts as full for admission. It is so far below
-/// [`INDEX_LOAD_MAX`] that evicting clusters for the index does not make admission accept every
-/// object.
-const INDEX_LOAD_FULL: f64 = 0.90;
-/// Divisor of the number of clusters that are evicted at once, so that the cost of sweeping the
-/// index is spread over many records.
-const EVICTED_AT_ONCE: u32 = 128;
-/// Maximum number of clusters that wait for their summaries to be read.
-const LEARNT_AT_ONCE: usize = 16;
 /// Number of index buckets that are swept under one lock.
 const SWEEP_STEP: usize = 4096;
-/// Nanoseconds between two searches for clusters that were not used for long, on an idle store.
-const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 
 impl Core {
-    /// Decides the next step.
     pub(crate) fn next_task(&mut self, now: Now) -> Task {
         self.background.begin_task();
         if !self.online() {
             return Task::Stop;
         }
         self.end_overdue(now.monotonic);
-        if let Some(revoked) = self.held.report(now.monotonic) {
+        if let Some(revoked) = self.holds.report(now.monotonic) {
             return Task::Report(revoked);
         }
-        if self.superblock.run < self.maintenance.run_wanted {
-            return Task::NameRun(self.maintenance.run_wanted);
+        if let Some(run) = self.schedule.run_wanted(self.superblock.get().run) {
+            return Task::NameRun(run);
         }
         if self.journal.checkpoint_due() {
             return Task::Checkpoint;
         }
         // Tasks that wait for the journal come first, but not repeatedly before everything else.
-        let wanted = self.wanted_sync();
-        let first = !std::mem::take(&mut self.maintenance.synced);
-        if let Some(sync) = wanted.filter(|_| first) {
-            self.maintenance.synced = true;
+        let logged = self.purge_log.durable();
+        if let Some(sync) = self.schedule.next_wanted_sync(&self.journal, logged) {
             return sync;
         }
         // Before the writes, which may never end while clients store objects.
-        let in_slots = !self.space.has_clusters();
+        let in_slots = !self.placement.space.has_clusters();
         let more = in_slots && self.evict_overfull();
         // Opening a cluster makes the journal be written, so with clusters it is never far behind.
-        if in_slots && let Some(sync) = self.overdue_sync(now.monotonic) {
-            self.maintenance.facts_since = None;
+        if in_slots
+            && let Some(sync) = self.schedule.overdue_sync(&self.journal, true, now.monotonic)
+        {
+            self.schedule.begin_overdue_sync();
             return sync;
         }
         if let Some(task) = self.next_write(now) {
             return task;
         }
-        if self.space.has_clusters()
+        if self.placement.space.has_clusters()
             && let Some(task) = self.next_eviction(now)
         {
             return task;
         }
-        if let Some(sync) = self.wanted_sync() {
+        if let Some(sync) = self.schedule.wanted_sync(&self.journal, logged) {
             return sync;
         }
-        if self.space_waits_for_journal() {
+        if self.placement.waits_for_journal(&self.reclaim) {
             return Task::Sync { durable: true };
         }
-        if self.maintenance.checkpoint_wanted {
+        if self.schedule.wants_checkpoint() {
             return Task::Checkpoint;
         }
         if let Some(learn) = self.next_to_learn() {
@@ -106,7 +87,7 @@ impl Core {
             Completed::Flush(mark, now) => self.flushed(mark, now),
             Completed::Evict(plan, entries) => self.evict(&plan, entries.as_deref()),
             Completed::Learn { cluster, incarnation, entries } => {
-                self.learnt(cluster, incarnation, &entries);
+                self.runs_learnt(cluster, incarnation, &entries);
             }
             Completed::ReadLabels(plan, labels) => self.labels_read(&plan, labels.as_deref()),
             Completed::Checkpoint(checkpoint) => self.checkpoint_done(&checkpoint),
@@ -118,44 +99,18 @@ impl Core {
         }
     }
 
-    /// Returns whether room is needed and waits only for the journal.
-    fn space_waits_for_journal(&self) -> bool {
-        match &self.space {
-            Space::Clusters(space) => {
-                space.table.count(ClusterState::Quarantined) > 0
-                    && space.table.count(ClusterState::Free) < self.reserve().0
-            }
-            Space::Slots(_) => self.slots_wait(),
-        }
-    }
-
-    /// Returns the journal write that a task waits for.
-    fn wanted_sync(&self) -> Option<Task> {
-        let logged = self.purge_log.as_ref().map_or(u64::MAX, PurgeLog::durable);
-        let durable = self.journal.durable() < self.maintenance.flush_wanted
-            || logged < self.maintenance.log_wanted;
-        let wanted = durable || self.journal.written() < self.maintenance.write_wanted;
-        wanted.then_some(Task::Sync { durable })
-    }
-
     fn next_write(&mut self, now: Now) -> Option<Task> {
-        let overdue = if self.maintenance.draining {
-            Some(now.monotonic)
-        } else if self.options.write_policy == WritePolicy::OnInsert {
-            now.monotonic.checked_sub(self.bound())
-        } else {
-            None
-        };
+        let overdue = self.schedule.overdue(now.monotonic);
         if self.send_staged(overdue, now) {
             return Some(Task::Again);
         }
         let written = self.journal.written();
-        match &mut self.space {
+        match &mut self.placement.space {
             Space::Clusters(space) => {
                 if written < space.appender.ready(overdue)? {
                     return Some(Task::Sync { durable: false });
                 }
-                let job = space.appender.begin_write(&self.areas, &self.secret, written);
+                let job = space.appender.begin_write(&self.placement.areas, &self.secret, written);
                 job.map(Task::Write)
             }
             Space::Slots(space) => {
@@ -165,117 +120,53 @@ impl Core {
         }
     }
 
-    /// Returns the journal write or flush that is due even if no task waits for it.
-    fn overdue_sync(&mut self, now: Nanos) -> Option<Task> {
-        let (facts, flush) = self.sync_due(now);
-        if flush.is_some_and(|due| due <= now) {
-            return Some(Task::Sync { durable: true });
-        }
-        // With slots, an insertion waits only for facts of its own key, so facts may accumulate.
-        let many = !self.space.has_clusters() && self.journal.fills_a_write();
-        let due = facts.is_some_and(|due| due <= now) || many;
-        due.then_some(Task::Sync { durable: false })
-    }
-
-    /// Returns when the pending facts must be written, and when the device must be flushed.
-    fn sync_due(&mut self, now: Nanos) -> (Option<Nanos>, Option<Nanos>) {
-        let facts = self.journal.now() > self.journal.written();
-        if !facts {
-            self.maintenance.facts_since = None;
-        }
-        let bound = self.bound();
-        let since = facts.then(|| *self.maintenance.facts_since.get_or_insert(now));
-        let interval = self.options.flush_interval.as_nanos() as Nanos;
-        let flush = self.maintenance.unflushed.then_some(self.maintenance.last_flush + interval);
-        (since.map(|since| since.saturating_add(bound)), flush)
-    }
-
     fn next_sync(&mut self, now: Nanos) -> Task {
-        if let Some(sync) = self.overdue_sync(now) {
-            return sync;
-        }
-        let (facts_due, flush_due) = self.sync_due(now);
-        if facts_due.is_some() && self.maintenance.draining {
-            return Task::Sync { durable: false };
-        }
-        let write_due = (self.options.write_policy == WritePolicy::OnInsert)
-            .then(|| {
-                let gathered = self.memory.staging.as_ref().and_then(|g| g.deadline(self.bound()));
-                [self.space.deadline(self.bound()), gathered].into_iter().flatten().min()
-            })
-            .flatten();
-        // The age is counted in hours, so one search each hour is enough.
-        let one_timers = self.options.one_timer_age.map(|_| now + ONE_TIMER_INTERVAL);
-        let due = [facts_due, flush_due, write_due, one_timers, self.held.report_due()];
-        Task::Idle(due.into_iter().flatten().min())
+        let write_due = self.schedule.write_due(|bound| {
+            let staged = self.memory.staging.as_ref().and_then(|staging| staging.deadline(bound));
+            [self.placement.space.deadline(bound), staged].into_iter().flatten().min()
+        });
+        let in_slots = !self.placement.space.has_clusters();
+        let report_due = self.holds.report_due();
+        self.schedule.next_sync(&self.journal, in_slots, write_due, report_due, now)
     }
 
-    fn bound(&self) -> Nanos {
-        self.options.durability_bound.as_nanos() as Nanos
-    }
-
-    /// Returns the low and the high mark of the free reserve, in clusters.
-    fn reserve(&self) -> (u32, u32) {
-        let most = (self.areas.clusters / 16).max(1);
-        let low = (RESERVE_BYTES / self.areas.cluster_size).clamp(1, most);
-        let more = low.max(self.areas.clusters / EVICTED_AT_ONCE);
-        (low, (low + more).min(most.max(2)))
-    }
-
-    /// Returns whether there is room without evicting anything.
-    pub(super) fn has_unused_room(&self) -> bool {
-        match &self.space {
-            Space::Clusters(space) => {
-                let free = space.table.count(ClusterState::Free);
-                let waiting = self.memory.staging.as_ref().map_or(0, LocalityStaging::bytes);
-                let wanted = waiting.div_ceil(u64::from(self.areas.cluster_size)) as u32;
-                free > self.reserve().1 + wanted && self.index.load() < INDEX_LOAD_FULL
-            }
-            Space::Slots(space) => space.has_unused_room(),
-        }
+    /// Returns whether there is space without evicting anything.
+    pub(super) fn has_unused_space(&self) -> bool {
+        let staged = self.memory.staging.as_ref();
+        self.placement.has_unused_space(&self.reclaim, staged, &self.index)
     }
 
     fn next_eviction(&mut self, now: Now) -> Option<Task> {
-        if self.maintenance.sweep.is_some() {
+        if self.reclaim.sweep().is_some() {
             self.step_sweep();
             return Some(Task::Again);
         }
-        if let Some((cluster, incarnation)) = self.maintenance.summarized.pop() {
+        if let Some((cluster, incarnation)) = self.reclaim.next_summarized() {
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
-        if let Some(cluster) = self.spent_cluster(now) {
-            self.space.table_mut().pin(cluster);
-            let incarnation = self.space.table().incarnation(cluster);
+        if let Some(cluster) = self.expendable_cluster(now) {
+            self.placement.space.table_mut().pin(cluster);
+            let incarnation = self.placement.space.table().incarnation(cluster);
             return Some(Task::Evict(self.eviction_of(cluster, incarnation)));
         }
-        let wanted = self.clusters_wanted();
+        let free = self.placement.space.nearly_free();
+        let wanted = self.reclaim.clusters_wanted(free, self.index.load());
         // Until recovery has ended, the index does not know all records of a cluster.
-        let sweeps = self.recovering.is_none()
+        let sweeps = !self.recovery.is_running()
             && self.options.write_policy == WritePolicy::OnInsert
             && self.index.can_sweep();
-        let victims = self.victims(if sweeps { wanted } else { wanted.min(1) });
+        let victims = self.placement.victims(if sweeps { wanted } else { wanted.min(1) });
         if victims.is_empty() {
             return None;
         }
-        let (plain, others): (Vec<ClusterId>, Vec<ClusterId>) =
-            victims.into_iter().partition(|victim| sweeps && self.space.is_plain(*victim));
-        let table = self.space.table();
+        let (plain, others): (Vec<ClusterId>, Vec<ClusterId>) = victims
+            .into_iter()
+            .partition(|victim| sweeps && self.placement.space.is_plain(*victim));
+        let table = self.placement.space.table();
         let others = others.into_iter().map(|cluster| (cluster, table.incarnation(cluster)));
-        self.maintenance.summarized = others.collect();
+        self.reclaim.set_summarized(others.collect());
         self.begin_sweep(plain);
         Some(Task::Again)
-    }
-
-    /// Pins and returns at most `most` clusters, the least valuable ones.
-    fn victims(&mut self, most: u32) -> Vec<ClusterId> {
-        let mut victims = Vec::new();
-        while (victims.len() as u32) < most
-            && let Some(cluster) = self.space.table_mut().victim(|_| false)
-        {
-            self.space.table_mut().pin(cluster);
-            victims.push(cluster);
-        }
-        victims
     }
 
     /// Drops `victims`, which are pinned, and begins the sweep of their index entries.
@@ -283,45 +174,41 @@ impl Core {
         if victims.is_empty() {
             return;
         }
-        let mut bits = vec![0_u64; self.areas.clusters.div_ceil(64) as usize];
         for victim in &victims {
-            bits[*victim as usize / 64] |= 1 << (victim % 64);
             // First of all: an object that is removed or superseded from now on may have had a
             // record there that no index entry leads to any more.
             self.counters.evicted_clusters += 1;
             self.drop_cluster(*victim);
         }
         self.index.begin_sweep();
-        self.maintenance.sweep = Some(Sweep { victims, bits });
+        self.reclaim.begin_sweep(victims);
     }
 
     /// Notes that an object in `cluster` was requested whose run is not known. The cluster's
     /// summary will be read, unless many others wait.
     pub(super) fn want_runs(&mut self, cluster: ClusterId) {
-        let wanted = &mut self.maintenance.unlearned;
-        if wanted.len() < LEARNT_AT_ONCE && !wanted.contains(&cluster) {
-            wanted.push(cluster);
+        if self.reclaim.want_runs(cluster) {
             self.wake_background();
         }
     }
 
     fn next_to_learn(&mut self) -> Option<Task> {
-        let cluster = self.maintenance.unlearned.pop()?;
-        if self.space.table().state(cluster) != ClusterState::OnDisk {
+        let cluster = self.reclaim.next_unlearned()?;
+        if self.placement.space.table().state(cluster) != ClusterState::OnDisk {
             return Some(Task::Again);
         }
-        self.space.table_mut().pin(cluster);
-        let incarnation = self.space.table().incarnation(cluster);
-        Some(Task::Learn { cluster, incarnation, extent: self.areas.cluster(cluster) })
+        self.placement.space.table_mut().pin(cluster);
+        let incarnation = self.placement.space.table().incarnation(cluster);
+        Some(Task::Learn { cluster, incarnation, extent: self.placement.areas.cluster(cluster) })
     }
 
     /// Applies the summary of a cluster, if it has one.
-    fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
-        if self.space.table_mut().unpin(cluster) {
+    fn runs_learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
+        if self.placement.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
-        if self.is_current(cluster, incarnation) {
-            self.space.learn_runs(&self.areas, cluster, entries);
+        if self.placement.is_current(cluster, incarnation) {
+            self.placement.learn_runs(cluster, entries);
         }
     }
 
@@ -329,53 +216,36 @@ impl Core {
         EvictPlan {
             cluster,
             incarnation,
-            extent: self.areas.cluster(cluster),
+            extent: self.placement.areas.cluster(cluster),
             // A record that recovery has not found yet may be one that a dead record superseded.
-            all_dead: self.recovering.is_none() && self.space.table().is_all_dead(cluster),
+            all_dead: !self.recovery.is_running()
+                && self.placement.space.table().is_all_dead(cluster),
         }
     }
 
-    /// Returns a cluster to evict whether or not room is needed.
-    fn spent_cluster(&mut self, now: Now) -> Option<ClusterId> {
-        if let Some(cluster) = self.space.table().most_dead() {
+    /// Returns a cluster to evict whether or not space is needed.
+    fn expendable_cluster(&mut self, now: Now) -> Option<ClusterId> {
+        if let Some(cluster) = self.placement.space.table().most_dead() {
             return Some(cluster);
         }
-        let cluster = self.space.table_mut().one_timer(now.unix)?;
+        let cluster = self.placement.space.table_mut().one_timer(now.unix)?;
         self.counters.one_timer_clusters += 1;
         Some(cluster)
-    }
-
-    /// Returns how many clusters to evict for room.
-    fn clusters_wanted(&mut self) -> u32 {
-        let (low, high) = self.reserve();
-        let free = self.space.nearly_free();
-        if free < low {
-            self.maintenance.refilling = true;
-        } else if free >= high {
-            self.maintenance.refilling = false;
-        }
-        // A full index would displace arbitrary entries; evict the least valuable cluster instead
-        // (UCFS, section 2.3.2).
-        let full = self.index.load() >= INDEX_LOAD_MAX;
-        let for_index = if full { (self.areas.clusters / EVICTED_AT_ONCE).max(1) } else { 0 };
-        let for_room = if self.maintenance.refilling { high.saturating_sub(free) } else { 0 };
-        for_room.max(for_index)
     }
 
     /// Removes some of the index entries that lead into the dropped clusters. After the last, the
     /// clusters are unpinned and become free once the journal allows it. Returns true while there
     /// is more to do.
     pub(super) fn step_sweep(&mut self) -> bool {
-        let Some(sweep) = &self.maintenance.sweep else { return false };
+        let Some(sweep) = self.reclaim.sweep() else { return false };
         // Granules per cluster are a power of two; this is evaluated for every index entry.
-        let shift = self.areas.granules_per_cluster().trailing_zeros();
-        let goes = |cluster: u32| sweep.bits[cluster as usize / 64] >> (cluster % 64) & 1 == 1;
+        let shift = self.placement.areas.granules_per_cluster().trailing_zeros();
         let (forgotten, ended) =
-            self.index.step_sweep(SWEEP_STEP, |slot| !goes(slot.position >> shift));
+            self.index.step_sweep(SWEEP_STEP, |slot| !sweep.evicts(slot.position >> shift));
         self.counters.evicted_records += forgotten as u64;
-        if ended && let Some(sweep) = self.maintenance.sweep.take() {
-            for victim in sweep.victims {
-                if self.space.table_mut().unpin(victim) {
+        if ended {
+            for victim in self.reclaim.end_sweep() {
+                if self.placement.space.table_mut().unpin(victim) {
                     self.wake_waiters();
                 }
             }
@@ -387,12 +257,12 @@ impl Core {
     /// searched for entries that lead into the cluster.
     pub(super) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
-        if self.space.table_mut().unpin(cluster) {
+        if self.placement.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
-        let unchanged = self.space.table().incarnation(cluster) == plan.incarnation
+        let unchanged = self.placement.space.table().incarnation(cluster) == plan.incarnation
             && matches!(
-                self.space.table().state(cluster),
+                self.placement.space.table().state(cluster),
                 ClusterState::OnDisk | ClusterState::OnDiskAndInMemory
             );
         // Once offline no facts are noted any more, so nothing may change.
@@ -403,27 +273,27 @@ impl Core {
             Some(entries) => entries.iter().for_each(|entry| self.evict_record(cluster, entry)),
             // The records that it supersedes are unknown: recovery must read it first, record by
             // record.
-            None if self.unrecovered(cluster) => return,
+            None if self.recovery.is_unread(cluster) => return,
             None => self.sweep(cluster),
         }
         self.counters.evicted_clusters += 1;
         self.dissolve_virtual(cluster);
         // It may have been a virtual cluster that was dropped with one of its members.
-        if self.space.table().state(cluster).in_use() {
+        if self.placement.space.table().state(cluster).in_use() {
             self.drop_cluster(cluster);
         }
     }
 
     /// Drops a cluster; it becomes free when the journal is durable up to here.
     pub(super) fn drop_cluster(&mut self, cluster: ClusterId) {
-        let incarnation = self.space.table().incarnation(cluster);
+        let incarnation = self.placement.space.table().incarnation(cluster);
         self.journal.note(Fact::Dropped { cluster, incarnation });
-        self.space.table_mut().give_up(cluster, self.journal.now());
+        self.placement.space.table_mut().give_up(cluster, self.journal.now());
         self.wake_background();
     }
 
     fn evict_record(&mut self, cluster: ClusterId, entry: &Entry) {
-        let position = self.areas.position(cluster, entry.granule);
+        let position = self.placement.areas.position(cluster, entry.granule);
         self.forget_record(entry.kind, &entry.digest, position);
     }
 
@@ -460,8 +330,8 @@ impl Core {
     /// metadata records may belong to any object with replaced metadata, so all of those are
     /// removed too.
     fn sweep(&mut self, cluster: ClusterId) {
-        let granules = self.areas.granules_per_cluster();
-        let first = self.areas.position(cluster, 0);
+        let granules = self.placement.areas.granules_per_cluster();
+        let first = self.placement.areas.position(cluster, 0);
         let inside = |position: u32| position.wrapping_sub(first) < granules;
         let buckets = self.index.bucket_count();
         let mut refreshed = Vec::new();
@@ -478,32 +348,34 @@ impl Core {
     /// Records that the job reached the device.
     fn written(&mut self, job: &WriteJob, requests: Requests) {
         for cluster in Appender::completes(job) {
-            self.space.table_mut().written(cluster);
+            self.placement.space.table_mut().written(cluster);
         }
         self.counters.record_bytes_written += job.record_bytes() as u64;
-        self.space.appender_mut().end_write(&self.areas, job, requests);
-        self.maintenance.unflushed = true;
+        self.placement.space.appender_mut().end_write(&self.placement.areas, job, requests);
+        self.schedule.note_written();
         self.wake_waiters();
     }
 
     /// Records that the job failed: the records of its clusters are lost, and the clusters are not
     /// used again.
     fn write_failed(&mut self, job: &WriteJob) {
-        for (cluster, lost) in self.space.appender_mut().fail_write(&self.areas, job) {
+        for (cluster, lost) in
+            self.placement.space.appender_mut().fail_write(&self.placement.areas, job)
+        {
             for record in &lost {
-                self.lose(cluster, record);
+                self.record_lost(cluster, record);
             }
-            let incarnation = self.space.table().incarnation(cluster);
+            let incarnation = self.placement.space.table().incarnation(cluster);
             self.journal.note(Fact::Dropped { cluster, incarnation });
-            self.space.table_mut().mark_bad(cluster);
+            self.placement.space.table_mut().mark_bad(cluster);
         }
         self.wake_waiters();
     }
 
-    fn lose(&mut self, cluster: ClusterId, lost: &Lost) {
+    fn record_lost(&mut self, cluster: ClusterId, lost: &Lost) {
         self.counters.lost_records += 1;
         self.evict_record(cluster, &lost.entry);
-        debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
+        debug_assert_eq!(lost.position, self.placement.areas.position(cluster, lost.entry.granule));
     }
 
     /// Returns the next journal write, after `written` ended; `None` when there is none.
@@ -513,7 +385,7 @@ impl Core {
     ) -> Option<JournalWrite> {
         if let Some(written) = written {
             self.journal.end_write(written);
-            self.maintenance.unflushed = true;
+            self.schedule.note_written();
             self.wake_waiters();
         }
         self.journal.begin_write(&self.secret)
@@ -521,11 +393,9 @@ impl Core {
 
     /// Begins a flush of the device: everything written before is durable when it ends.
     pub(crate) fn begin_flush(&mut self) -> FlushMark {
-        self.maintenance.unflushed = false;
-        self.space.begin_flush();
-        if let Some(log) = &mut self.purge_log {
-            log.begin_flush();
-        }
+        self.schedule.begin_flush();
+        self.placement.space.begin_flush();
+        self.purge_log.begin_flush();
         self.journal.begin_flush()
     }
 
@@ -533,23 +403,21 @@ impl Core {
     /// free.
     fn flushed(&mut self, mark: FlushMark, now: Nanos) {
         self.journal.end_flush(mark);
-        if let Some(log) = &mut self.purge_log {
-            log.end_flush();
-        }
-        match &mut self.space {
+        self.purge_log.end_flush();
+        match &mut self.placement.space {
             Space::Clusters(space) => {
                 space.table.journal_durable(self.journal.durable());
             }
             Space::Slots(_) => self.slots_flushed(),
         }
-        self.maintenance.last_flush = now;
+        self.schedule.end_flush(now);
         self.wake_waiters();
         self.wake_background();
     }
 
     /// Records that the superblocks name this run of the store.
     fn run_named(&mut self, run: u64) {
-        self.superblock.run = run;
+        self.superblock.set_run(run);
         self.wake_waiters();
     }
 
@@ -559,35 +427,38 @@ impl Core {
         if !self.online() {
             return Some(false);
         }
-        self.maintenance.draining = true;
+        self.schedule.drain();
         // Entries that lead into a dropped cluster must not be in the dump.
         while self.step_sweep() {}
         let placed = self.write_out_dirty(now);
-        self.space.seal(&self.areas);
+        self.placement.seal();
         self.wake_background();
         let written = self.journal.written() == self.journal.now();
-        (placed && self.space.unwritten_bytes() == 0 && written && !self.space.busy())
-            .then_some(true)
+        (placed
+            && self.placement.space.unwritten_bytes() == 0
+            && written
+            && !self.placement.space.busy())
+        .then_some(true)
     }
 
     /// Makes a checkpoint of the current state; also returns the extent to write it to. If dead
     /// records have come faster than the background could drop clusters, those with the most dead
     /// records are dropped now, so that the checkpoint fits its slot.
     pub(crate) fn make_checkpoint(&mut self) -> (Checkpoint, Extent) {
-        self.checkpoint += 1;
-        self.maintenance.checkpoint_wanted = false;
+        let number = self.superblock.next_checkpoint();
+        self.schedule.begin_checkpoint();
         self.prune_purges();
-        let room = self.areas.checkpoints[0].len as usize;
+        let room = self.placement.areas.checkpoints[0].len as usize;
         let mut clusters = Vec::new();
         loop {
-            self.space.encode(self.sequence, &mut clusters);
-            let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
-            if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
+            self.placement.space.encode(self.sequence.last(), &mut clusters);
+            let removed = self.recovery.removed_len();
+            if Checkpoint::len(clusters.len(), removed, self.purges.tables.len()) <= room {
                 break;
             }
-            let Space::Clusters(space) = &self.space else { break };
+            let Space::Clusters(space) = &self.placement.space else { break };
             let Some(deadest) = space.table.deadest() else { break };
-            if self.unrecovered(deadest) {
+            if self.recovery.is_unread(deadest) {
                 self.abandon_recovery();
             } else {
                 self.sweep(deadest);
@@ -596,24 +467,21 @@ impl Core {
             }
             clusters.clear();
         }
-        let removed = self.recovering.as_ref().map_or_else(Vec::new, |recovering| {
-            recovering.removed.iter().map(|(digest, sequence)| (*digest, *sequence)).collect()
-        });
         let checkpoint = Checkpoint {
-            number: self.checkpoint,
+            number,
             journal_block: self.journal.next_block(),
             space: clusters,
-            removed,
-            purges: self.purges.encode(),
+            removed: self.recovery.removed(),
+            purges: self.purges.tables.encode(),
         };
-        let slot = self.areas.checkpoints[checkpoint.slot()];
+        let slot = self.placement.areas.checkpoints[checkpoint.slot()];
         (checkpoint, slot)
     }
 
     /// Records that the checkpoint is durable.
     fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
         self.journal.forget_before(checkpoint.journal_block);
-        self.superblock.journal_contained = checkpoint.journal_block - 1;
+        self.superblock.set_checkpoint(checkpoint);
         self.counters.checkpoints += 1;
         self.wake_waiters();
         self.wake_background();

@@ -63,7 +63,6 @@ pub(crate) enum NeighbourScan {
 }
 
 impl NeighbourScan {
-    /// No neighbours.
     pub(crate) const NOTHING: NeighbourScan = NeighbourScan::Records(Vec::new());
 }
 

@@ -1,7 +1,6 @@
 //! Neighbours: objects in memory of the same site as an object, in its cluster or its directory
 //! (systems C14). No device is read.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::base::digest::Digest;
@@ -31,21 +30,6 @@ impl Core {
     pub(crate) fn resident_whole(&self, digest: &Digest, key: &[u8]) -> Option<Arc<Object>> {
         let object = &self.memory.tier.peek(digest)?.object;
         (object.key == key && self.is_whole(object)).then(|| Arc::clone(object))
-    }
-
-    /// Returns the most requested objects in memory with their number of requests, at most `count`,
-    /// in arbitrary order. Objects in pieces are left out.
-    pub(crate) fn most_used(&self, count: usize) -> Vec<(u32, Arc<Object>)> {
-        let whole = self.memory.tier.iter().map(|(_, resident)| resident).filter(|resident| {
-            let object = &resident.object;
-            object.header.kind == RecordKind::Object && !object.in_pieces()
-        });
-        let mut all: Vec<_> = whole.map(|resident| (resident.accesses, &resident.object)).collect();
-        if all.len() > count {
-            all.select_nth_unstable_by_key(count, |(accesses, _)| Reverse(*accesses));
-            all.truncate(count);
-        }
-        all.into_iter().map(|(accesses, object)| (accesses, Arc::clone(object))).collect()
     }
 
     /// Returns whether it is an object with its body in its record, and not purged.

@@ -24,13 +24,12 @@ pub(crate) struct Fetched {
     pub(crate) begun: u64,
 }
 
-/// The result of an insertion.
 pub(crate) enum TryInsert {
     /// Visible. If there is a position, the journal must be written up to it before the insertion
     /// counts as done. A record on the device died with the insertion, or shortly before (an
     /// eviction, a damaged record), and is or may be an older version of the object.
     Done(Option<JournalPosition>),
-    /// No room now: wait for a change and try again.
+    /// No space now: wait for a change and try again.
     Wait(NewObject),
     /// Refused.
     Refused(Refusal),
@@ -38,7 +37,7 @@ pub(crate) enum TryInsert {
 
 /// The availability of a place for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Reservation {
     /// There is a place.
     Ready,
     /// There may be a place after a write, a flush or an eviction.

@@ -27,7 +27,6 @@ pub(crate) struct PieceRun {
     pub(crate) object_id: u64,
     /// Length of the whole body in bytes.
     pub(crate) object_len: u64,
-    /// Numbers of the pieces.
     pub(crate) numbers: Range<u32>,
     pub(crate) options: LookupOptions,
 }
@@ -40,8 +39,8 @@ impl Core {
         let may_read = self.online()
             && self.options.read_unit == ReadUnit::Auto
             && !run.options.memory_only()
-            && !self.space.slots().is_some_and(SlotSpace::assembling);
-        let found = if may_read { self.pieces_in_a_row(run) } else { Vec::new() };
+            && !self.placement.space.slots().is_some_and(SlotSpace::assembling);
+        let found = if may_read { self.adjacent_pieces(run) } else { Vec::new() };
         let (Some((first, _)), Some((last, _))) = (found.first(), found.last()) else {
             return Vec::new();
         };
@@ -55,10 +54,10 @@ impl Core {
         let mut window = Some(self.reads.begin_read(extent));
         let mut plans = Vec::with_capacity(found.len());
         for (plan, slot) in found {
-            self.space.touch(&self.areas, slot, now);
-            self.space.pin(&self.areas, slot.position);
+            self.placement.touch(slot, now);
+            self.placement.pin(slot.position);
             let keep = !run.options.is_exclusive()
-                && run.object_len <= self.tier_share_max()
+                && run.object_len <= self.memory.share_max()
                 && self.enters_memory(&plan.digest, RecordKind::Piece, plan.record.len as usize);
             plans.push(ReadPlan { extent, window: window.take(), keep, ..plan });
         }
@@ -67,12 +66,12 @@ impl Core {
 
     /// Returns the pieces of a run from its first on, as long as each is on the device only and
     /// behind the one before: unpinned plans to read each.
-    fn pieces_in_a_row(&mut self, run: &PieceRun) -> Vec<(ReadPlan, Slot)> {
+    fn adjacent_pieces(&mut self, run: &PieceRun) -> Vec<(ReadPlan, Slot)> {
         let mut found: Vec<(ReadPlan, Slot)> = Vec::new();
         let mut bytes = 0;
         for number in run.numbers.clone() {
             let digest = self.digester.piece(run.object_id, number);
-            let Some((plan, slot)) = self.on_device_alone(digest) else { break };
+            let Some((plan, slot)) = self.plan_piece(digest) else { break };
             let record = plan.record;
             bytes += record.len;
             if let (Some((first, _)), Some((last, _))) = (found.first(), found.last())
@@ -88,16 +87,16 @@ impl Core {
 
     /// Returns the plan to read a piece if it is in one run on the device, and neither in memory
     /// nor being sent.
-    fn on_device_alone(&mut self, digest: Digest) -> Option<(ReadPlan, Slot)> {
+    fn plan_piece(&mut self, digest: Digest) -> Option<(ReadPlan, Slot)> {
         if self.memory.tier.peek(&digest).is_some() {
             return None;
         }
         let slot = self.index.get(&digest).filter(|slot| !slot.refreshed)?;
-        let elsewhere = self.space.unwritten(slot.position).is_some()
+        let elsewhere = self.placement.space.unwritten(slot.position).is_some()
             || self.memory.in_transit.get(&digest).is_some()
-            || self.ahead(&digest, slot).is_some();
-        let place = self.place_at(slot.position).filter(|_| !elsewhere)?;
-        let location = self.space.locate(&self.areas, slot);
+            || self.read_ahead_of(&digest, slot).is_some();
+        let place = self.placement.place_at(slot.position).filter(|_| !elsewhere)?;
+        let location = self.placement.locate(slot);
         let whole = location.split.is_none();
         whole.then(|| (ReadPlan::of_held(digest, place, location), slot))
     }

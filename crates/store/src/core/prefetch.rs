@@ -1,9 +1,9 @@
 //! Prefetching: the neighbours of a record that is read enter memory with it (C4).
 //!
 //! Done in steps, so that nothing is verified or copied under the lock. [`super::neighbours()`]
-//! finds the records in the bytes. [`Core::want`] determines under the lock which of them are alive
-//! and not in memory yet. [`super::verified`] turns those into objects. [`Core::prefetch`] takes in
-//! the objects that are still alive.
+//! finds the records in the bytes. [`Core::mark_wanted`] determines under the lock which of them
+//! are alive and not in memory yet. [`super::verified`] turns those into objects.
+//! [`Core::prefetch`] takes in the objects that are still alive.
 //!
 //! Only the requested record is pinned. In a space of slots, its surroundings may be dead, evicted
 //! and overwritten while the read is under way. Therefore a neighbour must pass two tests: a record
@@ -30,7 +30,7 @@ use crate::read::window::DistanceBand;
 
 impl Core {
     /// Returns whether the neighbours read by this plan are kept as they were read.
-    fn keeps_ahead(&self, plan: &ReadPlan) -> bool {
+    fn keeps_read_ahead(&self, plan: &ReadPlan) -> bool {
         let clusters =
             plan.surroundings.is_some_and(|around| !matches!(around.scope, Scope::Slots));
         clusters && self.reads.ahead().capacity() > 0
@@ -38,14 +38,14 @@ impl Core {
 
     /// Keeps the records `beside` that of `plan` in `bytes` until they are requested. Returns false
     /// when they should enter the memory tier instead.
-    pub(super) fn put_ahead(
+    pub(super) fn keep_read_ahead(
         &mut self,
         plan: &ReadPlan,
         beside: &NeighbourScan,
         bytes: &Bytes,
     ) -> bool {
         let NeighbourScan::Records(neighbours) = beside else { return false };
-        if !self.keeps_ahead(plan) {
+        if !self.keeps_read_ahead(plan) {
             return false;
         }
         let own = plan.record_in_extent();
@@ -67,9 +67,9 @@ impl Core {
     }
 
     /// Returns the read-ahead of an earlier read for `slot`, the current version of `digest`.
-    pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
+    pub(super) fn read_ahead_of(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
         let (ahead, bytes) = self.reads.ahead().get(digest).filter(|_| !slot.refreshed)?;
-        let current = self.is_at(slot.position, Some(ahead.place));
+        let current = self.placement.is_at(slot.position, Some(ahead.place));
         (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
     }
 
@@ -94,7 +94,7 @@ impl Core {
             && self.enters_memory(&ahead.digest, object.header.kind, ahead.range.len())
             && self.memory_takes(now)
         {
-            self.keep(ahead.digest, object, None, None);
+            self.keep_in_memory(ahead.digest, object, None, None);
             self.shrink_tier(now);
         }
         true
@@ -102,10 +102,10 @@ impl Core {
 
     /// Marks the records `beside` a requested one that are alive and not in memory. For slots,
     /// `len` bytes of which were read, returns only the live records.
-    pub(super) fn want(&self, beside: NeighbourScan, len: usize) -> Vec<Neighbour> {
+    pub(super) fn mark_wanted(&self, beside: NeighbourScan, len: usize) -> Vec<Neighbour> {
         let mut neighbours = match beside {
             NeighbourScan::Records(records) => records,
-            NeighbourScan::Claims(claims) => self.living(&claims, len),
+            NeighbourScan::Claims(claims) => self.live_claims(&claims, len),
         };
         for neighbour in &mut neighbours {
             let Some(slot) = self.index.get(&neighbour.digest) else { continue };
@@ -119,8 +119,8 @@ impl Core {
 
     /// Returns the records of `claims` that are alive in the claimed place, lie in one run, are on
     /// the device, and were read to their end.
-    fn living(&self, claims: &[(Place, usize)], len: usize) -> Vec<Neighbour> {
-        let Some(space) = self.space.slots() else { return Vec::new() };
+    fn live_claims(&self, claims: &[(Place, usize)], len: usize) -> Vec<Neighbour> {
+        let Some(space) = self.placement.space.slots() else { return Vec::new() };
         let neighbour = |(place, at): &(Place, usize)| {
             let record = space.alone_at(*place)?;
             let range = *at..*at + record.len as usize;
@@ -150,12 +150,12 @@ impl Core {
             return;
         }
         for (digest, object, band) in objects {
-            self.keep(digest, &object, None, Some(band));
+            self.keep_in_memory(digest, &object, None, Some(band));
         }
         if let Some(cluster) = whole
             && let Some(members) = self.members(cluster, neighbours)
         {
-            self.join_memory(cluster, members);
+            self.form_virtual(cluster, members);
         }
         self.shrink_tier(now);
     }

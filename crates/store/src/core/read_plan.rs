@@ -35,7 +35,6 @@ impl Expected<'_> {
     }
 }
 
-/// The purpose of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A request, counted as a hit or a miss.
@@ -46,7 +45,6 @@ pub(crate) enum Purpose {
     Neighbour,
 }
 
-/// The parameters of a lookup.
 #[derive(Clone, Copy)]
 pub(crate) struct LookupRequest<'a> {
     pub(crate) digest: Digest,
@@ -75,8 +73,9 @@ pub(crate) enum WaitPolicy {
     ReadAlone,
 }
 
-/// The result of a glance under the lock ([`Core::glance`](crate::core::Core::glance)).
-pub(crate) enum Glanced {
+/// The result of a lookup in the memory tier alone
+/// ([`Core::find_in_memory`](crate::core::Core::find_in_memory)).
+pub(crate) enum MemoryFinding {
     /// An object in memory with its whole body. It has been counted.
     Whole(Arc<Object>),
     /// A lookup may find the object, but not in the memory tier.
@@ -91,7 +90,8 @@ pub(crate) enum Finding {
     Object(Arc<Object>, Source),
     /// Read ahead by an earlier read: verify it, then call `Core::loaded_ahead`.
     Ahead(Ahead, Bytes),
-    /// It may be on the device: its place is pinned until `Core::loaded` or `Core::read_failed`.
+    /// A place on the device where the object may be, pinned until `Core::loaded` or
+    /// `Core::read_failed`.
     Read(ReadPlan),
     /// A read under way for another record brings it along: look again when that has ended.
     InFlight(WindowId),
@@ -106,7 +106,6 @@ pub(crate) struct ReadPlan {
     pub(crate) place: Place,
     /// The extent of the record on the device; up to an eighth too long.
     pub(super) record: Extent,
-    /// The extent to read.
     pub(crate) extent: Extent,
     /// The surroundings, if the extent holds more than the record.
     pub(crate) surroundings: Option<Surroundings>,
@@ -114,7 +113,7 @@ pub(crate) struct ReadPlan {
     pub(crate) window: Option<WindowId>,
     /// The measured cost of the read, once it has ended.
     pub(crate) timing: Option<ReadTiming>,
-    /// The other runs of a record in several runs, of which the extent is the first.
+    /// The runs of the record after the first, which is the extent.
     pub(crate) split: Option<Box<Split>>,
     /// Metadata that replace those in the record.
     pub(crate) meta: Option<MetaPlan>,

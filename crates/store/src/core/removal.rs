@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use crate::base::digest::Digest;
-use crate::base::limits::ClusterId;
 use crate::core::fetches::Overtaken;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -47,7 +46,7 @@ impl Core {
     /// Makes the current version of `digest` dead; returns whether there was one.
     pub(super) fn forget_version(&mut self, digest: &Digest) -> bool {
         self.note_touched(digest);
-        self.evictions.withdraw(digest);
+        self.memory.evictions.withdraw(digest);
         self.clear_version(digest)
     }
 
@@ -79,9 +78,9 @@ impl Core {
 
     /// Declares dead the pieces of a version that no lookup can find any more, like any record that
     /// leaves the index: their bytes count as dead, and records with an equal tag do not come back.
-    /// Existing readers of the version hold the pieces ([`super::held`]).
+    /// Existing readers of the version hold the pieces ([`super::reader_holds`]).
     pub(super) fn forget_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
-        if self.held.may_hold(object_id) {
+        if self.holds.may_hold(object_id) {
             for number in pieces.clone() {
                 self.hold_dying(object_id, number);
             }
@@ -111,7 +110,7 @@ impl Core {
     /// Returns whether there is a record of this digest, in memory or on the device.
     pub(crate) fn knows(&self, digest: &Digest) -> bool {
         // Entries may lead into a dropped cluster until they are swept.
-        let on_device = |slot: Slot| self.place_at(slot.position).is_some();
+        let on_device = |slot: Slot| self.placement.place_at(slot.position).is_some();
         self.memory.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
     }
 
@@ -120,7 +119,7 @@ impl Core {
     pub(crate) fn forget_incomplete(&mut self, digest: &Digest, object: &Object) {
         // Recovery may still find the piece, in an older cluster than its head's. An offline device
         // serves nothing.
-        if self.recovering.is_some() || !self.online() {
+        if self.recovery.is_running() || !self.online() {
             return;
         }
         let id = object.header.object_id;
@@ -143,7 +142,7 @@ impl Core {
             Some(resident) => resident.object.header.object_id == object.header.object_id,
             None => {
                 let slot = self.index.get(digest);
-                slot.is_some_and(|slot| self.is_at(slot.position, object.place))
+                slot.is_some_and(|slot| self.placement.is_at(slot.position, object.place))
             }
         }
     }
@@ -160,25 +159,25 @@ impl Core {
     }
 
     fn mark_dead_known(&mut self, digest: Option<&Digest>, slot: Slot) {
-        match &self.space {
+        match &self.placement.space {
             Space::Clusters(_) => self.mark_dead_in_cluster(digest, slot),
             Space::Slots(_) => self.mark_dead_at(slot.position),
         }
     }
 
     fn mark_dead_in_cluster(&mut self, digest: Option<&Digest>, slot: Slot) {
-        let (cluster, granule) = self.areas.locate(slot.position);
-        if self.space.virtual_clusters().contains_key(&cluster) {
+        let (cluster, granule) = self.placement.areas.locate(slot.position);
+        if self.placement.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
             return;
         }
         let bytes = match self.index.kind() {
             IndexKind::Compact => slot.class.len(),
             // The length is unknown: assume the mean of the cluster's live records.
-            IndexKind::Exact => self.space.table().mean_live_bytes(cluster),
+            IndexKind::Exact => self.placement.space.table().mean_live_bytes(cluster),
         };
-        if self.space.table_mut().mark_dead(cluster, granule, bytes) {
-            let incarnation = self.space.table().incarnation(cluster);
+        if self.placement.space.table_mut().mark_dead(cluster, granule, bytes) {
+            let incarnation = self.placement.space.table().incarnation(cluster);
             let fact = Fact::Dead { cluster, incarnation, granule };
             match digest {
                 Some(digest) => self.journal.note_deletion_of(&digest.tag_alone(), fact),
@@ -191,10 +190,8 @@ impl Core {
     /// Records for a recovery under way that any record of this digest found later is older than
     /// the present operation.
     pub(super) fn note_touched(&mut self, digest: &Digest) {
-        let sequence = self.sequence + 1;
-        let Some(recovering) = &mut self.recovering else { return };
-        recovering.removed.insert(*digest, sequence);
-        let full = recovering.removed.len() as u64 > self.removed_max;
+        let sequence = self.sequence.last() + 1;
+        let Some(full) = self.recovery.note_removed(*digest, sequence) else { return };
         self.journal.note_deletion_of(digest, Fact::Removed { digest: *digest, sequence });
         self.wake_background();
         if full {
@@ -205,35 +202,17 @@ impl Core {
     /// Ends recovery early because more was removed than fits in a checkpoint: the unread clusters
     /// are dropped, and with them all records that the removals refer to.
     pub(super) fn abandon_recovery(&mut self) {
-        let Some(recovering) = &mut self.recovering else { return };
-        recovering.removed.clear();
-        if let Some(space) = self.space.slots_mut() {
-            recovering.abandoned = true;
-            space.abandon(self.sequence);
+        let Some(unread) = self.recovery.abandon() else { return };
+        if let Some(space) = self.placement.space.slots_mut() {
+            space.abandon(self.sequence.last());
             return;
         }
-        let mut unread: Vec<_> = std::mem::take(&mut recovering.left).into();
-        unread.append(&mut recovering.under_way);
         for (cluster, incarnation) in unread {
-            if self.is_current(cluster, incarnation) {
+            if self.placement.is_current(cluster, incarnation) {
                 self.counters.evicted_clusters += 1;
                 self.drop_cluster(cluster);
             }
         }
-    }
-
-    /// Returns whether recovery has still to read the cluster.
-    pub(super) fn unrecovered(&self, cluster: ClusterId) -> bool {
-        self.recovering.as_ref().is_some_and(|recovering| {
-            let mut unread = recovering.left.iter().chain(&recovering.under_way);
-            unread.any(|(other, _)| *other == cluster)
-        })
-    }
-
-    /// Returns whether the cluster is in use with this incarnation.
-    pub(super) fn is_current(&self, cluster: ClusterId, incarnation: u64) -> bool {
-        self.space.table().incarnation(cluster) == incarnation
-            && self.space.table().state(cluster).in_use()
     }
 
     /// Declares dead the record at `position`, which is damaged; returns whether the index led to

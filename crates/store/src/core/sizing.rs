@@ -3,6 +3,7 @@
 use crate::config::options::Options;
 use crate::format::device_layout::{Areas, DEAD_PER_CLUSTER};
 use crate::index::IndexOptions;
+use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
 use crate::space::cluster_table::Policy;
 
@@ -15,24 +16,35 @@ pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
     pub(crate) buffers: usize,
     pub(crate) tier: usize,
-    /// Bytes for read-ahead.
     pub(crate) ahead: usize,
+    /// Bytes for the filters of labels.
+    pub(crate) label_filters: u64,
 }
 
 impl MemoryPlan {
-    /// Divides `memory` bytes, of which the tables take `tables` bytes. An eighth, but at least two
+    /// Divides `memory` bytes, of which the tables take `tables` bytes, and what belongs to labels
+    /// besides, if there are `labelled` objects. An eighth, but at least two
     /// clusters, is for pending records; they take as much again in aligned buffers while they are
     /// written. An eighth is for reads and for the windows of fills; half of it, or all of it up to
     /// [`BUFFERS_LEAST`], may be buffers kept for the next reads. The rest is for the tier, except
     /// for an eighth of it that holds read-ahead, where that is kept apart.
-    pub(super) fn new(memory: u64, tables: usize, areas: &Areas, reads_ahead: bool) -> MemoryPlan {
+    pub(super) fn new(
+        memory: u64,
+        tables: usize,
+        labelled: Option<u64>,
+        areas: &Areas,
+        reads_ahead: bool,
+    ) -> MemoryPlan {
+        let label_filters = labelled.map_or(0, |objects| LabelFilters::bytes_for(objects, memory));
+        let purges = labelled.map_or(0, |_| table_bytes(memory));
+        let tables = tables + usize::try_from(label_filters + purges).unwrap_or(usize::MAX);
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
         let reserved = tables + 2 * unwritten_max + memory / 8;
         let rest = memory.saturating_sub(reserved).max(memory / 8);
         let ahead = if reads_ahead { rest / 8 } else { 0 };
         let buffers = (memory / 16).max(BUFFERS_LEAST.min(memory / 8));
-        MemoryPlan { unwritten_max, buffers, tier: rest - ahead, ahead }
+        MemoryPlan { unwritten_max, buffers, tier: rest - ahead, ahead, label_filters }
     }
 }
 
@@ -65,7 +77,7 @@ const TABLE_SHARE: u64 = 32;
 
 /// Returns the bytes of memory for the purge table, and for the purges of labels that no object
 /// bears.
-pub(super) fn table_bytes(memory: u64) -> u64 {
+fn table_bytes(memory: u64) -> u64 {
     memory / TABLE_SHARE + (FETCH_PURGES * Purges::ENTRY_BYTES) as u64
 }
 

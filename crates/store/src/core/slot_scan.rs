@@ -36,22 +36,20 @@ impl SlotFinds {
         incarnation > self.image.reached
     }
 
-    /// Lists the records found.
     fn take_in(&mut self, core: &mut Core, found: Vec<FoundRecord>) {
         // Removals are no longer remembered, so none of the removed records may be listed.
-        if core.recovering.as_ref().is_none_or(|recovering| recovering.abandoned) {
+        if !core.recovery.is_running() || core.recovery.is_abandoned() {
             return;
         }
         for record in found {
             let digest = record.listed.digest;
-            let removed = core.recovering.as_ref().and_then(|r| r.removed.get(&digest));
-            if removed.is_some_and(|sequence| record.listed.sequence < *sequence) {
+            if core.recovery.was_removed(&digest, record.listed.sequence) {
                 continue;
             }
             if record.unfinished {
                 self.unfinished.push(record.listed);
             }
-            core.learn_scanned(&record.labels);
+            core.labels.filters.scanned(&record.labels);
             let record = FoundRecord { labels: Vec::new(), ..record };
             match record.listed.kind {
                 RecordKind::Meta => self.metas.push(record),
@@ -69,17 +67,17 @@ impl SlotFinds {
             let (position, sequence) = meta.target;
             let digest = meta.listed.digest;
             let slot = core.index.get(&digest).filter(|slot| slot.position == position);
-            let object = core.space.slots().and_then(|space| space.listed(position));
+            let object = core.placement.space.slots().and_then(|space| space.listed(position));
             let ours = object.is_some_and(|o| o.digest == digest && o.sequence == sequence);
             if slot.is_some() && ours && !refreshed.contains_key(&position) {
                 refreshed.insert(position, meta.listed.sequence);
-                let Some(space) = core.space.slots_mut() else { return };
+                let Some(space) = core.placement.space.slots_mut() else { return };
                 enter(&mut core.index, space, &digest.derive_meta(), &meta);
                 core.index.update_flag(&digest, position, true);
                 space.refreshed(position, meta.listed.sequence);
             }
         }
-        let objects = core.space.slots().into_iter().flat_map(|space| space.objects());
+        let objects = core.placement.space.slots().into_iter().flat_map(|space| space.objects());
         let lacking: Vec<Listed> = objects
             .filter(|object| {
                 let position = object.run.first;
@@ -89,7 +87,7 @@ impl SlotFinds {
             .collect();
         for record in lacking.iter().chain(&self.unfinished) {
             let position = record.run.first;
-            let listed = core.space.slots().and_then(|space| space.listed(position));
+            let listed = core.placement.space.slots().and_then(|space| space.listed(position));
             if listed.is_some_and(|listed| listed.sequence == record.sequence) {
                 core.forget_record(record.kind, &record.digest, position);
                 core.mark_dead_at(position);
@@ -101,13 +99,15 @@ impl SlotFinds {
 /// Lists a record, unless a younger one of its digest is listed.
 fn list(core: &mut Core, record: &FoundRecord) {
     let listed = &record.listed;
-    if let (Some(slot), Some(space)) = (core.index.get(&listed.digest), core.space.slots()) {
+    if let (Some(slot), Some(space)) =
+        (core.index.get(&listed.digest), core.placement.space.slots())
+    {
         let other = space.listed(slot.position);
         if other.is_some_and(|o| o.digest == listed.digest && o.sequence > listed.sequence) {
             return;
         }
     }
-    if let Some(space) = core.space.slots_mut() {
+    if let Some(space) = core.placement.space.slots_mut() {
         enter(&mut core.index, space, &listed.digest, record);
     }
 }
@@ -115,7 +115,7 @@ fn list(core: &mut Core, record: &FoundRecord) {
 impl SlotFinds {
     /// Returns whether more was removed than can be remembered: records not found by now are lost.
     pub(crate) fn is_abandoned(core: &Core) -> bool {
-        core.recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
+        core.recovery.is_abandoned()
     }
 
     /// Applies a window that was read and the records found in it. `progress` is the number of
@@ -127,14 +127,14 @@ impl SlotFinds {
         progress: (u32, u32),
     ) {
         self.take_in(core, found);
-        core.scanned = progress;
+        core.recovery.set_progress(progress);
     }
 
     /// Makes the space ready for use once everything is found. A checkpoint must follow.
     pub(crate) fn assemble(self, core: &mut Core) -> Assembled {
         self.finish(core);
         core.assembled();
-        core.scanned_all();
+        core.labels.filters.all_scanned(core.sequence.last() + 1);
         Assembled { records: core.index.len() }
     }
 }

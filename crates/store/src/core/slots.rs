@@ -3,7 +3,7 @@
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
 use crate::base::refusal::Refusal;
-use crate::core::new_object::Room;
+use crate::core::new_object::Reservation;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
 use crate::index::Slot;
@@ -15,38 +15,40 @@ use crate::space::slots::record_table::Listed;
 /// Maximum number of records evicted in one step.
 const EVICT_STEP: usize = 64;
 /// Number of records evicted at a time for an insertion that finds no place.
-const EVICT_FOR_ROOM: usize = 8;
+const EVICT_FOR_SPACE: usize = 8;
 
 impl Core {
     /// Reserves one or several runs of free slots; evicts records for them (systems U3: up to a
     /// bound).
-    pub(super) fn make_room_in_slots(&mut self, len: usize) -> Room {
-        let Some(space) = self.space.slots_mut() else { return Room::Refused(Refusal::NoSpace) };
+    pub(super) fn reserve_slots(&mut self, len: usize) -> Reservation {
+        let Some(space) = self.placement.space.slots_mut() else {
+            return Reservation::Refused(Refusal::NoSpace);
+        };
         if space.assembling() {
-            return Room::Refused(Refusal::Busy);
+            return Reservation::Refused(Refusal::Busy);
         }
         if space.reserve(len) {
-            return Room::Ready;
+            return Reservation::Ready;
         }
-        self.maintenance.starved = true;
+        self.reclaim.set_starved(true);
         self.wake_background();
         if space_waits(self) {
-            return Room::Wait;
+            return Reservation::Wait;
         }
-        for _ in 0..EVICT_FOR_ROOM {
-            let Some(space) = self.space.slots_mut() else { break };
-            if !space.may_evict_for_room() || !self.evict_one() {
-                return Room::Refused(Refusal::NoSpace);
+        for _ in 0..EVICT_FOR_SPACE {
+            let Some(space) = self.placement.space.slots_mut() else { break };
+            if !space.may_evict_for_space() || !self.evict_one() {
+                return Reservation::Refused(Refusal::NoSpace);
             }
         }
-        Room::Wait
+        Reservation::Wait
     }
 
     /// Evicts records until no more slots are taken than allowed, a bounded number in each step.
     /// Returns true when there is more to do.
     pub(super) fn evict_overfull(&mut self) -> bool {
         for _ in 0..EVICT_STEP {
-            if !self.space.slots().is_some_and(|space| space.overfull()) {
+            if !self.placement.space.slots().is_some_and(|space| space.overfull()) {
                 return false;
             }
             if !self.evict_one() {
@@ -58,7 +60,7 @@ impl Core {
 
     /// Evicts the record that the policy chooses; returns false when there is none.
     fn evict_one(&mut self) -> bool {
-        let Some(victim) = self.space.slots_mut().and_then(|space| space.victim()) else {
+        let Some(victim) = self.placement.space.slots_mut().and_then(|space| space.victim()) else {
             return false;
         };
         self.forget_listed(&victim);
@@ -74,13 +76,14 @@ impl Core {
     /// Declares the record at `position` dead: the journal tells recovery, and its slots become
     /// free in time.
     pub(super) fn mark_dead_at(&mut self, position: u32) {
-        let Some(listed) = self.space.slots().and_then(|space| space.listed(position)) else {
+        let Some(listed) = self.placement.space.slots().and_then(|space| space.listed(position))
+        else {
             return;
         };
         let listed = *listed;
         self.note_released(&listed);
         let up_to = self.journal.now();
-        if let Some(space) = self.space.slots_mut() {
+        if let Some(space) = self.placement.space.slots_mut() {
             space.release(position, up_to);
         }
         self.wake_background();
@@ -102,7 +105,7 @@ impl Core {
     /// counts as done. Up to there, the journal covers every dead record that a lookup of this
     /// digest could find if the process died before the new record is on the device.
     pub(super) fn unwritten_deletion(&self, digest: &Digest) -> Option<JournalPosition> {
-        match &self.space {
+        match &self.placement.space {
             // A cluster dies as a whole, and its records are not listed. A single record is
             // recorded by its tag in the index, which other records may share.
             Space::Clusters(_) => {
@@ -122,7 +125,7 @@ impl Core {
             return Some(JournalPosition::MAX);
         }
         let own = self.journal.undurable_deletion_of(digest);
-        match &self.space {
+        match &self.placement.space {
             Space::Clusters(_) => {
                 let alike = self.journal.undurable_deletion_of(&digest.tag_alone());
                 self.journal.undurable_deletion().max(own).max(alike)
@@ -134,8 +137,8 @@ impl Core {
     /// Notes that the object at `position` has new metadata, in the record placed last; `old` is
     /// the slot of the previous ones.
     pub(super) fn note_refresh(&mut self, position: u32, old: Option<Slot>) {
-        let sequence = self.sequence;
-        let Some(space) = self.space.slots_mut() else { return };
+        let sequence = self.sequence.last();
+        let Some(space) = self.placement.space.slots_mut() else { return };
         space.refreshed(position, sequence);
         if let Some(old) = old {
             space.supersede_meta(sequence, old.position);
@@ -145,7 +148,7 @@ impl Core {
 
     /// Frees all slots except those of the listed records, which are all live records.
     pub(super) fn assembled(&mut self) {
-        let Some(space) = self.space.slots_mut() else { return };
+        let Some(space) = self.placement.space.slots_mut() else { return };
         for record in space.assembled(true) {
             self.forget_listed(&record);
         }
@@ -153,44 +156,38 @@ impl Core {
 
     /// Applies the result of a write job.
     pub(super) fn pages_written(&mut self, job: PageJob, done: Vec<PageDone>) {
-        let Some(space) = self.space.slots_mut() else { return };
+        let Some(space) = self.placement.space.slots_mut() else { return };
         let written = job.writes.iter().zip(&done).filter(|(_, done)| done.whole);
         let bytes: u64 = written.map(|(write, _)| write.bytes()).sum();
         let lost = space.end_write(job, done);
         self.counters.record_bytes_written += bytes;
         for position in lost {
-            let Some(space) = self.space.slots() else { return };
+            let Some(space) = self.placement.space.slots() else { return };
             let Some(record) = space.listed(position).copied() else { continue };
             self.counters.lost_records += 1;
             self.forget_listed(&record);
             self.note_released(&record);
-            if let Some(space) = self.space.slots_mut() {
+            if let Some(space) = self.placement.space.slots_mut() {
                 space.condemn(position);
             }
         }
-        self.maintenance.unflushed = true;
+        self.schedule.note_written();
         self.wake_waiters();
     }
 
     /// Ends a flush: slots become free, and superseded metadata die.
     pub(super) fn slots_flushed(&mut self) {
         let durable = self.journal.durable();
-        let Some(space) = self.space.slots_mut() else { return };
+        let Some(space) = self.placement.space.slots_mut() else { return };
         space.end_flush();
         space.journal_durable(durable);
-        self.maintenance.starved = false;
+        self.reclaim.set_starved(false);
         // Once offline no facts are noted any more: they die after the next start.
         if !self.online() {
             return;
         }
-        let dead = self.space.slots_mut().map(SlotSpace::dead_metas).unwrap_or_default();
+        let dead = self.placement.space.slots_mut().map(SlotSpace::dead_metas).unwrap_or_default();
         dead.into_iter().for_each(|position| self.mark_dead_at(position));
-    }
-
-    /// Returns whether free slots are needed and wait only for the journal.
-    pub(super) fn slots_wait(&self) -> bool {
-        space_waits(self)
-            && (self.maintenance.starved || self.space.slots().is_some_and(SlotSpace::is_short))
     }
 
     /// Removes the index entries that lead to a record of `kind` at `position`.
@@ -208,5 +205,5 @@ impl Core {
 }
 
 fn space_waits(core: &Core) -> bool {
-    core.space.slots().is_some_and(|space| space.waits_for_journal())
+    core.placement.space.slots().is_some_and(|space| space.waits_for_journal())
 }

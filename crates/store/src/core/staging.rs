@@ -5,26 +5,14 @@ use device::Nanos;
 
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::{Header, RecordKind};
+use crate::base::record::Header;
 use crate::core::state::Core;
-use crate::memory::locality_staging::{Leaving, LocalityStaging};
+use crate::memory::locality_staging::{LocalityStaging, Outgoing};
 
 /// Number of objects of a batch that are placed under one lock.
 const PLACED_AT_ONCE: usize = 64;
 
 impl Core {
-    /// Returns whether an object with this header waits for others. Pieces of large objects need no
-    /// neighbours.
-    pub(super) fn is_staged(&self, header: &Header) -> bool {
-        self.memory.staging.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
-    }
-
-    /// Returns whether objects of one group lie in runs; otherwise the surroundings of an object
-    /// are those that arrived at the same time.
-    pub(super) fn writes_runs(&self) -> bool {
-        self.memory.staging.as_ref().is_some_and(LocalityStaging::sorts)
-    }
-
     /// Stages an object that has entered memory as dirty. Writes a buffer that is full with it.
     pub(super) fn stage(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
         let Some(staging) = &mut self.memory.staging else { return };
@@ -42,7 +30,7 @@ impl Core {
         staging.send_overdue(overdue);
         let stuck = staging.is_stuck();
         let more = self.place_staged(PLACED_AT_ONCE, now);
-        if stuck && self.memory.staging.as_ref().is_some_and(|staging| !staging.is_stuck()) {
+        if stuck && !self.memory.staging_is_stuck() {
             self.wake_waiters();
         }
         more
@@ -59,7 +47,7 @@ impl Core {
         !stays
     }
 
-    /// Places all staged objects, as far as there is room.
+    /// Places all staged objects, as far as there is space.
     pub(super) fn place_all_staged(&mut self, now: Now) {
         if let Some(staging) = &mut self.memory.staging {
             staging.send();
@@ -74,47 +62,40 @@ impl Core {
         // The objects have waited since that time.
         let now = Now { monotonic: staging.left(), ..now };
         while let Some(mut leaving) =
-            self.memory.staging.as_mut().and_then(LocalityStaging::pop_leaving)
+            self.memory.staging.as_mut().and_then(LocalityStaging::pop_outgoing)
         {
             if leaving.seek() {
                 self.seek_place(&leaving);
             }
             while most > 0
-                && let Some(next) = leaving.next(self.space.room(&self.areas))
+                && let Some(next) = leaving.next(self.placement.space.room(&self.placement.areas))
             {
                 most -= 1;
-                if self.waits_for_place(&next.0) && !self.place_resident(&next.0, now) {
-                    leaving.put_back(next);
-                    self.put_back(leaving);
+                if self.memory.awaits_place(&next.0) && !self.place_resident(&next.0, now) {
+                    leaving.requeue(next);
+                    self.requeue(leaving);
                     return false;
                 }
             }
             if leaving.items().next().is_some() {
-                self.put_back(leaving);
+                self.requeue(leaving);
                 return true;
             }
         }
         false
     }
 
-    fn put_back(&mut self, leaving: Leaving) {
+    fn requeue(&mut self, leaving: Outgoing) {
         if let Some(staging) = &mut self.memory.staging {
-            staging.put_back(leaving);
+            staging.requeue(leaving);
         }
     }
 
-    /// Returns whether the object was neither removed, superseded nor written since it was staged.
-    fn waits_for_place(&self, digest: &Digest) -> bool {
-        self.memory.tier.peek(digest).is_some_and(|resident| {
-            resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
-        })
-    }
-
     /// Looks for one free run for the leaving objects, in a space of slots.
-    fn seek_place(&mut self, leaving: &Leaving) {
-        let waiting = leaving.items().filter(|(digest, _)| self.waits_for_place(digest));
+    fn seek_place(&mut self, leaving: &Outgoing) {
+        let waiting = leaving.items().filter(|(digest, _)| self.memory.awaits_place(digest));
         let lens: Vec<usize> = waiting.map(|(_, len)| *len as usize).collect();
-        if let Some(space) = self.space.slots_mut() {
+        if let Some(space) = self.placement.space.slots_mut() {
             space.seek(&lens);
         }
     }

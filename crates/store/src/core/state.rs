@@ -5,17 +5,22 @@ use std::sync::Arc;
 use crate::base::counters::Counters;
 use crate::base::digest::{Digest, Digester};
 use crate::base::keyed_checksum::Secret;
-use crate::base::limits::PIECE_MAX;
-use crate::base::record::Place;
-use crate::base::size_class::SizeClass;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
-use crate::core::evictions::Evictions;
+use crate::core::background::Background;
 use crate::core::fetches::Fetches;
-use crate::core::held::Held;
-use crate::core::maintenance_state::MaintenanceState;
-use crate::core::parts::{Background, InMemory};
-use crate::core::recovering::Recovering;
-use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
+use crate::core::health::Health;
+use crate::core::object_labels::ObjectLabels;
+use crate::core::placement::Placement;
+use crate::core::purge_log::KeptPurgeLog;
+use crate::core::purge_state::PurgeState;
+use crate::core::reader_holds::ReaderHolds;
+use crate::core::reclaim::Reclaim;
+use crate::core::recovery::{Recovering, Recovery};
+use crate::core::residents::Residents;
+use crate::core::schedule::Schedule;
+use crate::core::sequence::Sequence;
+use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of};
+use crate::core::superblock_state::SuperblockState;
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
@@ -29,22 +34,11 @@ use crate::purge::purges::Purges;
 use crate::purge::tables::PurgeTables;
 use crate::read::reads::Reads;
 use crate::space::Space;
-use crate::space::appender::Appender;
 use crate::space::space_audit::Account;
-
-/// The health of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Health {
-    /// In use.
-    Online,
-    /// Given up after errors, or shut down: every lookup misses, every insertion is refused.
-    Offline,
-}
 
 /// The constants of an open cache, available without the lock.
 #[derive(Clone)]
 pub(crate) struct Constants {
-    /// Identity of the cache.
     pub(crate) uuid: [u8; 16],
     /// The division of the device.
     pub(crate) areas: Areas,
@@ -61,7 +55,6 @@ pub(crate) struct Constants {
     pub(crate) record_max: usize,
 }
 
-/// The status of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     /// True if it is in use.
@@ -74,51 +67,30 @@ pub(crate) struct Status {
 
 /// The state of one device's store.
 pub(crate) struct Core {
-    pub(super) superblock: Superblock,
-    pub(super) areas: Areas,
+    pub(super) superblock: SuperblockState,
     pub(super) secret: Arc<Secret>,
     pub(super) options: Arc<Options>,
     pub(super) digester: Digester,
     pub(super) index: Index,
-    pub(super) memory: InMemory,
-    pub(super) space: Space,
+    pub(super) memory: Residents,
+    pub(super) placement: Placement,
     pub(super) journal: Journal,
     pub(super) fetches: Fetches,
     pub(super) admission: Admission,
-    /// Holds of the readers of large objects.
-    pub(super) held: Held,
-    pub(super) purges: PurgeTables,
-    /// Filters of the labels that objects may bear.
-    pub(super) label_filters: LabelFilters,
-    /// Buffer for the labels of one object, kept for the next.
-    pub(super) labels_buffer: Vec<u64>,
-    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
-    /// the object, position of the metadata.
-    pub(super) relabelled: Vec<(Digest, u32)>,
-    pub(super) evictions: Evictions,
-    /// The log of purges by name, if it is kept.
-    pub(super) purge_log: Option<PurgeLog>,
+    pub(super) holds: ReaderHolds,
+    pub(super) purges: PurgeState,
+    pub(super) labels: ObjectLabels,
+    pub(super) purge_log: KeptPurgeLog,
     pub(super) counters: Counters,
-    pub(super) recovering: Option<Recovering>,
+    pub(super) recovery: Recovery,
     pub(super) health: Health,
-    /// The last sequence number assigned.
-    pub(super) sequence: u64,
-    /// Maximum number of bytes of records that wait to be written.
-    pub(super) unwritten_max: usize,
+    pub(super) sequence: Sequence,
     /// Bytes of buffers that are kept for the next reads.
     pub(super) buffers_max: usize,
-    /// Number of removed digests that a checkpoint has space for.
-    pub(super) removed_max: u64,
-    /// The run of the store in which it was opened; the superblock's is higher when devices were
-    /// given up since.
-    pub(super) first_run: u64,
-    /// Number of the last checkpoint.
-    pub(super) checkpoint: u64,
-    pub(super) maintenance: MaintenanceState,
+    pub(super) schedule: Schedule,
+    pub(super) reclaim: Reclaim,
     pub(super) reads: Reads,
-    /// Clusters or windows that recovery has read, and their total.
-    pub(super) scanned: (u32, u32),
-    /// Tasks that wait for room, a write, a flush or another change.
+    /// Tasks that wait for space, a write, a flush or another change.
     pub(super) waiters: Waiters,
     pub(super) background: Background,
 }
@@ -141,87 +113,86 @@ pub(crate) struct Parts {
     pub(crate) label_filters: Option<LabelFilters>,
 }
 
+impl Parts {
+    /// Divides the memory: what these tables take, and what is left for the rest.
+    fn divide_memory(&self, admission: &Admission, doorkeeper: Option<&Doorkeeper>) -> MemoryPlan {
+        let Parts { superblock, options, space, .. } = self;
+        let expected = superblock.areas.end() / u64::from(superblock.mean_object.max(1));
+        let tables = self.index.memory_bytes()
+            + space.expected_memory(expected)
+            + admission.memory_bytes()
+            + doorkeeper.map_or(0, Doorkeeper::memory_bytes);
+        let objects = objects_of(options.index, superblock.areas.end(), superblock.mean_object);
+        let labels = options.labels.as_ref().map(|_| objects);
+        let reads_ahead = options.read_unit == ReadUnit::Auto && space.has_clusters();
+        MemoryPlan::new(self.memory, tables, labels, &superblock.areas, reads_ahead)
+    }
+}
+
 impl Core {
     pub(crate) fn new(parts: Parts) -> Core {
         let admission = Admission::new(parts.options.admission, parts.options.admission_keys);
-        let expected =
-            parts.superblock.areas.end() / u64::from(parts.superblock.mean_object.max(1));
-        let tables = parts.index.memory_bytes() + parts.space.expected_memory(expected);
         let by_second_use = parts.options.tier_admission == TierAdmission::SecondUse;
         let doorkeeper = by_second_use.then(|| Doorkeeper::new(parts.memory));
-        let remembered = doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes);
-        let clusters = parts.space.has_clusters().then_some(parts.superblock.areas.clusters);
-        let named = parts.options.labels.is_some();
-        let (superblock, index) = (&parts.superblock, parts.options.index);
-        let objects = objects_of(index, superblock.areas.end(), superblock.mean_object);
-        let label_filters = if named { LabelFilters::bytes_for(objects, parts.memory) } else { 0 };
-        let purges = if named { table_bytes(parts.memory) } else { 0 };
-        let tables = tables + admission.memory_bytes() + remembered;
-        let tables = tables + usize::try_from(label_filters + purges).unwrap_or(usize::MAX);
-        let reads_ahead = parts.options.read_unit == ReadUnit::Auto && parts.space.has_clusters();
-        let memory = MemoryPlan::new(parts.memory, tables, &parts.superblock.areas, reads_ahead);
+        let memory = parts.divide_memory(&admission, doorkeeper.as_ref());
+        let has_clusters = parts.space.has_clusters();
+        let areas = &parts.superblock.areas;
         let secret = Arc::new(parts.superblock.secret.clone());
-        // Sequence numbers of different openings never overlap: each has 2^40.
-        let sequence = parts.superblock.generation << 40;
+        let sequence = Sequence::of_generation(parts.superblock.generation);
+        let digester = Digester::new(&secret.digest_key());
+        let filters = parts.label_filters.unwrap_or_else(|| {
+            let clusters = if has_clusters { areas.clusters } else { 0 };
+            LabelFilters::new(memory.label_filters, clusters, sequence.last())
+        });
+        let labels = ObjectLabels::new(parts.options.labels.clone(), digester.clone(), filters);
         let mut core = Core {
-            held: Held::of(&parts.options, &parts.superblock.areas, memory.tier),
-            digester: Digester::new(&secret.digest_key()),
-            memory: InMemory::new(&parts.options, doorkeeper, clusters.is_some(), &memory),
-            unwritten_max: memory.unwritten_max,
+            holds: ReaderHolds::new(&parts.options, areas, memory.tier),
+            digester,
+            memory: Residents::new(&parts.options, doorkeeper, has_clusters, &memory),
             buffers_max: memory.buffers,
-            removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
-            evictions: Evictions::default(),
-            purge_log: parts.purge_log,
+            purge_log: KeptPurgeLog::new(parts.purge_log, &parts.superblock),
             admission,
             counters: Counters::default(),
-            health: Health::Online,
-            sequence,
-            maintenance: MaintenanceState::default(),
+            health: Health::default(),
+            schedule: Schedule::new(&parts.options),
+            reclaim: Reclaim::new(areas.clusters, areas.cluster_size),
             reads: Reads::new(&parts.options, memory.tier, memory.ahead),
-            scanned: (0, 0),
             waiters: Waiters::default(),
             background: Background::default(),
-            first_run: parts.superblock.run,
-            areas: parts.superblock.areas.clone(),
-            superblock: parts.superblock,
+            placement: Placement::new(parts.space, areas.clone(), memory.unwritten_max),
+            recovery: Recovery::new(parts.recovering, areas.removed_max()),
+            superblock: SuperblockState::new(parts.superblock, parts.checkpoint),
             secret,
             options: parts.options,
             index: parts.index,
-            space: parts.space,
             journal: parts.journal,
-            recovering: parts.recovering,
-            checkpoint: parts.checkpoint,
-            purges: PurgeTables::new(parts.purges, FETCH_PURGES),
-            label_filters: parts.label_filters.unwrap_or_else(|| {
-                LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
-            }),
-            labels_buffer: Vec::new(),
-            relabelled: Vec::new(),
+            purges: PurgeState::new(PurgeTables::new(parts.purges, FETCH_PURGES)),
+            labels,
+            sequence,
         };
         core.recount_unknown();
         core.fit_purges(parts.memory);
         core
     }
 
-    /// Counts the space anew, see [`crate::Store::account`].
+    /// Recounts the space, see [`crate::Store::account`].
     pub(crate) fn account(&self) -> Result<Account, String> {
-        let account = self.space.account(&self.areas, &self.index)?;
-        if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
+        self.placement.account(&self.index)
     }
 
     /// Returns the constants of the open cache.
     pub(crate) fn constants(&self) -> Constants {
         Constants {
-            uuid: self.superblock.uuid,
-            areas: self.areas.clone(),
+            uuid: self.superblock.get().uuid,
+            areas: self.placement.areas.clone(),
             options: Arc::clone(&self.options),
             secret: Arc::clone(&self.secret),
             digester: self.digester.clone(),
-            in_clusters: self.space.has_clusters(),
+            in_clusters: self.placement.space.has_clusters(),
             buffers_max: self.buffers_max,
-            piece_size: self.piece_size(),
-            record_max: self.record_max(),
+            piece_size: self.placement.piece_size(),
+            record_max: self.placement.record_max(),
         }
     }
 
@@ -229,39 +200,27 @@ impl Core {
     pub(crate) fn status(&self) -> Status {
         Status {
             online: self.online(),
-            recovering: self.recovering.is_some(),
-            recovered: self.scanned,
+            recovering: self.recovery.is_running(),
+            recovered: self.recovery.progress(),
         }
     }
 
     /// Returns the superblock to write next.
     pub(crate) fn superblock(&self) -> &Superblock {
-        &self.superblock
+        self.superblock.get()
     }
 
-    /// Returns the space, for inspection.
     pub(crate) fn space(&self) -> &Space {
-        &self.space
+        &self.placement.space
     }
 
-    /// Returns the log of purges by name; begins one at `now`, in unix seconds, if there is none
-    /// because the device that kept it was given up.
-    pub(crate) fn begin_purge_log(&mut self, now: u64) -> &mut PurgeLog {
-        let Superblock { uuid, generation, .. } = &self.superblock;
-        self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation, now))
+    /// Returns the log of purges by name.
+    pub(crate) fn purge_log(&mut self) -> &mut KeptPurgeLog {
+        &mut self.purge_log
     }
 
-    /// Begins a new log of purges by name in place of the present one, with a greater number than
-    /// that and than `known`.
-    pub(crate) fn begin_later_purge_log(&mut self, known: u64) {
-        let log = self.begin_purge_log(0);
-        *log = log.later(known);
-        self.wake_background();
-    }
-
-    /// Returns the log of purges by name, if there is one.
-    pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
-        self.purge_log.as_mut()
+    pub(crate) fn memory(&mut self) -> &mut Residents {
+        &mut self.memory
     }
 
     /// Returns the state of the device's reads: their queue, and the reads that lookups wait for.
@@ -275,7 +234,7 @@ impl Core {
     }
 
     pub(super) fn online(&self) -> bool {
-        self.health == Health::Online
+        self.health.is_online()
     }
 
     /// Wakes the background, because there may be a task for it.
@@ -291,37 +250,9 @@ impl Core {
     /// Takes the device offline: nothing is read or written from now on. Returns true the first
     /// time.
     pub(crate) fn go_offline(&mut self) -> bool {
-        let first = self.online();
-        self.health = Health::Offline;
+        let first = self.health.go_offline();
         self.wake_waiters();
         self.wake_background();
         first
-    }
-
-    /// Returns the maximum length of a record in bytes.
-    pub(super) fn record_max(&self) -> usize {
-        match &self.space {
-            Space::Clusters(_) => Appender::record_max(&self.areas),
-            Space::Slots(_) => SizeClass::MAX_LEN as usize,
-        }
-    }
-
-    /// Returns the number of body bytes in a piece of a large object: small enough for a reader's
-    /// buffer and for the clusters; large enough for a read to be worthwhile.
-    fn piece_size(&self) -> u32 {
-        match &self.space {
-            Space::Clusters(_) => Appender::piece_size(&self.areas),
-            Space::Slots(_) => PIECE_MAX,
-        }
-    }
-
-    /// Returns the present place of the record at `position`; `None` when no record is alive there.
-    pub(super) fn place_at(&self, position: u32) -> Option<Place> {
-        self.space.place_at(&self.areas, position)
-    }
-
-    /// Returns whether the record at `position` is the one at `place`.
-    pub(super) fn is_at(&self, position: u32, place: Option<Place>) -> bool {
-        place.is_some() && self.place_at(position) == place
     }
 }

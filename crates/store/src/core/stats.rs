@@ -6,7 +6,6 @@ use crate::base::counters::Counters;
 use crate::config::layout_name::LayoutName;
 use crate::core::HeldStats;
 use crate::core::state::Core;
-use crate::memory::doorkeeper::Doorkeeper;
 use crate::memory::memory_tier::Level;
 use crate::read::device_cost::ReadCost;
 use crate::read::reads::ReadCounters;
@@ -98,7 +97,8 @@ impl Core {
     /// Returns the current figures; `buffers` are those of the read buffers.
     pub(crate) fn stats(&self, buffers: PoolCounts) -> Stats {
         let empty = ClusterTable::new(0, 1, Policy::default());
-        let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };
+        let clusters =
+            if self.placement.space.has_clusters() { self.placement.space.table() } else { &empty };
         let mut counters = self.counters;
         counters.prefetched = self.memory.tier.counters().prefetched + self.reads.ahead().brought;
         counters.prefetch_hits =
@@ -107,27 +107,26 @@ impl Core {
             counters,
             reads: self.reads.counters(),
             read_cost: self.reads.cost(),
-            held: self.held.stats(),
+            held: self.holds.stats(),
             transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
-            writes_stall: self.maintenance.writes_stall,
-            recovered: self.scanned,
-            recovering: self.recovering.is_some(),
+            writes_stall: self.health.writes_stall(),
+            recovered: self.recovery.progress(),
+            recovering: self.recovery.is_running(),
             index_entries: self.index.len(),
             index_load: self.index.load(),
             index_bytes: self.index.memory_bytes(),
-            cluster_table_bytes: self.space.memory_bytes(),
+            cluster_table_bytes: self.placement.space.memory_bytes(),
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
                 .map(|level| self.memory.tier.level_bytes(level)),
             tier_capacity: self.memory.tier.capacity(),
             read_ahead_bytes: self.reads.ahead().bytes(),
             tier_objects: self.memory.tier.len(),
-            tier_overhead_bytes: self.memory.tier.overhead_bytes()
-                + self.memory.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),
+            tier_overhead_bytes: self.memory.overhead_bytes(),
             dirty_bytes: self.memory.tier.dirty_bytes(),
-            unwritten_bytes: self.space.unwritten_bytes(),
+            unwritten_bytes: self.placement.space.unwritten_bytes(),
             buffers,
-            cluster_size: self.areas.cluster_size,
+            cluster_size: self.placement.areas.cluster_size,
             clusters: clusters.clusters(),
             clusters_in_use: [State::Open, State::Writing, State::OnDisk, State::OnDiskAndInMemory]
                 .iter()
@@ -139,11 +138,11 @@ impl Core {
                 .sum(),
             clusters_bad: clusters.count(State::Bad),
             dead_records: clusters.total_dead(),
-            layout: LayoutName::of(self.superblock.layout),
-            slots: self.space.slots().map(SlotSpace::stats),
-            purges: self.purges.len(),
-            purges_max: self.purges.max(),
-            generation: self.superblock.generation,
+            layout: LayoutName::of(self.superblock.get().layout),
+            slots: self.placement.space.slots().map(SlotSpace::stats),
+            purges: self.purges.tables.len(),
+            purges_max: self.purges.tables.max(),
+            generation: self.superblock.get().generation,
         }
     }
 }

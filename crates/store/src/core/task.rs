@@ -6,7 +6,7 @@ use device::{Extent, Nanos};
 
 use crate::base::limits::ClusterId;
 use crate::base::summary::Entry;
-use crate::core::held::HoldsRevoked;
+use crate::core::reader_holds::HoldsRevoked;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::journal::FlushMark;
 use crate::space::appender::{Requests, WriteJob};

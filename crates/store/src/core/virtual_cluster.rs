@@ -29,18 +29,18 @@ impl Core {
     /// write-on-evict they stay ordinary copies that may be dropped one by one. The same holds
     /// during recovery, because a metadata record in the cluster is not known before its object is
     /// found.
-    pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
-        if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
+    pub(super) fn form_virtual(&mut self, cluster: ClusterId, members: Vec<Digest>) {
+        if self.options.write_policy != WritePolicy::OnEvict || self.recovery.is_running() {
             return;
         }
-        if self.space.table().state(cluster) != State::OnDisk || members.is_empty() {
+        if self.placement.space.table().state(cluster) != State::OnDisk || members.is_empty() {
             return;
         }
         for member in &members {
             self.memory.tier.set_dirty(member, true);
         }
-        self.space.table_mut().set_in_memory(cluster, true);
-        self.space.virtual_clusters_mut().insert(cluster, members);
+        self.placement.space.table_mut().set_in_memory(cluster, true);
+        self.placement.space.virtual_clusters_mut().insert(cluster, members);
         self.counters.virtual_clusters += 1;
     }
 
@@ -48,9 +48,11 @@ impl Core {
     /// at once, and the other objects are in memory only. Does nothing when it is not a virtual
     /// cluster.
     pub(super) fn free_virtual(&mut self, cluster: ClusterId) {
-        let Some(members) = self.space.virtual_clusters_mut().remove(&cluster) else { return };
-        let granules = self.areas.granules_per_cluster();
-        let first = self.areas.position(cluster, 0);
+        let Some(members) = self.placement.space.virtual_clusters_mut().remove(&cluster) else {
+            return;
+        };
+        let granules = self.placement.areas.granules_per_cluster();
+        let first = self.placement.areas.position(cluster, 0);
         for member in &members {
             let here = self
                 .index
@@ -68,17 +70,17 @@ impl Core {
     /// Records that the object of `digest`, which is in memory and has its record in `slot`,
     /// changes. With write-on-evict it is in memory only from now on, and this returns true. The
     /// cluster becomes free if all of it is in memory; otherwise only the record is dead.
-    pub(super) fn leave_device(&mut self, digest: &Digest, slot: Slot) -> bool {
-        if !self.space.has_clusters() {
+    pub(super) fn drop_device_copy(&mut self, digest: &Digest, slot: Slot) -> bool {
+        if !self.placement.space.has_clusters() {
             return false;
         }
-        let (cluster, _) = self.areas.locate(slot.position);
-        if self.space.virtual_clusters().contains_key(&cluster) {
+        let (cluster, _) = self.placement.areas.locate(slot.position);
+        if self.placement.space.virtual_clusters().contains_key(&cluster) {
             self.free_virtual(cluster);
             return true;
         }
         // Recovery may not have read an older version yet, which must not come back.
-        if self.options.write_policy != WritePolicy::OnEvict || self.recovering.is_some() {
+        if self.options.write_policy != WritePolicy::OnEvict || self.recovery.is_running() {
             return false;
         }
         self.forget_place(digest);
@@ -88,37 +90,43 @@ impl Core {
 
     /// Keeps the cluster on the device; its objects become ordinary copies.
     pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
-        for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
+        for member in
+            self.placement.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default()
+        {
             self.memory.tier.set_dirty(&member, false);
         }
-        if self.space.table().state(cluster) == State::OnDiskAndInMemory {
-            self.space.table_mut().set_in_memory(cluster, false);
+        if self.placement.space.table().state(cluster) == State::OnDiskAndInMemory {
+            self.placement.space.table_mut().set_in_memory(cluster, false);
         }
     }
 
     /// Evicts a virtual cluster whose member is the next to leave: if all of it is cold, all of it
     /// leaves without a write. Returns whether it did.
-    fn leave_memory(&mut self, cluster: ClusterId) -> bool {
+    fn evict_virtual(&mut self, cluster: ClusterId) -> bool {
         let cold =
             |core: &Core, member: &Digest| core.memory.tier.level(member) == Some(Level::Cold);
-        let Some(members) = self.space.virtual_clusters().get(&cluster) else { return false };
+        let Some(members) = self.placement.space.virtual_clusters().get(&cluster) else {
+            return false;
+        };
         if !members.iter().all(|member| cold(self, member)) {
             return false;
         }
-        for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
+        for member in
+            self.placement.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default()
+        {
             self.evict_resident(&member);
         }
-        self.space.table_mut().set_in_memory(cluster, false);
+        self.placement.space.table_mut().set_in_memory(cluster, false);
         self.counters.virtual_kept += 1;
         true
     }
 
     /// Evicts the dirty object that must leave memory next: with its virtual cluster, alone out of
-    /// it, or in a group that is written. Returns false when it stays for lack of room.
+    /// it, or in a group that is written. Returns false when it stays for lack of space.
     pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
         let cluster = self.memory.tier.peek(&digest).and_then(|resident| resident.cluster);
         let Some(cluster) = cluster else { return self.write_group(digest, now) };
-        if !self.leave_memory(cluster) {
+        if !self.evict_virtual(cluster) {
             // The others stay, as copies of the records on the device.
             self.dissolve_virtual(cluster);
             self.evict_resident(&digest);

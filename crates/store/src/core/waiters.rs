@@ -1,8 +1,8 @@
 //! Waiting tasks. A change wakes the tasks whose condition holds, in order of arrival, and as many
-//! of the tasks that need room as there is room for.
+//! of the tasks that need space as there is space for.
 //!
-//! A task that was woken for room and has not retried yet counts as having taken it. When it has
-//! ended, with or without success, the next ones are considered: no room is left unused while a
+//! A task that was woken for space and has not retried yet counts as having taken it. When it has
+//! ended, with or without success, the next ones are considered: no space is left unused while a
 //! task waits for it.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) enum Wanted {
     /// The journal is durable up to here.
     Durable(JournalPosition),
     /// A place for this many bytes.
-    Room(usize),
+    Space(usize),
     /// Any other change.
     Change,
 }
@@ -32,7 +32,6 @@ struct Waiter {
     woken: bool,
 }
 
-/// All waiting tasks.
 #[derive(Default)]
 pub(crate) struct Waiters {
     /// By number, which is the order of arrival.
@@ -74,7 +73,7 @@ impl Waiters {
             let there = match waiter.wanted {
                 Wanted::Written(up_to) => available.written >= up_to,
                 Wanted::Durable(up_to) => available.durable >= up_to,
-                Wanted::Room(len) => match room.filter(|room| *room > 0) {
+                Wanted::Space(len) => match room.filter(|room| *room > 0) {
                     // A record larger than the limit is written alone.
                     Some(left) => {
                         room = left.checked_sub(len);
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_wakes_those_who_wait_for_it() {
+    fn a_position_wakes_the_tasks_that_wait_for_it() {
         let (early, late) = (Wanted::Written(3), Wanted::Written(5));
         let mut bench = WaiterTest::new(&[late, Wanted::Durable(3), early, Wanted::Change]);
         assert_eq!(bench.wake(2, 2, 0), [0, 0, 0, 1]);
@@ -147,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn room_wakes_as_many_as_it_holds_in_their_order() {
-        let mut bench = WaiterTest::new(&[Wanted::Room(60), Wanted::Room(60), Wanted::Room(60)]);
+    fn free_space_wakes_as_many_tasks_as_fit_in_order() {
+        let mut bench = WaiterTest::new(&[Wanted::Space(60), Wanted::Space(60), Wanted::Space(60)]);
         assert_eq!(bench.wake(0, 0, 0), [0, 0, 0]);
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "the second may fit what others leave");
         assert_eq!(bench.wake(0, 0, 100), [1, 1, 0], "they have not tried yet");
@@ -156,7 +155,7 @@ mod tests {
         assert_eq!(bench.wake(0, 0, 40), [1, 1, 0], "the first one took its room");
         // The second one failed and waits again.
         let waker = Waker::from(Arc::clone(&bench.counts[1]));
-        bench.waiters.wait(2, Wanted::Room(60), &waker);
+        bench.waiters.wait(2, Wanted::Space(60), &waker);
         assert_eq!(bench.wake(0, 0, 30), [1, 2, 0]);
         bench.waiters.leave(2);
         assert_eq!(bench.wake(0, 0, 30), [1, 2, 1]);

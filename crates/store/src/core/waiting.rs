@@ -3,12 +3,9 @@
 use std::task::Waker;
 
 use crate::base::now::Now;
-use crate::config::options::WritePolicy;
 use crate::core::state::Core;
 use crate::core::waiters::{Available, WaiterId, Wanted};
 use crate::format::journal::JournalPosition;
-use crate::space::Space;
-use crate::space::cluster_table::State;
 
 /// A state of the core that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,32 +43,17 @@ impl Core {
         let available = Available {
             written: self.journal.written(),
             durable: self.journal.durable(),
-            room: self.room_to_wait(),
-            over: !self.online() || self.maintenance.writes_stall,
+            room: self.placement.available(self.memory.places_late()),
+            over: self.health.ends_waits(),
         };
         self.waiters.wake(&available);
     }
 
     /// Records whether writes stall, so that callers must not wait for them.
     pub(crate) fn set_writes_stall(&mut self, stall: bool) {
-        self.maintenance.writes_stall = stall;
+        self.health.set_writes_stall(stall);
         self.counters.write_stalls += u64::from(stall);
         self.wake_waiters();
-    }
-
-    /// Returns the bytes that may be placed now: never less than an insertion would find.
-    fn room_to_wait(&self) -> usize {
-        let placed = match &self.space {
-            Space::Clusters(space) => {
-                space.table.count(State::Free) > 0 || space.appender.has_room(&self.areas, 1)
-            }
-            Space::Slots(_) => true,
-        };
-        // With write-on-evict, and with staging, insertions stop at half of the limit.
-        let late =
-            self.options.write_policy == WritePolicy::OnEvict || self.memory.staging.is_some();
-        let most = if late { self.unwritten_max / 2 + 1 } else { self.unwritten_max };
-        if placed { most.saturating_sub(self.space.unwritten_bytes()) } else { 0 }
     }
 
     /// Registers `waker` to be woken when the condition `wanted` holds. Returns the number of the
@@ -111,22 +93,20 @@ impl Core {
         if !self.online() {
             return Some(false);
         }
-        let wanted = &mut self.maintenance;
-        let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
-        *mark = (*mark).max(up_to);
+        self.schedule.want_journal(up_to, durable);
         self.wake_background();
         None
     }
 
     /// Returns whether this many purges of the log are durable; requests that if not.
     fn logged(&mut self, purges: u64) -> Option<bool> {
-        if self.purge_log.as_ref().is_none_or(|log| log.durable() >= purges) {
+        if self.purge_log.durable() >= purges {
             return Some(true);
         }
         if !self.online() {
             return Some(false);
         }
-        self.maintenance.log_wanted = self.maintenance.log_wanted.max(purges);
+        self.schedule.want_logged(purges);
         self.wake_background();
         None
     }
@@ -135,14 +115,14 @@ impl Core {
     /// requests that if not. Returns `Some(false)` when they will not because this device was given
     /// up, too.
     fn runs_without(&mut self, away: u64) -> Option<bool> {
-        let run = self.first_run + away;
-        if self.superblock.run >= run {
+        let run = self.superblock.run_without(away);
+        if self.superblock.get().run >= run {
             return Some(true);
         }
         if !self.online() {
             return Some(false);
         }
-        self.maintenance.run_wanted = self.maintenance.run_wanted.max(run);
+        self.schedule.want_run(run);
         self.wake_background();
         None
     }

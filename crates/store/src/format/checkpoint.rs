@@ -14,7 +14,6 @@ use crate::purge::purges::Purges;
 const MAGIC: u32 = u32::from_le_bytes(*b"LCHK");
 const HEADER_LEN: usize = 48;
 
-/// The contents of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
     /// Incremented for each checkpoint; its parity selects the slot.

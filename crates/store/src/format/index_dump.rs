@@ -27,11 +27,9 @@ pub(crate) struct Step {
 /// The contents of the first block of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// The kind of index.
     pub(crate) kind: IndexKind,
     /// Number of buckets of the index.
     pub(crate) buckets: u64,
-    /// Checksums of the steps.
     pub(crate) checksums: Vec<u64>,
 }
 

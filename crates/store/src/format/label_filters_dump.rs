@@ -28,7 +28,6 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Encodes the step.
     pub(crate) fn encode(&self, label_filters: &LabelFilters) -> Vec<u8> {
         let words = &label_filters.eras()[self.era][self.first..self.first + self.words];
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -52,11 +51,9 @@ pub(crate) fn bytes_for(bytes: u64, clusters: u64) -> u64 {
     BLOCK + head.next_multiple_of(BLOCK) + bytes + steps * BLOCK
 }
 
-/// The head of a dump.
 pub(crate) struct Head {
     fields: Vec<u8>,
     pub(crate) steps: Vec<Step>,
-    /// Checksums of the steps.
     pub(crate) checksums: Vec<u64>,
 }
 

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_died_twice_is_known_until_the_second_death_is_durable() {
+    fn a_second_deletion_is_known_until_it_is_durable() {
         let [one, two] = [1, 2].map(|byte| Digest([byte; 16]));
         let mut deaths = PendingDeletions::default();
         deaths.note(&one, 3);

@@ -61,7 +61,6 @@ impl Condition {
     }
 }
 
-/// The contents of a superblock.
 #[derive(Clone)]
 pub(crate) struct Superblock {
     /// Random identity of the cache.
@@ -80,7 +79,6 @@ pub(crate) struct Superblock {
     pub(crate) run: u64,
     /// The slot layout; `None` for the layout `cluster`.
     pub(crate) layout: Option<LayoutKind>,
-    /// Offset of the second copy.
     pub(crate) second: u64,
     /// The last journal block that the newest checkpoint includes; 0 when there is none, or it is
     /// not known. A recovery from an older checkpoint needs all blocks up to this one; otherwise it
@@ -117,7 +115,6 @@ impl Superblock {
         bytes
     }
 
-    /// Decodes one copy.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Superblock, SuperblockError> {
         let mut from = Decoder(bytes);
         if from.bytes(8) != Some(&MAGIC) {

@@ -63,7 +63,6 @@ impl Bucket {
     }
 }
 
-/// A compact index.
 pub(super) struct CompactIndex {
     buckets: Box<[Bucket]>,
     len: usize,
@@ -135,7 +134,6 @@ impl CompactIndex {
         }
     }
 
-    /// Removes the entry of `digest`.
     pub(super) fn remove(&mut self, digest: &Digest) -> Option<Slot> {
         let (first, tag) = self.home(digest);
         let place = self.find(first, tag)?;
@@ -167,13 +165,11 @@ impl CompactIndex {
         true
     }
 
-    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.buckets.fill(Bucket::EMPTY);
         self.len = 0;
     }
 
-    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -337,7 +333,7 @@ impl CompactIndex {
 
     /// Inserts a word whose tag is not in its pair of buckets. Returns the entry dropped for it.
     fn insert_new(&mut self, first: usize, word: Word) -> Option<Slot> {
-        if let Some((bucket, place)) = self.make_room(first, word.tag()) {
+        if let Some((bucket, place)) = self.reserve(first, word.tag()) {
             self.buckets[bucket].0[place] = word;
             self.len += 1;
             return None;
@@ -350,9 +346,9 @@ impl CompactIndex {
     }
 
     /// Frees a slot in one of the two buckets.
-    fn make_room(&mut self, first: usize, tag: u32) -> Option<Place> {
+    fn reserve(&mut self, first: usize, tag: u32) -> Option<Place> {
         let second = self.other(first, tag);
-        cuckoo::make_room(self, first, second)
+        cuckoo::reserve(self, first, second)
     }
 }
 

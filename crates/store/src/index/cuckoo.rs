@@ -25,7 +25,7 @@ pub(super) trait Table {
 
 /// Frees a slot in one of two buckets by moving entries to their other buckets, along the shortest
 /// chain of moves, so that few cache lines are written.
-pub(super) fn make_room<T: Table>(table: &mut T, first: usize, second: usize) -> Option<Place> {
+pub(super) fn reserve<T: Table>(table: &mut T, first: usize, second: usize) -> Option<Place> {
     for bucket in [first, second] {
         if let Some(place) = table.free_place(bucket) {
             return Some((bucket, place));

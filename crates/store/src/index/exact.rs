@@ -27,7 +27,6 @@ use crate::base::size_class::SizeClass;
 /// The digest of a free place; no object has it.
 const FREE: Digest = Digest([0; 16]);
 
-/// An exact index.
 pub(super) struct ExactIndex {
     digests: Box<[Digest]>,
     /// Granule plus one; 0: in memory only.
@@ -289,7 +288,7 @@ impl ExactIndex {
             return (at, Inserted::default());
         }
         let [first, second] = self.homes(digest);
-        let (at, inserted) = match cuckoo::make_room(self, first, second) {
+        let (at, inserted) = match cuckoo::reserve(self, first, second) {
             Some((bucket, place)) => (bucket * SLOTS + place, Inserted::default()),
             None => self.displace(first),
         };

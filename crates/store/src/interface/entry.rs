@@ -1,7 +1,7 @@
 //! An entry: a stored object as one lookup found it, and its body being sent.
 //!
 //! An entry gives access to all of its object even if that is removed, replaced or purged
-//! meanwhile; see [`crate::core`]'s `held` for how, and for the bounds.
+//! meanwhile; see [`crate::core`]'s `reader_holds` for how, and for the bounds.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::base::digest::Digest;
 use crate::base::source::Source;
 use crate::config::lookup_options::LookupOptions;
 use crate::core::{
-    Expected, HELD_STEP, HeldPiece, LookupRequest, PieceRun, Purpose, ReaderId, ReaderProgress,
+    Expected, HOLD_STEP, HeldPiece, LookupRequest, PieceRun, Purpose, ReaderId, ReaderProgress,
 };
 use crate::memory::object::Object;
 use crate::shell::volume::{Shared, Volume};
@@ -344,8 +344,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let object_id = object.header.object_id;
         let (reads, now) = (Some(ReaderProgress::ReadsBody), self.now());
         let id = self.shared.lock().begin_reading(object_id, pieces.start, reads, now);
-        for first in pieces.clone().step_by(HELD_STEP as usize) {
-            let last = first.saturating_add(HELD_STEP).min(pieces.end);
+        for first in pieces.clone().step_by(HOLD_STEP as usize) {
+            let last = first.saturating_add(HOLD_STEP).min(pieces.end);
             self.shared.lock().hold(object_id, first..last);
         }
         ReadHold::new(&self.shared, id)

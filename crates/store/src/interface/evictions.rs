@@ -7,7 +7,7 @@ use bytes::Bytes;
 use device::{Clock, Device};
 
 use crate::base::key::{Key, Locality};
-use crate::core::{LeftMemory, SubscriptionId};
+use crate::core::{EvictedObject, SubscriptionId};
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
@@ -49,8 +49,9 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// purged or superseded.
     pub fn evictions(&self, limits: EvictionLimits) -> Evictions<D, C> {
         let volumes = self.volumes().iter();
-        let subscriptions =
-            volumes.map(|volume| (volume.shared.lock().evictions().subscribe(limits), 0)).collect();
+        let subscriptions = volumes
+            .map(|volume| (volume.shared.lock().memory().evictions().subscribe(limits), 0))
+            .collect();
         Evictions { store: self.clone(), subscriptions }
     }
 }
@@ -63,7 +64,7 @@ impl<D: Device, C: Clock> Evictions<D, C> {
             let (evicted, all_dropped) = volume.shared.lock().next_evicted(*id);
             *dropped = all_dropped.max(*dropped);
             let Some(evicted) = evicted else { continue };
-            let LeftMemory { digest, object, last_copy, fetch } = evicted;
+            let EvictedObject { digest, object, last_copy, fetch } = evicted;
             let token = FetchToken::begun(&volume.shared, digest, fetch);
             let locality = Locality { site: object.header.site, group: object.header.group };
             let key = self.store.key_on(volume, &object.key, locality);
@@ -86,7 +87,7 @@ impl<D: Device, C: Clock> Evictions<D, C> {
 impl<D: Device, C: Clock> Drop for Evictions<D, C> {
     fn drop(&mut self) {
         for (volume, (id, _)) in self.store.volumes().iter().zip(&self.subscriptions) {
-            volume.shared.lock().evictions().unsubscribe(*id);
+            volume.shared.lock().memory().evictions().unsubscribe(*id);
         }
     }
 }

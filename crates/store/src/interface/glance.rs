@@ -6,7 +6,7 @@ use std::rc::Rc;
 use device::{Clock, Device};
 
 use crate::config::lookup_options::LookupOptions;
-use crate::core::{Expected, Glanced, LookupRequest, Purpose};
+use crate::core::{Expected, LookupRequest, MemoryFinding, Purpose};
 use crate::interface::entry::Entry;
 use crate::interface::store::Store;
 
@@ -34,12 +34,12 @@ impl<D: Device, C: Clock> Store<D, C> {
         let options = LookupOptions::default();
         let request = LookupRequest { digest, expected, purpose, options };
         let now = volume.clock.unix_seconds() as u32;
-        match volume.shared.lock().glance(&request, now) {
-            Glanced::Whole(object) => {
+        match volume.shared.lock().find_in_memory(&request, now) {
+            MemoryFinding::Whole(object) => {
                 Glance::Found(Entry::of_resident(Rc::clone(volume), digest, object))
             }
-            Glanced::Elsewhere => Glance::Elsewhere,
-            Glanced::Nothing => Glance::Nothing,
+            MemoryFinding::Elsewhere => Glance::Elsewhere,
+            MemoryFinding::Nothing => Glance::Nothing,
         }
     }
 }

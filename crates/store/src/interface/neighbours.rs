@@ -57,7 +57,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub fn most_used(&self, count: usize) -> Vec<Key> {
         let mut all = Vec::new();
         for volume in self.volumes() {
-            let objects = volume.shared.lock().most_used(count);
+            let objects = volume.shared.lock().memory().most_used(count);
             all.extend(objects.into_iter().filter_map(|(accesses, object)| {
                 let locality = Locality { site: object.header.site, group: object.header.group };
                 Some((accesses, self.key_on(volume, &object.key, locality)?))

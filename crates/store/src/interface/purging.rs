@@ -211,7 +211,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         let volume = self.log_volume()?;
         let at = self.volumes()[volume].clock.unix_seconds();
         let mut core = self.volumes()[volume].shared.lock();
-        Some(core.begin_purge_log(at).since(position))
+        Some(core.purge_log().begin(at).since(position))
     }
 
     /// Returns the end of the purge log, with [`Purge logs`] on; `None` when no log is kept, or no
@@ -229,7 +229,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub fn kept_purge_log(&self) -> bool {
         let Some(volume) = self.log_volume() else { return false };
         let mut core = self.volumes()[volume].shared.lock();
-        core.purge_log().is_some_and(|log| log.was_kept())
+        core.purge_log().get().is_some_and(|log| log.was_kept())
     }
 
     /// Begins a new log in place of the present one. Call this when purges are known to be missing
@@ -237,7 +237,9 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// present one, and greater than `known`.
     pub fn begin_later_purge_log(&self, known: u64) {
         if let Some(volume) = self.log_volume() {
-            self.volumes()[volume].shared.lock().begin_later_purge_log(known);
+            let mut core = self.volumes()[volume].shared.lock();
+            core.purge_log().begin_later(known);
+            core.background().wake();
         }
     }
 
@@ -287,7 +289,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         let volume = self.log_volume()?;
         let at = self.volumes()[volume].clock.unix_seconds();
         let mut core = self.volumes()[volume].shared.lock();
-        let log = core.begin_purge_log(at);
+        let log = core.purge_log().begin(at);
         let logged = targets().map(|target| log.log(LoggedPurge { target, mode, at }));
         let purges = logged.last()?;
         Some(Logged { volume, purges })

@@ -242,7 +242,7 @@ impl<D: Device, C: Clock> Store<D, C> {
                 Err(refusal) => Some(Err(refusal)),
             }
         };
-        let room = Wanted::Room(meta.len());
+        let room = Wanted::Space(meta.len());
         volume.until(volume.write_deadline(), room, attempt).await.unwrap_or(Err(Refusal::Busy))
     }
 

@@ -3,9 +3,9 @@
 //! Most objects that a disk hit reads are not requested again while memory would hold them, and
 //! each one pushes out an object that might be. So an object enters on its second use: it was read
 //! for a request before, or was hit in memory and then left, and at most a certain number of other
-//! uses have passed since. Objects for which there is free room enter anyway. So does everything on
-//! a device whose reads are slow: there the few repeated requests are worth more than the processor
-//! time.
+//! uses have passed since. Objects for which there is free space enter anyway. So does everything
+//! on a device whose reads are slow: there the few repeated requests are worth more than the
+//! processor time.
 //!
 //! The doorkeeper remembers a 32-bit mark per use in a table of fixed size: each hash selects a set
 //! of eight marks, whose oldest is replaced. Apart from sets filling unevenly, that is a queue of
@@ -121,14 +121,14 @@ mod tests {
             };
             assert_eq!(again(0), 200);
             // Of marks / 4 others, a set gets a Poisson-distributed number with mean 2, and has
-            // room for 7.
+            // space for 7.
             assert!(again(marks / 4) >= 190);
             assert!(again(marks * 3) <= 10);
         }
     }
 
     #[test]
-    fn what_is_used_all_the_time_is_not_forgotten() {
+    fn digests_in_constant_use_are_not_forgotten() {
         let mut random = fastrand::Rng::with_seed(1);
         let mut doorkeeper = Marks::new(0);
         let one = digest(&mut random);

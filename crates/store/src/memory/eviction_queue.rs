@@ -37,7 +37,6 @@ pub(crate) struct EvictionQueue<T> {
 }
 
 impl<T> EvictionQueue<T> {
-    /// Returns an empty queue.
     pub(crate) fn new(limits: EvictionLimits) -> EvictionQueue<T> {
         let (offers, numbers) = (BTreeMap::new(), BTreeMap::new());
         EvictionQueue { limits, offers, numbers, next: 0, bytes: 0, dropped: 0 }
@@ -85,7 +84,7 @@ mod tests {
     use crate::test_seed::seeds;
 
     #[test]
-    fn it_is_as_a_list_of_the_newest_offers() {
+    fn the_queue_equals_a_list_of_the_newest_offers() {
         for seed in seeds("eviction_queue::it_is_as_a_list", 100) {
             let mut random = fastrand::Rng::with_seed(seed);
             let limits =

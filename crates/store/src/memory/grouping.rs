@@ -15,7 +15,6 @@
 
 use crate::base::digest::Digest;
 
-/// Sizes for grouping, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// Usable bytes of a cluster.

@@ -22,21 +22,21 @@ enum Staged {
 }
 
 /// The contents of one batch or buffer that are not placed yet.
-pub(crate) struct Leaving {
+pub(crate) struct Outgoing {
     /// Objects with their sizes in bytes, in the order in which to place them.
     items: VecDeque<(Digest, u32)>,
     /// True if a free run that holds all of them was already sought.
     sought: bool,
 }
 
-impl Leaving {
+impl Outgoing {
     /// Returns the remaining objects with their sizes in bytes.
     pub(crate) fn items(&self) -> impl Iterator<Item = &(Digest, u32)> {
         self.items.iter()
     }
 
     /// Returns `item` to the front, because it found no place.
-    pub(crate) fn put_back(&mut self, item: (Digest, u32)) {
+    pub(crate) fn requeue(&mut self, item: (Digest, u32)) {
         self.items.push_front(item);
     }
 
@@ -45,12 +45,12 @@ impl Leaving {
         !std::mem::replace(&mut self.sought, true)
     }
 
-    fn new(items: impl IntoIterator<Item = (Digest, u32)>) -> Leaving {
-        Leaving { items: items.into_iter().collect(), sought: false }
+    fn new(items: impl IntoIterator<Item = (Digest, u32)>) -> Outgoing {
+        Outgoing { items: items.into_iter().collect(), sought: false }
     }
 
     /// Takes the next object to place, when `room` bytes are left where it would lie. This is the
-    /// first object, if it fits; else the largest that fits, so that no room is wasted; else the
+    /// first object, if it fits; else the largest that fits, so that no space is wasted; else the
     /// first.
     pub(crate) fn next(&mut self, room: Option<usize>) -> Option<(Digest, u32)> {
         let (_, first) = self.items.front()?;
@@ -67,7 +67,7 @@ impl Leaving {
 pub(crate) struct LocalityStaging {
     waiting: Staged,
     /// Batches and buffers that no longer wait and are not placed yet.
-    leaving: VecDeque<Leaving>,
+    leaving: VecDeque<Outgoing>,
     /// Time of the first arrival since nothing was waiting.
     since: Option<Nanos>,
     /// True if more than one object has arrived since then.
@@ -151,10 +151,10 @@ impl LocalityStaging {
     pub(crate) fn send(&mut self) {
         match &mut self.waiting {
             Staged::Batch(batch) if batch.is_empty() => {}
-            Staged::Batch(batch) => self.leaving.push_back(Leaving::new(batch.take())),
+            Staged::Batch(batch) => self.leaving.push_back(Outgoing::new(batch.take())),
             Staged::Buffers(buffers) => {
                 while let Some(items) = buffers.take_oldest() {
-                    self.leaving.push_back(Leaving::new(items));
+                    self.leaving.push_back(Outgoing::new(items));
                 }
             }
         }
@@ -175,7 +175,7 @@ impl LocalityStaging {
             Staged::Buffers(buffers) => {
                 let mut full = Vec::new();
                 buffers.push(header.site, len, (digest, len), &mut full);
-                self.leaving.extend(full.into_iter().map(Leaving::new));
+                self.leaving.extend(full.into_iter().map(Outgoing::new));
             }
         }
     }
@@ -193,12 +193,12 @@ impl LocalityStaging {
     }
 
     /// Takes the next batch or buffer to place.
-    pub(crate) fn pop_leaving(&mut self) -> Option<Leaving> {
+    pub(crate) fn pop_outgoing(&mut self) -> Option<Outgoing> {
         self.leaving.pop_front()
     }
 
     /// Returns `leaving` to the front, if any of it is left.
-    pub(crate) fn put_back(&mut self, leaving: Leaving) {
+    pub(crate) fn requeue(&mut self, leaving: Outgoing) {
         if !leaving.items.is_empty() {
             self.leaving.push_front(leaving);
         }

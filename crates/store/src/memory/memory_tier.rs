@@ -6,7 +6,7 @@
 //! the top of cold, where they displace one another; the first hit moves them to the top of medium,
 //! like a new object. Any other hit moves an object to the top of hot. The excess of hot moves to
 //! the top of medium. The excess of medium moves from its recent end to the bottom of hot while
-//! that has room, and otherwise from its old end to the top of cold. The excess of cold is to be
+//! that has space, and otherwise from its old end to the top of cold. The excess of cold is to be
 //! evicted.
 //!
 //! Dirty objects are never dropped silently: [`Tier::next_eviction`] removes and returns a clean
@@ -94,7 +94,7 @@ pub(crate) struct TierCounters {
     /// Hits in the last part of cold: on objects that entered it before the most recent bytes that
     /// amount to 70% of its capacity.
     pub last_hits: u64,
-    /// Clean objects dropped to make room.
+    /// Clean objects dropped to make space.
     pub dropped: u64,
 }
 
@@ -171,9 +171,9 @@ impl<T: Weighed> Tier<T> {
     }
 
     /// Returns whether an object of this weight leaves an eighth of the capacity free. Less does
-    /// not count as room: each level of a full tier lacks part of an object, and more after a large
-    /// one has left.
-    pub(crate) fn has_room(&self, weight: usize) -> bool {
+    /// not count as space: each level of a full tier lacks part of an object, and more after a
+    /// large one has left.
+    pub(crate) fn has_space(&self, weight: usize) -> bool {
         let bytes = self.levels.iter().map(|level| level.bytes).sum::<usize>();
         bytes + weight <= self.capacity() - self.capacity() / 8
     }

@@ -1,5 +1,5 @@
 //! Admission: decides which objects are stored. Most objects are never requested again (70% in the
-//! papers), and storing them costs writes and takes room from the others.
+//! papers), and storing them costs writes and takes space from the others.
 //!
 //! Guarantees: bounded memory, no clock, no randomness; a key requested twice within a certain
 //! number of other keys is admitted the second time.
@@ -72,7 +72,7 @@ impl FromStr for AdmissionName {
 pub struct Admission {
     /// Recently seen keys; `None` if all objects are admitted.
     seen: Option<SeenKeys>,
-    /// Statistics of returning keys, if unused room or a high share of returns is a reason to
+    /// Statistics of returning keys, if unused space or a high share of returns is a reason to
     /// admit.
     fills: Option<Returns>,
 }
@@ -99,7 +99,7 @@ impl Admission {
     /// evicting others.
     pub fn admits(&mut self, hash: u64, unused: bool) -> bool {
         let Some(keys) = &mut self.seen else { return true };
-        // Objects admitted to unused room are remembered too: they may be requested again after
+        // Objects admitted to unused space are remembered too: they may be requested again after
         // they were evicted.
         let seen = keys.see(hash);
         let Some(returns) = &mut self.fills else { return seen };
@@ -320,7 +320,7 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             for (share, usual) in [(0.2, false), (0.7, true)] {
                 let mut admission = Admission::new(AdmissionName::WhenFull, 100_000);
-                // First there is unused room. Returning keys are hit several times.
+                // First there is unused space. Returning keys are hit several times.
                 for _ in 0..10_000 {
                     let key = random.u64(..);
                     assert!(admission.admits(key, true));

@@ -42,7 +42,7 @@ impl<P: Policy> PolicyCache<P> {
         }
         let size = if self.unit == Unit::Objects { 1 } else { bytes };
         if size <= self.capacity && self.policy.takes(size) {
-            self.make_room(size);
+            self.reserve(size);
             self.enter(id, Entry { hash, size });
             self.drop_surplus();
         }
@@ -73,7 +73,7 @@ impl<P: Policy> PolicyCache<P> {
     }
 
     #[inline]
-    fn make_room(&mut self, size: u64) {
+    fn reserve(&mut self, size: u64) {
         while self.used + size > self.capacity {
             let victim = self.policy.victim(|_| false).expect("what takes room can be given up");
             self.evict(victim);

@@ -22,7 +22,6 @@ struct Note {
 /// Least frequently used with aging: 16 bytes per id, 12 per count up to the largest one.
 pub struct LfuAging {
     links: Links<Note>,
-    /// Lists by count.
     lists: Vec<List>,
     /// All lists before this one are empty.
     least: usize,

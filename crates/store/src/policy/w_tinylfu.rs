@@ -1,7 +1,7 @@
 //! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part. An object
 //! enters the main part only if it was requested more often than the object it displaces.
 //!
-//! The window, a hundredth of the cache, is LRU. When room is needed, the oldest object of the
+//! The window, a hundredth of the cache, is LRU. When space is needed, the oldest object of the
 //! window competes with the next victim of the main part. A sketch of the accesses, which includes
 //! those to objects that have left, decides which of the two is evicted. The main part is a
 //! segmented LRU. An object that is requested again while on probation becomes protected; at most
@@ -94,9 +94,9 @@ impl WTinyLfu {
         self.links.set_note(id, Note::new(note.hash, note.size(), to));
     }
 
-    /// Moves the oldest object of the window into the main part if that has room: to the protected
-    /// part if only that has room for it, else to probation. Returns false if the main part has no
-    /// room.
+    /// Moves the oldest object of the window into the main part if that has space: to the protected
+    /// part if only that has space for it, else to probation. Returns false if the main part has no
+    /// space.
     #[inline]
     fn move_on(&mut self) -> bool {
         let Some(oldest) = self.parts[WINDOW].list.oldest() else { return false };

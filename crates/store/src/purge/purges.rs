@@ -148,7 +148,6 @@ impl Validity {
 
 /// The properties of an object that purges match.
 pub(crate) trait Labelled {
-    /// Calls `see` with every label.
     fn labels(&self, see: &mut dyn FnMut(Label<'_>));
     /// Returns the text that prefixes are compared with.
     fn text(&self) -> Option<&[u8]>;
@@ -182,7 +181,6 @@ impl Purges {
         self.newest
     }
 
-    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -325,7 +323,6 @@ impl Purges {
         }
     }
 
-    /// Appends all entries to `out`.
     pub(crate) fn encode(&self, out: &mut Encoder<'_>) {
         for (scope, stamp) in &self.entries {
             out.u32(scope.code).u64(scope.digest).u64(stamp.hard).u64(stamp.soft);

@@ -52,7 +52,6 @@ impl PurgeTables {
         self.in_force.is_too_long()
     }
 
-    /// Adds a purge in force.
     pub(crate) fn take_in(&mut self, purge: &Purge) {
         self.in_force.take_in(purge);
     }

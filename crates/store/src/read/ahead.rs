@@ -3,8 +3,8 @@
 //!
 //! A read buffer is kept whole, once for all records in it, and nothing in it is copied or verified
 //! before it is requested, because it may never be. A requested record moves to the memory tier if
-//! it is worth it, so read-ahead takes no room from popular objects. The oldest buffers are dropped
-//! when the capacity is exceeded.
+//! it is worth it, so read-ahead takes no space from popular objects. The oldest buffers are
+//! dropped when the capacity is exceeded.
 //!
 //! Names are not trusted, just as bytes are not: a caller that takes a record must verify that it
 //! is the one the index refers to. Pure.

@@ -69,7 +69,6 @@ impl CostMeter {
         CostMeter { per_operation, per_byte, seen: [GUESS_WEIGHT; 2], last_end: 0, reads: 0 }
     }
 
-    /// Returns the current estimate.
     pub(crate) fn cost(&self) -> ReadCost {
         ReadCost {
             per_operation: self.per_operation.max(ReadCost::LEAST.per_operation),
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_reads_tell_both_figures_apart() {
+    fn mixed_reads_separate_both_costs() {
         for seed in crate::test_seed::seeds("mixed reads", 20) {
             let mut random = fastrand::Rng::with_seed(seed);
             for device in [&DISK, &FLASH] {

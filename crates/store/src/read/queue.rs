@@ -23,7 +23,6 @@ use std::task::Waker;
 
 use device::Nanos;
 
-/// Options of a read queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueOptions {
     /// Reads per batch; 1 lets each begin at once.
@@ -35,12 +34,9 @@ pub(crate) struct QueueOptions {
     pub(crate) split: usize,
 }
 
-/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueCounters {
-    /// Batches that went out.
     pub(crate) batches: u64,
-    /// Reads in those batches.
     pub(crate) reads: u64,
     /// Batches that went out because of the timeout.
     pub(crate) timeouts: u64,
@@ -304,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_company_that_will_not_come() {
+    fn reads_do_not_wait_for_a_batch_that_cannot_fill() {
         let mut queue = ReadQueue::new(OPTIONS);
         let mut tickets = join(&mut queue, &[9, 5], 0);
         assert_eq!(drain(&mut queue, &mut tickets, 0), []);
@@ -328,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn while_reads_are_under_way_the_others_wait_for_company() {
+    fn reads_wait_for_a_batch_while_others_run() {
         let mut queue = ReadQueue::new(OPTIONS);
         let mut tickets = join(&mut queue, &[1, 2, 3, 4], 0);
         assert_eq!(drain(&mut queue, &mut tickets, 0), [0, 1, 2, 3]);

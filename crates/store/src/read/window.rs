@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_missed_in_memory_is_a_price() {
+    fn lost_tier_hits_add_to_the_price_of_memory() {
         let mut window = ReadWindow::new(1 << 20);
         let record = Extent { offset: 512 * 1024, len: OBJECT };
         let mut memory = Memory { capacity: 1 << 24, cold_percent: 30, ..Memory::default() };

@@ -130,7 +130,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             return true;
         }
         let secret = &self.shared.secret;
-        let write = self.shared.lock().purge_log().and_then(|log| log.begin_write(secret));
+        let write = self.shared.lock().purge_log().get().and_then(|log| log.begin_write(secret));
         let Some(PurgeLogWrite { writes, until }) = write else { return true };
         for (offset, bytes) in &writes {
             let mut written = None;
@@ -145,7 +145,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 return false;
             }
         }
-        if let Some(log) = self.shared.lock().purge_log() {
+        if let Some(log) = self.shared.lock().purge_log().get() {
             log.end_write(until);
         }
         true

@@ -16,7 +16,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// whether the dump was written; `None` if not everything could be written, in which case the
     /// next start recovers as after a kill. The background must be running.
     pub(crate) async fn close(&self) -> Option<bool> {
-        let drained = self.reach_in_the_end(Goal::Drained).await;
+        let drained = self.reach_despite_stalls(Goal::Drained).await;
         // From here on nothing changes: the background stops, and lookups miss.
         let complete = {
             let mut core = self.shared.lock();
@@ -26,7 +26,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         };
         // An operation of the background still changes the index and the table when it ends: wait
         // for it.
-        let stopped = self.reach_in_the_end(Goal::BackgroundEnded).await;
+        let stopped = self.reach_despite_stalls(Goal::BackgroundEnded).await;
         if !stopped || !drained {
             return None;
         }

@@ -12,7 +12,6 @@ use crate::core::SUMMARY_READ;
 use crate::format::device_layout::Areas;
 use crate::shell::volume::Volume;
 
-/// The contents of a cluster.
 pub(crate) struct Contents {
     pub(crate) entries: Vec<Entry>,
     /// The labels that its records bear; `None` if they have to be read from all records.

@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "the lock is the machine's, not the simulation's, in whose time nobody waits for it"
+    reason = "waiting for the lock takes real time, also in a simulation"
 )]
 
 use std::ops::{Deref, DerefMut};
@@ -27,13 +27,12 @@ const BOUNDS: [u64; 16] = [
 
 /// The lock of a core, with statistics. See the module documentation.
 pub(crate) struct CoreLock {
-    inner: Mutex<Held>,
+    inner: Mutex<Locked>,
     waits: AtomicU64,
     waited_ns: AtomicU64,
 }
 
-/// The data behind the lock.
-struct Held {
+struct Locked {
     core: Core,
     taken: u64,
     until_timed: u32,
@@ -84,7 +83,7 @@ impl LockFigures {
 impl CoreLock {
     pub(crate) fn new(core: Core) -> CoreLock {
         let times = HoldTimes::default();
-        let inner = Mutex::new(Held { core, taken: 0, until_timed: TIMED_ONE_IN, times });
+        let inner = Mutex::new(Locked { core, taken: 0, until_timed: TIMED_ONE_IN, times });
         CoreLock { inner, waits: AtomicU64::new(0), waited_ns: AtomicU64::new(0) }
     }
 
@@ -105,7 +104,7 @@ impl CoreLock {
     }
 
     #[cold]
-    fn wait(&self) -> MutexGuard<'_, Held> {
+    fn wait(&self) -> MutexGuard<'_, Locked> {
         let since = Instant::now();
         let held = self.inner.lock().expect("no thread panicked while it held the core");
         let ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -126,9 +125,8 @@ impl CoreLock {
     }
 }
 
-/// Access to the locked core.
 pub(crate) struct CoreGuard<'a> {
-    held: MutexGuard<'a, Held>,
+    held: MutexGuard<'a, Locked>,
     since: Option<Instant>,
 }
 

@@ -30,7 +30,6 @@ mod neighbour_read;
 /// exceeds the object by no more than the object's own size and this many bytes.
 const PASSING_SPARE: usize = 8192;
 
-/// Result of a lookup.
 pub(crate) struct LookupOutcome {
     /// The object, and whether it came from memory or the device.
     pub(crate) found: Option<(Arc<Object>, Source)>,
@@ -101,7 +100,6 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await;
     }
 
-    /// Carries out a read plan.
     pub(crate) async fn load(&self, plan: ReadPlan, expected: Expected<'_>) -> Option<Arc<Object>> {
         let window = plan.window.map(|id| Window { shared: &self.shared, id });
         let mut pinned = Pinned::new(&self.shared, plan);

@@ -31,7 +31,6 @@ use crate::space::{Space, slot_dump};
 
 /// The share of one device in a store that is being opened.
 pub(crate) struct Share {
-    /// Number of the device.
     pub(crate) number: usize,
     /// Memory for the device, in bytes.
     pub(crate) memory: u64,

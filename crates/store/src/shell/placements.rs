@@ -36,7 +36,7 @@ pub struct Placement {
     pub key: Option<usize>,
     /// The content of the record.
     pub kind: PlacedKind,
-    /// True if the record can be found. Dead records are listed only where they take up room.
+    /// True if the record can be found. Dead records are listed only where they take up space.
     pub live: bool,
     /// Extents of the record's bytes on the device, in order: whole slots, or in a cluster exactly
     /// the record.

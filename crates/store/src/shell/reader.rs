@@ -31,7 +31,6 @@ impl<D: Device> Reader<'_, D> {
         None
     }
 
-    /// Reads the checkpoint in `slot`.
     pub(crate) async fn read_checkpoint(
         &self,
         secret: &Secret,

@@ -160,7 +160,6 @@ pub fn is_metadata_of_ours(bytes: &[u8]) -> bool {
 pub const METADATA_EXTENT: Extent =
     Extent { offset: crate::format::device_layout::FIRST_AREA, len: 256 * 1024 };
 
-/// Reads the superblocks of `device`.
 pub(crate) async fn read_superblocks<D: Device>(device: &D) -> Result<Chosen, OpenError> {
     let reader = Reader { device };
     let len = device.geometry().len;
@@ -180,14 +179,14 @@ mod tests {
     use crate::format::superblock::tests::sample;
 
     #[test]
-    fn what_a_creation_left_is_no_cache_whatever_was_there_before() {
+    fn an_interrupted_creation_leaves_no_cache() {
         let old = sample().encode();
         let copies = [&CREATION_MARK[..], &[0; SUPERBLOCK_LEN], &old];
         assert_eq!(judge_superblocks(64 << 20, copies), Some(OpenError::Unfinished));
     }
 
     #[test]
-    fn of_two_copies_the_newer_counts_and_of_equals_the_more_doubtful() {
+    fn the_newer_superblock_wins_and_of_equals_the_unclean_one() {
         let conditions = [Condition::Clean, Condition::InUse, Condition::Condemned];
         for (first, one) in conditions.into_iter().enumerate() {
             for (second, other) in conditions.into_iter().enumerate() {

@@ -20,7 +20,7 @@ use crate::base::record::Place;
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
 use crate::core::{
-    Constants, Core, Counted, Goal, NewObject, PurgesFull, TryInsert, WaiterId, Wanted,
+    Constants, Core, Counted, Goal, NewObject, Purged, PurgesFull, TryInsert, WaiterId, Wanted,
 };
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
@@ -56,7 +56,6 @@ pub(crate) struct Shared {
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
-    /// Buffers for reads.
     pub(crate) buffers: BufPool,
     /// Bytes of body in a piece of a large object.
     pub(crate) piece_size: u32,
@@ -104,7 +103,6 @@ impl Shared {
         }
     }
 
-    /// Locks the core.
     pub(crate) fn lock(&self) -> CoreGuard<'_> {
         self.core.lock()
     }
@@ -179,7 +177,6 @@ impl Shared {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// Gives up the device.
     pub(crate) fn take_offline(&self, reason: String) {
         if self.lock().go_offline() {
             self.emit(Event::Offline { device: self.number, reason });
@@ -289,7 +286,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.shared.record_result("flush", 0, result)
     }
 
-    /// Inserts an object. Waits for room up to the write bound, but not while writes stall.
+    /// Inserts an object. Waits for space up to the write bound, but not while writes stall.
     pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<JournalPosition>, Refusal> {
         let mut new = Some(new);
         let attempt = |new: &mut Option<NewObject>| {
@@ -305,7 +302,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 }
             }
         };
-        let room = Wanted::Room(new.as_ref().map_or(0, |new| new.record.len()));
+        let room = Wanted::Space(new.as_ref().map_or(0, |new| new.record.len()));
         if let Some(result) = attempt(&mut new) {
             return result;
         }
@@ -318,9 +315,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> JournalPosition {
         let now = self.now();
         let mut core = self.shared.lock();
-        let (up_to, newest) = core.purge(targets, mode, now);
+        let Purged { up_to, newest, report } = core.purge(targets, mode, now);
         self.shared.newest_purge.store(newest, Ordering::Release);
-        let report = core.purges_to_report();
         drop(core);
         if let Some(PurgesFull { entries, max, merged }) = report {
             self.shared.emit(Event::PurgesFull {
@@ -391,7 +387,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Waits for `goal` up to the stall bound, also while writes stall. Returns false if it was not
     /// reached.
-    pub(crate) async fn reach_in_the_end(&self, goal: Goal) -> bool {
+    pub(crate) async fn reach_despite_stalls(&self, goal: Goal) -> bool {
         let check = || self.shared.lock().reach(goal, self.now());
         self.wait(self.stall_deadline(), goal.wanted(), check).await.unwrap_or(false)
     }

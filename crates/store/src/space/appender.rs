@@ -44,7 +44,7 @@ struct Labelling {
     all: HashTable<u64>,
     /// Largest number of labels of one record so far.
     most: usize,
-    /// True if there was no room for some labels.
+    /// True if there was no space for some labels.
     lacking: bool,
 }
 
@@ -106,7 +106,6 @@ pub(crate) struct Appender {
     labels: Option<u64>,
     open: Option<Filling>,
     sealed: VecDeque<Filling>,
-    /// Records by position.
     unwritten: HashTable<(u32, Arc<Record>)>,
     unwritten_bytes: usize,
     writing: bool,
@@ -163,14 +162,14 @@ impl Appender {
     /// none is open.
     pub(crate) fn room(&self, areas: &Areas) -> Option<usize> {
         let open = self.open.as_ref()?;
-        // The labels of the next record are not known: reserve room for as many as any record had.
+        // The labels of the next record are not known: reserve space for as many as any record had.
         let labels = open.labels.len() + open.labels.most * LABEL_LEN;
         let taken = open.filled as usize + summary_len(open.entries.len() + 1) + labels;
         Some((areas.cluster_size as usize).saturating_sub(taken))
     }
 
     /// Returns whether a record of `len` bytes fits into the open cluster.
-    pub(crate) fn has_room(&self, areas: &Areas, len: usize) -> bool {
+    pub(crate) fn has_space(&self, areas: &Areas, len: usize) -> bool {
         self.room(areas).is_some_and(|room| len <= room)
     }
 
@@ -187,7 +186,7 @@ impl Appender {
 
     /// Returns the number of body bytes in a piece of a large object. A cluster of N times
     /// [`PIECE_MAX`] has room for N pieces, its summary and the heads of some objects; a smaller
-    /// cluster has room for one piece.
+    /// cluster has space for one piece.
     pub(crate) fn piece_size(areas: &Areas) -> u32 {
         let count = areas.cluster_size.div_ceil(PIECE_MAX);
         let each = (areas.cluster_size - BESIDE_PIECES) / count;

@@ -31,7 +31,6 @@ use crate::base::limits::ClusterId;
 use crate::config::options::Prefer;
 use free_map::FreeMap;
 
-/// The state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Not in use.
@@ -213,7 +212,6 @@ impl ClusterTable {
         self.rebuild();
     }
 
-    /// Returns the number of clusters.
     pub(crate) fn clusters(&self) -> u32 {
         self.states.len() as u32
     }
@@ -616,7 +614,7 @@ impl ClusterTable {
     }
 
     /// Makes bad clusters usable again, because the cause may have gone, for example when a full
-    /// file system has room again.
+    /// file system has space again.
     pub(crate) fn retry_bad(&mut self) {
         for cluster in 0..self.clusters() {
             if self.state(cluster) == State::Bad {

@@ -27,7 +27,6 @@ pub(crate) struct Tables {
     pub(crate) space: SpaceTables,
     /// Digests removed before an earlier recovery ended, with the sequence number of the removal.
     pub(crate) removed: BTreeMap<Digest, u64>,
-    /// The purges in force.
     pub(crate) purges: Purges,
     pub(crate) checkpoint: u64,
     pub(crate) next_block: u64,

@@ -21,7 +21,6 @@ struct Run {
     end: u16,
 }
 
-/// The surroundings of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Around {
     /// The runs of the cluster are not known.

@@ -16,7 +16,7 @@ pub(crate) const UNIT: usize = 64;
 const ENTRY_LEN: usize = 40;
 const RUN_LEN: usize = 8;
 
-/// Returns the room for a list of this many objects, some of them in several runs, in bytes.
+/// Returns the space for a list of this many objects, some of them in several runs, in bytes.
 pub(crate) fn bytes_for(objects: u64) -> u64 {
     (objects + 1024) * (ENTRY_LEN + 2 * RUN_LEN) as u64
 }

@@ -5,7 +5,7 @@
 //! them. A record's checksum is bound to its position and its sequence number, so that earlier
 //! contents of the slots are never mistaken for it.
 //!
-//! The eviction policy chooses the record to evict for room (LRU as in the papers, or any other of
+//! The eviction policy chooses the record to evict for space (LRU as in the papers, or any other of
 //! [`crate::policy`]).
 
 pub(crate) mod batches;
@@ -339,7 +339,7 @@ impl SlotSpace {
         done.map(|(_, old)| old).collect()
     }
 
-    /// Returns the record to evict for room, and removes it from the policy. Use it for evictions
+    /// Returns the record to evict for space, and removes it from the policy. Use it for evictions
     /// only. Returns `None` if all records are in use.
     pub(crate) fn victim(&mut self) -> Option<Listed> {
         let (records, quarantine) = (&self.records, &self.quarantine);
@@ -354,13 +354,13 @@ impl SlotSpace {
         !self.assembling() && self.live > self.fill_max
     }
 
-    /// Returns whether there is more room than evictions keep free for the next records.
-    pub(crate) fn has_unused_room(&self) -> bool {
+    /// Returns whether there is more space than evictions keep free for the next records.
+    pub(crate) fn has_unused_space(&self) -> bool {
         !self.assembling() && self.live < self.fill_max - self.fill_max / 64
     }
 
     /// Counts an eviction for the insertion that waits. Returns whether it is still allowed.
-    pub(crate) fn may_evict_for_room(&mut self) -> bool {
+    pub(crate) fn may_evict_for_space(&mut self) -> bool {
         self.evicted_for_room += 1;
         if self.evicted_for_room > self.evict_max {
             self.evicted_for_room = 0;
@@ -482,7 +482,6 @@ impl SlotSpace {
         self.frontier.begin_flush();
     }
 
-    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         self.frontier.end_flush();
         if self.recent_deaths.len() >= self.recent_deaths_max {
@@ -545,7 +544,6 @@ impl SlotSpace {
         order.into_iter().map(record).collect()
     }
 
-    /// Returns all records of objects.
     pub(crate) fn objects(&self) -> impl Iterator<Item = Listed> {
         let listed = self.records.iter().map(|(_, record)| *record);
         listed.filter(|record| record.kind == RecordKind::Object)

@@ -271,7 +271,7 @@ impl<'a, D: Device> Inspector<'a, D> {
                     RecordKind::Object if bytes[found.key.clone()] == *key => {
                         let position = self.areas().position(cluster, entry.granule);
                         let (cluster, runs) = (Some(cluster), 1);
-                        let at = Lies { position, cluster, runs };
+                        let at = RecordExtents { position, cluster, runs };
                         return Ok(Some(self.object(&at, &found, &bytes, meta)));
                     }
                     _ => {}
@@ -283,7 +283,7 @@ impl<'a, D: Device> Inspector<'a, D> {
 
     fn object(
         &self,
-        at: &Lies,
+        at: &RecordExtents,
         found: &Found,
         bytes: &Bytes,
         meta: Option<(u64, Bytes)>,
@@ -393,8 +393,7 @@ impl<'a, D: Device> Inspector<'a, D> {
     }
 }
 
-/// Position of an object's record.
-struct Lies {
+struct RecordExtents {
     position: u32,
     cluster: Option<u32>,
     runs: usize,

@@ -60,28 +60,28 @@ fn object(sequence: u64) -> Entry {
 }
 
 fn evict(core: &mut Core, cluster: ClusterId, entries: &[Entry]) {
-    let incarnation = core.space.table().incarnation(cluster);
-    let extent = core.areas.cluster(cluster);
-    core.space.table_mut().pin(cluster);
+    let incarnation = core.placement.space.table().incarnation(cluster);
+    let extent = core.placement.areas.cluster(cluster);
+    core.placement.space.table_mut().pin(cluster);
     let plan = EvictPlan { cluster, incarnation, extent, all_dead: false };
     core.evict(&plan, Some(entries));
 }
 
 fn apply(core: &mut Core, scan: &mut ClusterScan, cluster: ClusterId, entries: &[Entry]) {
-    let incarnation = core.space.table().incarnation(cluster);
+    let incarnation = core.placement.space.table().incarnation(cluster);
     scan.apply(core, cluster, incarnation, entries);
 }
 
 #[test]
 fn an_object_whose_metadata_were_evicted_before_it_was_found_is_dead() {
     let (mut core, mut scan) = (core_with(2), ClusterScan::new());
-    let target = core.areas.position(0, 0);
+    let target = core.placement.areas.position(0, 0);
     let meta = Entry { kind: RecordKind::Meta, target, target_sequence: 5, ..object(9) };
     apply(&mut core, &mut scan, 1, &[meta]);
     evict(&mut core, 1, &[meta]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
     assert_eq!(core.index.get(&DIGEST), None);
-    assert!(core.space.table().is_dead(0, 0));
+    assert!(core.placement.space.table().is_dead(0, 0));
 }
 
 #[test]
@@ -92,44 +92,44 @@ fn an_older_version_found_after_the_newer_was_evicted_is_dead() {
     evict(&mut core, 1, &[object(9)]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
     assert_eq!(core.index.get(&DIGEST), None);
-    assert!(core.space.table().is_dead(0, 0));
+    assert!(core.placement.space.table().is_dead(0, 0));
 }
 
 #[test]
-fn what_a_cluster_supersedes_stays_dead_when_it_is_evicted_before_it_was_read() {
+fn superseded_records_stay_dead_if_their_successor_is_evicted_unread() {
     let meta = Entry { kind: RecordKind::Meta, target: 0, target_sequence: 5, ..object(9) };
     for newer in [object(9), meta] {
         let (mut core, mut scan) = (core_with(2), ClusterScan::new());
         evict(&mut core, 1, &[newer]);
         apply(&mut core, &mut scan, 0, &[object(5)]);
         assert_eq!(core.index.get(&DIGEST), None);
-        assert!(core.space.table().is_dead(0, 0));
+        assert!(core.placement.space.table().is_dead(0, 0));
     }
 }
 
 #[test]
-fn what_is_in_the_index_already_is_not_dead() {
+fn records_in_the_index_already_are_not_dead() {
     let (mut core, mut scan) = (core_with(1), ClusterScan::new());
     apply(&mut core, &mut scan, 0, &[object(5)]);
     apply(&mut core, &mut scan, 0, &[object(5)]);
-    assert!(core.index.get(&DIGEST).is_some() && !core.space.table().is_dead(0, 0));
+    assert!(core.index.get(&DIGEST).is_some() && !core.placement.space.table().is_dead(0, 0));
 }
 
 #[test]
 fn a_checkpoint_fits_its_slot_however_much_is_dead() {
     let mut core = core_with(500);
-    core.recovering = None;
-    let room = core.areas.checkpoints[0].len as usize;
+    core.recovery.end();
+    let room = core.placement.areas.checkpoints[0].len as usize;
     let class = SizeClass::for_len(600);
     for cluster in 0..500 {
         for granule in 0..200 {
-            let position = core.areas.position(cluster, granule);
+            let position = core.placement.areas.position(cluster, granule);
             core.mark_dead(Slot { position, class, refreshed: false });
         }
     }
-    assert!(core.space.table().total_dead() * 4 > room, "more than a checkpoint takes");
+    assert!(core.placement.space.table().total_dead() * 4 > room, "more than a checkpoint takes");
     let secret = Arc::clone(&core.secret);
     let (checkpoint, _) = core.make_checkpoint();
     assert!(checkpoint.encode(&secret).len() <= room);
-    assert!(core.space.table().count(State::OnDisk) > 100, "no more went than had to");
+    assert!(core.placement.space.table().count(State::OnDisk) > 100, "no more went than had to");
 }

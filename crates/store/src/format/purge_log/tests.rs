@@ -275,7 +275,7 @@ fn the_log_is_bounded_and_reaches_back_a_good_while() {
 }
 
 #[test]
-fn that_a_log_was_kept_is_known_when_another_begins() {
+fn a_new_log_knows_that_an_earlier_one_was_kept() {
     let mut device = Device { bytes: vec![9; PURGE_LOG.len as usize], unflushed: Vec::new() };
     let open =
         |bytes: &[u8], generation| PurgeLog::resume(&secret(), &UUID, Some(bytes), generation, 0);
@@ -311,7 +311,7 @@ fn a_name_that_fits_no_block_makes_earlier_positions_too_old() {
 }
 
 #[test]
-fn whatever_bytes_there_are_is_no_reason_to_panic() {
+fn decoding_arbitrary_bytes_does_not_panic() {
     let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
     let mut log = PurgeLog::new(&UUID, 1, 0);
     let mut random = fastrand::Rng::with_seed(1);

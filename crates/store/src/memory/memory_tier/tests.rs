@@ -269,7 +269,7 @@ fn a_prefetched_object_counts_once() {
 }
 
 #[test]
-fn what_comes_along_displaces_what_came_along() {
+fn prefetched_objects_displace_prefetched_objects() {
     let mut tier = Tier::new(1_000, TierShares::default(), TierAdmission::SecondUse);
     for number in 0..7 {
         tier.insert(digest(number), resident(number, 100));
@@ -290,14 +290,14 @@ fn what_comes_along_displaces_what_came_along() {
 }
 
 #[test]
-fn room_has_the_price_of_what_would_be_lost() {
+fn memory_costs_the_hits_that_would_be_lost() {
     let mut tier = Tier::new(10_000, TierShares::default(), TierAdmission::SecondUse);
     let mut hits = 0;
     for number in 0..200 {
         let new = Resident { prefetched: Some(band(0)), ..resident(number, 100) };
         tier.insert(digest(number), new);
         while tier.next_eviction().is_some() {}
-        // Cold has room for 30 objects. The one behind 25 others is in the last part; the one
+        // Cold has space for 30 objects. The one behind 25 others is in the last part; the one
         // behind 5 is not.
         for (behind, digit) in [(5, 0), (25, 1)] {
             let asked = number >= 100 && (number - behind) % 10 == digit;

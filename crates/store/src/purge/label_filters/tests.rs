@@ -21,7 +21,7 @@ fn places(label_filters: &LabelFilters, clusters: &BTreeMap<u32, BTreeSet<u64>>)
 }
 
 #[test]
-fn what_is_borne_is_never_denied_while_clusters_come_and_go() {
+fn borne_labels_are_never_denied_while_clusters_change() {
     seeds("what_is_borne_is_never_denied", 20).for_each(come_and_go);
 }
 
@@ -92,7 +92,7 @@ fn come_and_go(seed: u64) {
 }
 
 #[test]
-fn while_anything_is_unknown_nothing_is_denied() {
+fn no_label_is_denied_while_any_are_unknown() {
     let mut label_filters = LabelFilters::new(1 << 16, 4, 1);
     assert!(label_filters.may_be_borne(label(7)));
     label_filters.recount_clusters(|cluster| cluster < 2);

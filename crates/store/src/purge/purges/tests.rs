@@ -119,7 +119,7 @@ fn full_table(seed: u64) {
 }
 
 #[test]
-fn what_no_record_is_older_than_is_dropped_and_older_copies_with_it() {
+fn purges_older_than_every_record_are_dropped() {
     let mut purges = Purges::new(20);
     purges.take_in(&purge(label("a"), Mode::Hard, 10));
     purges.take_in(&purge(label("b"), Mode::Hard, 20));

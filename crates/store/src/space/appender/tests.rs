@@ -94,7 +94,7 @@ fn pieces_and_heads_of_large_objects_fill_a_cluster() {
 }
 
 #[test]
-fn what_was_appended_is_on_the_device_whenever_it_was_written() {
+fn appended_records_reach_the_device_in_any_order_of_writes() {
     for seed in seeds("appender::what_was_appended", 100) {
         let mut random = fastrand::Rng::with_seed(seed);
         let secret = Secret::new([5; 32]);
@@ -157,7 +157,7 @@ fn what_was_appended_is_on_the_device_whenever_it_was_written() {
                 assert_eq!(found.as_ref(), Some(&record.header), "seed {seed}");
             }
         }
-        // Few clusters with records of a few hundred bytes have room for labels.
+        // Few clusters with records of a few hundred bytes have space for labels.
         assert!(!labelled || told > 0, "no cluster has labels, seed {seed}");
     }
 }

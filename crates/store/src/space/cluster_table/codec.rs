@@ -36,7 +36,6 @@ impl ClusterTable {
         self.encode_clusters(0..self.clusters(), out);
     }
 
-    /// Appends the header.
     pub(crate) fn encode_header(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.clusters().to_le_bytes());
         out.extend_from_slice(&self.next_incarnation.to_le_bytes());

@@ -6,7 +6,6 @@ use crate::test_seed::seeds;
 
 const SIZE: u32 = 1_000;
 
-/// One cluster in the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Plain {
     state: State,
@@ -398,7 +397,7 @@ fn a_cluster_in_which_nothing_lives_goes_first_and_what_was_there_before_is_not_
     for _ in 0..9 {
         table.touch(2, 100, 3);
     }
-    assert_eq!(table.victim(|_| false), Some(0), "the oldest of those that nobody asked for");
+    assert_eq!(table.victim(|_| false), Some(0), "the oldest cluster without requests");
     table.mark_dead(2, 0, 10);
     assert!(!table.is_all_dead(2));
     table.mark_dead(2, 7, 10);

@@ -59,7 +59,6 @@ pub(crate) struct Batches {
     page: u64,
     open: Option<Batch>,
     sealed: VecDeque<Batch>,
-    /// Waiting records, by position.
     waiting: BTreeMap<u32, Waiting>,
     /// Waiting slots that are not on the device yet: first and end of each range. A part leaves
     /// this map once it is written, even if the rest of its record still waits. From then on the
@@ -146,7 +145,6 @@ impl Batches {
         2
     }
 
-    /// Closes the open batch.
     pub(crate) fn seal(&mut self) {
         self.sealed.extend(self.open.take());
     }

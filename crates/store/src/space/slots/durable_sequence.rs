@@ -16,7 +16,6 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// Adds a placed record.
     pub(crate) fn placed(&mut self, sequence: u64) {
         self.unflushed.insert(sequence);
     }
@@ -36,7 +35,6 @@ impl Frontier {
         self.flushing.append(&mut self.written);
     }
 
-    /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         for sequence in self.flushing.drain(..) {
             self.unflushed.remove(&sequence);

@@ -7,7 +7,6 @@ use crate::layout::Run;
 use crate::space::slots::SlotSpace;
 use crate::space::slots::record_table::Listed;
 
-/// A live record.
 pub(crate) struct FoundRecord {
     pub(crate) listed: Listed,
     pub(crate) further: Vec<Run>,

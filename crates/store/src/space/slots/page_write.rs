@@ -42,11 +42,9 @@ pub(crate) struct PageJob {
     pub(crate) writes: Vec<PageWrite>,
 }
 
-/// Result of one request.
 pub(crate) struct PageDone {
     /// True if it reached the device.
     pub(crate) whole: bool,
-    /// The last page, as written.
     pub(crate) last_page: Vec<u8>,
     /// Number of pages read for the request.
     pub(crate) reads: u64,

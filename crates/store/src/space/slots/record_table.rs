@@ -101,7 +101,6 @@ impl RecordTable {
         runs
     }
 
-    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.by_position.len()
     }
@@ -137,7 +136,7 @@ mod tests {
     use crate::test_seed::seeds;
 
     #[test]
-    fn it_lists_what_a_map_lists() {
+    fn the_record_table_lists_what_a_map_lists() {
         for seed in seeds("record_table::it_lists", 20) {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut table = RecordTable::default();

@@ -12,9 +12,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LRUN");
 /// Identifies the record that a run belongs to, and the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunHeader {
-    /// Sequence number of the record.
     pub(crate) sequence: u64,
-    /// The run itself.
     pub(crate) run: Run,
     /// The first slot of the next run.
     pub(crate) next: Option<u32>,

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use device::{Device, Extent};
 
-use super::{Inspector, Lies, ObjectReport, SlotReport, VerifyReport};
+use super::{Inspector, ObjectReport, RecordExtents, SlotReport, VerifyReport};
 use crate::base::digest::Digester;
 use crate::base::record::{Found, Outline, Place, RecordKind};
 use crate::base::size_class::SizeClass;
@@ -68,7 +68,7 @@ impl<D: Device> Inspector<'_, D> {
         metas.retain(|(_, target, _)| *target == found.header.sequence);
         let meta = metas.into_iter().max_by_key(|(sequence, ..)| *sequence);
         let meta = meta.map(|(_, target, meta)| (target, meta));
-        let at = Lies { position, cluster: None, runs };
+        let at = RecordExtents { position, cluster: None, runs };
         Ok(Some(self.object(&at, &found, &bytes, meta)))
     }
 

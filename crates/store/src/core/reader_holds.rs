@@ -23,6 +23,7 @@ use device::Nanos;
 use crate::base::limits::ClusterId;
 use crate::base::record::Place;
 use crate::config::options::Options;
+use crate::core::placement::Placement;
 use crate::format::device_layout::Areas;
 use crate::memory::memory_tier::Weighed;
 use crate::memory::object::Object;
@@ -72,7 +73,7 @@ struct Reader {
 }
 
 /// The holds on one device.
-pub(crate) struct Held {
+pub(crate) struct ReaderHolds {
     /// By object id.
     versions: BTreeMap<u64, Version>,
     /// Oldest first.
@@ -89,7 +90,7 @@ pub(crate) struct Held {
     in_memory: usize,
     in_memory_max: usize,
     time: Nanos,
-    /// Number of versions whose hold was revoked for lack of room, and of readers whose hold was
+    /// Number of versions whose hold was revoked for lack of space, and of readers whose hold was
     /// revoked for its duration.
     revoked: u64,
     timed_out: u64,
@@ -100,7 +101,7 @@ pub(crate) struct Held {
 /// Numbers of revoked holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoldsRevoked {
-    /// Versions, for lack of room.
+    /// Versions, for lack of space.
     pub(crate) objects: u64,
     /// Readers that took too long.
     pub(crate) transfers: u64,
@@ -121,15 +122,15 @@ pub struct HeldStats {
     pub timed_out: u64,
 }
 
-impl Held {
+impl ReaderHolds {
     /// Creates an empty table with the bounds of the options, for a device with these `areas` and a
     /// memory tier of `tier` bytes.
-    pub(super) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
+    pub(super) fn new(options: &Options, areas: &Areas, tier: usize) -> ReaderHolds {
         let space = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         let placed_max = space * u64::from(options.held_percent) / 100;
         let in_memory_max = tier / IN_MEMORY;
         let time = options.held_time.as_nanos() as Nanos;
-        Held {
+        ReaderHolds {
             versions: BTreeMap::new(),
             readers: BTreeMap::new(),
             last: 0,
@@ -188,7 +189,7 @@ impl Held {
     /// Returns the version whose hold must be revoked so that `object_id` may hold more. Returns
     /// `None` when `object_id` itself ranks lowest, or its body is not being read: then it holds
     /// only what fits.
-    pub(super) fn lower_than(&self, object_id: u64) -> Option<u64> {
+    pub(super) fn lowest_ranked_below(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
         let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
         let own = version.rank.unwrap_or((version.is_read, self.last_rank + 1));
@@ -213,7 +214,7 @@ impl Held {
     }
 
     /// Counts a piece at this place as no longer held.
-    pub(super) fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
+    fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
         if let Some((cluster, _)) = cluster
             && let Some(count) = self.clusters.get_mut(&cluster)
         {
@@ -330,8 +331,8 @@ impl Held {
         self.versions.get(&object_id)?.pieces.get(&number)
     }
 
-    /// Returns whether there is room to hold a piece at this place in addition to all others.
-    pub(super) fn has_room(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
+    /// Returns whether there is space to hold a piece at this place in addition to all others.
+    pub(super) fn has_space(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
         self.placed + self.cost(cluster, location) <= self.placed_max
     }
 
@@ -350,7 +351,7 @@ impl Held {
         }
     }
 
-    /// Holds the piece, which was never placed, if there is room.
+    /// Holds the piece, which was never placed, if there is space.
     pub(super) fn hold_in_memory(&mut self, object_id: u64, number: u32, object: Arc<Object>) {
         let bytes = object.weight();
         if self.in_memory + bytes <= self.in_memory_max
@@ -361,9 +362,19 @@ impl Held {
         }
     }
 
-    /// Counts a piece in memory as no longer held.
-    pub(super) fn forget_in_memory(&mut self, object: &Arc<Object>) {
-        self.in_memory -= object.weight();
+    /// Releases pieces that are no longer held. Returns whether that made space free.
+    pub(super) fn release(&mut self, pieces: Vec<Piece>, placement: &mut Placement) -> bool {
+        let mut freed = false;
+        for piece in pieces {
+            match piece {
+                Piece::Placed { place, location } => {
+                    self.subtract(placement.cluster_held(place), &location);
+                    freed |= placement.unpin(place.position);
+                }
+                Piece::InMemory(object) => self.in_memory -= object.weight(),
+            }
+        }
+        freed
     }
 
     /// Revokes the hold of a version's readers; returns the pieces held.

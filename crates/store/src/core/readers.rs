@@ -1,21 +1,20 @@
-//! Tracks the readers of large objects, and holds dying pieces for them. See [`super::held`].
+//! Tracks the readers of large objects, and holds dying pieces for them. See
+//! [`super::reader_holds`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use device::Nanos;
 
-use crate::base::limits::ClusterId;
 use crate::base::now::Now;
-use crate::base::record::Place;
-use crate::core::held::{Piece, ReaderId};
 use crate::core::read_plan::ReadPlan;
+use crate::core::reader_holds::{Piece, ReaderId};
 use crate::core::state::Core;
 use crate::index::Slot;
 use crate::memory::object::Object;
 
 /// Number of pieces that are looked up under one lock.
-pub(crate) const HELD_STEP: u32 = 512;
+pub(crate) const HOLD_STEP: u32 = 512;
 
 /// A piece that only existing readers can find.
 pub(crate) enum HeldPiece {
@@ -28,9 +27,9 @@ pub(crate) enum HeldPiece {
 /// The progress of a reader of a large object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderProgress {
-    /// It has begun to read the body, rather than only having opened it.
+    /// The reader has begun to read the body, rather than only having opened it.
     ReadsBody,
-    /// It has read everything before this piece.
+    /// The reader has read everything before this piece.
     ReadUpTo(u32),
     /// It has ended.
     Ended,
@@ -38,7 +37,7 @@ pub(crate) enum ReaderProgress {
 
 impl Core {
     /// Adds a reader of `object` at its first piece; returns `None` when a piece is missing. As far
-    /// as there is room, the first pieces are held until the reader begins the body, which holds
+    /// as there is space, the first pieces are held until the reader begins the body, which holds
     /// all pieces.
     pub(crate) fn open_reader(&mut self, object: &Object, now: Now) -> Option<ReaderId> {
         if !self.has_pieces(object) {
@@ -46,7 +45,7 @@ impl Core {
         }
         let object_id = object.header.object_id;
         let id = self.begin_reading(object_id, 0, None, now);
-        self.hold(object_id, 0..object.pieces().min(HELD_STEP));
+        self.hold(object_id, 0..object.pieces().min(HOLD_STEP));
         Some(id)
     }
 
@@ -59,7 +58,7 @@ impl Core {
         now: Now,
     ) -> ReaderId {
         self.end_overdue(now.monotonic);
-        let id = self.held.begin(object_id, at, now.monotonic);
+        let id = self.holds.begin(object_id, at, now.monotonic);
         if let Some(progress) = progress {
             self.reader_progressed(id, progress);
         }
@@ -70,18 +69,18 @@ impl Core {
     pub(crate) fn reader_progressed(&mut self, id: ReaderId, progress: ReaderProgress) {
         let done = match progress {
             ReaderProgress::ReadsBody => {
-                self.held.reads_body(id);
+                self.holds.reads_body(id);
                 return;
             }
-            ReaderProgress::ReadUpTo(at) => self.held.read_on(id, at),
-            ReaderProgress::Ended => self.held.end(id),
+            ReaderProgress::ReadUpTo(at) => self.holds.read_on(id, at),
+            ReaderProgress::Ended => self.holds.end(id),
         };
         self.release_held(done);
     }
 
     /// Revokes the holds of readers that have taken too long.
     pub(super) fn end_overdue(&mut self, now: Nanos) {
-        while let Some(done) = self.held.end_overdue(now) {
+        while let Some(done) = self.holds.end_overdue(now) {
             self.release_held(done);
             self.wake_background();
         }
@@ -101,71 +100,53 @@ impl Core {
 
     /// Holds a piece that is about to die, for the readers of its version.
     pub(super) fn hold_dying(&mut self, object_id: u64, number: u32) {
-        if self.held.has(object_id, number) {
+        if self.holds.has(object_id, number) {
             return;
         }
         let digest = &self.digester.piece(object_id, number);
-        if let Some(slot) = self.index.get(digest).filter(|slot| self.has_place(*slot)) {
+        if let Some(slot) =
+            self.index.get(digest).filter(|slot| self.placement.place_at(slot.position).is_some())
+        {
             self.hold_placed(object_id, number, slot);
             return;
         }
         if let Some(resident) = self.memory.tier.peek(digest) {
-            self.held.hold_in_memory(object_id, number, Arc::clone(&resident.object));
+            self.holds.hold_in_memory(object_id, number, Arc::clone(&resident.object));
         }
-    }
-
-    fn has_place(&self, slot: Slot) -> bool {
-        self.place_at(slot.position).is_some()
     }
 
     /// Holds a piece in its place. Returns false when the version may hold no more.
     fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
-        let Some(place) = self.place_at(slot.position) else { return true };
-        if !self.held.may_hold(object_id) {
+        let Some(place) = self.placement.place_at(slot.position) else { return true };
+        if !self.holds.may_hold(object_id) {
             return false;
         }
-        if self.held.has(object_id, number) {
+        if self.holds.has(object_id, number) {
             return true;
         }
-        let location = self.space.locate(&self.areas, slot);
-        let cluster = self.cluster_held(place);
-        while !self.held.has_room(cluster, &location) {
-            match self.held.lower_than(object_id) {
+        let location = self.placement.locate(slot);
+        let cluster = self.placement.cluster_held(place);
+        while !self.holds.has_space(cluster, &location) {
+            match self.holds.lowest_ranked_below(object_id) {
                 Some(lower) => self.revoke(lower),
                 None => return false,
             }
         }
-        self.held.hold_placed(object_id, number, cluster, (place, location));
-        self.space.pin(&self.areas, place.position);
+        self.holds.hold_placed(object_id, number, cluster, (place, location));
+        self.placement.pin(place.position);
         true
-    }
-
-    /// Returns the cluster that `place` lies in, and the cluster's size in bytes.
-    fn cluster_held(&self, place: Place) -> Option<(ClusterId, u32)> {
-        let cluster = self.space.cluster_of(&self.areas, place.position)?;
-        Some((cluster, self.areas.cluster_size))
     }
 
     /// Revokes the hold of a version's readers.
     fn revoke(&mut self, object_id: u64) {
-        if let Some(pieces) = self.held.revoke(object_id) {
+        if let Some(pieces) = self.holds.revoke(object_id) {
             self.release_held(pieces);
             self.wake_background();
         }
     }
 
     fn release_held(&mut self, pieces: Vec<Piece>) {
-        let mut freed = false;
-        for piece in pieces {
-            match piece {
-                Piece::Placed { place, location } => {
-                    self.held.subtract(self.cluster_held(place), &location);
-                    freed |= self.space.unpin(&self.areas, place.position);
-                }
-                Piece::InMemory(object) => self.held.forget_in_memory(&object),
-            }
-        }
-        if freed {
+        if self.holds.release(pieces, &mut self.placement) {
             self.wake_waiters();
             self.wake_background();
         }
@@ -177,7 +158,7 @@ impl Core {
         if !self.online() {
             return None;
         }
-        let (place, location) = match self.held.piece(object_id, number)? {
+        let (place, location) = match self.holds.piece(object_id, number)? {
             Piece::InMemory(object) => return Some(HeldPiece::Object(Arc::clone(object))),
             Piece::Placed { place, location } => (*place, location.clone()),
         };
@@ -185,11 +166,11 @@ impl Core {
         if let Some(piece) = self.memory.in_transit.get(&digest) {
             return Some(HeldPiece::Object(piece));
         }
-        if let Some(record) = self.space.waiting(place) {
+        if let Some(record) = self.placement.space.waiting(place) {
             let object = Object::from_record(record, Some(place));
             return Some(HeldPiece::Object(Arc::new(object)));
         }
-        self.space.pin(&self.areas, place.position);
+        self.placement.pin(place.position);
         self.reads.count_exact();
         Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
     }

@@ -14,7 +14,7 @@ impl Core {
     pub(super) fn insert_resident(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let named = resident.object.header.kind != RecordKind::Piece;
         if named && self.lives_in_memory(&digest, &resident) {
-            self.note_resident(&resident.object);
+            self.labels.note_resident(&resident.object);
         }
         self.insert_noted(digest, resident);
     }
@@ -23,13 +23,12 @@ impl Core {
     /// labels must have been recorded.
     pub(super) fn insert_noted(&mut self, digest: Digest, resident: Resident<Arc<Object>>) {
         let stamp = resident.object.header.stamp;
-        self.evictions.withdraw(&digest);
+        self.memory.evictions.withdraw(&digest);
         self.memory.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
         self.retire(inserted);
     }
 
-    /// Removes an object from memory.
     pub(super) fn remove_resident(&mut self, digest: &Digest) -> Option<Resident<Arc<Object>>> {
         let resident = self.memory.tier.remove(digest)?;
         self.index.leave_memory(digest);
@@ -39,7 +38,7 @@ impl Core {
     /// Evicts an object from memory; returns whether it was there.
     pub(super) fn evict_resident(&mut self, digest: &Digest) -> bool {
         let Some(resident) = self.remove_resident(digest) else { return false };
-        self.evictions.offer(digest, &resident);
+        self.memory.evictions.offer(digest, &resident);
         true
     }
 
@@ -48,7 +47,7 @@ impl Core {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();
             self.counters.dropped_unwritten += u64::from(only_here);
-            self.evictions.offer(digest, &resident);
+            self.memory.evictions.offer(digest, &resident);
         }
     }
 }
