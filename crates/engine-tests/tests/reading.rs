@@ -181,7 +181,7 @@ fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures
             ..FormatOptions::default()
         };
         let format = FormatOptions { mean_object: Some(4096), layout: load.layout, ..format };
-        store::format(&disk, &format, [7; 48], 0).await.unwrap();
+        store::format_with_seed(&disk, &format, [7; 48], 0).await.unwrap();
         // The tables of slots are larger, by 80 bytes for an object; three eighths of the memory
         // are for other things. What is left for objects is to be the same in all layouts.
         let slotted = load.layout != LayoutName::Cluster;
@@ -383,7 +383,7 @@ fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
             labels: false,
             ..FormatOptions::default()
         };
-        store::format(&disk, &format, [7; 48], 0).await.unwrap();
+        store::format_with_seed(&disk, &format, [7; 48], 0).await.unwrap();
         // Two clusters may wait to be written, a batch is one of them; the tier is 32 KiB.
         let options = Options { memory: 256 << 10, ..Options::default() };
         let store = open(&disk, &handle, options).await;

@@ -139,10 +139,10 @@ async fn play<D: Device>(device: D, layout: LayoutName, seed: u64, spawn: Spawn)
     let device = Rc::new(Recorder::new(device));
     let clock = ManualClock::new(1_700_000_000);
     let format = FormatOptions { layout, ..FormatOptions::default() };
-    store::format(&*device, &format, [7; 48], 1_700_000_000).await.unwrap();
+    store::format_with_seed(&*device, &format, [7; 48], 1_700_000_000).await.unwrap();
     let options = Options { memory: 2 << 20, ..Options::default() };
     let store = Store::open(vec![Rc::clone(&device)], clock.clone(), options).await;
-    let store = store.map_err(|(_, error)| error).unwrap();
+    let store = store.unwrap();
     let background = store.clone();
     spawn(Box::pin(async move { background.run_background().await }));
     let mut random = Rng::with_seed(seed);

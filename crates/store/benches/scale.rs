@@ -186,7 +186,7 @@ async fn run(objects: u64, directory: Option<&Path>) {
     let len = objects * OBJECT / 100 * 101 + (1 << 30);
     let written = ElidedDevice::new(len).without_yielding();
     let format = FormatOptions { mean_object: Some(OBJECT as u32), ..FormatOptions::default() };
-    store::format(&written, &format, [7; 48], 0).await.unwrap();
+    store::format_with_seed(&written, &format, [7; 48], 0).await.unwrap();
     let filled = ComputedClusters::fill(&written, objects).await.unwrap();
     let device = ComputedDevice::new(written, filled);
     let device = Rc::new(ClockedDevice { device, read: Cell::default() });

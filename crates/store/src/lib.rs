@@ -66,15 +66,16 @@ pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, ReadHold};
 pub use interface::evictions::{Evicted, Evictions};
 pub use interface::fetch_token::FetchToken;
-pub use interface::glance::Glance;
+pub use interface::format::format;
 pub use interface::neighbours::Neighbour;
-pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
+pub use interface::store::{DeviceError, Lookup, ReopenError, Store, StoreShare};
+pub use interface::try_lookup::TryLookup;
 pub use interface::writer::{Hint, Kind, Unfinished, UnfinishedRead, Writer};
 pub use memory::eviction_queue::EvictionLimits;
 pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;
 pub use shell::core_lock::LockFigures;
-pub use shell::create::{Entropy, FormatError, format};
+pub use shell::create::{Entropy, FormatError, format_with_seed};
 pub use shell::placements::{PlacedKind, Placement, Placements};
 pub use shell::superblocks::{
     METADATA_EXTENT, OpenError, is_metadata_of_ours, judge_superblocks, superblock_extents,

@@ -155,7 +155,7 @@ pub async fn open(
     tokio::task::spawn_local(device::drive(ring.clone()));
     let device = Rc::new(file.attach(Some(&ring)).unwrap());
     if file.was_created() || matches!(file.contents(), Ok(Contents::Blank)) {
-        store::format(&*device, format, [7; 48], 0).await.unwrap();
+        store::format_with_seed(&*device, format, [7; 48], 0).await.unwrap();
     }
     let clock = TokioClock::new();
     let engine = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();

@@ -50,7 +50,7 @@ fn computed(objects: u64) -> ComputedDevice<MemoryDevice> {
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        store::format(&memory, &format, [7; 48], 0).await.unwrap();
+        store::format_with_seed(&memory, &format, [7; 48], 0).await.unwrap();
         let filled = ComputedClusters::fill(&memory, objects).await.unwrap();
         ComputedDevice::new(memory, filled)
     })
@@ -98,7 +98,7 @@ fn the_bytes_are_those_that_the_engine_would_have_written() {
     let written = Rc::new(MemoryDevice::new(computed.geometry().len, 4096));
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store::format(&*written, &format, [7; 48], 0)).unwrap();
+    runtime.block_on(store::format_with_seed(&*written, &format, [7; 48], 0)).unwrap();
     life(&written, async |cache| insert(cache, computed.filled(), 0..objects).await);
     let mut compared = 0;
     let len = computed.geometry().len;

@@ -23,7 +23,7 @@ fn formatted() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
     let entropy = std::array::from_fn(|_| fastrand::u8(..));
     let options = FormatOptions::default();
-    let mut format = pin!(store::format(&memory, &options, entropy, 1));
+    let mut format = pin!(store::format_with_seed(&memory, &options, entropy, 1));
     let mut context = Context::from_waker(Waker::noop());
     while format.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {}
     memory.clone()

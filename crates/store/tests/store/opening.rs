@@ -66,7 +66,7 @@ fn what_cannot_be_read_while_opening_costs_nothing_that_is_found() {
     };
     let options = Options { memory: 64 << 20, ..Options::default() };
     let mut helper = Rig::open(formatted(8 * MIB, 32 << 10), product());
-    helper.run(store::format(&memory, &format, [7; 48], 1)).unwrap();
+    helper.run(store::format_with_seed(&memory, &format, [7; 48], 1)).unwrap();
     let (memory, states) = stopped(memory, &options);
     let mut whole = 0;
     for after in 0..40 {
@@ -188,13 +188,15 @@ fn an_old_cache_keeps_its_second_superblock_until_it_grows() {
     let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
     let old = FormatOptions { cluster_size: Some(32 << 10), ..old };
     let memory = MemoryDevice::new(24 * MIB, 512);
-    crate::rig::now_or_never(store::format(&memory, &old, [7; 48], 1_700_000_000)).unwrap();
+    crate::rig::now_or_never(store::format_with_seed(&memory, &old, [7; 48], 1_700_000_000))
+        .unwrap();
     let (memory, states) = stopped(memory, &product());
     let near = superblock_extents(24 * MIB)[1];
     // What lies at the end is a body that somebody made look like a superblock of his own.
     let forged = MemoryDevice::new(24 * MIB, 512);
     let other = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
-    crate::rig::now_or_never(store::format(&forged, &other, [8; 48], 1_700_000_000)).unwrap();
+    crate::rig::now_or_never(store::format_with_seed(&forged, &other, [8; 48], 1_700_000_000))
+        .unwrap();
     let place = superblock_extents(24 * MIB)[2];
     memory.poke(place.offset, &forged.peek(place));
     for spoilt in [None, Some(0), Some(near.offset)] {
@@ -220,9 +222,9 @@ fn the_superblock_of_a_cache_that_was_here_before_is_not_taken_for_this_ones() {
     let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
     let memory = MemoryDevice::new(24 * MIB, 512);
     let start = 1_700_000_000;
-    crate::rig::now_or_never(store::format(&memory, &old, [9; 48], start)).unwrap();
+    crate::rig::now_or_never(store::format_with_seed(&memory, &old, [9; 48], start)).unwrap();
     let new = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
-    crate::rig::now_or_never(store::format(&memory, &new, [7; 48], start)).unwrap();
+    crate::rig::now_or_never(store::format_with_seed(&memory, &new, [7; 48], start)).unwrap();
     let (memory, states) = stopped(memory, &product());
     memory.poke(0, &[0; 4096]);
     all_there(&mut opened(&memory).0.unwrap(), &states);

@@ -244,7 +244,7 @@ fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) 
         let devices = devices.iter().cloned().map(|memory| Rc::new(Probe::new(memory))).collect();
         let options = Options { memory: 8 << 20, ..logging() };
         let opened = Store::open(devices, clock.clone(), options).await;
-        let store = opened.map_err(|(_, error)| error).unwrap();
+        let store = opened.unwrap();
         let mut background = pin!(store.run_background());
         let mut body = pin!(body(&store));
         std::future::poll_fn(|context| {
@@ -259,8 +259,13 @@ fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) 
 fn empty_device() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
     let entropy = std::array::from_fn(|_| fastrand::u8(..));
-    crate::rig::now_or_never(store::format(&memory, &FormatOptions::default(), entropy, 1))
-        .unwrap();
+    crate::rig::now_or_never(store::format_with_seed(
+        &memory,
+        &FormatOptions::default(),
+        entropy,
+        1,
+    ))
+    .unwrap();
     memory
 }
 

@@ -102,7 +102,7 @@ pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
         cluster_size: Some(cluster_size),
         ..FormatOptions::default()
     };
-    let formatting = store::format(&memory, &format, [7; 48], START);
+    let formatting = store::format_with_seed(&memory, &format, [7; 48], START);
     now_or_never(formatting).unwrap();
     memory
 }
@@ -130,7 +130,7 @@ impl Rig {
         let devices = vec![Rc::new(probe.clone())];
         let opening = Store::open(devices, clock.clone(), options.clone());
         let opened = drive(&mut Background::none(), &clock, opening);
-        let store = opened.map_err(|(_, error)| error)?;
+        let store = opened.map_err(|error| error.reason)?;
         let running = store.clone();
         let background = Background::new(async move { running.run_background().await });
         let history = History::default();

@@ -36,7 +36,7 @@ impl Paper {
     fn new(name: &str, disk: u64, change: impl FnOnce(&mut Options)) -> Paper {
         let preset = store::preset(name).unwrap();
         let memory = device::MemoryDevice::new(disk, 512);
-        let formatting = store::format(&memory, &preset.format, [7; 48], 1_700_000_000);
+        let formatting = store::format_with_seed(&memory, &preset.format, [7; 48], 1_700_000_000);
         now_or_never(formatting).unwrap();
         let mut options = Options { memory: 4 * MB, ..preset.options };
         change(&mut options);
@@ -569,7 +569,7 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
     // One that was made for the small one has no room for the large one's dump.
     let compact = FormatOptions { mean_object: Some(512), ..FormatOptions::default() };
     let memory = device::MemoryDevice::new(64 * MB, 512);
-    now_or_never(store::format(&memory, &compact, [7; 48], 1_700_000_000)).unwrap();
+    now_or_never(store::format_with_seed(&memory, &compact, [7; 48], 1_700_000_000)).unwrap();
     let options = Options { memory: 16 * MB, ..Options::ucfs() };
     let mut paper = Paper(Rig::open(memory, options));
     page(1).into_iter().for_each(|file| paper.put(file));
@@ -583,7 +583,7 @@ fn what_leaves_memory_late_does_so_on_every_layout() {
         let preset = store::preset("ucfs").unwrap();
         let memory = device::MemoryDevice::new(64 * MB, 512);
         let format = FormatOptions { layout, ..preset.format };
-        now_or_never(store::format(&memory, &format, [7; 48], 1_700_000_000)).unwrap();
+        now_or_never(store::format_with_seed(&memory, &format, [7; 48], 1_700_000_000)).unwrap();
         let options = Options { memory: 4 * MB, ..preset.options };
         let mut paper = Paper(Rig::open(memory, options));
         paper.push_out(1);
