@@ -11,7 +11,8 @@
 //! The folders, from top to bottom; each imports only those below it (`package.metadata.folders` in
 //! `Cargo.toml`, checked by `cargo xtask tidy`):
 //!
-//! - `tools` inspects a cache from outside; `interface` is the public API;
+//! - `handle` runs a store on threads of its own; `tools` inspects a cache from outside;
+//! - `interface` is the public API;
 //! - `shell` runs one device with its core: opening, recovery, lookups, the background;
 //! - `core` makes the decisions, without I/O, under one lock;
 //! - `memory` is the memory tier; `space` manages where records lie; `read` reads devices;
@@ -27,6 +28,8 @@ mod base;
 mod config;
 mod core;
 mod format;
+#[cfg(feature = "handle")]
+mod handle;
 mod index;
 mod interface;
 mod layout;
@@ -62,6 +65,10 @@ pub use config::options::{
 pub use config::preset::{PRESETS, Preset, preset};
 pub use core::{HeldStats, Stats};
 pub use format::superblock::{CREATION_MARK, Condition, FORMAT_VERSION, MAGIC};
+#[cfg(feature = "handle")]
+pub use handle::{
+    HandleError, HandleOpenError, HandleOptions, StoreHandle, StoredObject, ThreadStore,
+};
 pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, ReadHold};
 pub use interface::evictions::{Evicted, Evictions};

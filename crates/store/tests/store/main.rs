@@ -15,6 +15,7 @@ mod devices;
 mod evictions;
 mod faults;
 mod fixtures;
+mod handle;
 mod held;
 mod history;
 mod home;
