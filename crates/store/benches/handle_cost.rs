@@ -1,5 +1,5 @@
 //! The cost of [`StoreHandle`] beside a direct call: median nanoseconds of a hit in memory, for one
-//! caller at a time and for 64 at once.
+//! caller at a time and for 64 at once. Prints elapsed time, and processor time of all threads.
 //!
 //! `cargo bench -p store --bench handle_cost`
 
@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use device::{CacheFile, OpenOptions};
+use rustix::time::{ClockId, clock_gettime};
 use store::{HandleOptions, Hint, Key, Locality, Lookup, StoreHandle};
 use tokio::runtime::Builder;
 
@@ -23,16 +24,25 @@ fn key(number: u32) -> Key {
     Key::new(Bytes::from(name), Locality::default()).unwrap()
 }
 
-/// Returns the median of the runs that `run` measures, in nanoseconds of one hit.
-async fn median(mut run: impl AsyncFnMut()) -> f64 {
-    let mut all = Vec::new();
+/// Returns the processor time of this process so far, in nanoseconds.
+fn processor_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Prints the medians of the runs that `run` measures.
+async fn measure(name: &str, mut run: impl AsyncFnMut()) {
+    let (mut elapsed, mut processor) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), processor_time());
         run().await;
-        all.push(start.elapsed().as_nanos() as f64 / f64::from(HITS));
+        elapsed.push(start.elapsed().as_nanos() as f64 / f64::from(HITS));
+        processor.push((processor_time() - before) / f64::from(HITS));
     }
-    all.sort_by(f64::total_cmp);
-    all[RUNS / 2]
+    elapsed.sort_by(f64::total_cmp);
+    processor.sort_by(f64::total_cmp);
+    let (elapsed, processor) = (elapsed[RUNS / 2], processor[RUNS / 2]);
+    println!("{name:32} {elapsed:8.0} ns, processor {processor:8.0} ns");
 }
 
 async fn hits(handle: StoreHandle, hits: u32) {
@@ -41,33 +51,33 @@ async fn hits(handle: StoreHandle, hits: u32) {
     }
 }
 
-async fn measure(handle: &StoreHandle) {
+async fn measure_all(handle: &StoreHandle) {
     for number in 0..100 {
         let (key, body) = (key(number), Bytes::from(vec![7; 4_000]));
         let token = handle.begin_fetch(&key).await.unwrap();
         let meta = Bytes::from_static(b"meta");
         handle.insert(&token, &key, meta, body, Hint::default()).await.unwrap();
     }
-    let direct = handle.run(&key(0), async |store| {
-        median(async || {
+    let first = key(0);
+    let direct = handle.run(&first, async |store| {
+        measure("direct, on the store's thread", async || {
             for number in 0..HITS {
                 let Lookup::Hit(entry) = store.lookup(&key(number % 100)).await else { panic!() };
                 assert!(entry.whole().is_some());
             }
         })
-        .await
+        .await;
     });
-    println!("direct, on the store's thread:  {:8.0} ns", direct.await.unwrap());
-    let one = median(async || hits(handle.clone(), HITS).await).await;
-    println!("handle, one caller at a time:   {one:8.0} ns");
-    let many = median(async || {
+    direct.await.unwrap();
+    measure("handle, one caller at a time", async || hits(handle.clone(), HITS).await).await;
+    measure("handle, 64 callers at once", async || {
         let tasks: Vec<_> =
             (0..CALLERS).map(|_| tokio::spawn(hits(handle.clone(), HITS / CALLERS))).collect();
         for task in tasks {
             task.await.unwrap();
         }
-    });
-    println!("handle, {CALLERS} callers at once:    {:8.0} ns", many.await);
+    })
+    .await;
 }
 
 fn main() {
@@ -76,7 +86,7 @@ fn main() {
     let file = CacheFile::open(&directory.path().join("cache"), &create).unwrap();
     Builder::new_multi_thread().worker_threads(1).build().unwrap().block_on(async {
         let handle = StoreHandle::open(vec![file], HandleOptions::default()).await.unwrap();
-        measure(&handle).await;
+        measure_all(&handle).await;
         handle.close().await.unwrap();
     });
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use bytes::Bytes;
-use device::{CacheFile, OpenOptions};
+use store::device::{CacheFile, OpenOptions};
 use store::{HandleOptions, Hint, Key, Locality, StoreHandle};
 
 async fn open(path: &std::path::Path) -> Result<StoreHandle, Box<dyn std::error::Error>> {

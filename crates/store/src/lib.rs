@@ -46,6 +46,9 @@ mod decoder_fuzz;
 #[cfg(test)]
 mod test_seed;
 
+/// Devices and clocks, for callers that do not depend on that crate themselves.
+pub use device;
+
 pub use base::content::Content;
 pub use base::counters::Counters;
 pub use base::event::Event;

@@ -8,5 +8,6 @@
 mod bytes;
 mod differential;
 mod properties;
+mod readme;
 mod seed;
 mod views;
