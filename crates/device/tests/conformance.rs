@@ -1,5 +1,5 @@
-//! One body of checks for every device there is: what a `Device` promises holds alike in memory,
-//! through threads, through io_uring, on a file and on a block device.
+//! The same checks for every kind of device: memory, threads and io_uring, on a file and on a block
+//! device.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::{
 
 const LEN: u64 = 16 << 20;
 
-/// A device whose operations are counted, and a way to let abandoned ones go on.
+/// A device with counted operations, and a way to complete abandoned ones.
 trait Subject: Device {
     fn counts(&self) -> Counts;
 
@@ -62,7 +62,7 @@ impl Subject for Simulated {
     }
 }
 
-/// All checks, on a device of [`LEN`] zero bytes. On a `crowded` device operations wait for a
+/// Runs all checks on a device of [`LEN`] zero bytes. On a `crowded` device operations wait for a
 /// place before they begin.
 async fn conform(device: &impl Subject, crowded: bool) {
     fresh_bytes_are_zero(device).await;
@@ -147,9 +147,8 @@ async fn large_transfers(device: &impl Subject) {
     assert!(is_pattern(&read(device, 0, 16 << 20).await[4 << 20..8 << 20], 31));
 }
 
-/// Futures are dropped right after their operation began, and their memory is taken for other
-/// buffers at once. No buffer may change under its owner, and every block holds its old or its
-/// new contents.
+/// Drops futures right after their operation began and reuses their memory for other buffers at
+/// once. No buffer may change under its owner, and every block has its old or its new contents.
 async fn dropped_under_load(device: &impl Subject, crowded: bool) {
     const BLOCKS: u64 = 256;
     let place = |index: u64| (8 << 20) + index * 4096;
@@ -165,7 +164,7 @@ async fn dropped_under_load(device: &impl Subject, crowded: bool) {
         let index = dice.below(BLOCKS);
         let [old, new] = expected[index as usize];
         match dice.below(4) {
-            // A block with a dropped write is not written again: the two might change places.
+            // A block with a dropped write is not written again: the two might be reordered.
             0 if old == new => {
                 let what = 10_000 + round;
                 let done = device.write(place(index), frozen(4096, what)).now_or_never();
@@ -195,7 +194,8 @@ async fn dropped_under_load(device: &impl Subject, crowded: bool) {
     assert_eq!(after.errors, before.errors);
     for (index, [old, new]) in expected.into_iter().enumerate() {
         let buf = read(device, place(index as u64), 4096).await;
-        // What was begun has run to its end, dropped or not; what waited for a place was not begun.
+        // Operations that began have run to their end, dropped or not; those that waited for a
+        // place never began.
         let is_old = is_pattern(&buf, old);
         assert!(is_pattern(&buf, new) || crowded && is_old, "block {index}: old {is_old}");
     }
@@ -259,7 +259,7 @@ fn ring_with_fewer_places_than_operations() {
     conform_on_file(Some(&ring), true);
 }
 
-/// On drives of every kind that the simulator has, in the order of arrival and by chance.
+/// Runs the checks on every kind of simulated drive, in the order of arrival and in random order.
 #[test]
 fn simulated() {
     let uniform = || Box::new(sim::Uniform::fast(LEN)) as Box<dyn sim::drives::Drive>;
