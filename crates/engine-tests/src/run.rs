@@ -422,6 +422,7 @@ impl Running {
             random: self.random.fork(),
             own,
             all,
+            steady: false,
         }
     }
 

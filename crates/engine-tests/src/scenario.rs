@@ -89,6 +89,7 @@ impl Scenario {
             random: Rng::with_seed(1),
             own: Vec::new(),
             all: 0,
+            steady: false,
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p store --bench handle_cost`
 
-#![allow(clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::time::Instant;
 

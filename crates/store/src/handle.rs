@@ -1,7 +1,7 @@
 //! A handle on a store for programs whose runtime moves tasks between threads.
 //!
-//! A [`Store`] stays on its thread. [`StoreHandle`] is `Send + Sync`: it sends each operation over a
-//! bounded channel to a thread that has a store, one thread for each device, and waits for the
+//! A [`Store`] stays on its thread. [`StoreHandle`] is `Send + Sync`: it sends each operation over
+//! a bounded channel to a thread that has a store, one thread for each device, and waits for the
 //! result. The threads share one store, so an object is found from each of them.
 //!
 //! Guarantees: an operation that returned before [`StoreHandle::close`] began is saved by it; an
@@ -241,8 +241,8 @@ impl StoreHandle {
         Ok(purged.await??)
     }
 
-    /// Runs `job` with the store of the thread that serves `key`, and returns its result. Operations
-    /// of one key that run one after another see each other's effects on any thread.
+    /// Runs `job` with the store of the thread that serves `key`, and returns its result.
+    /// Operations of one key that run one after another see each other's effects on any thread.
     ///
     /// # Errors
     /// The store is closed, or `job` panicked.

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::CacheFile;
+use engine_tests::{State, key};
 use store::{
     HandleError, HandleOpenError, HandleOptions, Hint, Key, Label, Labels, Mode, OpenError,
     Options, StoreHandle,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-
-use crate::content::{State, key};
 
 /// Size of each file in bytes.
 const LEN: u64 = 16 << 20;
@@ -29,7 +28,7 @@ impl Labels for EvenLabel {
     }
 
     fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
-        let state = State::from_meta(&Bytes::copy_from_slice(meta));
+        let state = State::from_meta(&Bytes::copy_from_slice(meta)).unwrap();
         if state.key.is_multiple_of(2) {
             see(Label { kind: EVEN.0, name: EVEN.1 });
         }

@@ -1,12 +1,12 @@
-//! What enters memory when it is read, and the buffers that it is read into.
+//! Admission of objects to memory when they are read, and the buffers of these reads.
 
+use engine_tests::key;
 use store::{Options, ReadUnit, Source, TierAdmission, TryLookup};
 
-use crate::content::key;
 use crate::rig::{Rig, formatted, product};
 
-/// A cache with far more on the device than memory has room for, or remembers: objects 0 to 2,499
-/// of 5,000 bytes, the last of them in memory.
+/// Returns a cache with far more objects on the device than fit into memory: objects 0 to 2,499 of
+/// 5,000 bytes, the last of them in memory.
 fn filled(options: Options) -> Rig {
     let options = Options { read_unit: ReadUnit::Object, ..options };
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options);
@@ -20,7 +20,7 @@ fn filled(options: Options) -> Rig {
 fn source(rig: &mut Rig, number: u32) -> Source {
     let entry = rig.entry(number).unwrap();
     let source = entry.source();
-    assert_eq!(rig.verify(number, &entry).state(), rig.history.current(number));
+    assert_eq!(rig.verify(number, &entry).state(), rig.current(number));
     source
 }
 
