@@ -1,6 +1,6 @@
 //! Writes a block to a new file through io_uring, or threads without it, and reads it back.
 
-use device::{CacheFile, Device, IoBuf, OpenOptions, Ring};
+use larder_device::{CacheFile, Device, IoBuf, OpenOptions, Ring};
 use tokio::task::{LocalSet, spawn_local};
 
 async fn copy() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +10,7 @@ async fn copy() -> Result<(), Box<dyn std::error::Error>> {
     // One ring for each thread; `drive` serves it from the thread's event loop.
     let ring = Ring::new(64).ok();
     if let Some(ring) = &ring {
-        spawn_local(device::drive(ring.clone()));
+        spawn_local(larder_device::drive(ring.clone()));
     }
     let device = file.attach(ring.as_ref())?;
 

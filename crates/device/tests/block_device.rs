@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use device::{Access, CacheFile, Contents, Feature, OpenError, OpenOptions};
+use larder_device::{Access, CacheFile, Contents, Feature, OpenError, OpenOptions};
 use support::{Loop, Mount, command, skip};
 
 fn open(path: &Path) -> Result<Arc<CacheFile>, OpenError> {

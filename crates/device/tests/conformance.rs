@@ -5,9 +5,9 @@ mod support;
 
 use std::io::ErrorKind;
 
-use device::{AnyDevice, Counts, Device, IoBuf, MemoryDevice, Ring};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use larder_device::{AnyDevice, Counts, Device, IoBuf, MemoryDevice, Ring};
 use support::{
     Dice, Loop, frozen, is_pattern, new_file, pattern, ring_or_skip, run, run_parked, skip,
 };
@@ -35,7 +35,7 @@ impl Subject for AnyDevice {
 struct Simulated(sim::SimDisk, sim::Handle);
 
 impl Device for Simulated {
-    fn geometry(&self) -> device::Geometry {
+    fn geometry(&self) -> larder_device::Geometry {
         self.0.geometry()
     }
 
@@ -43,7 +43,7 @@ impl Device for Simulated {
         self.0.read(offset, buf).await
     }
 
-    async fn write(&self, offset: u64, buf: device::FrozenBuf) -> std::io::Result<()> {
+    async fn write(&self, offset: u64, buf: larder_device::FrozenBuf) -> std::io::Result<()> {
         self.0.write(offset, buf).await
     }
 
@@ -58,7 +58,8 @@ impl Subject for Simulated {
     }
 
     async fn pause(&self) {
-        device::Clock::sleep_until(&self.1, device::Clock::now(&self.1) + 1_000_000).await;
+        larder_device::Clock::sleep_until(&self.1, larder_device::Clock::now(&self.1) + 1_000_000)
+            .await;
     }
 }
 
@@ -288,8 +289,9 @@ fn conform_on_loop_device(ring: Option<&Ring>) {
         Ok(disk) => disk,
         Err(reason) => return skip(&reason),
     };
-    let file = device::CacheFile::open(&disk.0, &device::OpenOptions::default()).unwrap();
-    assert_eq!(file.kind(), device::FileKind::BlockDevice);
+    let file =
+        larder_device::CacheFile::open(&disk.0, &larder_device::OpenOptions::default()).unwrap();
+    assert_eq!(file.kind(), larder_device::FileKind::BlockDevice);
     assert!(file.is_direct(), "{:?}", file.fallbacks());
     let device = file.attach(ring).unwrap();
     run(ring, conform(&device, ring.is_some()));

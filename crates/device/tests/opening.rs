@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use device::{
+use larder_device::{
     Access, CacheFile, Contents, Device, Feature, FileKind, IoBuf, OpenError, OpenOptions,
     PathChange,
 };

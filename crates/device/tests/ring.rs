@@ -5,9 +5,9 @@ mod support;
 
 use std::time::Duration;
 
-use device::{Device, IoBuf};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use larder_device::{Device, IoBuf};
 use support::{Loop, frozen, is_pattern, new_file, ring_or_skip, run, run_parked, skip};
 
 #[test]
@@ -118,7 +118,8 @@ fn a_crowd_of_reads_ends_on_a_device_with_few_places() {
         Ok(disk) => disk,
         Err(reason) => return skip(&reason),
     };
-    let file = device::CacheFile::open(&disk.0, &device::OpenOptions::default()).unwrap();
+    let file =
+        larder_device::CacheFile::open(&disk.0, &larder_device::OpenOptions::default()).unwrap();
     let device = file.attach(Some(&ring)).unwrap();
     run(Some(&ring), async {
         for round in 0..200 {

@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout)]
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use semantics::facts::TargetFacts;
-use semantics::{
+use larder_semantics::facts::TargetFacts;
+use larder_semantics::{
     ExchangeTimes, NotStorable, Packed, RequestFacts, Reuse, Settings, Time, reuse, storability,
 };
 

@@ -1,7 +1,7 @@
 //! The cost of [`StoreHandle`] beside a direct call: median nanoseconds of a hit in memory, for one
 //! caller at a time and for 64 at once. Prints elapsed time, and processor time of all threads.
 //!
-//! `cargo bench -p store --bench handle_cost`
+//! `cargo bench -p larder-store --bench handle_cost`
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use device::{CacheFile, OpenOptions};
+use larder_store::{HandleOptions, Hint, Key, Locality, Lookup, StoreHandle};
 use rustix::time::{ClockId, clock_gettime};
-use store::{HandleOptions, Hint, Key, Locality, Lookup, StoreHandle};
 use tokio::runtime::Builder;
 
 /// Number of runs, of which the median is taken, and of hits in each.

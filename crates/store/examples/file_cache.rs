@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout)]
 
 use bytes::Bytes;
-use store::device::{CacheFile, OpenOptions};
-use store::{HandleOptions, Hint, Key, Locality, StoreHandle};
+use larder_store::device::{CacheFile, OpenOptions};
+use larder_store::{HandleOptions, Hint, Key, Locality, StoreHandle};
 
 async fn open(path: &std::path::Path) -> Result<StoreHandle, Box<dyn std::error::Error>> {
     let options = OpenOptions { create: Some(64 << 20), ..OpenOptions::default() };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use device::{CacheFile, FrozenBuf, IoBuf, OpenOptions, Ring};
+use larder_device::{CacheFile, FrozenBuf, IoBuf, OpenOptions, Ring};
 
 /// Runs `body` on one thread, with `ring` driven through its eventfd as in the proxy: the
 /// operations of one turn share a system call.
@@ -17,7 +17,7 @@ pub fn run<T>(ring: Option<&Ring>, body: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let driver = ring.cloned().map(|ring| tokio::task::spawn_local(device::drive(ring)));
+        let driver = ring.cloned().map(|ring| tokio::task::spawn_local(larder_device::drive(ring)));
         tokio::task::yield_now().await; // the driver comes first
         let watchdog = Duration::from_secs(120);
         let output = tokio::time::timeout(watchdog, body).await.expect("the test hangs");

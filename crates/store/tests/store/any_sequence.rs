@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use engine_tests::{any_len, key};
-use store::Options;
+use larder_store::Options;
+use store_oracle::{any_len, key};
 
 use crate::rig::{Rig, formatted, product, ucfs};
 use crate::seeds::seeds;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use device::{Clock, Device, Extent, MemoryDevice, Nanos};
-use store::computed::{ComputedClusters, ComputedDevice, META, RECORD_LEN, STORED_AT};
-use store::{FormatOptions, Hint, Lookup, Options, Store};
+use larder_store::computed::{ComputedClusters, ComputedDevice, META, RECORD_LEN, STORED_AT};
+use larder_store::{FormatOptions, Hint, Lookup, Options, Store};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ fn computed(objects: u64) -> ComputedDevice<MemoryDevice> {
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        store::format_with_seed(&memory, &format, [7; 48], 0).await.unwrap();
+        larder_store::format_with_seed(&memory, &format, [7; 48], 0).await.unwrap();
         let filled = ComputedClusters::fill(&memory, objects).await.unwrap();
         ComputedDevice::new(memory, filled)
     })
@@ -96,7 +96,7 @@ fn the_bytes_are_those_that_the_engine_would_have_written() {
     let written = Rc::new(MemoryDevice::new(computed.geometry().len, 4096));
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store::format_with_seed(&*written, &format, [7; 48], 0)).unwrap();
+    runtime.block_on(larder_store::format_with_seed(&*written, &format, [7; 48], 0)).unwrap();
     life(&written, async |cache| insert(cache, computed.filled(), 0..objects).await);
     let mut compared = 0;
     let len = computed.geometry().len;

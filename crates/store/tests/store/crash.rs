@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use device::MemoryDevice;
-use engine_tests::{End, History, any_len};
-use store::Options;
+use larder_store::Options;
+use store_oracle::{End, History, any_len};
 
 use crate::probe::Probe;
 use crate::rig::{KILL, LookupResult, POWER, Rig, formatted, product, ucfs};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use device::{Device, Extent, MemoryDevice};
-use engine_tests::{End, History, any_len, key};
-use store::Inspector;
+use larder_store::Inspector;
+use store_oracle::{End, History, any_len, key};
 
 use crate::probe::Probe;
 use crate::rig::{FAILURE, KILL, LookupResult, Rig, formatted, now_or_never, product, ucfs};

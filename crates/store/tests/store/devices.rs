@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use device::{Clock, Fault, ManualClock, MemoryDevice, Operation};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target};
+use larder_store::{
+    FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target,
+};
 
 use crate::seeds::seeds;
 
@@ -23,7 +25,7 @@ fn formatted() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
     let entropy = std::array::from_fn(|_| fastrand::u8(..));
     let options = FormatOptions::default();
-    let mut format = pin!(store::format_with_seed(&memory, &options, entropy, 1));
+    let mut format = pin!(larder_store::format_with_seed(&memory, &options, entropy, 1));
     let mut context = Context::from_waker(Waker::noop());
     while format.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {}
     memory.clone()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use engine_tests::{State, key};
-use store::{Evicted, EvictionLimits, LayoutName, Mode, Options, Target};
+use larder_store::{Evicted, EvictionLimits, LayoutName, Mode, Options, Target};
+use store_oracle::{State, key};
 
 use crate::probe::Probe;
 use crate::purging::labelled;
@@ -12,7 +12,7 @@ use crate::seeds::seeds;
 
 const LIMITS: EvictionLimits = EvictionLimits { offers: 64, bytes: 4 << 20 };
 
-type Subscription = store::Evictions<Probe, device::ManualClock>;
+type Subscription = larder_store::Evictions<Probe, device::ManualClock>;
 
 /// Fills memory with objects of 5,000 bytes under the keys from this number on.
 fn fill(rig: &mut Rig, numbers: std::ops::Range<u32>) {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use device::{Extent, Fault, Operation};
-use engine_tests::{State, any_len};
-use store::{Event, Options, ReadUnit};
+use larder_store::{Event, Options, ReadUnit};
+use store_oracle::{State, any_len};
 
 use crate::damage::area;
 use crate::rig::{FAILURE, Rig, formatted, product};

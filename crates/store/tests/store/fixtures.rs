@@ -6,7 +6,7 @@
 //! another pair for each layout of slots: `v2-stream-stopped.image` and so on. From version 3 on
 //! they contain purges of a label and of a prefix. They never change while their version can be
 //! read. When the version rises, add new pairs: `LARDER_WRITE_FIXTURES=1 cargo
-//! test -p store --test store old_images_are` writes them.
+//! test -p larder-store --test store old_images_are` writes them.
 //!
 //! An image file holds, after the device's length, the 512-byte sectors that are not all zero, each
 //! behind its number (both little-endian, 8 and 4 bytes).
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use bytes::{Bytes, BytesMut};
 use device::{Device, Extent, MemoryDevice};
-use store::{
+use larder_store::{
     FORMAT_VERSION, Hint, Key, LayoutName, Locality, Lookup, Mode, Target, superblock_extents,
 };
 

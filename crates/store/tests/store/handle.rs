@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::CacheFile;
-use engine_tests::{State, key};
-use store::{
+use larder_store::{
     HandleError, HandleOpenError, HandleOptions, Hint, Key, Label, Labels, Mode, OpenError,
     Options, StoreHandle,
 };
+use store_oracle::{State, key};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -202,5 +202,5 @@ async fn a_dropped_handle_closes_the_store_and_a_foreign_file_is_refused() {
 #[test]
 fn handles_are_send_and_sync() {
     fn check<T: Send + Sync>() {}
-    check::<(StoreHandle, store::FetchToken, Key)>();
+    check::<(StoreHandle, larder_store::FetchToken, Key)>();
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use device::ManualClock;
-use engine_tests::{State, any_len, key};
-use store::{Body, Event, LayoutName, Mode, Options, Target};
+use larder_store::{Body, Event, LayoutName, Mode, Options, Target};
+use store_oracle::{State, any_len, key};
 
 use crate::probe::Probe;
 use crate::rig::{LookupResult, Rig, TestEntry, formatted, product, ucfs, use_layout};

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
-use engine_tests::{State, key};
-use store::{EvictionLimits, Hint, Home, Lookup, LookupOptions, Mode, Refusal, Source, Tiers};
+use larder_store::{
+    EvictionLimits, Hint, Home, Lookup, LookupOptions, Mode, Refusal, Source, Tiers,
+};
+use store_oracle::{State, key};
 
 use crate::purging::{labelled, word};
 use crate::rig::{LookupResult, Rig, formatted, product};
@@ -98,7 +100,7 @@ fn what_lives_on_the_device_alone_enters_memory_when_it_is_asked_for() {
 
 #[test]
 fn what_is_too_large_for_one_record_is_not_kept_in_memory_alone() {
-    let options = store::Options { object_max: Some(1 << 20), ..product() };
+    let options = larder_store::Options { object_max: Some(1 << 20), ..product() };
     let mut rig = Rig::open(formatted(24 << 20, 256 << 10), options);
     assert_eq!(keep(&mut rig, 1, 600_000, Home::Memory), Err(Refusal::TooLarge));
     let store = rig.store.clone();

@@ -1,7 +1,7 @@
 //! Admission of objects to memory when they are read, and the buffers of these reads.
 
-use engine_tests::key;
-use store::{Options, ReadUnit, Source, TierAdmission, TryLookup};
+use larder_store::{Options, ReadUnit, Source, TierAdmission, TryLookup};
+use store_oracle::key;
 
 use crate::rig::{Rig, formatted, product};
 

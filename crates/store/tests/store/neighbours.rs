@@ -1,7 +1,7 @@
 //! Neighbours of an object (systems C14), in memory and after a read around it, in every layout.
 
-use engine_tests::key;
-use store::{LayoutName, Options, ReadUnit};
+use larder_store::{LayoutName, Options, ReadUnit};
+use store_oracle::key;
 
 use crate::rig::{Rig, formatted, product, use_layout};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use device::{Device, Extent, Fault, MemoryDevice, Operation};
-use engine_tests::State;
-use store::{Event, FormatOptions, Inspector, OpenError, Options, superblock_extents};
+use larder_store::{Event, FormatOptions, Inspector, OpenError, Options, superblock_extents};
+use store_oracle::State;
 
 use crate::probe::Probe;
 use crate::rig::{LookupResult, Rig, formatted, product};
@@ -69,7 +69,7 @@ fn what_cannot_be_read_while_opening_costs_nothing_that_is_found() {
     };
     let options = Options { memory: 64 << 20, ..Options::default() };
     let mut helper = Rig::open(formatted(8 * MIB, 32 << 10), product());
-    helper.run(store::format_with_seed(&memory, &format, [7; 48], 1)).unwrap();
+    helper.run(larder_store::format_with_seed(&memory, &format, [7; 48], 1)).unwrap();
     let (memory, states) = stopped(memory, &options);
     let mut whole = 0;
     for after in 0..40 {
@@ -191,15 +191,20 @@ fn an_old_cache_keeps_its_second_superblock_until_it_grows() {
     let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
     let old = FormatOptions { cluster_size: Some(32 << 10), ..old };
     let memory = MemoryDevice::new(24 * MIB, 512);
-    crate::rig::now_or_never(store::format_with_seed(&memory, &old, [7; 48], 1_700_000_000))
+    crate::rig::now_or_never(larder_store::format_with_seed(&memory, &old, [7; 48], 1_700_000_000))
         .unwrap();
     let (memory, states) = stopped(memory, &product());
     let near = superblock_extents(24 * MIB)[1];
     // A body at the end of the device imitates a superblock.
     let forged = MemoryDevice::new(24 * MIB, 512);
     let other = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
-    crate::rig::now_or_never(store::format_with_seed(&forged, &other, [8; 48], 1_700_000_000))
-        .unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(
+        &forged,
+        &other,
+        [8; 48],
+        1_700_000_000,
+    ))
+    .unwrap();
     let place = superblock_extents(24 * MIB)[2];
     memory.poke(place.offset, &forged.peek(place));
     for spoilt in [None, Some(0), Some(near.offset)] {
@@ -225,9 +230,11 @@ fn the_superblock_of_a_cache_that_was_here_before_is_not_taken_for_this_ones() {
     let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
     let memory = MemoryDevice::new(24 * MIB, 512);
     let start = 1_700_000_000;
-    crate::rig::now_or_never(store::format_with_seed(&memory, &old, [9; 48], start)).unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(&memory, &old, [9; 48], start))
+        .unwrap();
     let new = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
-    crate::rig::now_or_never(store::format_with_seed(&memory, &new, [7; 48], start)).unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(&memory, &new, [7; 48], start))
+        .unwrap();
     let (memory, states) = stopped(memory, &product());
     memory.poke(0, &[0; 4096]);
     all_there(&mut opened(&memory).0.unwrap(), &states);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use device::{Extent, ManualClock};
-use engine_tests::State;
-use store::{Body, LayoutName};
+use larder_store::{Body, LayoutName};
+use store_oracle::State;
 
 use crate::probe::Probe;
 use crate::rig::{Rig, TestEntry, formatted, product, use_layout};

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use device::{Device, FrozenBuf, Geometry, IoBuf, MemoryDevice};
-use engine_tests::History;
+use store_oracle::History;
 
 type Hook = Box<dyn FnMut(&MemoryDevice)>;
 

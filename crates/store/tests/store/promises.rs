@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::{Fault, Operation};
-use engine_tests::{State, any_len, key};
-use store::policy::AdmissionName;
-use store::{Hint, Lookup, Mode, Options, Refusal, Source, Target, UnfinishedRead};
+use larder_store::policy::AdmissionName;
+use larder_store::{Hint, Lookup, Mode, Options, Refusal, Source, Target, UnfinishedRead};
+use store_oracle::{State, any_len, key};
 
 use crate::rig::{LookupResult, Rig, formatted, product, ucfs};
 use crate::seeds::seeds;
@@ -274,13 +274,13 @@ pub fn concurrent_readers_of_a_large_object_share_its_pieces() {
     let entry = rig.entry(1).unwrap();
     let before = rig.probe.memory.counts().bytes_read;
     let mut bodies: Vec<_> = (0..30).map(|_| entry.body(0..state.len)).collect();
-    let mut at = 0;
+    let (expected, mut at) = (state.body(), 0);
     while at < state.len {
         // One reader reads the piece, and the others wait for that read.
         let bytes = rig.run(all(bodies.iter_mut().map(|body| body.next())));
         let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.unwrap().unwrap()).collect();
         assert!(bytes.iter().all(|other| other.as_ptr() == bytes[0].as_ptr()), "at {at}");
-        assert_eq!(bytes[0], state.body()[at as usize..][..bytes[0].len()]);
+        assert_eq!(bytes[0], expected[at as usize..][..bytes[0].len()]);
         assert!(rig.store.stats()[0].transit_bytes < 2 * MIB as usize);
         at += bytes[0].len() as u64;
     }
@@ -504,9 +504,9 @@ pub fn the_longest_key_is_stored_and_told_from_its_neighbours() {
     let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), product());
     let store = rig.store.clone();
     let long = |last: u8| {
-        let mut bytes = vec![b'k'; store::Key::MAX_LEN];
-        bytes[store::Key::MAX_LEN - 1] = last;
-        store::Key::new(Bytes::from(bytes), store::Locality::default()).unwrap()
+        let mut bytes = vec![b'k'; larder_store::Key::MAX_LEN];
+        bytes[larder_store::Key::MAX_LEN - 1] = last;
+        larder_store::Key::new(Bytes::from(bytes), larder_store::Locality::default()).unwrap()
     };
     let token = store.begin_fetch(&long(1));
     rig.run(async {

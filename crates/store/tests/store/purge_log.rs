@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use device::{Fault, ManualClock, MemoryDevice, Operation};
-use engine_tests::key;
-use store::{
+use larder_store::{
     FormatOptions, LayoutName, LoggedPurge, Mode, Options, PurgePosition, PurgedTarget,
     PurgesSince, Store, Target,
 };
+use store_oracle::key;
 
 use crate::devices::drive;
 use crate::probe::Probe;
@@ -258,7 +258,7 @@ fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) 
 fn empty_device() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
     let entropy = std::array::from_fn(|_| fastrand::u8(..));
-    crate::rig::now_or_never(store::format_with_seed(
+    crate::rig::now_or_never(larder_store::format_with_seed(
         &memory,
         &FormatOptions::default(),
         entropy,

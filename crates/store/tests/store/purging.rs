@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{
+use larder_store::{
     Event, Hint, Key, Label, Labels, LayoutName, Locality, Lookup, Mode, Options, Refusal, Source,
     Target, WritePolicy,
 };
@@ -61,7 +61,7 @@ fn try_put(rig: &mut Rig, name: &str, words: &str, len: usize) -> Result<(), Ref
 
 fn put_with(
     rig: &mut Rig,
-    token: &store::FetchToken,
+    token: &larder_store::FetchToken,
     name: &str,
     words: &str,
     len: usize,
@@ -626,7 +626,7 @@ struct Model {
     /// By number: the words of each version whose fetch has begun, and whether one was purged.
     versions: Vec<(Vec<String>, bool)>,
     /// Fetches under way: token, name and version.
-    fetches: Vec<(store::FetchToken, u32, usize)>,
+    fetches: Vec<(larder_store::FetchToken, u32, usize)>,
     strangers: usize,
 }
 

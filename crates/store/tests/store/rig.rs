@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use device::{ManualClock, MemoryDevice};
-pub use engine_tests::LookupResult;
-use engine_tests::{Client, End, History, State, key};
-use store::{
+use larder_store::{
     Entry, FetchToken, FormatOptions, LayoutName, LocalityOptions, Lookup, OpenError, Options,
     ReadError, Refusal, Store, WritePolicy,
 };
+pub use store_oracle::LookupResult;
+use store_oracle::{Client, End, History, State, key};
 
 use crate::probe::Probe;
 
@@ -89,7 +89,7 @@ pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
         cluster_size: Some(cluster_size),
         ..FormatOptions::default()
     };
-    let formatting = store::format_with_seed(&memory, &format, [7; 48], START);
+    let formatting = larder_store::format_with_seed(&memory, &format, [7; 48], START);
     now_or_never(formatting).unwrap();
     memory
 }
@@ -315,13 +315,13 @@ impl Rig {
 
     /// Reads all of an entry and verifies every byte.
     pub fn verify(&mut self, number: u32, entry: &TestEntry) -> LookupResult {
-        let state = engine_tests::state_of(entry, number).unwrap();
-        self.run(engine_tests::read_whole(entry, state)).unwrap()
+        let state = store_oracle::state_of(entry, number).unwrap();
+        self.run(store_oracle::read_whole(entry, state)).unwrap()
     }
 
     /// Reads a range of an entry and verifies it; returns false if it was cut short.
     pub fn read(&mut self, entry: &TestEntry, state: State, range: std::ops::Range<u64>) -> bool {
-        self.run(engine_tests::read(entry, state, range)).unwrap()
+        self.run(store_oracle::read(entry, state, range)).unwrap()
     }
 
     /// Checks that every object found is the current one; with `all`, that every one is found.

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use engine_tests::key;
-use store::{Inspector, LayoutName, Options};
+use larder_store::{Inspector, LayoutName, Options};
+use store_oracle::key;
 
 use crate::rig::{LookupResult, Rig, formatted, now_or_never, product, use_layout};
 use crate::{any_sequence, crash};
@@ -90,7 +90,7 @@ kept_by!(buddy, Buddy, 0);
 mod gathered {
     //! Objects of one site wait for one another, in every layout.
 
-    use store::Source;
+    use larder_store::Source;
 
     use super::*;
     use crate::rig::use_locality;

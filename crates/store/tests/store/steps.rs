@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::{Extent, Operation};
-use engine_tests::{State, key};
-use store::{Hint, Inspector, Options, Refusal};
+use larder_store::{Hint, Inspector, Options, Refusal};
+use store_oracle::{State, key};
 
 use crate::rig::{KILL, LookupResult, Rig, formatted, product, ucfs};
 

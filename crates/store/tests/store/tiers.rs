@@ -1,7 +1,7 @@
 //! Lookups in one tier only, and lookups that leave nothing in memory.
 
-use engine_tests::{any_len, key};
-use store::{LayoutName, Lookup, LookupOptions, Options, Retention, Source, Stats, Tiers};
+use larder_store::{LayoutName, Lookup, LookupOptions, Options, Retention, Source, Stats, Tiers};
+use store_oracle::{any_len, key};
 
 use crate::rig::{LookupResult, Rig, formatted, product, ucfs, use_layout};
 use crate::seeds::seeds;

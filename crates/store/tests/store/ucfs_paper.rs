@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{
+use larder_store::{
     Counters, FormatOptions, Hint, IndexKind, IndexOptions, Key, Kind, Locality, Lookup, Options,
     Source, Stats,
 };
@@ -34,9 +34,10 @@ struct Paper(Rig);
 
 impl Paper {
     fn new(name: &str, disk: u64, change: impl FnOnce(&mut Options)) -> Paper {
-        let preset = store::preset(name).unwrap();
+        let preset = larder_store::preset(name).unwrap();
         let memory = device::MemoryDevice::new(disk, 512);
-        let formatting = store::format_with_seed(&memory, &preset.format, [7; 48], 1_700_000_000);
+        let formatting =
+            larder_store::format_with_seed(&memory, &preset.format, [7; 48], 1_700_000_000);
         now_or_never(formatting).unwrap();
         let mut options = Options { memory: 4 * MB, ..preset.options };
         change(&mut options);
@@ -374,7 +375,7 @@ fn section_2_4_6_a_large_file_spans_clusters_and_is_read_in_cluster_sized_reads(
         let hint = Hint { size: Some(257 * KB), ..Hint::default() };
         store.insert(&token, &key(file(1, 2, 257)), Bytes::new(), hint).await.err()
     });
-    assert_eq!(refused, Some(store::Refusal::TooLarge));
+    assert_eq!(refused, Some(larder_store::Refusal::TooLarge));
 }
 
 #[test]
@@ -568,7 +569,8 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
     // A cache made for the small index has no space for the large one's dump.
     let compact = FormatOptions { mean_object: Some(512), ..FormatOptions::default() };
     let memory = device::MemoryDevice::new(64 * MB, 512);
-    now_or_never(store::format_with_seed(&memory, &compact, [7; 48], 1_700_000_000)).unwrap();
+    now_or_never(larder_store::format_with_seed(&memory, &compact, [7; 48], 1_700_000_000))
+        .unwrap();
     let options = Options { memory: 16 * MB, ..Options::ucfs() };
     let mut paper = Paper(Rig::open(memory, options));
     page(1).into_iter().for_each(|file| paper.put(file));
@@ -578,11 +580,12 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
 
 #[test]
 fn what_leaves_memory_late_does_so_on_every_layout() {
-    for layout in store::LayoutName::ALL {
-        let preset = store::preset("ucfs").unwrap();
+    for layout in larder_store::LayoutName::ALL {
+        let preset = larder_store::preset("ucfs").unwrap();
         let memory = device::MemoryDevice::new(64 * MB, 512);
         let format = FormatOptions { layout, ..preset.format };
-        now_or_never(store::format_with_seed(&memory, &format, [7; 48], 1_700_000_000)).unwrap();
+        now_or_never(larder_store::format_with_seed(&memory, &format, [7; 48], 1_700_000_000))
+            .unwrap();
         let options = Options { memory: 4 * MB, ..preset.options };
         let mut paper = Paper(Rig::open(memory, options));
         paper.push_out(1);

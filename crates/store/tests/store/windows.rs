@@ -4,8 +4,8 @@
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use engine_tests::key;
-use store::{FetchToken, LayoutName, Lookup, Source};
+use larder_store::{FetchToken, LayoutName, Lookup, Source};
+use store_oracle::key;
 
 use crate::rig::{LookupResult, Rig, TestEntry, formatted, product, use_layout};
 use crate::seeds::seeds;

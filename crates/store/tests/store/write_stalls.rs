@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use device::Clock;
-use engine_tests::key;
-use store::{Mode, Options, Refusal, Target};
+use larder_store::{Mode, Options, Refusal, Target};
+use store_oracle::key;
 
 use crate::rig::{LookupResult, Rig, formatted, product};
 

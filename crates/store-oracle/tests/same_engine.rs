@@ -19,9 +19,9 @@ use device::{
     CacheFile, Device, Extent, FrozenBuf, Geometry, IoBuf, ManualClock, MemoryDevice, OpenOptions,
     Operation, Ring,
 };
-use engine_tests::{any_len, key};
 use fastrand::Rng;
 use store::{FormatOptions, Hint, LayoutName, Lookup, Options, Store};
+use store_oracle::{any_len, key};
 use xxhash_rust::xxh3::xxh3_64;
 
 const LEN: u64 = 8 << 20;

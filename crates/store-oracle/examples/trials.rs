@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use engine_tests::{Report, Variant, names, run, variant, variants};
+use store_oracle::{Report, Variant, names, run, variant, variants};
 
 /// The trials to run.
 struct Order {

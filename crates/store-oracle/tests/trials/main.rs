@@ -16,7 +16,7 @@ macro_rules! for_every_arm {
         const TESTED: &[&str] = &[$(stringify!($variant)),*];
 
         $(mod $variant {
-            use engine_tests::{Variant, variant};
+            use store_oracle::{Variant, variant};
 
             fn this() -> Variant {
                 variant(stringify!($variant)).unwrap()
@@ -47,6 +47,6 @@ for_every_arm!(cluster, stream, unified, buddy, ucfs);
 
 #[test]
 fn every_arm_is_tested() {
-    let variants: Vec<&str> = engine_tests::variants().iter().map(|variant| variant.name).collect();
+    let variants: Vec<&str> = store_oracle::variants().iter().map(|variant| variant.name).collect();
     assert_eq!(variants, TESTED);
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use engine_tests::{LookupResult, Scenario, State, Variant, any_len};
 use store::{LayoutName, WritePolicy};
+use store_oracle::{LookupResult, Scenario, State, Variant, any_len};
 
 const MIB: u64 = 1 << 20;
 
@@ -204,7 +204,7 @@ pub fn an_overtaken_fill(variant: Variant) {
         insert(&scenario, 1, 3_000);
         let scenario = scenario.stop().unwrap();
         scenario.run(async |client| {
-            let token = client.store.begin_fetch(&engine_tests::key(1));
+            let token = client.store.begin_fetch(&store_oracle::key(1));
             client.purge(1).await.unwrap();
             let state = client.history.borrow_mut().next_state(1, 5_000);
             assert!(client.insert_with(&token, state).await.is_err());

@@ -1,8 +1,8 @@
 //! Histories in which the N-th operation fails, for N from 0 until a run does not reach it.
 
 use device::Operation;
-use engine_tests::{Client, LookupResult, Scenario, Variant};
 use sim::{Fault, FaultPlan};
+use store_oracle::{Client, LookupResult, Scenario, Variant};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,6 +1,6 @@
 //! Trials by seed.
 
-use engine_tests::{Report, Variant, run};
+use store_oracle::{Report, Variant, run};
 
 /// Runs few seeds, so that every change is tested with them; `cargo xtask sim` runs 100 and more.
 pub fn the_first_seeds(variant: Variant) {
