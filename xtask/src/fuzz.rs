@@ -12,7 +12,7 @@ use clap::Args;
 use crate::workspace;
 
 /// Crates whose tests are randomised without real sockets or processes.
-const CRATES: &[&str] = &["device", "files", "http1", "semantics", "store"];
+const CRATES: &[&str] = &["files", "http1", "larder-device", "larder-semantics", "larder-store"];
 
 /// The randomised tests of the proxy that parse bytes from peers, some of them with sockets.
 const PROXY: &[&str] = &["--package", "proxy", "--lib", "--test", "it", "--", "fuzz", "mutations"];

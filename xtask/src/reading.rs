@@ -2,7 +2,7 @@
 
 use crate::workspace;
 
-/// Runs the tests of `engine-tests/tests/reading.rs` with optimisation and full loads; their
+/// Runs the tests of `store-oracle/tests/reading.rs` with optimisation and full loads; their
 /// figures are those of docs/decisions/0005.
 ///
 /// # Errors
@@ -10,7 +10,7 @@ use crate::workspace;
 /// When the engine reads differently than expected; the output says where.
 pub fn run() -> Result<(), String> {
     let mut command =
-        workspace::cargo(&["test", "--release", "--package", "engine-tests", "--test", "reading"]);
+        workspace::cargo(&["test", "--release", "--package", "store-oracle", "--test", "reading"]);
     command.args(["--", "--nocapture"]).env("LAB_READING_FULL", "1");
     workspace::succeed(command)
 }

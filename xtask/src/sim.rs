@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         "--release",
         "--quiet",
         "--package",
-        "engine-tests",
+        "store-oracle",
         "--example",
     ]);
     command.args(["trials", "--"]);

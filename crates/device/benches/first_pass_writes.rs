@@ -2,7 +2,7 @@
 //! which the file system must convert) against writes into space that was written before; then
 //! what a 4 KiB random read costs in CPU, by io_uring and by threads.
 //!
-//! `cargo bench -p device --bench first_pass_writes -- [DIRECTORY [MEBIBYTES]]`; the
+//! `cargo bench -p larder-device --bench first_pass_writes -- [DIRECTORY [MEBIBYTES]]`; the
 //! file is removed at the end. The figures of the decision on preallocation come from here.
 
 use std::error::Error;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use device::{AnyDevice, CacheFile, Device, FrozenBuf, IoBuf, OpenOptions, Ring};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use larder_device::{AnyDevice, CacheFile, Device, FrozenBuf, IoBuf, OpenOptions, Ring};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Bytes between two flushes.
@@ -96,7 +96,7 @@ fn random_reads_at(file: &Arc<CacheFile>, depth: usize) -> Result<(), Box<dyn Er
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let driver = tokio::task::spawn_local(device::drive(ring.clone()));
+        let driver = tokio::task::spawn_local(larder_device::drive(ring.clone()));
         tokio::task::yield_now().await;
         let result = reads(&device, depth, "io_uring, event loop ", &|| ring.system_calls()).await;
         driver.abort();

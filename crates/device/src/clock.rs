@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+#[cfg(feature = "tokio")]
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds of a monotonic clock, from an arbitrary start.
 pub type Nanos = u64;
@@ -18,6 +20,47 @@ pub trait Clock: Clone + 'static {
 
     /// Completes when [`Clock::now`] has reached `deadline`.
     fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()>;
+}
+
+/// The system's clock, with the timers of tokio: [`Clock::sleep_until`] must run in a tokio runtime
+/// with time enabled. All copies show the same time, on all threads.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+#[cfg(feature = "tokio")]
+impl SystemClock {
+    /// Creates a clock that shows 0 ns now.
+    pub fn new() -> SystemClock {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Default for SystemClock {
+    fn default() -> SystemClock {
+        SystemClock::new()
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Clock for SystemClock {
+    fn now(&self) -> Nanos {
+        // 64 bits of nanoseconds last for 584 years.
+        self.start.elapsed().as_nanos() as Nanos
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        // A system clock set before 1970 counts as 1970.
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    }
+
+    async fn sleep_until(&self, deadline: Nanos) {
+        let deadline = self.start + Duration::from_nanos(deadline);
+        tokio::time::sleep_until(deadline.into()).await;
+    }
 }
 
 /// A clock that only moves when told to, for tests. A clone shows the same time.
@@ -116,6 +159,18 @@ mod tests {
     use std::task::Context;
 
     use super::*;
+
+    #[cfg(feature = "tokio")]
+    #[tokio::test]
+    async fn the_system_clock_sleeps_until_its_deadline() {
+        let clock = SystemClock::new();
+        let copy = clock;
+        let deadline = clock.now() + 2_000_000;
+        copy.sleep_until(deadline).await;
+        assert!(clock.now() >= deadline);
+        // A deadline in the past does not wait.
+        clock.sleep_until(0).await;
+    }
 
     #[test]
     fn sleepers_wake_at_their_deadline_and_leave_when_dropped() {

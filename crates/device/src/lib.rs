@@ -22,6 +22,8 @@ mod transfer;
 mod uring;
 
 pub use attach::AnyDevice;
+#[cfg(feature = "tokio")]
+pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock, Nanos};
 pub use file::cache_file::{CacheFile, Contents, PathChange};
 pub use file::fallback::{Fallback, Feature};

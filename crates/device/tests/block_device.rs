@@ -1,5 +1,6 @@
-//! Opening a block device: what the system or another process uses is refused. Alone in its
-//! program: a child started meanwhile by another test would keep a copy of the claim for a moment.
+//! Opening a block device: one that the system or another process uses is refused. These tests have
+//! their own program, because a child process started by another test would briefly hold a copy of
+//! the claim.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use device::{Access, CacheFile, Contents, Feature, OpenError, OpenOptions};
+use larder_device::{Access, CacheFile, Contents, Feature, OpenError, OpenOptions};
 use support::{Loop, Mount, command, skip};
 
 fn open(path: &Path) -> Result<Arc<CacheFile>, OpenError> {
@@ -46,7 +47,7 @@ fn a_mounted_or_claimed_block_device_is_refused() {
     assert!(reader.occupant().is_some_and(|by| by.starts_with("mounted at")));
 }
 
-/// ext2 keeps block maps and knows no unwritten extents.
+/// ext2 has block maps and no unwritten extents.
 fn a_file_system_without_fallocate_is_named_and_its_free_space_respected() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let image = directory.path().join("disk");

@@ -1,20 +1,20 @@
-//! One body of checks for every device there is: what a `Device` promises holds alike in memory,
-//! through threads, through io_uring, on a file and on a block device.
+//! The same checks for every kind of device: memory, threads and io_uring, on a file and on a block
+//! device.
 
 mod support;
 
 use std::io::ErrorKind;
 
-use device::{AnyDevice, Counts, Device, IoBuf, MemoryDevice, Ring};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use larder_device::{AnyDevice, Counts, Device, IoBuf, MemoryDevice, Ring};
 use support::{
     Dice, Loop, frozen, is_pattern, new_file, pattern, ring_or_skip, run, run_parked, skip,
 };
 
 const LEN: u64 = 16 << 20;
 
-/// A device whose operations are counted, and a way to let abandoned ones go on.
+/// A device with counted operations, and a way to complete abandoned ones.
 trait Subject: Device {
     fn counts(&self) -> Counts;
 
@@ -35,7 +35,7 @@ impl Subject for AnyDevice {
 struct Simulated(sim::SimDisk, sim::Handle);
 
 impl Device for Simulated {
-    fn geometry(&self) -> device::Geometry {
+    fn geometry(&self) -> larder_device::Geometry {
         self.0.geometry()
     }
 
@@ -43,7 +43,7 @@ impl Device for Simulated {
         self.0.read(offset, buf).await
     }
 
-    async fn write(&self, offset: u64, buf: device::FrozenBuf) -> std::io::Result<()> {
+    async fn write(&self, offset: u64, buf: larder_device::FrozenBuf) -> std::io::Result<()> {
         self.0.write(offset, buf).await
     }
 
@@ -58,11 +58,12 @@ impl Subject for Simulated {
     }
 
     async fn pause(&self) {
-        device::Clock::sleep_until(&self.1, device::Clock::now(&self.1) + 1_000_000).await;
+        larder_device::Clock::sleep_until(&self.1, larder_device::Clock::now(&self.1) + 1_000_000)
+            .await;
     }
 }
 
-/// All checks, on a device of [`LEN`] zero bytes. On a `crowded` device operations wait for a
+/// Runs all checks on a device of [`LEN`] zero bytes. On a `crowded` device operations wait for a
 /// place before they begin.
 async fn conform(device: &impl Subject, crowded: bool) {
     fresh_bytes_are_zero(device).await;
@@ -147,9 +148,8 @@ async fn large_transfers(device: &impl Subject) {
     assert!(is_pattern(&read(device, 0, 16 << 20).await[4 << 20..8 << 20], 31));
 }
 
-/// Futures are dropped right after their operation began, and their memory is taken for other
-/// buffers at once. No buffer may change under its owner, and every block holds its old or its
-/// new contents.
+/// Drops futures right after their operation began and reuses their memory for other buffers at
+/// once. No buffer may change under its owner, and every block has its old or its new contents.
 async fn dropped_under_load(device: &impl Subject, crowded: bool) {
     const BLOCKS: u64 = 256;
     let place = |index: u64| (8 << 20) + index * 4096;
@@ -165,7 +165,7 @@ async fn dropped_under_load(device: &impl Subject, crowded: bool) {
         let index = dice.below(BLOCKS);
         let [old, new] = expected[index as usize];
         match dice.below(4) {
-            // A block with a dropped write is not written again: the two might change places.
+            // A block with a dropped write is not written again: the two might be reordered.
             0 if old == new => {
                 let what = 10_000 + round;
                 let done = device.write(place(index), frozen(4096, what)).now_or_never();
@@ -195,7 +195,8 @@ async fn dropped_under_load(device: &impl Subject, crowded: bool) {
     assert_eq!(after.errors, before.errors);
     for (index, [old, new]) in expected.into_iter().enumerate() {
         let buf = read(device, place(index as u64), 4096).await;
-        // What was begun has run to its end, dropped or not; what waited for a place was not begun.
+        // Operations that began have run to their end, dropped or not; those that waited for a
+        // place never began.
         let is_old = is_pattern(&buf, old);
         assert!(is_pattern(&buf, new) || crowded && is_old, "block {index}: old {is_old}");
     }
@@ -259,7 +260,7 @@ fn ring_with_fewer_places_than_operations() {
     conform_on_file(Some(&ring), true);
 }
 
-/// On drives of every kind that the simulator has, in the order of arrival and by chance.
+/// Runs the checks on every kind of simulated drive, in the order of arrival and in random order.
 #[test]
 fn simulated() {
     let uniform = || Box::new(sim::Uniform::fast(LEN)) as Box<dyn sim::drives::Drive>;
@@ -288,8 +289,9 @@ fn conform_on_loop_device(ring: Option<&Ring>) {
         Ok(disk) => disk,
         Err(reason) => return skip(&reason),
     };
-    let file = device::CacheFile::open(&disk.0, &device::OpenOptions::default()).unwrap();
-    assert_eq!(file.kind(), device::FileKind::BlockDevice);
+    let file =
+        larder_device::CacheFile::open(&disk.0, &larder_device::OpenOptions::default()).unwrap();
+    assert_eq!(file.kind(), larder_device::FileKind::BlockDevice);
     assert!(file.is_direct(), "{:?}", file.fallbacks());
     let device = file.attach(ring).unwrap();
     run(ring, conform(&device, ring.is_some()));

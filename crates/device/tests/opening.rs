@@ -1,4 +1,4 @@
-//! Opening a path: creation, locks, refusals, fallbacks, growth, and a file that changes under us.
+//! Opening a path: creation, locks, refusals, fallbacks, growth, and a file changed by others.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use device::{
+use larder_device::{
     Access, CacheFile, Contents, Device, Feature, FileKind, IoBuf, OpenError, OpenOptions,
     PathChange,
 };
@@ -115,7 +115,7 @@ fn what_is_no_place_for_a_cache_is_named() {
 }
 
 #[test]
-fn somebody_elses_bytes_are_recognised_and_left_alone() {
+fn foreign_bytes_are_recognised_and_kept() {
     let directory = directory();
     let path = directory.path().join("file");
     fs::write(&path, "somebody's diary").unwrap();
@@ -151,7 +151,7 @@ fn space_that_is_not_there_is_an_error_with_figures_and_leaves_nothing() {
             assert_eq!(needed, 1 << 60);
             assert!(free < needed);
         }
-        // Beyond the largest file that the file system knows.
+        // Beyond the largest file of the file system.
         OpenError::TooLarge { len, limit, .. } => assert_eq!((len, limit), (1 << 60, None)),
         error => panic!("{error}"),
     }

@@ -1,13 +1,13 @@
-//! What the ring promises beyond the conformance of its devices: whose a buffer is, how many
-//! system calls it makes, and what happens to those who wait for a place.
+//! Promises of the ring beyond the conformance of its devices: the ownership of buffers, the number
+//! of system calls, and operations that wait for a place.
 
 mod support;
 
 use std::time::Duration;
 
-use device::{Device, IoBuf};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use larder_device::{Device, IoBuf};
 use support::{Loop, frozen, is_pattern, new_file, ring_or_skip, run, run_parked, skip};
 
 #[test]
@@ -67,7 +67,7 @@ fn one_ring_serves_several_files() {
 }
 
 #[test]
-fn those_who_give_up_waiting_for_a_place_pass_it_on() {
+fn a_dropped_operation_passes_its_place_on() {
     let Some(ring) = ring_or_skip(2) else { return };
     let (_directory, file) = new_file(1 << 20, true);
     let device = file.attach(Some(&ring)).unwrap();
@@ -78,7 +78,7 @@ fn those_who_give_up_waiting_for_a_place_pass_it_on() {
         for write in &mut waiting {
             assert!(write.now_or_never().is_none());
         }
-        // Two have places. Of the others every second one goes away.
+        // Two have places. Every second one of the others is dropped.
         let mut index = 0;
         waiting.retain(|_| {
             index += 1;
@@ -105,9 +105,9 @@ fn a_program_without_an_event_loop_parks() {
     assert!(is_pattern(&bytes, 9));
 }
 
-/// More at a time than the block device has places for: the kernel puts some off and begins them
-/// anew when the ring is entered, which makes no completion. A ring that took that for the end of
-/// what is due left all of them where they were.
+/// More operations at once than the block device has places for. The kernel defers some and
+/// restarts them when the ring is entered, which yields no completion. A ring that takes that for
+/// the end of the due work leaves them all behind.
 #[test]
 fn a_crowd_of_reads_ends_on_a_device_with_few_places() {
     let Some(ring) = ring_or_skip(256) else { return };
@@ -118,7 +118,8 @@ fn a_crowd_of_reads_ends_on_a_device_with_few_places() {
         Ok(disk) => disk,
         Err(reason) => return skip(&reason),
     };
-    let file = device::CacheFile::open(&disk.0, &device::OpenOptions::default()).unwrap();
+    let file =
+        larder_device::CacheFile::open(&disk.0, &larder_device::OpenOptions::default()).unwrap();
     let device = file.attach(Some(&ring)).unwrap();
     run(Some(&ring), async {
         for round in 0..200 {
@@ -128,4 +129,10 @@ fn a_crowd_of_reads_ends_on_a_device_with_few_places() {
             assert!(join_all(reads).await.iter().all(|(_, result)| result.is_ok()));
         }
     });
+}
+
+#[test]
+fn the_readme_shows_the_example() {
+    let readme = include_str!("../README.md");
+    assert!(readme.contains(include_str!("../examples/copy_block.rs")));
 }

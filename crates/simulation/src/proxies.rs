@@ -58,7 +58,8 @@ impl Cache {
         let mut entropy = [(world.seed % 251) as u8; 48];
         let drawn = entropy.chunks_exact_mut(4).flat_map(|word| word.iter_mut().zip(0..4));
         drawn.for_each(|(byte, at)| *byte ^= number.to_le_bytes()[at]);
-        let formatted = store::format(&cache.disk, &options, entropy, crate::BEGINNING).await;
+        let formatted =
+            store::format_with_seed(&cache.disk, &options, entropy, crate::BEGINNING).await;
         formatted.expect("the disk takes a cache");
         cache
     }

@@ -1,7 +1,7 @@
 //! What placing and releasing cost as free pieces grow: UNIFIED's O(log n), and the other
 //! allocators beside it. No device and no engine, only the allocators.
 //!
-//! `cargo bench -p store --bench allocation_cost [-- MAX_PIECES [DIRECTORY]]`
+//! `cargo bench -p larder-store --bench allocation_cost [-- MAX_PIECES [DIRECTORY]]`
 //!
 //! A space is filled with objects of 1 to 48 slots, then a fifth of them, chosen at random, is
 //! released, as in a cache that is 80% full. Then objects are released at random and others of the
@@ -22,8 +22,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use larder_store::layouts::{AnyLayout, Layout, LayoutKind, Run, Space, region_for};
 use plotters::prelude::*;
-use store::layouts::{AnyLayout, Layout, LayoutKind, Run, Space, region_for};
 
 const SLOT: u32 = 512;
 /// Slots of the largest object.

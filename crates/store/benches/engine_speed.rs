@@ -1,7 +1,7 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo bench -p store --bench engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT
+//! `cargo bench -p larder-store --bench engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT
 //! [TIER]]]]`
 //!
 //! ARM is a preset or a layout (`support/arm.rs`). The read unit is object, cluster or auto, or the
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{FormatOptions, Key, Locality, Lookup, Options, ReadUnit};
+use larder_store::{FormatOptions, Key, Locality, Lookup, Options, ReadUnit};
 use support::arm::Arm;
 use support::{Engine, objects, process_seconds};
 use tokio::task::{JoinSet, LocalSet};

@@ -1,7 +1,7 @@
 //! What each layout costs: processor time per operation, memory per object, requests and bytes to
 //! the device, how long a start takes.
 //!
-//! `cargo bench -p store --bench layout_cost -- [--objects N,…] [--arms ARM,…]
+//! `cargo bench -p larder-store --bench layout_cost -- [--objects N,…] [--arms ARM,…]
 //! [--out DIRECTORY] [--body BYTES]`
 //! `… -- --draw DIRECTORY`
 //!
@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use device::Device;
-use store::{Options, Stats, Store};
+use larder_store::{Options, Stats, Store};
 use support::arm::{Arm, MEAN_OBJECT};
 use support::elided::{Asked, ElidedDevice};
 use support::objects::{Cache, body_len, filler, insert, look_up};
@@ -241,7 +241,9 @@ fn filled(arm: &Arm, objects: usize, directory: Option<&Path>) -> (Each, [f64; 3
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // What is stored in pieces has more than one record.
     let records = objects * 21 / 20;
-    runtime.block_on(store::format(&*device, &arm.format(records), [7; 48], 0)).unwrap();
+    runtime
+        .block_on(larder_store::format_with_seed(&*device, &arm.format(records), [7; 48], 0))
+        .unwrap();
     let options = arm.options(records, MEMORY + arm.tables(records));
     let (insertion, others, stats) = life(&device, &options, true, async |cache, _| {
         let (insertion, others) = operations(cache, &device, arm, objects).await;
@@ -273,7 +275,9 @@ fn evicting(arm: &Arm, objects: usize) -> Each {
     let device = Rc::new(ElidedDevice::new(size));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let records = objects * 11 / 10;
-    runtime.block_on(store::format(&*device, &arm.format(records), [7; 48], 0)).unwrap();
+    runtime
+        .block_on(larder_store::format_with_seed(&*device, &arm.format(records), [7; 48], 0))
+        .unwrap();
     let options = arm.options(records, MEMORY + arm.tables(records));
     life(&device, &options, true, async |cache, _| {
         let mut stored = fill(cache, 0..2 * objects, None).await;
@@ -321,7 +325,9 @@ fn memory(arm: &Arm, objects: usize, body: usize) {
     let device = Rc::new(ElidedDevice::forgetful(size, 64 << 20));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let records = objects * 100 / 99;
-    runtime.block_on(store::format(&*device, &arm.format(records), [7; 48], 0)).unwrap();
+    runtime
+        .block_on(larder_store::format_with_seed(&*device, &arm.format(records), [7; 48], 0))
+        .unwrap();
     let options = arm.options(records, MEMORY + arm.tables(records));
     life(&device, &options, false, async |cache, _| {
         let timed = Timed::begin(&device);

@@ -1,7 +1,7 @@
 //! What the engine does with pages: 32 sessions that ask for pages and what is embedded in them,
 //! object by object, on a cache that evicts all the time.
 //!
-//! `cargo bench -p store --bench page_load -- FILE [--size MiB] [--memory MiB]
+//! `cargo bench -p larder-store --bench page_load -- FILE [--size MiB] [--memory MiB]
 //! [--requests N] [--warm-up N] [--arms ARM,…] [--keys pages|random] [--origin MS]
 //! [--operations N] [--batch BYTES] [--tier-admission all|second-use]`
 //!
@@ -38,7 +38,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Kind, Options, TierAdmission};
+use larder_store::{Kind, Options, TierAdmission};
 use support::Engine;
 use support::arm::Arm;
 use support::figures::{Count, Moment, Outcome, report};

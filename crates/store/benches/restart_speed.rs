@@ -1,6 +1,6 @@
 //! How long a start takes: after an orderly stop and after a kill, with many objects.
 //!
-//! `cargo bench -p store --bench restart_speed -- FILE OBJECTS [BODY_BYTES [ARM]]`
+//! `cargo bench -p larder-store --bench restart_speed -- FILE OBJECTS [BODY_BYTES [ARM]]`
 //!
 //! Fills a cache on FILE (created, as large as needed), stops it in order, times the next start to
 //! its first hit; then starts it, goes away without a stop, and times the start after that to its
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::{AnyDevice, Device};
-use store::Lookup;
+use larder_store::Lookup;
 use support::arm::Arm;
 use support::{Engine, objects, processor_seconds};
 use tokio::task::LocalSet;

@@ -1,7 +1,7 @@
 //! A cache of 100 million objects and 1.2 TB, on a device whose contents are computed from the
 //! position: nothing of what was stored before the start is kept anywhere.
 //!
-//! `cargo bench -p store --bench scale [-- OBJECTS [DIRECTORY]]`
+//! `cargo bench -p larder-store --bench scale [-- OBJECTS [DIRECTORY]]`
 //!
 //! The cache looks as if its process had been killed. It is started; objects chosen at random are
 //! read and compared byte by byte; others are stored until clusters are evicted for them; then it
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use device::{Device, FrozenBuf, Geometry, IoBuf};
-use store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
-use store::{FormatOptions, Key, Locality, Lookup, Options, Store};
+use larder_store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
+use larder_store::{FormatOptions, Key, Locality, Lookup, Options, Store};
 use support::elided::{ElidedDevice, FILLER};
 use support::recovery::Start;
 use support::{TokioClock, objects, processor_seconds};
@@ -186,7 +186,7 @@ async fn run(objects: u64, directory: Option<&Path>) {
     let len = objects * OBJECT / 100 * 101 + (1 << 30);
     let written = ElidedDevice::new(len).without_yielding();
     let format = FormatOptions { mean_object: Some(OBJECT as u32), ..FormatOptions::default() };
-    store::format(&written, &format, [7; 48], 0).await.unwrap();
+    larder_store::format_with_seed(&written, &format, [7; 48], 0).await.unwrap();
     let filled = ComputedClusters::fill(&written, objects).await.unwrap();
     let device = ComputedDevice::new(written, filled);
     let device = Rc::new(ClockedDevice { device, read: Cell::default() });

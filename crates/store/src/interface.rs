@@ -3,8 +3,9 @@
 pub(crate) mod entry;
 pub(crate) mod evictions;
 pub(crate) mod fetch_token;
-pub(crate) mod glance;
+pub(crate) mod format;
 pub(crate) mod neighbours;
 pub(crate) mod purging;
 pub(crate) mod store;
+pub(crate) mod try_lookup;
 pub(crate) mod writer;

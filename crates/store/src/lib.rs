@@ -11,7 +11,8 @@
 //! The folders, from top to bottom; each imports only those below it (`package.metadata.folders` in
 //! `Cargo.toml`, checked by `cargo xtask tidy`):
 //!
-//! - `tools` inspects a cache from outside; `interface` is the public API;
+//! - `handle` runs a store on threads of its own; `tools` inspects a cache from outside;
+//! - `interface` is the public API;
 //! - `shell` runs one device with its core: opening, recovery, lookups, the background;
 //! - `core` makes the decisions, without I/O, under one lock;
 //! - `memory` is the memory tier; `space` manages where records lie; `read` reads devices;
@@ -27,6 +28,8 @@ mod base;
 mod config;
 mod core;
 mod format;
+#[cfg(feature = "handle")]
+mod handle;
 mod index;
 mod interface;
 mod layout;
@@ -42,6 +45,9 @@ mod tools;
 mod decoder_fuzz;
 #[cfg(test)]
 mod test_seed;
+
+/// Devices and clocks, for callers that do not depend on that crate themselves.
+pub use device;
 
 pub use base::content::Content;
 pub use base::counters::Counters;
@@ -62,19 +68,24 @@ pub use config::options::{
 pub use config::preset::{PRESETS, Preset, preset};
 pub use core::{HeldStats, Stats};
 pub use format::superblock::{CREATION_MARK, Condition, FORMAT_VERSION, MAGIC};
+#[cfg(feature = "handle")]
+pub use handle::{
+    HandleError, HandleOpenError, HandleOptions, StoreHandle, StoredObject, ThreadStore,
+};
 pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, ReadHold};
 pub use interface::evictions::{Evicted, Evictions};
 pub use interface::fetch_token::FetchToken;
-pub use interface::glance::Glance;
+pub use interface::format::format;
 pub use interface::neighbours::Neighbour;
-pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
+pub use interface::store::{DeviceError, Lookup, ReopenError, Store, StoreShare};
+pub use interface::try_lookup::TryLookup;
 pub use interface::writer::{Hint, Kind, Unfinished, UnfinishedRead, Writer};
 pub use memory::eviction_queue::EvictionLimits;
 pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;
 pub use shell::core_lock::LockFigures;
-pub use shell::create::{Entropy, FormatError, format};
+pub use shell::create::{Entropy, FormatError, format_with_seed};
 pub use shell::placements::{PlacedKind, Placement, Placements};
 pub use shell::superblocks::{
     METADATA_EXTENT, OpenError, is_metadata_of_ours, judge_superblocks, superblock_extents,

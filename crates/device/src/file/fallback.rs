@@ -52,3 +52,5 @@ impl fmt::Display for Fallback {
         write!(f, "{} refused ({}): {instead}", self.feature.name(), self.reason)
     }
 }
+
+impl std::error::Error for Fallback {}

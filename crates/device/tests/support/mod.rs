@@ -1,5 +1,5 @@
-//! What the device tests share: an event loop as the proxy has it, temporary places to keep a
-//! device, and a seeded generator.
+//! Parts shared by the device tests: an event loop like the proxy's, temporary files and block
+//! devices, and a seeded generator.
 #![allow(dead_code)] // each test file uses its part
 
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use device::{CacheFile, FrozenBuf, IoBuf, OpenOptions, Ring};
+use larder_device::{CacheFile, FrozenBuf, IoBuf, OpenOptions, Ring};
 
-/// Runs `body` on one thread, with `ring` driven through its eventfd as in the proxy: operations
-/// of one turn go to the kernel in one system call.
+/// Runs `body` on one thread, with `ring` driven through its eventfd as in the proxy: the
+/// operations of one turn share a system call.
 pub fn run<T>(ring: Option<&Ring>, body: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let driver = ring.cloned().map(|ring| tokio::task::spawn_local(device::drive(ring)));
+        let driver = ring.cloned().map(|ring| tokio::task::spawn_local(larder_device::drive(ring)));
         tokio::task::yield_now().await; // the driver comes first
         let watchdog = Duration::from_secs(120);
         let output = tokio::time::timeout(watchdog, body).await.expect("the test hangs");
@@ -29,8 +29,8 @@ pub fn run<T>(ring: Option<&Ring>, body: impl Future<Output = T>) -> T {
     })
 }
 
-/// Runs `body` without an event loop: each operation goes to the kernel by itself, and the thread
-/// parks on the ring.
+/// Runs `body` without an event loop: each operation has its own system call, and the thread parks
+/// on the ring.
 pub fn run_parked<T>(ring: &Ring, body: impl Future<Output = T>) -> T {
     let mut body = pin!(body);
     let mut context = Context::from_waker(Waker::noop());
@@ -42,19 +42,19 @@ pub fn run_parked<T>(ring: &Ring, body: impl Future<Output = T>) -> T {
     }
 }
 
-/// A ring, or `None` after saying loudly that the test is skipped.
+/// Returns a ring, or prints that the test is skipped and returns `None`.
 pub fn ring_or_skip(places: u32) -> Option<Ring> {
     Ring::new(places).map_err(|refusal| skip(&refusal.to_string())).ok()
 }
 
-/// Says that a test did not run.
+/// Prints that a test did not run.
 pub fn skip(reason: &str) {
     let test = std::thread::current().name().unwrap_or("?").to_owned();
     eprintln!("SKIPPED: {test}: {reason}");
 }
 
-/// A new preallocated file of `len` bytes in a directory that goes away with the first value.
-/// The directory is beside the sources' build, since /tmp may be memory without O_DIRECT.
+/// Creates a preallocated file of `len` bytes in a directory that is removed with the first value.
+/// The directory is in the build's, because /tmp may be memory without O_DIRECT.
 pub fn new_file(len: u64, direct: bool) -> (tempfile::TempDir, Arc<CacheFile>) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("cache");
@@ -95,7 +95,7 @@ impl Drop for Mount {
     }
 }
 
-/// Standard output of a command that succeeds; else what went wrong.
+/// Runs a command; returns its standard output, or the error.
 pub fn command(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
@@ -107,7 +107,7 @@ pub fn command(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A buffer in which every 8 bytes name `what` and their own position.
+/// Returns a buffer in which every 8 bytes depend on `what` and on their position.
 pub fn pattern(len: usize, what: u64) -> IoBuf {
     let mut buf = IoBuf::zeroed(len);
     for (index, word) in buf.chunks_exact_mut(8).enumerate() {
@@ -134,7 +134,8 @@ fn word_of(what: u64, index: usize) -> u64 {
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// Seeded by DEVICE_SEED, else by the clock; printed, so that a failure can be replayed.
+    /// Returns a generator with the seed DEVICE_SEED, or else one from the clock. Prints the seed,
+    /// so that a failure can be replayed.
     pub fn new() -> Dice {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
         let seed = std::env::var("DEVICE_SEED").ok().and_then(|seed| seed.parse().ok());

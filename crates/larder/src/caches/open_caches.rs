@@ -21,7 +21,7 @@ use cli::units::{about, size};
 use device::{CacheFile, Contents, Extent, FileKind, OpenOptions};
 use nix::sys::statvfs::FsFlags;
 use store::{
-    CREATION_MARK, Entropy, FormatError, FormatOptions, Inspector, METADATA_EXTENT, OpenError,
+    CREATION_MARK, FormatError, FormatOptions, Inspector, METADATA_EXTENT, OpenError,
     SuperblockReport, superblock_extents,
 };
 
@@ -361,21 +361,16 @@ fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Re
         let why = format!("{}: {error}", file.path().display());
         match error {
             FormatError::TooSmall { .. } => Refusal::Mistake(why),
-            FormatError::Unwritable(_) => Refusal::Unusable(why),
+            FormatError::Unwritable(_) | FormatError::NoEntropy(_) => Refusal::Unusable(why),
         }
     })
 }
 
 /// Writes the structures of an empty cache.
 pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), FormatError> {
-    let mut entropy: Entropy = [0; size_of::<Entropy>()];
-    let unwritable = |why: String| FormatError::Unwritable(why);
-    getrandom::fill(&mut entropy)
-        .map_err(|error| unwritable(format!("cannot get random bytes from the system: {error}")))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let formatted =
-        on_device(file, async |device| store::format(&device, options, entropy, now).await);
-    formatted.map_err(|error| unwritable(error.to_string()))?
+    let formatted = on_device(file, async |device| store::format(&device, options, now).await);
+    formatted.map_err(|error| FormatError::Unwritable(error.to_string()))?
 }
 
 /// Returns why the file is not a usable cache; `None` if it is one.

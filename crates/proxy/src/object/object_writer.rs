@@ -197,7 +197,7 @@ mod tests {
     async fn empty_store() -> Store {
         let device = AnyDevice::Memory(MemoryDevice::new(64 << 20, 4096));
         let format = store::FormatOptions::default();
-        Box::pin(store::format(&device, &format, [7; 48], 0)).await.unwrap();
+        Box::pin(store::format_with_seed(&device, &format, [7; 48], 0)).await.unwrap();
         let options = store::Options::default();
         let opened =
             Box::pin(Store::open(vec![Rc::new(device)], TokioClock::system(), options)).await;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use semantics::cache_key::variant_of_set;
 use semantics::{EncodedHead, EncodedSet, Fields};
-use store::Glance;
+use store::TryLookup;
 
 use crate::object::store::{Entry, Store};
 
@@ -28,7 +28,7 @@ impl Resident {
     /// Returns the response that a request with these fields selects under `key`, an object of
     /// `group`. The lookup counts as a use.
     pub fn find(store: &Store, key: &[u8], group: u64, fields: &impl Fields) -> Option<Resident> {
-        let Glance::Found(entry) = store.glance(key, || group) else { return None };
+        let TryLookup::Hit(entry) = store.try_lookup(key, || group) else { return None };
         if entry.outdated_since().is_some() {
             return None;
         }
@@ -37,8 +37,8 @@ impl Resident {
         };
         let found = VARIANT.with_borrow_mut(|variant| {
             variant_of_set(variant, key, set, fields);
-            match store.glance(variant, || group) {
-                Glance::Found(found) if variant.len() <= KEY_MAX => Some(found),
+            match store.try_lookup(variant, || group) {
+                TryLookup::Hit(found) if variant.len() <= KEY_MAX => Some(found),
                 _ => None,
             }
         })?;

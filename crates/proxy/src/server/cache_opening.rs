@@ -135,8 +135,8 @@ async fn open_store(
             spawn_local(async move { background.run_background().await });
             Some(store)
         }
-        Err((number, error)) => {
-            log::error!("SERVING WITHOUT A CACHE: device {number} cannot be opened: {error}");
+        Err(error) => {
+            log::error!("SERVING WITHOUT A CACHE: {error}");
             None
         }
     }

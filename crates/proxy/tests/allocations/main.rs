@@ -115,7 +115,7 @@ fn start_proxy() -> SocketAddr {
     let device = MemoryDevice::new(256 << 20, 4096);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let format = store::FormatOptions::default();
-    runtime.block_on(store::format(&device, &format, [7; 48], 1_700_000_000)).unwrap();
+    runtime.block_on(store::format_with_seed(&device, &format, [7; 48], 1_700_000_000)).unwrap();
     let access = Access::new(FrontKind::Forward, Locals::of_this_machine().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

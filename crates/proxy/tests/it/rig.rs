@@ -48,7 +48,7 @@ pub fn empty_cache_of(len: u64) -> MemoryDevice {
     let device = MemoryDevice::new(len, 4096);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let options = store::FormatOptions::default();
-    runtime.block_on(store::format(&device, &options, [7; 48], 1_700_000_000)).unwrap();
+    runtime.block_on(store::format_with_seed(&device, &options, [7; 48], 1_700_000_000)).unwrap();
     device
 }
 

@@ -1,5 +1,7 @@
 //! Storability of a response in a shared cache (RFC 9111, 3 and 3.5).
 
+use std::fmt;
+
 use http::StatusCode;
 use http::header::{CONTENT_LOCATION, COOKIE, ETAG, HeaderMap, HeaderName, SET_COOKIE};
 
@@ -15,7 +17,7 @@ use crate::response::freshness::Freshness;
 use crate::settings::{Settings, Sharing};
 use crate::time::{ExchangeTimes, Seconds};
 
-/// Why a response is not stored: the first reason that applies, in this order.
+/// The reason why a response is not stored: the first one that applies, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotStorable {
     /// The request is not a GET.
@@ -73,6 +75,14 @@ impl NotStorable {
         }
     }
 }
+
+impl fmt::Display for NotStorable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::error::Error for NotStorable {}
 
 /// Decides whether the final response to `request` may be stored. `Err` contains the first reason
 /// against it.

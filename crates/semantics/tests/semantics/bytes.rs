@@ -6,17 +6,17 @@
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use semantics::facts::TargetFacts;
-use semantics::invalidation::Write;
-use semantics::range::{self, Limits, Selection};
-use semantics::sparse::Layout;
-use semantics::{
+use larder_semantics::facts::TargetFacts;
+use larder_semantics::invalidation::Write;
+use larder_semantics::range::{self, Limits, Selection};
+use larder_semantics::sparse::Layout;
+use larder_semantics::{
     EntityTag, ExchangeTimes, Meta, NotStorable, RequestFacts, Settings, SparseHead, StoredHead,
     Time, Url, VaryMarker,
 };
-use semantics::{age, storability};
-use semantics::{date, etag, hop_by_hop, max_forwards, validators, vary};
-use semantics::{merge, reuse};
+use larder_semantics::{age, storability};
+use larder_semantics::{date, etag, hop_by_hop, max_forwards, validators, vary};
+use larder_semantics::{merge, reuse};
 
 use crate::seed::{Rng, SeedGuard, seed};
 
@@ -269,14 +269,15 @@ fn other_fields_take_anything() {
                 headers.append(name.clone(), value);
             }
         }
-        let language = semantics::language::best(&headers, &offered);
+        let language = larder_semantics::language::best(&headers, &offered);
         assert!(offered.iter().any(|one| Some(one.as_str()) == language));
-        if let Ok(received) = semantics::partial::read(&headers, None) {
+        if let Ok(received) = larder_semantics::partial::read(&headers, None) {
             let range = received.range;
             assert!(range.start < range.end && range.end <= received.length, "{headers:?}");
         }
         for (name, value) in &headers {
-            let tags = semantics::TagFields::default().of_value(name.as_str(), value.as_bytes());
+            let tags =
+                larder_semantics::TagFields::default().of_value(name.as_str(), value.as_bytes());
             assert!(tags.iter().all(|tag| !tag.is_empty()), "{headers:?}");
         }
         for method in ["POST", "MOVE", "DELETE"].map(|name| name.parse().unwrap()) {
@@ -287,18 +288,22 @@ fn other_fields_take_anything() {
                 assert!(target.same_origin(&base), "{headers:?}");
             }
         }
-        let _ = semantics::forwarded::claimed_proto(&headers);
-        let _ = semantics::device_class::DeviceClass::of(&headers);
+        let _ = larder_semantics::forwarded::claimed_proto(&headers);
+        let _ = larder_semantics::device_class::DeviceClass::of(&headers);
         let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         let path = String::from_utf8_lossy(&noise(&mut rng)).into_owned();
-        let _ = semantics::disguise::is_disguised(&path, content_type);
+        let _ = larder_semantics::disguise::is_disguised(&path, content_type);
         let mut trusted = headers.clone();
         let believed = vec!["forwarded".parse().unwrap()];
-        semantics::trusted::TrustedFields::from(believed).settle(&mut trusted);
-        let host = semantics::forwarded::tidy_forwarded(&mut trusted.clone());
+        larder_semantics::trusted::TrustedFields::from(believed).settle(&mut trusted);
+        let host = larder_semantics::forwarded::tidy_forwarded(&mut trusted.clone());
         let told = trusted.get("x-forwarded-host").map(|host| host.to_str().unwrap().to_owned());
         assert_eq!(host, told, "{headers:?}");
-        semantics::claims::remove_claims(&mut headers, semantics::UsualNames::NONE, |_| false);
+        larder_semantics::claims::remove_claims(
+            &mut headers,
+            larder_semantics::UsualNames::NONE,
+            |_| false,
+        );
         assert!(!headers.contains_key(header::FORWARDED));
     }
 }

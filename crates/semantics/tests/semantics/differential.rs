@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_cache_semantics::{CacheOptions, CachePolicy};
-use semantics::date;
-use semantics::facts::TargetFacts;
-use semantics::reuse;
-use semantics::reuse::StalePermit;
-use semantics::storability;
-use semantics::{
+use larder_semantics::date;
+use larder_semantics::facts::TargetFacts;
+use larder_semantics::reuse;
+use larder_semantics::reuse::StalePermit;
+use larder_semantics::storability;
+use larder_semantics::{
     ExchangeTimes, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Sharing, Time,
 };
 

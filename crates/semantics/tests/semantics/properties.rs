@@ -2,19 +2,19 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use proptest::prelude::*;
-use semantics::age;
-use semantics::cache_key;
-use semantics::date;
-use semantics::facts::TargetFacts;
-use semantics::range::{self, Limits, Selection};
-use semantics::reuse::FetchTime;
-use semantics::url::Url;
-use semantics::{
+use larder_semantics::age;
+use larder_semantics::cache_key;
+use larder_semantics::date;
+use larder_semantics::facts::TargetFacts;
+use larder_semantics::range::{self, Limits, Selection};
+use larder_semantics::reuse::FetchTime;
+use larder_semantics::url::Url;
+use larder_semantics::{
     ExchangeTimes, MethodClass, Packed, RequestFacts, Reuse, Seconds, Settings, StoredHead, Time,
     VaryMarker,
 };
-use semantics::{merge, reuse};
+use larder_semantics::{merge, reuse};
+use proptest::prelude::*;
 
 use crate::seed::check;
 

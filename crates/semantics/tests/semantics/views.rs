@@ -5,9 +5,9 @@ use std::fmt::Debug;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use semantics::facts::TargetFacts;
-use semantics::validators::Selected;
-use semantics::*;
+use larder_semantics::facts::TargetFacts;
+use larder_semantics::validators::Selected;
+use larder_semantics::*;
 
 use crate::seed::{Rng, SeedGuard, seed};
 

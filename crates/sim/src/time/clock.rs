@@ -64,7 +64,7 @@ impl Drop for Sleep {
 
 /// Waits for `future`, or until the clock reaches `deadline`; then drops it and returns `None`.
 pub async fn until<T>(
-    clock: &Handle,
+    clock: &impl Clock,
     deadline: Nanos,
     future: impl Future<Output = T>,
 ) -> Option<T> {

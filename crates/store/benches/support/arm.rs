@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use store::{FormatOptions, LayoutName, Options, PRESETS};
+use larder_store::{FormatOptions, LayoutName, Options, PRESETS};
 
 /// Bytes of body, metadata and key of an object in the mean.
 pub const MEAN_OBJECT: u32 = 12 << 10;
@@ -44,7 +44,7 @@ impl Arm {
 
     /// Parameters of a cache whose index has room for so many records.
     pub fn format(&self, records: usize) -> FormatOptions {
-        let preset = store::preset(&self.preset).expect("a preset that there is");
+        let preset = larder_store::preset(&self.preset).expect("a preset that there is");
         let mut format = preset.format;
         format.layout = self.layout.unwrap_or(format.layout);
         format.mean_object = Some(MEAN_OBJECT);
@@ -54,7 +54,7 @@ impl Arm {
 
     /// Parameters of the open cache, `memory` bytes beside its tables.
     pub fn options(&self, records: usize, memory: u64) -> Options {
-        let preset = store::preset(&self.preset).expect("a preset that there is");
+        let preset = larder_store::preset(&self.preset).expect("a preset that there is");
         let mut options = preset.options;
         options.packet = self.packet.unwrap_or(options.packet);
         options.fill_percent = self.fill.or(options.fill_percent);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use device::AnyDevice;
-use store::Stats;
+use larder_store::Stats;
 use testbed::loop_device::{LoopDevice, Operations};
 
 use super::{Engine, processor_seconds};

@@ -17,7 +17,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use device::{AnyDevice, CacheFile, Clock, Contents, Nanos, Ring};
-use store::{FormatOptions, Options, Store, TierAdmission};
+use larder_store::{FormatOptions, Options, Store, TierAdmission};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 
@@ -155,7 +155,7 @@ pub async fn open(
     tokio::task::spawn_local(device::drive(ring.clone()));
     let device = Rc::new(file.attach(Some(&ring)).unwrap());
     if file.was_created() || matches!(file.contents(), Ok(Contents::Blank)) {
-        store::format(&*device, format, [7; 48], 0).await.unwrap();
+        larder_store::format_with_seed(&*device, format, [7; 48], 0).await.unwrap();
     }
     let clock = TokioClock::new();
     let engine = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();

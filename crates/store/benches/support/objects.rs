@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use device::Device;
-use store::{FetchToken, Hint, Key, Kind, Locality, Lookup, Store};
+use larder_store::{FetchToken, Hint, Key, Kind, Locality, Lookup, Store};
 use testbed::pages;
 
 use super::TokioClock;

@@ -1,6 +1,6 @@
 //! Under which keys the objects of pages are stored.
 
-use store::{Key, Locality};
+use larder_store::{Key, Locality};
 use testbed::pages::page_of;
 
 /// What the engine is told of what belongs together.

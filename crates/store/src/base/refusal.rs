@@ -1,36 +1,27 @@
 //! Reasons why the store refuses an object.
 
-use std::fmt;
-
 /// The reason why the store refused an object. The caller serves the object all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Larger than the store's largest object.
+    #[error("too large")]
     TooLarge,
     /// Rejected by the admission policy.
+    #[error("not admitted")]
     NotAdmitted,
     /// No space could be freed.
+    #[error("no space")]
     NoSpace,
     /// No buffer became free within the time limit, or the device stalls.
+    #[error("the device is busy or does not write")]
     Busy,
     /// The device has failed or the store is shut down.
+    #[error("offline")]
     Offline,
     /// The key was removed or purged after the fetch began.
+    #[error("overtaken")]
     Overtaken,
     /// The body length and [`crate::Hint::size`] disagree.
+    #[error("wrong length")]
     WrongLength,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refusal::TooLarge => "too large",
-            Refusal::NotAdmitted => "not admitted",
-            Refusal::NoSpace => "no space",
-            Refusal::Busy => "the device is busy or does not write",
-            Refusal::Offline => "offline",
-            Refusal::Overtaken => "overtaken",
-            Refusal::WrongLength => "wrong length",
-        })
-    }
 }

@@ -29,9 +29,10 @@ const RUN: u32 = 4;
 const FAST: Nanos = 200_000_000;
 
 /// The reason why a body ended early. The transfer must be cut: bytes are never filled in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// A piece was evicted, or found damaged, while the body was read.
+    #[error("a piece of the body was evicted or found damaged")]
     Gone,
 }
 

@@ -1,7 +1,6 @@
 //! The public store: lookups, insertions and removals over any number of devices.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,8 +52,20 @@ pub enum Lookup<D: Device, C: Clock> {
     Miss,
 }
 
+/// The error of opening a store none of whose devices could be opened: the first device's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("device {device} cannot be opened: {reason}")]
+pub struct DeviceError {
+    /// Number of the device in the order in which they were given, from 0.
+    pub device: usize,
+    /// The reason.
+    #[source]
+    pub reason: OpenError,
+}
+
 /// The error of attaching with fewer devices than the store was opened with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store needs {expected} devices, {found} were given")]
 pub struct ReopenError {
     /// Number of devices needed.
     pub expected: usize,
@@ -62,26 +73,18 @@ pub struct ReopenError {
     pub found: usize,
 }
 
-impl fmt::Display for ReopenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the store needs {} devices, {} were given", self.expected, self.found)
-    }
-}
-
-impl std::error::Error for ReopenError {}
-
 impl<D: Device, C: Clock> Store<D, C> {
     /// Opens the caches on `devices`, each created by [`crate::format()`] before. Recovery gets
     /// [`Options::recovery_wait`], and then continues in the background. A device that cannot be
     /// opened costs only its share, and is reported as [`Event::Offline`].
     ///
     /// # Errors
-    /// No device could be opened: the number of the first one, and the reason.
+    /// No device could be opened.
     pub async fn open(
         devices: Vec<Rc<D>>,
         clock: C,
         options: Options,
-    ) -> Result<Store<D, C>, (usize, OpenError)> {
+    ) -> Result<Store<D, C>, DeviceError> {
         let options = Arc::new(options);
         let total: u64 = devices.iter().map(|device| device.geometry().len).sum();
         let deadline = clock.now() + options.recovery_wait.as_nanos() as device::Nanos;
@@ -98,7 +101,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             let share = Share { number, memory, newest_run, is_first };
             match open_volume(device, clock.clone(), Arc::clone(&options), share).await {
                 Ok((volume, scan)) => opened.push((Rc::new(volume), scan)),
-                Err(error) => failures.push((number, error)),
+                Err(reason) => failures.push(DeviceError { device: number, reason }),
             }
         }
         if let (true, Some(failure)) = (opened.is_empty(), failures.first()) {
@@ -111,8 +114,8 @@ impl<D: Device, C: Clock> Store<D, C> {
             unread.push(RefCell::new(volume.recover(scan, Some(deadline)).await));
             volumes.push(volume);
         }
-        for (device, error) in failures {
-            (options.on_event)(Event::Offline { device, reason: error.to_string() });
+        for DeviceError { device, reason } in failures {
+            (options.on_event)(Event::Offline { device, reason: reason.to_string() });
         }
         Ok(Store { volumes: volumes.into(), unread: unread.into() })
     }

@@ -32,6 +32,8 @@ pub enum FormatError {
     },
     /// A write failed, with this error.
     Unwritable(String),
+    /// The system gave no random bytes, with this error.
+    NoEntropy(String),
 }
 
 impl fmt::Display for FormatError {
@@ -41,6 +43,9 @@ impl fmt::Display for FormatError {
                 write!(f, "{len} bytes are too few for a cache, {min} is the least")
             }
             FormatError::Unwritable(error) => write!(f, "cannot write the cache: {error}"),
+            FormatError::NoEntropy(error) => {
+                write!(f, "the system gives no random bytes: {error}")
+            }
         }
     }
 }
@@ -75,9 +80,12 @@ impl Saved {
     }
 }
 
-/// Creates an empty cache on `device`, regardless of its content. A creation that was interrupted
-/// can be repeated: the device begins with [`CREATION_MARK`] until everything else is durable.
-pub async fn format<D: Device>(
+/// Creates an empty cache on `device` like [`crate::format()`], with the random bytes `entropy`, so
+/// that a simulation repeats bit for bit.
+///
+/// # Errors
+/// The same as those of [`crate::format()`].
+pub async fn format_with_seed<D: Device>(
     device: &D,
     options: &FormatOptions,
     entropy: Entropy,

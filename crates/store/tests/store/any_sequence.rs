@@ -1,18 +1,18 @@
-//! Any sequence of operations against a map: what the store returns is what was last committed
-//! under the key, or, where it may evict, nothing.
+//! Random sequences of operations compared with a map: a lookup returns what was last committed
+//! under the key, or nothing where the store may evict.
 
 use std::time::Duration;
 
-use store::Options;
+use larder_store::Options;
+use store_oracle::{any_len, key};
 
-use crate::content::{any_len, key};
 use crate::rig::{Rig, formatted, product, ucfs};
 use crate::seeds::seeds;
 
 const KEYS: u32 = 40;
 const MIB: u64 = 1 << 20;
 
-/// One operation on a key.
+/// Runs one random operation on a key.
 fn step(rig: &mut Rig, random: &mut fastrand::Rng, all: bool) {
     let number = random.u32(..KEYS);
     let refused = |result: Result<_, _>| assert!(!all || result.is_ok(), "{result:?}");
@@ -21,10 +21,10 @@ fn step(rig: &mut Rig, random: &mut fastrand::Rng, all: bool) {
         5 => rig.abort(number, any_len(random)),
         6 | 7 => {
             let hit = rig.refresh(number);
-            assert!(!all || hit.is_ok_and(|state| state == rig.history.current(number)));
+            assert!(!all || hit.is_ok_and(|state| state == rig.current(number)));
         }
         8 => {
-            let removed = rig.history.current(number).is_some();
+            let removed = rig.current(number).is_some();
             assert!(!all || rig.remove(number) == removed);
         }
         9 => refused(rig.purge(number).map(|_| ())),
@@ -32,7 +32,7 @@ fn step(rig: &mut Rig, random: &mut fastrand::Rng, all: bool) {
         11 => read_a_range(rig, number, random),
         _ => {
             let seen = rig.look(number).state();
-            let current = rig.history.current(number);
+            let current = rig.current(number);
             assert!(seen == current || !all && seen.is_none(), "{seen:?}, {current:?}");
         }
     }
@@ -40,13 +40,13 @@ fn step(rig: &mut Rig, random: &mut fastrand::Rng, all: bool) {
 
 fn read_a_range(rig: &mut Rig, number: u32, random: &mut fastrand::Rng) {
     let Some(entry) = rig.entry(number) else { return };
-    let Some(state) = rig.history.current(number) else { panic!("{number} was removed") };
+    let Some(state) = rig.current(number) else { panic!("{number} was removed") };
     let start = random.u64(..=state.len);
     let end = random.u64(start..=state.len);
     assert!(rig.read(&entry, state, start..end), "nothing ran beside it");
 }
 
-/// The device is sound: whatever is damaged, the store has written over.
+/// Checks that no record is damaged: the device is sound, so the store would have overwritten it.
 fn nothing_is_damaged(rig: &Rig) {
     assert_eq!(rig.store.stats()[0].counters.damaged_records, 0);
 }
@@ -104,7 +104,7 @@ pub fn far_more_traffic_than_room() {
         assert!(hits > 1_000, "only {hits} of 2,000 recent objects were there");
         rig.check_all(false);
         nothing_is_damaged(&rig);
-        // Lookups move objects, and may evict a large one: the last object is looked up first.
+        // Lookups move objects and may evict a large one: look up the last object first.
         rig.insert(2_000, 1_000).unwrap();
         rig = rig.reopen();
         assert!(rig.entry(2_000).is_some(), "{:?}", key(2_000));

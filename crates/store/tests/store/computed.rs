@@ -1,16 +1,16 @@
-//! The computed device (`store::computed`), small: what the benchmark of scale measures is what
-//! the engine would have written.
+//! A small computed device (`store::computed`): the benchmark of scale measures what the engine
+//! would have written.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use device::{Clock, Device, Extent, MemoryDevice, Nanos};
-use store::computed::{ComputedClusters, ComputedDevice, META, RECORD_LEN, STORED_AT};
-use store::{FormatOptions, Hint, Lookup, Options, Store};
+use larder_store::computed::{ComputedClusters, ComputedDevice, META, RECORD_LEN, STORED_AT};
+use larder_store::{FormatOptions, Hint, Lookup, Options, Store};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-/// Time passes, but for the date.
+/// A clock with a fixed date.
 #[derive(Clone)]
 struct FixedDate(Instant);
 
@@ -28,11 +28,10 @@ impl Clock for FixedDate {
 
 type Cache<D> = Store<D, FixedDate>;
 
-/// One life of the cache, to an orderly stop.
+/// Opens the cache, runs `body` and stops it in order.
 fn life<D: Device>(device: &Rc<D>, body: impl AsyncFnOnce(&Cache<D>)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        // The computed objects lie in the order of their numbers.
         let options = Options { memory: 32 << 20, batch: 0, ..Options::default() };
         let clock = FixedDate(Instant::now());
         let cache = Store::open(vec![Rc::clone(device)], clock, options).await.unwrap();
@@ -43,14 +42,13 @@ fn life<D: Device>(device: &Rc<D>, body: impl AsyncFnOnce(&Cache<D>)) {
     });
 }
 
-/// A cache that holds `objects` objects, filled by formula, on a device with room for some
-/// more.
+/// Returns a cache with `objects` computed objects, on a device with space for some more.
 fn computed(objects: u64) -> ComputedDevice<MemoryDevice> {
     let memory = MemoryDevice::new(objects * RECORD_LEN as u64 + (24 << 20), 4096);
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        store::format(&memory, &format, [7; 48], 0).await.unwrap();
+        larder_store::format_with_seed(&memory, &format, [7; 48], 0).await.unwrap();
         let filled = ComputedClusters::fill(&memory, objects).await.unwrap();
         ComputedDevice::new(memory, filled)
     })
@@ -72,7 +70,7 @@ async fn insert<D: Device>(
     }
 }
 
-/// Checks that the objects with these numbers are there, byte by byte; says how many were not.
+/// Verifies the objects with these numbers byte by byte; returns how many are missing.
 async fn missing<D: Device>(
     cache: &Cache<D>,
     from: &ComputedClusters,
@@ -98,7 +96,7 @@ fn the_bytes_are_those_that_the_engine_would_have_written() {
     let written = Rc::new(MemoryDevice::new(computed.geometry().len, 4096));
     let format = FormatOptions { cluster_size: Some(256 << 10), ..FormatOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store::format(&*written, &format, [7; 48], 0)).unwrap();
+    runtime.block_on(larder_store::format_with_seed(&*written, &format, [7; 48], 0)).unwrap();
     life(&written, async |cache| insert(cache, computed.filled(), 0..objects).await);
     let mut compared = 0;
     let len = computed.geometry().len;
@@ -125,7 +123,7 @@ fn a_computed_cache_of_20_000_objects_starts_and_serves() {
     life(&device, async |cache| {
         assert_eq!(cache.stats()[0].index_entries as u64, objects);
         assert_eq!(missing(cache, of, (0..objects).step_by(10)).await, 0, "after a kill");
-        // More than is free: some of the old ones go.
+        // More than the free space: some old objects are evicted.
         insert(cache, of, objects..objects + new).await;
         assert!(cache.stats()[0].counters.evicted_clusters > 0);
     });

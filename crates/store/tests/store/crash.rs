@@ -1,70 +1,75 @@
-//! Crashes: whatever the device holds at any moment, the store that is opened on it answers only
-//! what [`History`] permits, and what it requires.
+//! Crashes at any moment: the store that is opened on the device afterwards returns only what
+//! [`History`] permits, and all that it requires.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use device::MemoryDevice;
-use store::Options;
+use larder_store::Options;
+use store_oracle::{End, History, any_len};
 
-use crate::content::any_len;
-use crate::history::{Crash, History};
-use crate::probe::{Probe, Stamp};
-use crate::rig::{Rig, Seen, formatted, product, ucfs};
+use crate::probe::Probe;
+use crate::rig::{KILL, LookupResult, POWER, Rig, formatted, product, ucfs};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
 
-/// The device as a crash left it.
+/// The device as a crash left it, and the history up to then.
 struct Wreck {
     memory: MemoryDevice,
-    crash: Crash,
-    at: Stamp,
+    history: Rc<History>,
+    end: End,
 }
 
 /// Opens a wreck and checks every key of the history. With `all`, nothing can have been evicted.
-fn salvage(wreck: &Wreck, history: &History, options: Options, all: bool) -> Rig {
-    let mut rig = Rig::open(wreck.memory.crash_process(), options);
+fn salvage(wreck: &Wreck, options: Options, all: bool) -> Rig {
+    let Wreck { memory, history, end } = wreck;
+    let mut rig = Rig::after_crash(memory.crash_process(), options, history, *end);
     for number in history.keys() {
-        let permitted = history.permitted(number, wreck.crash, wreck.at);
+        let permitted = history.permitted(number, *end);
         let seen = rig.look(number);
         if let Some(state) = seen.state() {
-            let what = (wreck.crash, wreck.at);
-            assert!(permitted.contains(&state), "{what:?}: {seen:?}, permitted {permitted:?}");
+            let events = history.explain(number);
+            assert!(
+                permitted.contains(&state),
+                "{end:?}: {seen:?}, permitted {permitted:?}{events}"
+            );
         }
-        let required = history.required(number, wreck.crash, wreck.at);
-        let kept = required.is_none_or(|required| seen == Seen::Whole(required));
-        assert!(!all || kept, "{:?} {}: {seen:?}, required {required:?}", wreck.crash, wreck.at);
+        let required = history.required(number, *end);
+        let kept = required.is_none_or(|required| seen == LookupResult::Whole(required));
+        assert!(!all || kept, "{end:?}: {seen:?}, required {required:?}");
     }
     // The new store works.
-    rig.history.version = history.version;
     let state = rig.insert(9_999, 2_000).unwrap();
-    assert_eq!(rig.look(9_999), Seen::Whole(state));
+    assert_eq!(rig.look(9_999), LookupResult::Whole(state));
     rig
 }
 
-/// Takes wrecks of all kinds while the rig works: at the first point at which it may crash, and at
-/// each further one with a chance of one in `rarity`.
+/// Collects wrecks of all kinds while the rig works: at the first crash point, and at each further
+/// one with a chance of one in `rarity`.
 fn collect_wrecks(rig: &Rig, seed: u64, rarity: u32) -> Rc<RefCell<Vec<Wreck>>> {
     let wrecks = Rc::new(RefCell::new(Vec::new()));
     let kept = Rc::clone(&wrecks);
     let mut random = fastrand::Rng::with_seed(seed);
-    rig.probe.watch.set_hook(Some(Box::new(move |memory, at| {
+    let history = Rc::clone(&rig.history);
+    rig.probe.watch.set_hook(Some(Box::new(move |memory| {
         let mut wrecks = kept.borrow_mut();
         if !wrecks.is_empty() && random.u32(..rarity) > 0 {
             return;
         }
-        let mut keep = |memory, crash| wrecks.push(Wreck { memory, crash, at });
-        keep(memory.crash_process(), Crash::Kill);
-        keep(memory.crash_process_torn(random.u64(..)), Crash::Kill);
-        keep(memory.crash_power(random.u64(..)), Crash::Power);
-        keep(memory.crash_power(random.u64(..)), Crash::Power);
+        let history = Rc::new(history.borrow().clone());
+        let mut keep =
+            |memory, end| wrecks.push(Wreck { memory, history: Rc::clone(&history), end });
+        keep(memory.crash_process(), KILL);
+        keep(memory.crash_process_torn(random.u64(..)), KILL);
+        keep(memory.crash_power(random.u64(..)), POWER);
+        keep(memory.crash_power(random.u64(..)), POWER);
     })));
     wrecks
 }
 
-/// A history that meets every kind of operation, on few keys.
+/// Runs random operations of every kind on few keys.
 pub fn small_history(rig: &mut Rig, random: &mut fastrand::Rng, steps: u32) {
     for _ in 0..steps {
         let number = random.u32(..8);
@@ -81,14 +86,12 @@ pub fn small_history(rig: &mut Rig, random: &mut fastrand::Rng, steps: u32) {
     }
 }
 
-/// The history so far, with the flushes that the device has seen.
-pub fn history_of(rig: &Rig) -> History {
-    let mut history = rig.history.clone();
-    history.flushes = rig.probe.watch.flushes();
-    history
+/// Copies the history so far.
+pub fn history_of(rig: &Rig) -> Rc<History> {
+    Rc::new(rig.history.borrow().clone())
 }
 
-/// Every crash point of a history on a device with room for everything.
+/// Checks every crash point of a history on a device with space for all its objects.
 fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: bool) {
     for seed in seeds(name, crate::rig::fewer(count)) {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -98,9 +101,8 @@ fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: 
         rig = rig.reopen();
         small_history(&mut rig, &mut random, 20);
         rig.probe.watch.set_hook(None);
-        let history = history_of(&rig);
         for wreck in wrecks.borrow().iter() {
-            salvage(wreck, &history, options(), all);
+            salvage(wreck, options(), all);
         }
         assert!(!wrecks.borrow().is_empty(), "it may crash nowhere");
     }
@@ -136,9 +138,8 @@ pub fn crashes_while_clusters_are_evicted_and_used_again() {
             }
         }
         rig.probe.watch.set_hook(None);
-        let history = history_of(&rig);
         for wreck in wrecks.borrow().iter() {
-            salvage(wreck, &history, product(), false);
+            salvage(wreck, product(), false);
         }
         assert!(wrecks.borrow().len() > 8, "only {} wrecks", wrecks.borrow().len());
     }
@@ -149,7 +150,7 @@ pub fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
     let name = "crash::power_is_lost_while_the_journal_goes_round_without_a_flush";
     for seed in seeds(name, crate::rig::fewer(2)) {
         let mut random = fastrand::Rng::with_seed(seed);
-        // What waits for others has nothing in the journal: here each object is placed at once.
+        // An object that waits for others has no journal entry: here each one is placed at once.
         let flush_interval = Duration::from_secs(86_400);
         let options = || Options { flush_interval, batch: 0, ..product() };
         let mut rig = Rig::open(formatted(64 * MIB, 32 << 10), options());
@@ -158,19 +159,18 @@ pub fn power_is_lost_while_the_journal_goes_round_without_a_flush() {
         }
         rig.purge(0).unwrap();
         let wrecks = collect_wrecks(&rig, seed, 20);
-        // Each removal is a block of the journal, which has some sixty.
+        // Each removal takes one block of the journal, which has about sixty.
         for _ in 0..300 {
             let number = random.u32(..30);
-            if rig.history.current(number).is_some() {
+            if rig.current(number).is_some() {
                 rig.remove(number);
             } else {
                 rig.insert(number, 500).unwrap();
             }
         }
         rig.probe.watch.set_hook(None);
-        let history = history_of(&rig);
         for wreck in wrecks.borrow().iter() {
-            salvage(wreck, &history, options(), false);
+            salvage(wreck, options(), false);
         }
         assert!(wrecks.borrow().len() > 8, "only {} wrecks", wrecks.borrow().len());
     }
@@ -183,23 +183,21 @@ pub fn crash_after_crash_after_crash() {
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
         for _ in 0..6 {
             small_history(&mut rig, &mut random, 25);
-            let at = rig.probe.watch.stamp();
-            let history = history_of(&rig);
-            let (crash, memory) = match random.bool() {
-                true => (Crash::Kill, rig.probe.memory.crash_process_torn(random.u64(..))),
-                false => (Crash::Power, rig.probe.memory.crash_power(random.u64(..))),
+            let (end, memory) = match random.bool() {
+                true => (KILL, rig.probe.memory.crash_process_torn(random.u64(..))),
+                false => (POWER, rig.probe.memory.crash_power(random.u64(..))),
             };
-            let wreck = Wreck { memory, crash, at };
-            rig = salvage(&wreck, &history, product(), true);
-            rig.adopt(&history);
+            let wreck = Wreck { memory, history: history_of(&rig), end };
+            rig = salvage(&wreck, product(), true);
+            rig.adopt();
         }
     }
 }
 
 #[test]
 pub fn power_is_lost_again_and_again_with_records_of_one_size() {
-    // What an earlier life left behind in a cluster then lies just where the next record of a
-    // later life would.
+    // A leftover of an earlier session then lies exactly where the next record of a later one
+    // would.
     let name = "crash::power_is_lost_again_and_again_with_records_of_one_size";
     for seed in seeds(name, 16) {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -209,11 +207,10 @@ pub fn power_is_lost_again_and_again_with_records_of_one_size() {
                 rig.insert(number, 2_000).unwrap();
             }
             rig.settle();
-            let (at, history) = (rig.probe.watch.stamp(), history_of(&rig));
             let memory = rig.probe.memory.crash_power(random.u64(..));
-            let wreck = Wreck { memory, crash: Crash::Power, at };
-            rig = salvage(&wreck, &history, product(), true);
-            rig.adopt(&history);
+            let wreck = Wreck { memory, history: history_of(&rig), end: POWER };
+            rig = salvage(&wreck, product(), true);
+            rig.adopt();
         }
     }
 }
@@ -224,17 +221,17 @@ pub fn a_crash_during_recovery() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
         small_history(&mut rig, &mut random, 60);
-        let (at, history) = (rig.probe.watch.stamp(), history_of(&rig));
-        let crash = if random.bool() { Crash::Kill } else { Crash::Power };
-        let mut memory = match crash {
-            Crash::Power => rig.probe.memory.crash_power(seed),
-            _ => rig.probe.memory.crash_process_torn(seed),
+        let history = history_of(&rig);
+        let end = if random.bool() { KILL } else { POWER };
+        let mut memory = match end.power {
+            true => rig.probe.memory.crash_power(seed),
+            false => rig.probe.memory.crash_process_torn(seed),
         };
         for _ in 0..4 {
-            let wrecks = wrecks_of_opening(&memory, crash, seed);
+            let wrecks = wrecks_of_opening(&memory, end, seed);
             for wreck in &wrecks {
-                let wreck = Wreck { memory: wreck.clone(), crash, at };
-                salvage(&wreck, &history, product(), true);
+                let wreck = Wreck { memory: wreck.clone(), history: Rc::clone(&history), end };
+                salvage(&wreck, product(), true);
             }
             assert!(!wrecks.is_empty(), "opening a crashed cache writes something");
             memory = wrecks[random.usize(..wrecks.len())].clone();
@@ -243,8 +240,8 @@ pub fn a_crash_during_recovery() {
 }
 
 #[test]
-pub fn what_happens_before_recovery_ends_wins_over_what_it_finds() {
-    let name = "crash::what_happens_before_recovery_ends_wins_over_what_it_finds";
+pub fn operations_during_recovery_win_over_what_it_finds() {
+    let name = "crash::operations_during_recovery_win_over_what_it_finds";
     for seed in seeds(name, 12) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
@@ -255,20 +252,18 @@ pub fn what_happens_before_recovery_ends_wins_over_what_it_finds() {
             }
             small_history(&mut rig, &mut random, 10);
             let history = history_of(&rig);
-            let at = rig.probe.watch.stamp();
-            // Recovery has a single poll for each that the operations have.
+            // Recovery and the operations are polled in turns.
             options.recovery_wait = Duration::ZERO;
             let memory = rig.probe.memory.crash_process();
             memory.shuffle(Some(seed));
-            let beside = Rig::open(memory, options.clone());
-            rig = beside_recovery(beside, &history, at, &mut random);
+            let beside = Rig::after_crash(memory, options.clone(), &history, KILL);
+            rig = beside_recovery(beside, &mut random);
         }
     }
 }
 
-/// Uses a store whose recovery is not complete yet, then checks it, then returns it.
-fn beside_recovery(mut rig: Rig, crashed: &History, at: Stamp, random: &mut fastrand::Rng) -> Rig {
-    rig.history = crashed.after_kill(at);
+/// Uses a store during its recovery, then checks it, then returns it.
+fn beside_recovery(mut rig: Rig, random: &mut fastrand::Rng) -> Rig {
     let steps = if random.bool() { 6 } else { 40 };
     for _ in 0..random.u32(..steps) {
         let number = random.u32(..30);
@@ -279,7 +274,7 @@ fn beside_recovery(mut rig: Rig, crashed: &History, at: Stamp, random: &mut fast
             3 => _ = rig.purge(number).unwrap(),
             _ => {
                 let seen = rig.look(number).state();
-                let permitted = rig.history.permitted(number, Crash::Kill, Stamp::MAX);
+                let permitted = rig.history.borrow().permitted(number, KILL);
                 let fine = seen.is_none_or(|seen| permitted.contains(&seen));
                 assert!(fine, "{number}: {seen:?}, permitted {permitted:?}");
             }
@@ -289,32 +284,34 @@ fn beside_recovery(mut rig: Rig, crashed: &History, at: Stamp, random: &mut fast
     if !again {
         rig.settle();
     }
-    // Recovery may be interrupted once more.
-    let history = rig.history.clone();
+    // Interrupt recovery once more.
+    let history = history_of(&rig);
     let mut rig = match again {
         true => Rig::open(rig.probe.memory.crash_process(), product()),
         false => rig,
     };
     for number in history.keys() {
         let seen = rig.look(number).state();
-        let permitted = history.permitted(number, Crash::Kill, Stamp::MAX);
+        let permitted = history.permitted(number, KILL);
         let fine = seen.is_none_or(|seen| permitted.contains(&seen));
         assert!(fine, "{number}: {seen:?}, permitted {permitted:?}, again {again}");
     }
-    let mut fresh = Rig::open(rig.probe.memory.crash_process(), product());
-    fresh.adopt(&history);
+    let memory = rig.probe.memory.crash_process();
+    let mut fresh = Rig::after_crash(memory, product(), &history, KILL);
+    fresh.adopt();
     fresh
 }
 
-/// Opens the device and crashes while that is under way and shortly after.
-fn wrecks_of_opening(memory: &MemoryDevice, crash: Crash, seed: u64) -> Vec<MemoryDevice> {
+/// Returns crash images taken during an opening and shortly after it.
+fn wrecks_of_opening(memory: &MemoryDevice, end: End, seed: u64) -> Vec<MemoryDevice> {
     let probe = Probe::new(memory.crash_process());
     let wrecks = Rc::new(RefCell::new(Vec::new()));
     let kept = Rc::clone(&wrecks);
-    probe.watch.set_hook(Some(Box::new(move |memory, at| {
-        kept.borrow_mut().push(match crash {
-            Crash::Power => memory.crash_power(seed ^ at),
-            _ => memory.crash_process_torn(seed ^ at),
+    let mut tears = fastrand::Rng::with_seed(seed);
+    probe.watch.set_hook(Some(Box::new(move |memory| {
+        kept.borrow_mut().push(match end.power {
+            true => memory.crash_power(tears.u64(..)),
+            false => memory.crash_process_torn(tears.u64(..)),
         });
     })));
     let mut rig = Rig::open_probe(probe.clone(), product(), 1_700_000_000).unwrap();

@@ -1,22 +1,20 @@
-//! Damage at rest: bytes of an image are changed, then the cache is opened, asked and used. It
-//! must not panic, and whatever it returns was stored just so.
+//! Damage at rest: bytes of an image are changed, then the cache is opened and used. The store must
+//! not panic, and must return only states that were stored.
 
 use std::time::Duration;
 
 use device::{Device, Extent, MemoryDevice};
-use store::Inspector;
+use larder_store::Inspector;
+use store_oracle::{End, History, any_len, key};
 
-use crate::content::{any_len, key};
-use crate::crash::history_of;
-use crate::history::{Crash, History};
-use crate::probe::{Probe, Stamp};
-use crate::rig::{Rig, Seen, formatted, now_or_never, product, ucfs};
+use crate::probe::Probe;
+use crate::rig::{FAILURE, KILL, LookupResult, Rig, formatted, now_or_never, product, ucfs};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
 
-/// An image with a history of many kinds of operations, stopped in order or killed.
-fn image(random: &mut fastrand::Rng, orderly: bool) -> (MemoryDevice, History, Stamp) {
+/// Returns an image after many kinds of operations and an orderly stop or a kill, with its history.
+fn image(random: &mut fastrand::Rng, orderly: bool) -> (MemoryDevice, History) {
     let options = if random.bool() { product() } else { ucfs() };
     let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), options);
     for _ in 0..random.u32(..150) {
@@ -29,17 +27,11 @@ fn image(random: &mut fastrand::Rng, orderly: bool) -> (MemoryDevice, History, S
             _ => rig.pass(Duration::from_millis(random.u64(..2_000))),
         }
     }
-    if orderly {
-        let (probe, mut history) = rig.stop();
-        history.flushes = probe.watch.flushes();
-        (probe.memory.crash_process(), history, probe.watch.stamp())
-    } else {
-        let (at, history) = (rig.probe.watch.stamp(), history_of(&rig));
-        (rig.probe.memory.crash_process(), history, at)
-    }
+    let probe = if orderly { rig.stop() } else { rig.probe };
+    (probe.memory.crash_process(), probe.history.take())
 }
 
-/// Changes some bytes: a few bits, a run of zeros or noise, or a block that is another's copy.
+/// Changes some bytes: a few bits, a run of zeros or noise, or a block copied from elsewhere.
 fn damage(memory: &MemoryDevice, random: &mut fastrand::Rng) {
     let len = memory.geometry().len;
     // Most of the structures are near the start.
@@ -64,7 +56,7 @@ fn damage(memory: &MemoryDevice, random: &mut fastrand::Rng) {
     }
 }
 
-/// Inspects a damaged image in every way. Answers do not matter, only that there are any.
+/// Inspects a damaged image in every way. Only checks that the inspector returns.
 fn inspect(memory: &MemoryDevice, history: &History) {
     let Ok(inspector) = now_or_never(Inspector::open(memory)) else { return };
     _ = inspector.superblock();
@@ -78,19 +70,19 @@ fn inspect(memory: &MemoryDevice, history: &History) {
     _ = now_or_never(inspector.verify(|_, _| {}));
 }
 
-/// Opens a damaged image; a refusal to open is an answer too.
-fn examine(memory: &MemoryDevice, history: &History, crash: Crash, at: Stamp) {
+/// Opens a damaged image, checks all keys and uses the store. The store may also refuse to open.
+fn examine(memory: &MemoryDevice, history: &History, end: End, seed: u64) {
     inspect(memory, history);
     let opened = Rig::open_probe(Probe::new(memory.crash_process()), product(), 1_700_000_000);
     let Ok(mut rig) = opened else { return };
+    rig.history.replace(history.after(end));
     for number in history.keys() {
-        let permitted = history.permitted(number, crash, at);
+        let permitted = history.permitted(number, end);
         let seen = rig.look(number).state();
         assert!(seen.is_none_or(|seen| permitted.contains(&seen)), "{seen:?}, {permitted:?}");
     }
-    // It can be used, although it may know less of its device than it thinks.
-    rig.adopt(history);
-    let mut random = fastrand::Rng::with_seed(at);
+    rig.adopt();
+    let mut random = fastrand::Rng::with_seed(seed);
     for number in 0..60 {
         _ = rig.insert(number, any_len(&mut random));
     }
@@ -105,11 +97,13 @@ pub fn any_damage_to_any_image() {
     for seed in seeds("damage::any_damage_to_any_image", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
         let orderly = random.bool();
-        let (memory, history, at) = image(&mut random, orderly);
+        let (memory, mut history) = image(&mut random, orderly);
         for _ in 0..random.u32(1..8) {
             damage(&memory, &mut random);
         }
-        examine(&memory, &history, Crash::Damage, at);
+        // Any state that ever was may be found, but nothing else.
+        history.journal_damaged();
+        examine(&memory, &history, FAILURE, seed);
     }
 }
 
@@ -117,20 +111,20 @@ pub fn any_damage_to_any_image() {
 pub fn one_damaged_place_after_an_orderly_stop_brings_nothing_back() {
     for seed in seeds("damage::one_damaged_place_after_an_orderly_stop", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let (memory, history, at) = image(&mut random, true);
+        let (memory, history) = image(&mut random, true);
         damage(&memory, &mut random);
-        examine(&memory, &history, Crash::Kill, at);
+        examine(&memory, &history, KILL, seed);
     }
 }
 
-/// Where the area with this name is.
+/// Returns the extent of the area with this name.
 pub fn area(memory: &MemoryDevice, name: &str) -> Extent {
     let areas = now_or_never(Inspector::open(memory)).unwrap().superblock().areas;
     areas.into_iter().find(|(other, _)| *other == name).expect("an area of this layout").1
 }
 
-/// The newer checkpoint is lost, and all of the journal since the older one: what they said is
-/// missed, since the superblocks name the last journal block that there was.
+/// The newer checkpoint is lost, and the whole journal since the older one. Recovery notices that,
+/// because the superblocks name the last journal block.
 #[test]
 pub fn a_lost_checkpoint_with_the_journal_before_it_brings_nothing_back() {
     for orderly in [true, false] {
@@ -142,7 +136,7 @@ pub fn a_lost_checkpoint_with_the_journal_before_it_brings_nothing_back() {
         assert!(rig.remove(2));
         assert_eq!(rig.purge(3), Ok(true));
         let memory = match orderly {
-            true => rig.stop().0.memory.crash_process(),
+            true => rig.stop().memory.crash_process(),
             false => {
                 rig.settle();
                 let crashed = rig.probe.memory.crash_process();
@@ -156,10 +150,14 @@ pub fn a_lost_checkpoint_with_the_journal_before_it_brings_nothing_back() {
                 damaged.poke(offset, &vec![0; len as usize]);
             }
             let mut rig = Rig::open(damaged, product());
-            assert_eq!([rig.look(2), rig.look(3)], [Seen::Nothing; 2], "{checkpoint}, {orderly}");
+            assert_eq!(
+                [rig.look(2), rig.look(3)],
+                [LookupResult::Nothing; 2],
+                "{checkpoint}, {orderly}"
+            );
             rig.look(1)
         });
-        let whole = found.iter().filter(|seen| **seen == Seen::Whole(kept)).count();
+        let whole = found.iter().filter(|seen| **seen == LookupResult::Whole(kept)).count();
         assert_eq!(whole, 1, "without the older checkpoint nothing is missing: {found:?}");
     }
 }

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use device::{Clock, Fault, ManualClock, MemoryDevice, Operation};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target};
+use larder_store::{
+    FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target,
+};
 
 use crate::seeds::seeds;
 
@@ -23,13 +25,13 @@ fn formatted() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
     let entropy = std::array::from_fn(|_| fastrand::u8(..));
     let options = FormatOptions::default();
-    let mut format = pin!(store::format(&memory, &options, entropy, 1));
+    let mut format = pin!(larder_store::format_with_seed(&memory, &options, entropy, 1));
     let mut context = Context::from_waker(Waker::noop());
     while format.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {}
     memory.clone()
 }
 
-/// Runs `body` on a store over `devices` with its background, moving the clock when all wait.
+/// Runs `body` on a store over `devices` with its background. Advances the clock when all wait.
 fn with_store<T>(
     devices: &[MemoryDevice],
     body: impl AsyncFnOnce(&Several, &ManualClock) -> T,
@@ -54,14 +56,14 @@ fn with_store<T>(
     drive(&clock, run)
 }
 
-/// Runs a future to its end, moving the clock when all of it waits.
+/// Runs a future to its end. Advances the clock when it waits.
 pub fn drive<T>(clock: &ManualClock, run: impl Future<Output = T>) -> T {
     let mut run = pin!(run);
     for turn in 0..1_000_000 {
         if let Poll::Ready(value) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return value;
         }
-        // Some turns without the clock first: completions may be on their way.
+        // Poll a few times first: completions may be pending.
         if turn % 50 == 49
             && let Some(next) = clock.next_deadline()
         {
@@ -124,7 +126,7 @@ fn objects_are_spread_and_found_again_after_a_restart() {
 fn a_device_that_cannot_be_opened_costs_its_share_only() {
     let devices = [formatted(), formatted()];
     with_store(&devices, async |store, _| fill(store).await);
-    // Both superblocks: the second one lies near the end.
+    // Both superblocks; the second one is near the end.
     let len = device::Device::geometry(&devices[0]).len;
     for offset in [0, len - (1 << 20)] {
         devices[0].poke(offset, &[0xAA; 1 << 20]);
@@ -148,7 +150,7 @@ fn what_was_purged_while_its_device_was_away_does_not_come_back_with_it() {
             }
         });
     }
-    // The first device saw one run less than the second: what it holds is not believed.
+    // The first device missed a run of the second one, so its contents are discarded.
     assert_eq!(with_store(&devices, async |store, _| count(store).await), 0);
 }
 
@@ -241,7 +243,7 @@ fn a_purge_while_one_of_two_devices_hangs_is_refused_and_kept_on_both() {
             insert(store, number).await;
         }
     });
-    // It was not given up: it has missed nothing, and nothing on it is lost.
+    // It was not given up: it missed nothing, and nothing on it is lost.
     with_store(&devices, async |store, _| {
         assert_eq!(count(store).await, OBJECTS);
         for number in 100..120 {

@@ -1,10 +1,10 @@
-//! What is evicted is offered to a subscriber.
+//! Evicted objects are offered to a subscriber.
 
 use std::collections::BTreeMap;
 
-use store::{Evicted, EvictionLimits, LayoutName, Mode, Options, Target};
+use larder_store::{Evicted, EvictionLimits, LayoutName, Mode, Options, Target};
+use store_oracle::{State, key};
 
-use crate::content::{State, key};
 use crate::probe::Probe;
 use crate::purging::labelled;
 use crate::rig::{Rig, formatted, product, ucfs, use_layout};
@@ -12,18 +12,18 @@ use crate::seeds::seeds;
 
 const LIMITS: EvictionLimits = EvictionLimits { offers: 64, bytes: 4 << 20 };
 
-type Subscription = store::Evictions<Probe, device::ManualClock>;
+type Subscription = larder_store::Evictions<Probe, device::ManualClock>;
 
-/// Fills memory with objects of 5,000 bytes from this number on.
+/// Fills memory with objects of 5,000 bytes under the keys from this number on.
 fn fill(rig: &mut Rig, numbers: std::ops::Range<u32>) {
     for number in numbers {
         rig.insert(number, 5_000).unwrap();
     }
 }
 
-/// The state that an offer names, its bytes checked.
+/// Verifies the bytes of an offer; returns its state.
 fn offered(offer: &Evicted<Probe, device::ManualClock>) -> State {
-    let state = State::from_meta(&offer.meta);
+    let state = State::from_meta(&offer.meta).unwrap();
     assert_eq!((&offer.key, offer.len), (&key(state.key), state.len));
     if let Some(entry) = &offer.entry {
         assert_eq!((entry.meta(), entry.whole()), (&offer.meta, Some(state.body())));
@@ -54,7 +54,7 @@ fn what_leaves_memory_is_offered_and_the_oldest_offers_make_way() {
     let later = drain(&mut subscription);
     assert_eq!(later.len(), 64, "no more may wait");
     assert!(subscription.dropped() > 250, "{}", subscription.dropped());
-    // Those that were evicted last have come to memory last.
+    // The objects evicted last entered memory last.
     assert!(later.keys().min() > first.keys().max());
     let other = rig.store.evictions(EvictionLimits { bytes: 20_000, ..LIMITS });
     fill(&mut rig, 1_000..1_100);
@@ -84,7 +84,7 @@ fn an_object_in_pieces_is_offered_without_its_bytes() {
 
 #[test]
 fn what_left_the_device_first_is_a_last_copy() {
-    // A device with hardly more room than memory: records go while memory still has them.
+    // A device hardly larger than memory: records are evicted while their objects are in memory.
     for layout in LayoutName::ALL {
         use_layout(layout, 0);
         let options = Options { memory: 24 << 20, ..product() };
@@ -104,8 +104,8 @@ fn what_left_the_device_first_is_a_last_copy() {
     }
 }
 
-/// Whatever happens between an eviction and its offer: what is offered is the present version, has
-/// left memory, and is on the device unless it is said not to be.
+/// An offered object is the current version, has left memory, and is on the device unless the offer
+/// denies it, whatever happens between the eviction and the offer.
 #[test]
 fn offers_are_what_a_lookup_would_have_found() {
     for seed in seeds("evictions::offers_are_what_a_lookup", 4) {
@@ -133,14 +133,14 @@ fn offers_are_what_a_lookup_would_have_found() {
                         let target = Target::Prefix(site.as_bytes());
                         rig.run(store.purge_all(&[target], Mode::Hard)).unwrap();
                         for number in number / 64 * 64..(number / 64 + 1) * 64 {
-                            let begun = rig.history.purge(number, rig.probe.watch.stamp());
-                            rig.history.returned(begun, rig.probe.watch.stamp());
+                            let begun = rig.history.borrow_mut().purge(number);
+                            rig.history.borrow_mut().returned(begun);
                         }
                     }
                     _ => {
                         let Some(offer) = subscription.take() else { continue };
                         let state = offered(&offer);
-                        let current = rig.history.current(state.key);
+                        let current = rig.current(state.key);
                         assert_eq!(current, Some(state), "seed {seed}, {layout}");
                         assert!(!offer.token.overtaken(), "seed {seed}, {layout}");
                         let resident = rig.store.resident(&key(state.key));

@@ -1,12 +1,12 @@
-//! Images of caches as earlier builds left them, in `tests/fixtures/`: what was stored then is
-//! found today, byte for byte, also where the image is damaged.
+//! Images of caches written by earlier builds, in `tests/fixtures/`: their objects are found today,
+//! byte for byte, even if the image is damaged.
 //!
 //! There is a pair for each format version: `v1-stopped.image` after an orderly stop, and
 //! `v1-killed.image` of the same cache a moment before, as a kill would leave it. Version 2 has
 //! another pair for each layout of slots: `v2-stream-stopped.image` and so on. From version 3 on
-//! there are purges of a label and of a prefix in them. They stay as they are for as long as their
-//! version can be read. When the version rises, new pairs join them: `LARDER_WRITE_FIXTURES=1 cargo
-//! test -p store --test store old_images_are` writes them.
+//! they contain purges of a label and of a prefix. They never change while their version can be
+//! read. When the version rises, add new pairs: `LARDER_WRITE_FIXTURES=1 cargo
+//! test -p larder-store --test store old_images_are` writes them.
 //!
 //! An image file holds, after the device's length, the 512-byte sectors that are not all zero, each
 //! behind its number (both little-endian, 8 and 4 bytes).
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use bytes::{Bytes, BytesMut};
 use device::{Device, Extent, MemoryDevice};
-use store::{
+use larder_store::{
     FORMAT_VERSION, Hint, Key, LayoutName, Locality, Lookup, Mode, Target, superblock_extents,
 };
 
@@ -25,7 +25,7 @@ use crate::seeds::seeds;
 
 const SECTOR: usize = 512;
 
-/// What was stored under a number at last: version, count of the metadata, bytes of the body.
+/// The last state stored under a number: version, count of the metadata, length of the body.
 fn expected(number: u32) -> Option<(u32, u32, usize)> {
     match number {
         0..3 => Some((2, 0, 900)),
@@ -46,7 +46,7 @@ fn meta(number: u32, version: u32, count: u32) -> Bytes {
     Bytes::from(format!("object {number}, version {version}, metadata {count}"))
 }
 
-/// A body that follows from number and version, by no generator that could change.
+/// Computes a body from number and version, without a generator that could change.
 fn body(number: u32, version: u32, len: usize) -> Bytes {
     let mut state = number * 1_000 + version + 1;
     let mut bytes = BytesMut::zeroed(len);
@@ -79,7 +79,7 @@ fn refresh(rig: &mut Rig, number: u32) {
     });
 }
 
-/// The cache of the fixtures, made by this build: after a kill, and after an orderly stop.
+/// Makes the cache of the fixtures with this build: after a kill, and after an orderly stop.
 fn made_today(layout: LayoutName) -> [MemoryDevice; 2] {
     use_layout(layout, 0);
     let mut rig = Rig::open(formatted(8 << 20, 32 << 10), purging::labelled(product()));
@@ -95,7 +95,7 @@ fn made_today(layout: LayoutName) -> [MemoryDevice; 2] {
     rig.run(async {
         assert!(store.remove(&key(4)).await);
         assert_eq!(store.purge(&key(5)).await, Ok(true));
-        // What bears the label, or is called so, was stored before.
+        // The objects with the label or the prefix were stored before.
         store.purge_all(&[purging::word("object 15")], Mode::Hard).await.unwrap();
         let prefix = Target::Prefix(b"http://example.org/fixture/16");
         store.purge_all(&[prefix], Mode::Hard).await.unwrap();
@@ -107,7 +107,7 @@ fn made_today(layout: LayoutName) -> [MemoryDevice; 2] {
     put(&mut rig, 14, 1, 14 * 700);
     rig.settle();
     let killed = rig.probe.memory.crash_process();
-    [killed, rig.stop().0.memory]
+    [killed, rig.stop().memory]
 }
 
 fn path(version: u32, layout: LayoutName, kind: &str) -> PathBuf {
@@ -143,8 +143,8 @@ fn read_image(path: &PathBuf) -> MemoryDevice {
     memory
 }
 
-/// Every object that is found is as it was stored; returns how many are. With `exact`, its metadata
-/// are the last; otherwise those before them will do, because the last may have been damaged.
+/// Verifies every object that is found; returns how many are. With `exact` the metadata must be the
+/// last ones; otherwise earlier ones are accepted, because the last may have been damaged.
 fn check(rig: &mut Rig, exact: bool) -> usize {
     let store = rig.store.clone();
     (0..20)
@@ -169,19 +169,19 @@ fn check(rig: &mut Rig, exact: bool) -> usize {
         .count()
 }
 
-/// How many objects there are.
+/// Number of objects.
 const ALL: usize = 13;
 
 /// An image of an earlier build, or of this one.
 struct Image {
-    /// What it is called in messages.
+    /// Name in messages.
     name: String,
-    /// It was stopped in order.
+    /// True after an orderly stop.
     stopped: bool,
     memory: MemoryDevice,
 }
 
-/// The layouts that a version of the format has.
+/// Returns the layouts of a format version.
 fn layouts(version: u32) -> &'static [LayoutName] {
     match version {
         1 => &[LayoutName::Cluster],
@@ -254,7 +254,7 @@ fn damaged_old_images_give_what_is_whole() {
         for place in superblock_extents(memory.geometry().len) {
             assert_eq!(opened(&[(place.offset + 20, 100)]), ALL, "{name}");
         }
-        // The rest of the device, 50,000 bytes at a time, from a place by chance.
+        // The rest of the device, 50,000 bytes at a time, from a random offset.
         let start = (1 << 20) + random.u64(..75_000);
         let len = memory.geometry().len;
         let found = (start..len)

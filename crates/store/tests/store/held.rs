@@ -1,22 +1,22 @@
-//! A body that somebody has begun to read: it comes whole, from the version that it began with,
-//! whatever happens to that meanwhile, and nobody else finds what is gone.
+//! Readers of large bodies: a reader gets the whole body of the version that it began with,
+//! whatever happens to that version, and no lookup finds a version that is gone.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use device::ManualClock;
-use store::{Body, Event, LayoutName, Mode, Options, Target};
+use larder_store::{Body, Event, LayoutName, Mode, Options, Target};
+use store_oracle::{State, any_len, key};
 
-use crate::content::{State, any_len, key};
 use crate::probe::Probe;
-use crate::rig::{Rig, Seen, TestEntry, formatted, product, ucfs, use_layout};
+use crate::rig::{LookupResult, Rig, TestEntry, formatted, product, ucfs, use_layout};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
 const LAYOUTS: [LayoutName; 4] =
     [LayoutName::Cluster, LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
 
-/// Somebody who reads a body, chunk by chunk.
+/// A reader of a body, chunk by chunk.
 struct Reader {
     state: State,
     body: Body<Probe, ManualClock>,
@@ -24,7 +24,7 @@ struct Reader {
     end: u64,
 }
 
-/// What came of it.
+/// How a reader ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
     On,
@@ -34,7 +34,7 @@ enum Read {
 
 impl Reader {
     fn begin(entry: &TestEntry, range: std::ops::Range<u64>) -> Reader {
-        let state = State::from_meta(entry.meta());
+        let state = State::from_meta(entry.meta()).unwrap();
         Reader { state, body: entry.body(range.clone()), at: range.start, end: range.end }
     }
 
@@ -65,7 +65,7 @@ impl Reader {
     }
 }
 
-/// Stores more than the device has room for.
+/// Stores more than fits on the device.
 fn fill(rig: &mut Rig, first: u32) {
     for number in first..first + 450 {
         _ = rig.insert(number, 60_000);
@@ -74,7 +74,7 @@ fn fill(rig: &mut Rig, first: u32) {
     rig.settle_durably();
 }
 
-/// Something that ends the version under key 1, or not.
+/// An operation that may end the version under key 1.
 type Happens = fn(&mut Rig);
 
 const WHAT_HAPPENS: [(&str, Happens); 6] = [
@@ -86,16 +86,16 @@ const WHAT_HAPPENS: [(&str, Happens); 6] = [
     ("purged with all else", |rig| {
         let store = rig.store.clone();
         rig.run(store.purge_all(&[Target::Everything], Mode::Hard)).unwrap();
-        // The first to ask removes it.
-        assert_eq!(rig.look(1), Seen::Nothing);
+        // The first lookup removes it.
+        assert_eq!(rig.look(1), LookupResult::Nothing);
     }),
 ];
 
 #[test]
-fn what_a_reader_has_begun_it_gets_whole() {
+fn a_reader_gets_the_whole_body_that_it_began() {
     for layout in LAYOUTS {
         use_layout(layout, 0);
-        // When a cluster is written makes a difference where there are clusters.
+        // The layout `cluster` depends on when a cluster is written.
         let both = [product(), ucfs()].into_iter();
         for options in both.take(if layout == LayoutName::Cluster { 2 } else { 1 }) {
             for (name, happens) in WHAT_HAPPENS {
@@ -108,7 +108,7 @@ fn what_a_reader_has_begun_it_gets_whole() {
                 drop(entry);
                 (0..3).for_each(|_| assert_eq!(reader.read(&mut rig), Read::On));
                 happens(&mut rig);
-                // Room that is free is used again, and again.
+                // Free space is reused again and again.
                 fill(&mut rig, 2_000);
                 let what = format!("{layout}, {:?}, {name}", options.write_policy);
                 assert_eq!(reader.read_on(&mut rig), Read::Whole, "{what}");
@@ -117,7 +117,7 @@ fn what_a_reader_has_begun_it_gets_whole() {
                 let held = rig.store.stats()[0].held;
                 assert_eq!((held.readers, held.bytes, held.memory_bytes), (0, 0, 0), "{what}");
                 let seen = rig.look(1).state();
-                assert!(seen.is_none() || seen == rig.history.current(1), "{what}: {seen:?}");
+                assert!(seen.is_none() || seen == rig.current(1), "{what}: {seen:?}");
                 rig.store.account().into_iter().for_each(|account| _ = account.unwrap());
             }
         }
@@ -135,13 +135,13 @@ fn what_is_held_does_not_come_back() {
         let mut reader = Reader::begin(&entry, 0..state.len);
         assert_eq!(reader.read(&mut rig), Read::On);
         assert!(rig.purge(1).unwrap());
-        assert_eq!(rig.look(1), Seen::Nothing, "{layout}");
+        assert_eq!(rig.look(1), LookupResult::Nothing, "{layout}");
         let mut after = Rig::open(rig.probe.memory.crash_process(), product());
-        assert_eq!(after.look(1), Seen::Nothing, "{layout}: after a kill");
+        assert_eq!(after.look(1), LookupResult::Nothing, "{layout}: after a kill");
         assert_eq!(reader.read_on(&mut rig), Read::Whole, "{layout}");
         drop((reader, entry));
         let mut rig = rig.reopen();
-        assert_eq!(rig.look(1), Seen::Nothing, "{layout}: after a stop");
+        assert_eq!(rig.look(1), LookupResult::Nothing, "{layout}: after a stop");
     }
 }
 
@@ -189,7 +189,7 @@ fn any_readers_among_any_traffic_read_to_the_end() {
 }
 
 #[test]
-fn the_first_piece_of_what_was_found_is_at_hand_whatever_happens() {
+fn the_first_piece_of_a_found_object_stays_readable() {
     for layout in LAYOUTS {
         use_layout(layout, 0);
         let options = Options { held_percent: 0, ..product() };
@@ -205,8 +205,8 @@ fn the_first_piece_of_what_was_found_is_at_hand_whatever_happens() {
     }
 }
 
-/// Readers of ten objects of `len` bytes that were removed, in the order in which they began, and
-/// what came of them.
+/// Returns how the readers of ten removed objects of `len` bytes ended, in the order in which they
+/// began.
 fn read_removed(options: Options, len: u64, between: impl FnOnce(&mut Rig)) -> (Vec<Read>, Rig) {
     let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), options);
     let mut readers = Vec::new();
@@ -223,7 +223,7 @@ fn read_removed(options: Options, len: u64, between: impl FnOnce(&mut Rig)) -> (
 }
 
 #[test]
-fn who_got_on_least_lately_is_let_down_when_all_hold_more_than_their_share() {
+fn the_slowest_reader_is_dropped_when_all_hold_more_than_their_share() {
     for layout in LAYOUTS {
         use_layout(layout, 0);
         let (read, rig) =
@@ -237,7 +237,7 @@ fn who_got_on_least_lately_is_let_down_when_all_hold_more_than_their_share() {
 }
 
 #[test]
-fn whoever_is_let_down_is_told_of_now_and_then() {
+fn dropped_readers_are_reported_at_intervals() {
     use_layout(LayoutName::Cluster, 0);
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&told);
@@ -260,14 +260,14 @@ fn whoever_is_let_down_is_told_of_now_and_then() {
         readers.push(Reader::begin(&rig.entry(number).unwrap(), 0..state.len));
         rig.remove(number);
     }
-    // Within ten seconds two are told at most, and nothing is lost when nobody comes any more.
+    // At most two events within ten seconds; the count of the last ones is reported later.
     rig.pass(Duration::from_secs(60));
     let objects = rig.store.stats()[0].held.revoked;
     let so_far = std::mem::take(&mut *told.lock().unwrap());
     assert!(objects > 2 && so_far.len() < objects as usize, "{so_far:?} of {objects}");
     assert_eq!(so_far.iter().map(|told| told.0).sum::<u64>(), objects, "{so_far:?}");
     assert!(so_far.iter().all(|told| told.1 == 0), "{so_far:?}");
-    // A reader that is let down for its time is told of when somebody notices.
+    // A reader whose time is over is reported when its pieces are reclaimed.
     rig.pass(Duration::from_secs(200));
     rig.insert(100, 1_000).unwrap();
     rig.pass(Duration::from_secs(60));
@@ -277,7 +277,7 @@ fn whoever_is_let_down_is_told_of_now_and_then() {
 }
 
 #[test]
-fn nobody_holds_anything_for_longer_than_the_time() {
+fn no_reader_holds_pieces_longer_than_the_limit() {
     let options = Options { held_time: Duration::from_secs(100), ..product() };
     let (read, rig) =
         read_removed(options.clone(), 400_000, |rig| rig.pass(Duration::from_secs(20)));

@@ -1,18 +1,20 @@
-//! Objects that are kept in one tier alone, because another node has them in the other.
+//! Objects that are kept in one tier only, because another node has them in the other.
 
 use std::cell::Cell;
 
-use store::{EvictionLimits, Hint, Home, Lookup, LookupOptions, Mode, Refusal, Source, Tiers};
+use larder_store::{
+    EvictionLimits, Hint, Home, Lookup, LookupOptions, Mode, Refusal, Source, Tiers,
+};
+use store_oracle::{State, key};
 
-use crate::content::{State, key};
 use crate::purging::{labelled, word};
-use crate::rig::{Rig, Seen, formatted, product};
+use crate::rig::{LookupResult, Rig, formatted, product};
 
 thread_local! {
     static VERSION: Cell<u32> = const { Cell::new(1_000_000) };
 }
 
-/// Stores an object of `len` bytes at its home.
+/// Stores an object of `len` bytes in the tiers of `home`.
 fn keep(rig: &mut Rig, number: u32, len: u64, home: Home) -> Result<State, Refusal> {
     let version = VERSION.replace(VERSION.get() + 1);
     let state = State { key: number, version, meta: 0, len };
@@ -46,13 +48,13 @@ fn what_lives_in_memory_alone_is_offered_as_the_last_copy_and_gone_after_a_resta
         }
     }
     assert!(last, "it is offered");
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
     drop(offers);
     let state = keep(&mut rig, 2, 5_000, Home::Memory).unwrap();
-    assert_eq!(rig.look(2), Seen::Whole(state));
+    assert_eq!(rig.look(2), LookupResult::Whole(state));
     assert_eq!(source(&mut rig, 2), Some(Source::Ram));
     let mut rig = rig.reopen();
-    assert_eq!(rig.look(2), Seen::Nothing);
+    assert_eq!(rig.look(2), LookupResult::Nothing);
 }
 
 #[test]
@@ -61,9 +63,9 @@ fn it_takes_the_place_of_what_was_on_the_device_and_that_does_not_come_back() {
     rig.insert(1, 5_000).unwrap();
     rig.settle_durably();
     let state = keep(&mut rig, 1, 4_000, Home::Memory).unwrap();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
     let mut rig = rig.reopen();
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
 }
 
 #[test]
@@ -74,31 +76,31 @@ fn a_purge_reaches_what_lives_in_memory_alone() {
     let name = meta.split(' ').next().unwrap();
     let store = rig.store.clone();
     rig.run(store.purge_all(&[word(name)], Mode::Hard)).unwrap();
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
     keep(&mut rig, 1, 5_000, Home::Memory).unwrap();
     assert!(rig.remove(1));
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
 }
 
 #[test]
 fn what_lives_on_the_device_alone_enters_memory_when_it_is_asked_for() {
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), product());
     let state = keep(&mut rig, 1, 5_000, Home::Disk).unwrap();
-    // Its cluster is written when others fill it.
+    // Other objects fill its cluster, which is then written.
     (10..40).for_each(|number| assert!(rig.insert(number, 5_000).is_ok()));
     rig.settle_durably();
     let store = rig.store.clone();
     let memory = LookupOptions { tiers: Tiers::Memory, ..LookupOptions::default() };
     assert!(matches!(rig.run(store.lookup_with(&key(1), memory)), Lookup::Miss));
     assert_eq!(source(&mut rig, 1), Some(Source::Disk));
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
     let mut rig = rig.reopen();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
 }
 
 #[test]
 fn what_is_too_large_for_one_record_is_not_kept_in_memory_alone() {
-    let options = store::Options { object_max: Some(1 << 20), ..product() };
+    let options = larder_store::Options { object_max: Some(1 << 20), ..product() };
     let mut rig = Rig::open(formatted(24 << 20, 256 << 10), options);
     assert_eq!(keep(&mut rig, 1, 600_000, Home::Memory), Err(Refusal::TooLarge));
     let store = rig.store.clone();

@@ -1,22 +1,21 @@
-//! The store as its users see it, on a device in memory and in time that the tests move: against
-//! a map, through crashes at every point, over failing and lying devices, and over months of
-//! trickling traffic.
+//! Tests of the store through its public API, on a device in memory and with a clock that the tests
+//! advance: against a map, through crashes at every point, on devices that fail or return wrong
+//! bytes, and over months of sparse traffic.
 //!
-//! Tests with randomness print `LARDER_SEED`; setting it in the environment replays one.
+//! Randomised tests print `LARDER_SEED`; set it in the environment to replay one.
 
 #![allow(clippy::unwrap_used)]
 
 mod any_sequence;
 mod computed;
-mod content;
 mod crash;
 mod damage;
 mod devices;
 mod evictions;
 mod faults;
 mod fixtures;
+mod handle;
 mod held;
-mod history;
 mod home;
 mod memory;
 mod neighbours;
@@ -26,6 +25,7 @@ mod probe;
 mod promises;
 mod purge_log;
 mod purging;
+mod readme;
 mod rig;
 mod seeds;
 mod slots;

@@ -1,12 +1,12 @@
-//! What enters memory when it is read, and the buffers that it is read into.
+//! Admission of objects to memory when they are read, and the buffers of these reads.
 
-use store::{Glance, Options, ReadUnit, Source, TierAdmission};
+use larder_store::{Options, ReadUnit, Source, TierAdmission, TryLookup};
+use store_oracle::key;
 
-use crate::content::key;
 use crate::rig::{Rig, formatted, product};
 
-/// A cache with far more on the device than memory has room for, or remembers: objects 0 to 2,499
-/// of 5,000 bytes, the last of them in memory.
+/// Returns a cache with far more objects on the device than fit into memory: objects 0 to 2,499 of
+/// 5,000 bytes, the last of them in memory.
 fn filled(options: Options) -> Rig {
     let options = Options { read_unit: ReadUnit::Object, ..options };
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options);
@@ -20,7 +20,7 @@ fn filled(options: Options) -> Rig {
 fn source(rig: &mut Rig, number: u32) -> Source {
     let entry = rig.entry(number).unwrap();
     let source = entry.source();
-    assert_eq!(rig.verify(number, &entry).state(), rig.history.current(number));
+    assert_eq!(rig.verify(number, &entry).state(), rig.current(number));
     source
 }
 
@@ -72,16 +72,16 @@ fn buffers_for_reads_are_used_again_and_bounded() {
     assert!(stats.buffers.allocated <= 4 && stats.buffers.reused > 100, "{:?}", stats.buffers);
 }
 
-/// A glance finds what a lookup finds in memory, and counts it; else it leaves no trace.
+/// `try_lookup` finds and counts what a lookup finds in memory; otherwise it leaves no trace.
 #[test]
-fn a_glance_shows_what_is_in_memory_and_counts_that_alone() {
+fn try_lookup_finds_and_counts_what_is_in_memory_alone() {
     let mut rig = filled(product());
-    let glance = |rig: &Rig, number| {
+    let try_lookup = |rig: &Rig, number| {
         let key = key(number);
-        match rig.store.glance(key.as_bytes(), || key.locality().group) {
-            Glance::Found(entry) => Some(Some((entry.source(), entry.whole()))),
-            Glance::Elsewhere => Some(None),
-            Glance::Nothing => None,
+        match rig.store.try_lookup(key.as_bytes(), || key.locality().group) {
+            TryLookup::Hit(entry) => Some(Some((entry.source(), entry.whole()))),
+            TryLookup::Elsewhere => Some(None),
+            TryLookup::Miss => None,
         }
     };
     let counts = |rig: &Rig| {
@@ -90,14 +90,14 @@ fn a_glance_shows_what_is_in_memory_and_counts_that_alone() {
     };
     let before = counts(&rig);
     let whole = rig.entry(2_499).unwrap().whole();
-    assert_eq!(glance(&rig, 2_499), Some(Some((Source::Ram, whole))));
+    assert_eq!(try_lookup(&rig, 2_499), Some(Some((Source::Ram, whole))));
     assert_eq!(counts(&rig), (before.0 + 2, before.1, before.2));
-    assert_eq!(glance(&rig, 1), Some(None), "it is on the device");
-    assert_eq!(glance(&rig, 9_999), None, "it was never stored");
+    assert_eq!(try_lookup(&rig, 1), Some(None), "it is on the device");
+    assert_eq!(try_lookup(&rig, 9_999), None, "it was never stored");
     assert_eq!(counts(&rig), (before.0 + 2, before.1, before.2));
     assert!(rig.remove(2_499));
-    assert_eq!(glance(&rig, 2_499), None, "it was removed");
+    assert_eq!(try_lookup(&rig, 2_499), None, "it was removed");
     rig.purge(2_498).unwrap();
-    assert_eq!(glance(&rig, 2_498), None, "it was purged");
+    assert_eq!(try_lookup(&rig, 2_498), None, "it was purged");
     assert_eq!(counts(&rig), (before.0 + 2, before.1, before.2));
 }

@@ -1,12 +1,11 @@
-//! Neighbours (systems C14): who is named, in memory and after a read around an object, in every
-//! layout.
+//! Neighbours of an object (systems C14), in memory and after a read around it, in every layout.
 
-use store::{LayoutName, Options, ReadUnit};
+use larder_store::{LayoutName, Options, ReadUnit};
+use store_oracle::key;
 
-use crate::content::key;
 use crate::rig::{Rig, formatted, product, use_layout};
 
-/// The neighbours of an object, by their numbers.
+/// Returns the numbers of an object's neighbours.
 fn neighbours(rig: &Rig, number: u32) -> Vec<u32> {
     let found = rig.store.neighbours(&key(number));
     let mut numbers: Vec<u32> =
@@ -20,8 +19,8 @@ fn bring(rig: &mut Rig, number: u32, refreshed: usize) {
     rig.run(async { store.bring_neighbours(&key(number), refreshed).await });
 }
 
-/// Six objects of one directory (0 to 5), with one of another directory of the site (9) and one of
-/// another site (64) in between; the metadata of 4 are replaced.
+/// Stores six objects of one directory (0 to 5), and among them one of another directory of the
+/// site (9) and one of another site (64); replaces the metadata of 4.
 fn filled(options: &Options) -> Rig {
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
     for number in [0, 1, 9, 2, 64, 3, 4, 5] {
@@ -58,8 +57,8 @@ fn neighbours_are_of_the_site_and_in_the_same_directory_or_cluster() {
         let together = layout == LayoutName::Cluster;
         let of_3: &[u32] = if together { &[0, 1, 2, 4, 5, 9] } else { &[0, 1, 2, 4, 5] };
         assert_eq!(neighbours(&rig, 3), of_3, "{layout}");
-        assert_eq!(neighbours(&rig, 64), [], "{layout}");
-        assert_eq!(neighbours(&rig, 100), [], "{layout}: not there");
+        assert!(neighbours(&rig, 64).is_empty(), "{layout}");
+        assert!(neighbours(&rig, 100).is_empty(), "{layout}: not there");
         let entry = rig.store.resident(&key(4)).unwrap();
         rig.verify(4, &entry);
         assert!(rig.store.resident(&key(100)).is_none());
@@ -67,7 +66,7 @@ fn neighbours_are_of_the_site_and_in_the_same_directory_or_cluster() {
         let mut rig = rig.reopen();
         rig.remove(1);
         rig.look(3);
-        assert_eq!(neighbours(&rig, 3), [], "{layout}: memory was empty");
+        assert!(neighbours(&rig, 3).is_empty(), "{layout}: memory was empty");
         bring(&mut rig, 3, 0);
         let whole: &[u32] = if together { &[0, 2, 5, 9] } else { &[0, 2, 5] };
         assert_eq!(neighbours(&rig, 3), whole, "{layout}");
@@ -87,9 +86,9 @@ fn what_is_on_no_device_brings_nothing() {
     bring(&mut rig, 3, 4);
     rig.insert(3, 2_000).unwrap();
     bring(&mut rig, 3, 4);
-    assert_eq!(neighbours(&rig, 3), []);
+    assert!(neighbours(&rig, 3).is_empty());
     rig.settle_durably();
     bring(&mut rig, 3, 4);
-    assert_eq!(neighbours(&rig, 3), []);
+    assert!(neighbours(&rig, 3).is_empty());
     rig.look(3);
 }

@@ -1,4 +1,4 @@
-//! Opening what is not quite as it was left: damaged structures, a device that has grown or shrunk.
+//! Opening a cache that changed since its stop: damaged structures, a device that grew or shrank.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use device::{Device, Extent, Fault, MemoryDevice, Operation};
-use store::{Event, FormatOptions, Inspector, OpenError, Options, superblock_extents};
+use larder_store::{Event, FormatOptions, Inspector, OpenError, Options, superblock_extents};
+use store_oracle::State;
 
-use crate::content::State;
 use crate::probe::Probe;
-use crate::rig::{Rig, Seen, formatted, product};
+use crate::rig::{LookupResult, Rig, formatted, product};
 
 const MIB: u64 = 1 << 20;
 
-/// Where a structure of the cache on `memory` is.
+/// Returns the extent of a structure of the cache on `memory`.
 fn area(rig: &mut Rig, memory: &MemoryDevice, name: &str) -> Extent {
     let report = rig.run(async { Inspector::open(memory).await.unwrap().superblock() });
     report.areas.iter().find(|(other, _)| *other == name).unwrap().1
@@ -30,14 +30,17 @@ fn stopped(memory: MemoryDevice, options: &Options) -> (MemoryDevice, Vec<State>
         rig.insert(number, 4_000).unwrap();
     }
     (20..30).for_each(|number| _ = rig.remove(number));
-    let states = (0..40).filter_map(|number| rig.history.current(number)).collect();
-    (rig.stop().0.memory, states)
+    let states = (0..40).filter_map(|number| rig.current(number)).collect();
+    (rig.stop().memory, states)
 }
 
 fn all_there(rig: &mut Rig, states: &[State]) {
     for number in 0..40 {
         let state = states.iter().find(|state| state.key == number);
-        assert_eq!(rig.look(number), state.map_or(Seen::Nothing, |state| Seen::Whole(*state)));
+        assert_eq!(
+            rig.look(number),
+            state.map_or(LookupResult::Nothing, |state| LookupResult::Whole(*state))
+        );
     }
 }
 
@@ -66,7 +69,7 @@ fn what_cannot_be_read_while_opening_costs_nothing_that_is_found() {
     };
     let options = Options { memory: 64 << 20, ..Options::default() };
     let mut helper = Rig::open(formatted(8 * MIB, 32 << 10), product());
-    helper.run(store::format(&memory, &format, [7; 48], 1)).unwrap();
+    helper.run(larder_store::format_with_seed(&memory, &format, [7; 48], 1)).unwrap();
     let (memory, states) = stopped(memory, &options);
     let mut whole = 0;
     for after in 0..40 {
@@ -97,7 +100,7 @@ fn a_bad_superblock_copy_is_written_before_the_good_one() {
         let probe = Probe::new(memory);
         let order = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&order);
-        probe.watch.set_hook(Some(Box::new(move |memory, _| {
+        probe.watch.set_hook(Some(Box::new(move |memory| {
             let copies = memory.held().into_iter().map(|held| held.extent.offset);
             kept.borrow_mut().extend(copies.filter(|at| places.contains(at)));
         })));
@@ -107,7 +110,7 @@ fn a_bad_superblock_copy_is_written_before_the_good_one() {
     }
 }
 
-/// What opening says of the cache on `memory`: the error, and whether a superblock was restored.
+/// Opens the cache on `memory`; returns the error, and whether a superblock was restored.
 fn opened(memory: &MemoryDevice) -> (Result<Rig, OpenError>, bool) {
     let restored = Arc::new(AtomicBool::new(false));
     let said = Arc::clone(&restored);
@@ -121,13 +124,13 @@ fn opened(memory: &MemoryDevice) -> (Result<Rig, OpenError>, bool) {
     (rig, restored.load(Ordering::Relaxed))
 }
 
-/// A start that cannot write down that it begins empty leaves the cache given up, however far it
-/// came: what was not believed is not believed by the next one.
+/// A start that cannot record that it begins empty gives the cache up, however far it came: the
+/// next start does not trust the discarded contents either.
 #[test]
 fn a_cache_that_was_given_up_stays_so_when_its_next_start_fails() {
     let (memory, _) = stopped(formatted(24 * MIB, 32 << 10), &product());
     let error = std::io::ErrorKind::Other;
-    // All attempts at the first checkpoint fail, then those at giving it up once more as well.
+    // All attempts to write the first checkpoint fail, then those to record the failure as well.
     for times in [3, 5, 10] {
         memory.inject(Fault { operation: Operation::Write, after: 0, times, error });
         assert_eq!(opened(&memory).0.err(), Some(OpenError::Unwritable), "{times}");
@@ -151,8 +154,8 @@ fn what_destroys_either_end_of_the_device_leaves_a_superblock() {
         let mut rig = rig.unwrap();
         assert!(restored, "{at}");
         all_there(&mut rig, &states);
-        // It was written again: the next start has both.
-        let memory = rig.stop().0.memory;
+        // It was rewritten: the next start has both copies.
+        let memory = rig.stop().memory;
         let (rig, restored) = opened(&memory);
         assert!(!restored, "{at}");
         all_there(&mut rig.unwrap(), &states);
@@ -167,7 +170,7 @@ fn what_destroys_either_end_of_the_device_leaves_a_superblock() {
 #[test]
 fn the_second_superblock_moves_with_the_end_of_the_device() {
     let (memory, states) = stopped(formatted(24 * MIB, 32 << 10), &product());
-    // A little more than before, with room for nothing, and much more.
+    // Slightly more than before, without space for a cluster, and much more.
     for len in [24 * MIB + (192 << 10), 40 * MIB] {
         memory.grow(len);
         let (rig, restored) = opened(&memory);
@@ -188,13 +191,20 @@ fn an_old_cache_keeps_its_second_superblock_until_it_grows() {
     let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
     let old = FormatOptions { cluster_size: Some(32 << 10), ..old };
     let memory = MemoryDevice::new(24 * MIB, 512);
-    crate::rig::now_or_never(store::format(&memory, &old, [7; 48], 1_700_000_000)).unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(&memory, &old, [7; 48], 1_700_000_000))
+        .unwrap();
     let (memory, states) = stopped(memory, &product());
     let near = superblock_extents(24 * MIB)[1];
-    // What lies at the end is a body that somebody made look like a superblock of his own.
+    // A body at the end of the device imitates a superblock.
     let forged = MemoryDevice::new(24 * MIB, 512);
     let other = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
-    crate::rig::now_or_never(store::format(&forged, &other, [8; 48], 1_700_000_000)).unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(
+        &forged,
+        &other,
+        [8; 48],
+        1_700_000_000,
+    ))
+    .unwrap();
     let place = superblock_extents(24 * MIB)[2];
     memory.poke(place.offset, &forged.peek(place));
     for spoilt in [None, Some(0), Some(near.offset)] {
@@ -210,7 +220,7 @@ fn an_old_cache_keeps_its_second_superblock_until_it_grows() {
     all_there(&mut rig, &states);
     assert!(memory.peek(near).iter().all(|byte| *byte == 0), "an old copy tells old things");
     assert!(memory.peek(superblock_extents(40 * MIB)[2]).starts_with(b"LARDER\r\n"));
-    let memory = rig.stop().0.memory;
+    let memory = rig.stop().memory;
     memory.poke(0, &[0; 1 << 20]);
     all_there(&mut opened(&memory).0.unwrap(), &states);
 }
@@ -220,9 +230,11 @@ fn the_superblock_of_a_cache_that_was_here_before_is_not_taken_for_this_ones() {
     let old = FormatOptions { superblock_far: false, ..FormatOptions::default() };
     let memory = MemoryDevice::new(24 * MIB, 512);
     let start = 1_700_000_000;
-    crate::rig::now_or_never(store::format(&memory, &old, [9; 48], start)).unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(&memory, &old, [9; 48], start))
+        .unwrap();
     let new = FormatOptions { cluster_size: Some(32 << 10), ..FormatOptions::default() };
-    crate::rig::now_or_never(store::format(&memory, &new, [7; 48], start)).unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(&memory, &new, [7; 48], start))
+        .unwrap();
     let (memory, states) = stopped(memory, &product());
     memory.poke(0, &[0; 4096]);
     all_there(&mut opened(&memory).0.unwrap(), &states);
@@ -231,8 +243,8 @@ fn the_superblock_of_a_cache_that_was_here_before_is_not_taken_for_this_ones() {
 #[test]
 fn any_crash_while_a_cache_grows_leaves_it_whole() {
     let (memory, states) = stopped(formatted(24 * MIB, 32 << 10), &product());
-    // Grown once, so that the next growth finds metadata behind the clusters; killed, so that
-    // what is dead is known from the journal alone.
+    // Grow it once, so that the next growth finds metadata behind the clusters. Kill it, so that
+    // only the journal tells which records are dead.
     memory.grow(28 * MIB);
     let rig = Rig::open(memory.crash_process(), product());
     let memory = rig.probe.memory.crash_process();
@@ -242,8 +254,10 @@ fn any_crash_while_a_cache_grows_leaves_it_whole() {
         let probe = Probe::new(memory);
         let wrecks = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&wrecks);
-        probe.watch.set_hook(Some(Box::new(move |memory, at| {
-            kept.borrow_mut().push(memory.crash_process_torn(at));
+        probe.watch.set_hook(Some(Box::new(move |memory| {
+            let mut wrecks = kept.borrow_mut();
+            let tear = wrecks.len() as u64;
+            wrecks.push(memory.crash_process_torn(tear));
         })));
         let rig = Rig::open_probe(probe, product(), 1_700_000_000).unwrap();
         rig.probe.watch.set_hook(None);
@@ -279,7 +293,7 @@ fn a_device_that_has_shrunk_serves_what_is_left() {
         let options = Options { on_event: Arc::new(on_event), ..product() };
         let mut rest = Rig::open(short, options);
         assert!(told.load(Ordering::Relaxed), "the operator is told");
-        let found = states.iter().filter(|s| rest.look(s.key) == Seen::Whole(**s)).count();
+        let found = states.iter().filter(|s| rest.look(s.key) == LookupResult::Whole(**s)).count();
         assert!(found > 100, "{found} found");
         for number in 1_000..2_000 {
             rest.insert(number, 20_000).unwrap();
@@ -288,7 +302,6 @@ fn a_device_that_has_shrunk_serves_what_is_left() {
         assert!(rest.entry(1_999).is_some());
         let stats = rest.store.stats()[0];
         assert!(stats.online && stats.counters.device_errors == 0, "{stats:?}");
-        // Long again.
         let grown = rest.probe.memory.crash_process();
         grown.grow(24 * MIB);
         let mut again = Rig::open(grown, product());

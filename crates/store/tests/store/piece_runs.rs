@@ -1,19 +1,19 @@
-//! Bodies in pieces: who reads on fast takes several pieces with each read of the device, who reads
-//! slowly one, and what comes is the same.
+//! Bodies in pieces: a fast reader gets several pieces with each read of the device, a slow one
+//! gets one, and both get the same bytes.
 
 use std::time::Duration;
 
 use device::{Extent, ManualClock};
-use store::{Body, LayoutName};
+use larder_store::{Body, LayoutName};
+use store_oracle::State;
 
-use crate::content::State;
 use crate::probe::Probe;
 use crate::rig::{Rig, TestEntry, formatted, product, use_layout};
 
 const MIB: u64 = 1 << 20;
 const LEN: u64 = 3_000_000;
 
-/// Reads the next chunk of a body and verifies it; false at its end.
+/// Reads and verifies the next chunk of a body; returns false at its end.
 fn next(rig: &mut Rig, body: &mut Body<Probe, ManualClock>, state: State, at: &mut usize) -> bool {
     let Some(chunk) = rig.run(body.next()) else { return false };
     let chunk = chunk.expect("the piece is there");
@@ -22,10 +22,10 @@ fn next(rig: &mut Rig, body: &mut Body<Probe, ManualClock>, state: State, at: &m
     true
 }
 
-/// Reads all of the body, with a pause before each chunk. Returns the chunks, and the reads of the
-/// device for them.
+/// Reads the whole body, with a pause before each chunk. Returns the number of chunks, and of reads
+/// of the device.
 fn read(rig: &mut Rig, entry: &TestEntry, pause: Duration) -> (u64, u64) {
-    let (state, mut at, mut chunks) = (State::from_meta(entry.meta()), 0, 0);
+    let (state, mut at, mut chunks) = (State::from_meta(entry.meta()).unwrap(), 0, 0);
     let before = reads(rig);
     let mut body = entry.body(0..entry.len());
     while next(rig, &mut body, state, &mut at) {
@@ -41,7 +41,7 @@ fn reads(rig: &Rig) -> u64 {
     reads.exact + reads.windows + reads.clusters
 }
 
-/// A store with one object that is on the device only: too large to enter memory.
+/// Returns a store with one object that is on the device only: too large to enter memory.
 fn stored(layout: LayoutName, cluster_size: u32) -> (Rig, TestEntry) {
     use_layout(layout, 0);
     let mut rig = Rig::open(formatted(24 * MIB, cluster_size), product());
@@ -58,7 +58,7 @@ fn fast_readers_take_several_pieces_at_once_and_slow_ones_one() {
         let (chunks, fast) = read(&mut rig, &entry, Duration::from_millis(10));
         assert!(fast <= chunks.div_ceil(3), "{fast} reads for {chunks} chunks of {cluster_size}");
         let (chunks, slow) = read(&mut rig, &entry, Duration::from_secs(1));
-        // The first is at hand.
+        // The first piece was already read.
         assert_eq!(slow, chunks - 1, "clusters of {cluster_size}");
     }
 }
@@ -69,7 +69,7 @@ fn what_comes_is_the_same_in_every_layout_and_for_every_part() {
     {
         let (mut rig, entry) = stored(layout, 128 << 10);
         read(&mut rig, &entry, Duration::ZERO);
-        let state = State::from_meta(entry.meta());
+        let state = State::from_meta(entry.meta()).unwrap();
         for (start, end) in [(0, 1), (1, LEN), (200_000, 900_001), (2_999_999, LEN)] {
             let mut body = entry.body(start..end);
             let mut at = start as usize;
@@ -82,14 +82,14 @@ fn what_comes_is_the_same_in_every_layout_and_for_every_part() {
 #[test]
 fn a_second_reader_has_what_the_first_one_holds() {
     let (mut rig, entry) = stored(LayoutName::Cluster, 1 << 20);
-    let state = State::from_meta(entry.meta());
+    let state = State::from_meta(entry.meta()).unwrap();
     let (mut first, mut second) = (entry.body(0..LEN), entry.body(0..LEN));
     let (mut at, mut behind) = (0, 0);
     let before = reads(&rig);
-    // The piece at hand, and the first of a run: the other three wait in the first body.
+    // The piece already read, and the first of a run: the first body keeps the other three.
     (0..2).for_each(|_| assert!(next(&mut rig, &mut first, state, &mut at)));
     assert_eq!(reads(&rig) - before, 1);
-    // The first of the run is sent and gone.
+    // The first piece of the run was returned and is no longer kept.
     (0..5).for_each(|_| assert!(next(&mut rig, &mut second, state, &mut behind)));
     assert_eq!(reads(&rig) - before, 2);
     while next(&mut rig, &mut first, state, &mut at) {}
@@ -100,10 +100,10 @@ fn a_second_reader_has_what_the_first_one_holds() {
 #[test]
 fn a_damaged_piece_ends_the_body_and_those_before_it_come() {
     let (mut rig, entry) = stored(LayoutName::Cluster, 1 << 20);
-    let state = State::from_meta(entry.meta());
+    let state = State::from_meta(entry.meta()).unwrap();
     let body = state.body();
     let memory = rig.probe.memory.clone();
-    // Where the middle of the body lies on the device.
+    // The extent of a piece in the middle of the body.
     let wanted = &body[1_000_000..1_000_064];
     let image = memory.peek(Extent { offset: 0, len: 24 * MIB });
     let offset = image.windows(64).position(|window| window == wanted).expect("it is there");

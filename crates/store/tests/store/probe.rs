@@ -1,6 +1,6 @@
-//! A memory device that numbers moments: it notes when flushes began and ended, and calls a test
-//! back while each write is under way and after each operation, so that the test can take the
-//! device as a crash at just that moment would leave it.
+//! A memory device that records flushes and errors in the history, and calls a test back while each
+//! write is under way and after each operation. The test can copy the device as a crash at exactly
+//! that moment would leave it.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -10,71 +10,49 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use device::{Device, FrozenBuf, Geometry, IoBuf, MemoryDevice};
+use store_oracle::History;
 
-/// A moment: later ones are larger.
-pub type Stamp = u64;
+type Hook = Box<dyn FnMut(&MemoryDevice)>;
 
-type Hook = Box<dyn FnMut(&MemoryDevice, Stamp)>;
-
-/// What the probe knows of time and flushes.
+/// What a test controls while the store uses the device.
 #[derive(Default)]
 pub struct Watch {
-    now: Cell<Stamp>,
-    /// Flushes that succeeded: begin and end.
-    flushes: RefCell<Vec<(Stamp, Stamp)>>,
     hook: RefCell<Option<Hook>>,
-    /// The next read waits until this is false again.
+    /// Makes the next read wait until this is false again.
     stall_read: Cell<bool>,
-    /// It waits with what it has read, not before it reads.
+    /// Makes it wait after it has read, not before.
     stall_late: Cell<bool>,
-    /// A read waits.
+    /// True while a read waits.
     stalled: Cell<bool>,
 }
 
 impl Watch {
-    /// A new moment.
-    pub fn stamp(&self) -> Stamp {
-        self.now.set(self.now.get() + 1);
-        self.now.get()
-    }
-
-    /// Flushes so far: begin and end of each.
-    pub fn flushes(&self) -> Vec<(Stamp, Stamp)> {
-        self.flushes.borrow().clone()
-    }
-
-    /// Everything before `stamp` is durable, for another reason than a flush.
-    pub fn count_as_flushed(&self, stamp: Stamp) {
-        let end = self.stamp();
-        self.flushes.borrow_mut().push((stamp, end));
-    }
-
-    /// Calls `hook` from now on, `None`: no more.
+    /// Calls `hook` from now on; `None` ends that.
     pub fn set_hook(&self, hook: Option<Hook>) {
         *self.hook.borrow_mut() = hook;
     }
 
-    /// The next read waits for [`Watch::resume_read`]; others pass.
+    /// Makes the next read wait for [`Watch::resume_read`]; later ones pass.
     pub fn stall_read(&self) {
         self.stall_read.set(true);
         self.stall_late.set(false);
     }
 
-    /// The next read sees what the device holds now, and ends only after [`Watch::resume_read`].
+    /// Makes the next read return what the device holds now, but end only after
+    /// [`Watch::resume_read`].
     pub fn stall_read_with_its_bytes(&self) {
         self.stall_read.set(true);
         self.stall_late.set(true);
     }
 
-    /// Lets the read go on that waits.
+    /// Resumes the read that waits.
     pub fn resume_read(&self) {
         self.stall_read.set(false);
     }
 
     fn call(&self, memory: &MemoryDevice) {
-        let stamp = self.stamp();
         if let Some(hook) = self.hook.borrow_mut().as_mut() {
-            hook(memory, stamp);
+            hook(memory);
         }
     }
 }
@@ -84,11 +62,19 @@ impl Watch {
 pub struct Probe {
     pub memory: MemoryDevice,
     pub watch: Rc<Watch>,
+    pub history: Rc<RefCell<History>>,
 }
 
 impl Probe {
     pub fn new(memory: MemoryDevice) -> Probe {
-        Probe { memory, watch: Rc::default() }
+        Probe { memory, watch: Rc::default(), history: Rc::default() }
+    }
+
+    fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.is_err() {
+            self.history.borrow_mut().failed();
+        }
+        result
     }
 }
 
@@ -105,21 +91,21 @@ impl Device for Probe {
         if stalls && !late {
             poll_fn(|_| resumed()).await;
         }
-        let read = self.memory.read(offset, buf).await;
+        let (buf, result) = self.memory.read(offset, buf).await;
         if stalls && late {
             poll_fn(|_| resumed()).await;
         }
         if stalls {
             stalled.set(false);
         }
-        read
+        (buf, self.note(result))
     }
 
     async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
         if self.watch.hook.borrow().is_none() {
-            return self.memory.write(offset, buf).await;
+            return self.note(self.memory.write(offset, buf).await);
         }
-        // Held back for the length of one call, so that the write is under way then.
+        // Held during the call, so that the write is under way then.
         self.memory.hold();
         let mut write = pin!(self.memory.write(offset, buf));
         let first = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await;
@@ -129,15 +115,15 @@ impl Device for Probe {
             Poll::Ready(result) => result,
             Poll::Pending => write.await,
         };
+        let result = self.note(result);
         self.watch.call(&self.memory);
         result
     }
 
     async fn flush(&self) -> io::Result<()> {
-        let begin = self.watch.stamp();
-        self.memory.flush().await?;
-        let end = self.watch.stamp();
-        self.watch.flushes.borrow_mut().push((begin, end));
+        let begin = self.history.borrow_mut().stamp();
+        self.note(self.memory.flush().await)?;
+        self.history.borrow_mut().flushed(begin);
         self.watch.call(&self.memory);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the interface promises, one sentence each.
+//! The promises of the public API, one test each.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::{Fault, Operation};
-use store::policy::AdmissionName;
-use store::{Hint, Lookup, Mode, Options, Refusal, Source, Target, UnfinishedRead};
+use larder_store::policy::AdmissionName;
+use larder_store::{Hint, Lookup, Mode, Options, Refusal, Source, Target, UnfinishedRead};
+use store_oracle::{State, any_len, key};
 
-use crate::content::{State, any_len, key};
-use crate::rig::{Rig, Seen, formatted, product, ucfs};
+use crate::rig::{LookupResult, Rig, formatted, product, ucfs};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
@@ -35,7 +35,7 @@ pub fn a_fetch_that_began_before_a_removal_is_not_stored() {
         assert_eq!(rig.insert_with(&after, state), Ok(()));
         rig.purge(1).unwrap();
         assert_eq!(rig.insert_with(&after, state), Err(Refusal::Overtaken));
-        assert_eq!(rig.look(1), Seen::Nothing);
+        assert_eq!(rig.look(1), LookupResult::Nothing);
     });
 }
 
@@ -115,10 +115,11 @@ fn large_objects_take_little_more_than_their_size() {
             rig.insert(number, MIB).unwrap();
             rig.settle();
         }
-        let seen = (0..80).filter(|number| matches!(rig.look(*number), Seen::Whole(_))).count();
+        let seen =
+            (0..80).filter(|number| matches!(rig.look(*number), LookupResult::Whole(_))).count();
         let stats = &rig.store.stats()[0];
         let space = u64::from(stats.clusters) * u64::from(stats.cluster_size);
-        // Up to an eighth is kept free for what comes.
+        // Up to an eighth is kept free for new objects.
         assert!(seen as u64 * MIB > space / 4 * 3, "{cluster}: {seen} in {space} bytes");
     }
 }
@@ -133,7 +134,7 @@ pub fn a_removal_while_the_body_comes_in_overtakes_it() {
         rig.run(writer.write(state.body())).unwrap();
         rig.purge(1).unwrap();
         assert_eq!(rig.run(writer.commit()), Err(Refusal::Overtaken));
-        assert_eq!(rig.look(1), Seen::Nothing);
+        assert_eq!(rig.look(1), LookupResult::Nothing);
     });
 }
 
@@ -149,11 +150,11 @@ pub fn metadata_of_a_version_that_is_gone_are_not_replaced() {
             let old = rig.entry(1).unwrap();
             let new = rig.insert(1, 200).unwrap();
             assert_eq!(rig.refresh_entry(&token, &old), Err(Refusal::Overtaken));
-            assert_eq!(rig.look(1), Seen::Whole(new));
+            assert_eq!(rig.look(1), LookupResult::Whole(new));
             let (token, entry) = (rig.store.begin_fetch(&key(1)), rig.entry(1).unwrap());
             rig.remove(1);
             assert_eq!(rig.refresh_entry(&token, &entry), Err(Refusal::Overtaken));
-            assert_eq!(rig.look(1), Seen::Nothing);
+            assert_eq!(rig.look(1), LookupResult::Nothing);
         }
     });
 }
@@ -163,12 +164,12 @@ pub fn an_entry_does_not_pass_for_a_newer_version_in_the_same_place() {
     let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
     rig.insert(1, 20_000).unwrap();
     let old = rig.entry(1).unwrap();
-    // Each version has a cluster to itself, and all clusters come round several times.
+    // Each version has its own cluster, and all clusters are reused several times.
     for round in 0..1_000 {
         let new = rig.insert(1, 20_000).unwrap();
         let token = rig.store.begin_fetch(&key(1));
         assert_eq!(rig.refresh_entry(&token, &old), Err(Refusal::Overtaken), "round {round}");
-        assert_eq!(rig.look(1), Seen::Whole(new));
+        assert_eq!(rig.look(1), LookupResult::Whole(new));
     }
 }
 
@@ -185,7 +186,7 @@ pub fn metadata_are_replaced_without_touching_the_body() {
     let written = rig.probe.memory.counts().bytes_written - before.bytes_written;
     assert!(written <= 3 * 8192, "{written} bytes for three refreshes");
     rig = Rig::open(rig.probe.memory.crash_process(), product());
-    assert_eq!(rig.look(1), Seen::Whole(State { meta: 3, ..old }));
+    assert_eq!(rig.look(1), LookupResult::Whole(State { meta: 3, ..old }));
 }
 
 #[test]
@@ -201,7 +202,7 @@ pub fn a_body_of_another_length_than_announced_is_refused() {
                 writer.commit().await
             });
             assert_eq!(result, Err(Refusal::WrongLength), "{announced}, {len}");
-            assert_eq!(rig.look(1), Seen::Nothing);
+            assert_eq!(rig.look(1), LookupResult::Nothing);
         }
     });
 }
@@ -211,7 +212,7 @@ pub fn what_is_larger_than_a_quarter_of_the_device_is_too_large() {
     both(|mut rig| {
         assert_eq!(rig.insert(1, 12 * MIB), Err(Refusal::TooLarge));
         let state = rig.insert(2, MIB).unwrap();
-        assert_eq!(rig.look(2), Seen::Whole(state));
+        assert_eq!(rig.look(2), LookupResult::Whole(state));
     });
 }
 
@@ -228,14 +229,14 @@ pub fn unused_room_is_filled_before_admission_asks_for_a_second_fetch() {
     assert_eq!(rig.store.stats()[0].counters.evicted_records, 0);
     assert_eq!(rig.insert(stored + 1, 10_000), Err(Refusal::NotAdmitted));
     assert!(rig.insert(stored + 1, 10_000).is_ok(), "fetched for the second time");
-    assert!(matches!(rig.look(stored + 1), Seen::Whole(_)));
+    assert!(matches!(rig.look(stored + 1), LookupResult::Whole(_)));
 }
 
 #[test]
 pub fn an_object_larger_than_memory_is_stored_and_read_by_range() {
     let mut rig = Rig::open(formatted(128 * MIB, 256 << 10), product());
     let state = rig.insert(1, 20 * MIB).unwrap();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
     rig.settle();
     rig = Rig::open(rig.probe.memory.crash_process(), product());
     let Some(entry) = rig.entry(1) else { panic!("not found after a kill") };
@@ -247,7 +248,7 @@ pub fn an_object_larger_than_memory_is_stored_and_read_by_range() {
     assert!(read < 4 * MIB, "{read} bytes read for five ranges of 1,000");
 }
 
-/// The values of futures that run side by side.
+/// Runs futures concurrently; returns their values.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     let mut values: Vec<_> = futures.iter().map(|_| None).collect();
@@ -266,20 +267,20 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
 }
 
 #[test]
-pub fn those_who_read_a_large_object_at_once_share_its_pieces() {
+pub fn concurrent_readers_of_a_large_object_share_its_pieces() {
     let mut rig = Rig::open(formatted(128 * MIB, 256 << 10), product());
     let state = rig.insert(1, 20 * MIB).unwrap();
     let mut rig = rig.reopen();
     let entry = rig.entry(1).unwrap();
     let before = rig.probe.memory.counts().bytes_read;
     let mut bodies: Vec<_> = (0..30).map(|_| entry.body(0..state.len)).collect();
-    let mut at = 0;
+    let (expected, mut at) = (state.body(), 0);
     while at < state.len {
-        // One waits for its piece, and the others for it.
+        // One reader reads the piece, and the others wait for that read.
         let bytes = rig.run(all(bodies.iter_mut().map(|body| body.next())));
         let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.unwrap().unwrap()).collect();
         assert!(bytes.iter().all(|other| other.as_ptr() == bytes[0].as_ptr()), "at {at}");
-        assert_eq!(bytes[0], state.body()[at as usize..][..bytes[0].len()]);
+        assert_eq!(bytes[0], expected[at as usize..][..bytes[0].len()]);
         assert!(rig.store.stats()[0].transit_bytes < 2 * MIB as usize);
         at += bytes[0].len() as u64;
     }
@@ -317,7 +318,7 @@ pub fn a_reader_beside_the_writer_sees_the_same_bytes_or_an_end() {
     drop(writer);
     rig.settle();
     assert!(!matches!(rig.run(store.read_unfinished(&partial, 0)), UnfinishedRead::NotYet));
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
 }
 
 #[test]
@@ -334,8 +335,8 @@ pub fn an_entry_outlives_its_removal_and_never_shows_wrong_bytes() {
                 rig.remove(random.u32(..=number));
             }
             if let Some(entry) = entries.get(random.usize(..=entries.len())) {
-                let state = State::from_meta(entry.meta());
-                // Cut short when its pieces are gone; verified byte by byte in any case.
+                let state = State::from_meta(entry.meta()).unwrap();
+                // The body is cut short when pieces are gone; every byte returned is verified.
                 _ = rig.verify(state.key, entry);
             }
         }
@@ -374,7 +375,7 @@ pub fn what_a_caller_drops_half_way_does_no_harm() {
 
 #[test]
 pub fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
-    // What is removed while it waits for others leaves no dead record.
+    // An object removed while it waits for others leaves no dead record.
     let options = Options { batch: 0, ..product() };
     let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), options);
     let state = rig.insert(1, 0).unwrap();
@@ -383,8 +384,8 @@ pub fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
     }
     rig = rig.reopen();
     let seen = rig.look_while(1, |rig| {
-        // The cluster has more dead records than any other, and all together are too many: it is
-        // given up. Then every cluster comes round.
+        // The cluster has the most dead records, and there are too many in total: it is evicted.
+        // Then every cluster is reused.
         (2..140).for_each(|number| _ = rig.remove(number));
         for number in 1_000..5_000 {
             rig.insert(number, 100).unwrap();
@@ -394,8 +395,8 @@ pub fn a_read_under_way_is_not_overtaken_by_the_reuse_of_its_cluster() {
             rig.insert(number, 20_000).unwrap();
         }
     });
-    assert_eq!(seen, Seen::Whole(state));
-    assert_eq!(rig.look(1), Seen::Nothing, "its cluster was given up");
+    assert_eq!(seen, LookupResult::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Nothing, "its cluster was given up");
     assert_eq!(rig.store.stats()[0].counters.damaged_records, 0);
 }
 
@@ -418,8 +419,8 @@ pub fn a_read_under_way_does_not_bring_back_what_is_removed_meanwhile() {
     }
 }
 
-/// Objects that are often asked for stay, while the cluster with their newer metadata goes: they
-/// may not fall back to the metadata they were stored with.
+/// Objects requested often stay while the cluster with their newer metadata is evicted: they must
+/// not fall back to the metadata that they were stored with.
 fn metadata_outlived_by_their_objects(trouble: bool) {
     let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
     for number in 0..20 {
@@ -440,13 +441,13 @@ fn metadata_outlived_by_their_objects(trouble: bool) {
         }
         rig.insert(200 + round, 20_000).unwrap();
         let number = round % 20;
-        let (seen, current) = (rig.look(number).state(), rig.history.current(number));
+        let (seen, current) = (rig.look(number).state(), rig.current(number));
         assert!(seen.is_none() || seen == current, "{seen:?}, current {current:?}");
         if round % 100 == 0 {
             rig.settle();
             let mut found = Rig::open(rig.probe.memory.crash_process(), product());
             for number in 0..20 {
-                let (seen, current) = (found.look(number).state(), rig.history.current(number));
+                let (seen, current) = (found.look(number).state(), rig.current(number));
                 assert!(seen.is_none() || seen == current, "{seen:?}, current {current:?}");
                 lost += u32::from(seen.is_none());
             }
@@ -456,12 +457,12 @@ fn metadata_outlived_by_their_objects(trouble: bool) {
 }
 
 #[test]
-pub fn an_object_whose_newer_metadata_are_evicted_goes_with_them() {
+pub fn an_object_is_evicted_with_its_newer_metadata() {
     metadata_outlived_by_their_objects(false);
 }
 
 #[test]
-pub fn an_object_whose_newer_metadata_are_evicted_unseen_goes_with_them() {
+pub fn an_object_is_evicted_with_its_newer_metadata_unseen() {
     metadata_outlived_by_their_objects(true);
 }
 
@@ -491,7 +492,7 @@ pub fn a_page_and_its_parts_are_read_together_by_the_ucfs_preset() {
     }
     rig = rig.reopen();
     let reads = rig.probe.memory.counts().reads;
-    // Eight neighbours each, some of which a whole-cluster read has brought along.
+    // Eight neighbours each; a read of the whole cluster has brought some into memory.
     let found = (0..400).filter(|number| rig.entry(*number).is_some()).count() as u64;
     let reads = rig.probe.memory.counts().reads - reads;
     assert!(found > 300, "{found} found");
@@ -503,9 +504,9 @@ pub fn the_longest_key_is_stored_and_told_from_its_neighbours() {
     let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), product());
     let store = rig.store.clone();
     let long = |last: u8| {
-        let mut bytes = vec![b'k'; store::Key::MAX_LEN];
-        bytes[store::Key::MAX_LEN - 1] = last;
-        store::Key::new(Bytes::from(bytes), store::Locality::default()).unwrap()
+        let mut bytes = vec![b'k'; larder_store::Key::MAX_LEN];
+        bytes[larder_store::Key::MAX_LEN - 1] = last;
+        larder_store::Key::new(Bytes::from(bytes), larder_store::Locality::default()).unwrap()
     };
     let token = store.begin_fetch(&long(1));
     rig.run(async {

@@ -1,5 +1,5 @@
-//! The log of purges: a follower of a store misses none, whatever crashes; purges of another store
-//! are carried out as lastingly as its own.
+//! The purge log: a follower of a store misses no purge through any crash; purges received from
+//! another store are as durable as its own.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -7,16 +7,16 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use device::{Fault, ManualClock, MemoryDevice, Operation};
-use store::{
+use larder_store::{
     FormatOptions, LayoutName, LoggedPurge, Mode, Options, PurgePosition, PurgedTarget,
     PurgesSince, Store, Target,
 };
+use store_oracle::key;
 
-use crate::content::key;
 use crate::devices::drive;
 use crate::probe::Probe;
 use crate::purging::{WORD, labelled, word};
-use crate::rig::{Rig, Seen, TestStore, formatted, product, use_layout};
+use crate::rig::{LookupResult, Rig, TestStore, formatted, product, use_layout};
 use crate::seeds::seeds;
 
 fn logging() -> Options {
@@ -30,7 +30,7 @@ fn here(store: &TestStore) -> PurgePosition {
     }
 }
 
-/// What was purged since `position`; `None` when that is too old.
+/// Returns the purges since `position`; `None` when that is too old.
 fn follow(store: &TestStore, mut position: PurgePosition) -> Option<Vec<PurgedTarget>> {
     let mut all = Vec::new();
     loop {
@@ -114,31 +114,30 @@ fn a_run_without_the_log_and_an_empty_start_begin_another() {
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
     rig.purge(1).unwrap();
     let position = here(&rig.store);
-    let (probe, _) = rig.stop();
+    let probe = rig.stop();
     let mut rig = Rig::open(probe.memory.crash_process(), labelled(product()));
     rig.purge(2).unwrap();
-    let (probe, _) = rig.stop();
+    let probe = rig.stop();
     let rig = Rig::open(probe.memory.crash_process(), logging());
     assert_eq!(follow(&rig.store, position), None);
     assert_eq!(follow(&rig.store, here(&rig.store)), Some(Vec::new()));
 }
 
-/// The purges that a follower must know of at some moment: those that were acknowledged, and how
-/// many were begun.
+/// The purges that a follower must know at some moment: those acknowledged, and how many began.
 #[derive(Clone, Default)]
 struct Known {
     targets: Vec<PurgedTarget>,
     acknowledged: usize,
-    /// Positions that were given, with the number of purges before them.
+    /// Positions returned so far, with the number of purges before them.
     positions: Vec<(PurgePosition, usize)>,
 }
 
-/// Takes the device as a crash would leave it at some moments, and what was known then.
+/// Copies the device as crashes at random moments would leave it, with what was known then.
 fn watch(rig: &Rig, seed: u64, known: &Rc<RefCell<Known>>) -> Rc<RefCell<Vec<Crashed>>> {
     let images: Rc<RefCell<Vec<Crashed>>> = Rc::default();
     let mut random = fastrand::Rng::with_seed(seed);
     let (taken, known) = (Rc::clone(&images), Rc::clone(known));
-    rig.probe.watch.set_hook(Some(Box::new(move |memory: &MemoryDevice, _| {
+    rig.probe.watch.set_hook(Some(Box::new(move |memory: &MemoryDevice| {
         if random.u8(..25) == 0 && taken.borrow().len() < 40 {
             let killed = random.bool();
             let image = match killed {
@@ -151,7 +150,7 @@ fn watch(rig: &Rig, seed: u64, known: &Rc<RefCell<Known>>) -> Rc<RefCell<Vec<Cra
     images
 }
 
-/// A device after a crash, whether that was a kill, and what was known.
+/// A device after a crash, whether that was a kill, and what was known then.
 type Crashed = (MemoryDevice, bool, Known);
 
 #[test]
@@ -226,10 +225,10 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
         assert_eq!(follow(&other.store, before), Some(Vec::new()), "every store tells its own");
         for image in [other.probe.memory.crash_process(), other.probe.memory.crash_power(3)] {
             let mut other = Rig::open(image, logging());
-            assert_eq!(other.look(1), Seen::Nothing, "{layout}");
-            // The words of its metadata are numbers: its key and its version are 2.
-            assert_eq!(other.look(2), Seen::Nothing, "{layout}");
-            assert_eq!(other.look(3), Seen::Whole(states[2]), "{layout}");
+            assert_eq!(other.look(1), LookupResult::Nothing, "{layout}");
+            // The words of its metadata are numbers; its key and its version are 2.
+            assert_eq!(other.look(2), LookupResult::Nothing, "{layout}");
+            assert_eq!(other.look(3), LookupResult::Whole(states[2]), "{layout}");
         }
     }
     let store = rig.store.clone();
@@ -237,14 +236,14 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
     rig.run(store.apply_purges(nothing)).unwrap();
 }
 
-/// Opens a store over `devices`, runs `body` and ends without a stop.
+/// Opens a store over `devices`, runs `body` and ends without an orderly stop.
 fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) -> T) -> T {
     let clock = ManualClock::new(1_700_000_000);
     let run = async {
         let devices = devices.iter().cloned().map(|memory| Rc::new(Probe::new(memory))).collect();
         let options = Options { memory: 8 << 20, ..logging() };
         let opened = Store::open(devices, clock.clone(), options).await;
-        let store = opened.map_err(|(_, error)| error).unwrap();
+        let store = opened.unwrap();
         let mut background = pin!(store.run_background());
         let mut body = pin!(body(&store));
         std::future::poll_fn(|context| {
@@ -259,8 +258,13 @@ fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) 
 fn empty_device() -> MemoryDevice {
     let memory = MemoryDevice::new(16 << 20, 512);
     let entropy = std::array::from_fn(|_| fastrand::u8(..));
-    crate::rig::now_or_never(store::format(&memory, &FormatOptions::default(), entropy, 1))
-        .unwrap();
+    crate::rig::now_or_never(larder_store::format_with_seed(
+        &memory,
+        &FormatOptions::default(),
+        entropy,
+        1,
+    ))
+    .unwrap();
     memory
 }
 
@@ -276,7 +280,7 @@ fn one_device_keeps_the_log_and_when_it_is_another_it_is_another_log() {
         assert_eq!(follow(store, start).map(|purges| purges.len()), Some(20), "of both devices");
         start
     });
-    // The second device alone: what it says of the first one's log is nothing.
+    // The second device alone does not know the first one's log.
     let alone = with_devices(&devices[1..], async |store| {
         assert_eq!(follow(store, first), None);
         let here = here(store);
@@ -284,7 +288,7 @@ fn one_device_keeps_the_log_and_when_it_is_another_it_is_another_log() {
         assert_eq!(follow(store, here).map(|purges| purges.len()), Some(1));
         here
     });
-    // Both: the first is not believed any more, and the second keeps no log beside it.
+    // Both: the first one is not trusted any more, and the second keeps no log beside it.
     let both = with_devices(&devices, async |store| {
         assert_eq!((follow(store, first), follow(store, alone)), (None, None));
         let here = here(store);
@@ -312,7 +316,7 @@ fn a_device_that_fails_leaves_the_log_to_the_next_and_is_not_believed_again() {
         let after = here(store);
         let purged = store.purge_all(&[Target::Everything], Mode::Hard).await;
         purged.unwrap();
-        // Purges that failed on the first device may be told late, none is lost.
+        // Purges that failed on the first device may be logged late, but none is lost.
         let told = follow(store, after).unwrap();
         assert_eq!(told.last(), Some(&PurgedTarget::Everything));
         assert_eq!(follow(store, before), None);

@@ -1,12 +1,12 @@
-//! Purges by label, prefix and of everything: what they concern is gone, or outdated, at once, and
-//! stays so whatever crashes, in every layout.
+//! Purges by label, by prefix and of everything: the objects concerned are removed, or outdated, at
+//! once and through any crash, in every layout.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{
+use larder_store::{
     Event, Hint, Key, Label, Labels, LayoutName, Locality, Lookup, Mode, Options, Refusal, Source,
     Target, WritePolicy,
 };
@@ -14,15 +14,14 @@ use store::{
 use crate::rig::{Rig, formatted, layout, product, ucfs, use_layout};
 use crate::seeds::seeds;
 
-/// Labels of these tests: the words of the metadata; the text is the key.
+/// The labels of these tests: the words of the metadata. The text is the key.
 pub struct Words;
 
 thread_local! {
-    /// How labels are said to be read.
+    /// The version of the way labels are read.
     static VERSION: Cell<u64> = const { Cell::new(1) };
 }
 
-/// The kind of all labels here.
 pub const WORD: u8 = b'w';
 
 impl Labels for Words {
@@ -31,7 +30,7 @@ impl Labels for Words {
     }
 
     fn labels(&self, _: &[u8], meta: &[u8], see: &mut dyn FnMut(Label<'_>)) {
-        // Words of the fixtures' metadata stand between commas.
+        // The metadata of the fixtures separate words by commas.
         let blank = if meta.contains(&b',') { b',' } else { b' ' };
         for name in meta.split(|byte| *byte == blank) {
             see(Label { kind: WORD, name });
@@ -62,7 +61,7 @@ fn try_put(rig: &mut Rig, name: &str, words: &str, len: usize) -> Result<(), Ref
 
 fn put_with(
     rig: &mut Rig,
-    token: &store::FetchToken,
+    token: &larder_store::FetchToken,
     name: &str,
     words: &str,
     len: usize,
@@ -85,7 +84,7 @@ fn purge(rig: &mut Rig, target: Target<'_>, mode: Mode) {
     rig.run(async { store.purge_all(&[target], mode).await }).unwrap();
 }
 
-/// What is found: its words, from where, and whether it is outdated.
+/// Returns the words of the object, its tier, and whether it is outdated.
 fn get(rig: &mut Rig, name: &str) -> Option<(String, Source, bool)> {
     let store = rig.store.clone();
     let Lookup::Hit(entry) = rig.run(store.lookup(&key(name))) else { return None };
@@ -113,7 +112,7 @@ fn refresh(rig: &mut Rig, name: &str, words: &str) -> Result<(), Refusal> {
     })
 }
 
-/// How a cache is used: its layout, and its options.
+/// A layout, and options to use it with.
 fn ways() -> Vec<(LayoutName, Options)> {
     let product = LayoutName::ALL.map(|layout| (layout, labelled(product())));
     let late = (LayoutName::Cluster, labelled(ucfs()));
@@ -129,8 +128,7 @@ fn everywhere(test: impl Fn(Rig, &Options)) {
     use_layout(LayoutName::Cluster, 0);
 }
 
-/// The store as it is opened after a kill, and after power losses that kept some of what was not
-/// flushed.
+/// Opens the store after a kill, and after power losses that kept some unflushed data.
 fn crashed(rig: &Rig, options: &Options) -> Vec<Rig> {
     let memory = &rig.probe.memory;
     let images = [memory.crash_process(), memory.crash_power(1), memory.crash_power(2)];
@@ -173,7 +171,7 @@ fn nothing_purged_by_label_comes_back_after_a_kill_or_a_power_loss() {
                 let lost = options.write_policy == WritePolicy::OnEvict;
                 assert_eq!(has(&mut rig, &name), !purged && !lost, "{name}");
             }
-            // And once more, with the checkpoint of that start.
+            // Once more, with the checkpoint of that start.
             let mut again = Rig::open(rig.probe.memory.crash_process(), options.clone());
             assert!(!has(&mut again, "http://a/0") && !has(&mut again, "http://a/10"));
         }
@@ -191,7 +189,7 @@ fn nothing_purged_comes_back_after_an_orderly_stop() {
         let late = options.write_policy == WritePolicy::OnEvict;
         let mut rig = rig.reopen();
         assert!(!has(&mut rig, "http://a/x"));
-        // What is outdated before it was ever written is not written.
+        // An object that is outdated before it is written is not written.
         assert_eq!(get(&mut rig, "http://a/y").map(|found| found.2), (!late).then_some(true));
     });
 }
@@ -251,7 +249,7 @@ fn a_fetch_that_a_purge_of_its_label_overtook_is_not_stored() {
             let refused = put_with(&mut rig, &token, "http://a/x", "blue red", 100);
             assert_eq!(refused, Err(Refusal::Overtaken));
             put_with(&mut rig, &token, "http://a/x", "blue", 100).unwrap();
-            // Between its head and its end, too.
+            // Also between its head and its end.
             let store = rig.store.clone();
             let token = store.begin_fetch(&key("http://a/z"));
             let ended = rig.run(async {
@@ -282,13 +280,13 @@ fn a_validation_that_a_purge_overtook_makes_nothing_fresh() {
         let replaced = store.replace_meta(&token, &x, &entry, meta);
         assert_eq!(rig.run(replaced), Err(Refusal::Overtaken));
         assert!(is_outdated(&mut rig, "http://a/x"));
-        // Nor does it bring in a label that was purged since.
+        // It cannot add a label that was purged since either.
         let token = store.begin_fetch(&key("http://a/x"));
         purge(&mut rig, word("green"), Mode::Hard);
         let meta = Bytes::from_static(b"green");
         let replaced = store.replace_meta(&token, &x, &entry, meta);
         assert_eq!(rig.run(replaced), Err(Refusal::Overtaken));
-        // Nor is what was purged for good brought back by who still holds it.
+        // A reader that still holds a removed object cannot bring it back.
         let token = store.begin_fetch(&key("http://a/x"));
         purge(&mut rig, word("red"), Mode::Hard);
         let late = store.begin_fetch(&key("http://a/x"));
@@ -306,7 +304,7 @@ fn a_label_that_a_validation_added_is_known_after_a_kill() {
     everywhere(|mut rig, options| {
         put(&mut rig, "http://a/x", "red");
         rig.settle_durably();
-        // The purge is answered before the new metadata are on the device.
+        // The purge returns before the new metadata are on the device.
         refresh(&mut rig, "http://a/x", "red blue").unwrap();
         purge(&mut rig, word("blue"), Mode::Hard);
         assert!(!has(&mut rig, "http://a/x"));
@@ -322,7 +320,7 @@ fn the_table_is_bounded_and_empties_itself() {
         let options = Options { purges: 16, ..options.clone() };
         let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
         put(&mut rig, "http://a/x", "red");
-        // Something bears all of them.
+        // One object has all of these labels.
         let words: Vec<String> = (0..100).map(|number| format!("word-{number}")).collect();
         try_put(&mut rig, "http://a/words", &words.join(" "), 100).unwrap();
         purge(&mut rig, word("red"), Mode::Hard);
@@ -334,7 +332,7 @@ fn the_table_is_bounded_and_empties_itself() {
         assert!(rig.store.stats()[0].counters.purges_merged > 0);
         assert!(!has(&mut rig, "http://a/x"), "a full table forgets no purge");
         assert!(has(&mut rig, "http://a/new"));
-        // Nothing is left that is older than any purge: an orderly stop drops them.
+        // No object is older than any purge: an orderly stop drops the purges.
         for number in 0..400 {
             try_put(&mut rig, &format!("http://a/{number}"), "green", 100_000).unwrap();
         }
@@ -350,13 +348,13 @@ fn purge_words(rig: &mut Rig, words: &[String], mode: Mode) {
     rig.run(async { store.purge_all(&targets, mode).await }).unwrap();
 }
 
-/// Words that nothing bears.
+/// Words that no object has.
 fn strangers(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|number| format!("stranger-{number}")).collect()
 }
 
 #[test]
-fn purges_of_what_nothing_bears_cost_nobody_anything() {
+fn purges_of_labels_without_objects_remove_nothing() {
     everywhere(|_, options| {
         let options = Options { purges: 16, ..options.clone() };
         let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
@@ -378,12 +376,12 @@ fn purges_of_what_nothing_bears_cost_nobody_anything() {
             assert_eq!(has(&mut rig, name), number % 2 == 1, "{name}");
             assert!(number % 2 == 0 || !is_outdated(&mut rig, name));
         }
-        // What was fetched meanwhile bears one of them, the first or the last.
+        // An object fetched meanwhile has the first or the last of these words.
         for stranger in ["stranger-0", "stranger-19999"] {
             let stored = put_with(&mut rig, &slow, "http://a/slow", stranger, 100);
             assert_eq!(stored, Err(Refusal::Overtaken), "{stranger}");
         }
-        // What is fetched from now on may bear any.
+        // Objects fetched from now on may have any of them.
         put(&mut rig, "http://a/slow", "stranger-0 stranger-19999");
         assert!(has(&mut rig, "http://a/slow"));
         purge(&mut rig, word("stranger-7"), Mode::Hard);
@@ -395,7 +393,7 @@ fn purges_of_what_nothing_bears_cost_nobody_anything() {
     });
 }
 
-/// Prefixes that nothing begins with, near what is stored and far from it.
+/// Prefixes of no stored key: some similar to stored keys, some not.
 fn strange_prefix(number: usize) -> String {
     match number % 4 {
         0 => format!("http://a/none{number}"),
@@ -476,7 +474,7 @@ fn an_operator_is_told_before_purges_are_merged_and_when_they_are() {
     assert!(told.len() == 2 && told[1].2, "{told:?}");
 }
 
-/// A cache with objects that bear `red` and a word of their own, everything written.
+/// Returns a cache with objects that have the word `red` and one of their own, all written.
 fn filled(options: &Options) -> Rig {
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options.clone());
     for number in 0..200 {
@@ -494,8 +492,8 @@ fn found(rig: &mut Rig) -> Vec<u32> {
     (0..200).filter(|number| has(rig, &format!("http://a/{number}"))).collect()
 }
 
-/// What is stored stays, however many words that nothing bears are purged; a word that it bears is
-/// purged, and stays so.
+/// Purges of any number of words that no object has remove nothing; a purge of a word that objects
+/// have removes them for good.
 fn purge_foreign_and_own(rig: &mut Rig, options: &Options) {
     let before = found(rig);
     for from in (0..20_000).step_by(1_000) {
@@ -515,7 +513,7 @@ fn purge_foreign_and_own(rig: &mut Rig, options: &Options) {
     let mut again = Rig::open(rig.probe.memory.crash_process(), options.clone());
     assert!(found(&mut again).iter().all(|number| after.contains(number)));
     purge(&mut again, word("red"), Mode::Hard);
-    assert_eq!(found(&mut again), []);
+    assert!(found(&mut again).is_empty());
 }
 
 #[test]
@@ -524,7 +522,7 @@ fn what_is_borne_is_known_after_an_orderly_stop() {
         let options = Options { purges: 32, ..options.clone() };
         let mut rig = filled(&options).reopen();
         assert!(found(&mut rig).len() > 150);
-        // And when another stop follows at once.
+        // Also when another stop follows at once.
         let mut rig = rig.reopen();
         purge_foreign_and_own(&mut rig, &options);
     });
@@ -538,11 +536,11 @@ fn what_is_borne_is_known_after_a_kill_and_a_power_loss() {
         for mut rig in crashed(&filled(&options), &options) {
             let found = found(&mut rig).len();
             assert!(late || found == 200, "{found}");
-            // A cluster that had no room for its labels is read first.
+            // A cluster that had no space for its labels is read first.
             rig.pass(Duration::from_secs(60));
             purge_foreign_and_own(&mut rig, &options);
         }
-        // Also when an orderly stop came before, whose filters are not those of the crash.
+        // Also after an earlier orderly stop, whose filters are not those of the crash.
         let mut rig = filled(&options).reopen();
         put(&mut rig, "http://a/late", "late");
         rig.settle_durably();
@@ -564,14 +562,14 @@ fn what_is_borne_is_not_believed_when_labels_are_read_in_another_way() {
         let image = stopped.probe.memory.crash_process();
         for (orderly, rig) in [(true, stopped), (false, Rig::open(image, options.clone()))] {
             let memory = match orderly {
-                true => rig.stop().0.memory,
+                true => rig.stop().memory,
                 false => rig.probe.memory.crash_process(),
             };
             VERSION.set(2);
             let mut rig = Rig::open(memory, options.clone());
             let before = found(&mut rig);
             purge_words(&mut rig, &strangers(0..6), Mode::Hard);
-            // A scan of slots reads all labels as they are today.
+            // A scan of slots reads all current labels.
             let known = !orderly && !clusters;
             assert_eq!(rig.store.stats()[0].purges, if known { 0 } else { 6 });
             purge(&mut rig, word("own-5"), Mode::Hard);
@@ -598,7 +596,7 @@ fn what_lives_in_memory_alone_is_known_however_many_labels_come_and_go() {
         for (number, name) in hot.iter().enumerate() {
             try_put(&mut rig, name, &format!("hot-{number}"), 500).unwrap();
         }
-        // The clusters of some are given up meanwhile, and all eras used again.
+        // Some clusters are evicted meanwhile, and all eras are reused.
         let mut stayed = 0;
         for round in 0..24 {
             for number in 0..20 {
@@ -619,8 +617,8 @@ fn what_lives_in_memory_alone_is_known_however_many_labels_come_and_go() {
     }
 }
 
-/// Objects of which every version bears a word of its own, and others; what was purged never comes
-/// back, whatever is evicted, crashes, overflows or turns out to be borne by nothing.
+/// Objects whose every version has a word of its own and others. A purged version never reappears,
+/// through evictions, crashes, overflows and purges of words that no object has.
 struct Model {
     rig: Rig,
     options: Options,
@@ -628,7 +626,7 @@ struct Model {
     /// By number: the words of each version whose fetch has begun, and whether one was purged.
     versions: Vec<(Vec<String>, bool)>,
     /// Fetches under way: token, name and version.
-    fetches: Vec<(store::FetchToken, u32, usize)>,
+    fetches: Vec<(larder_store::FetchToken, u32, usize)>,
     strangers: usize,
 }
 
@@ -637,7 +635,7 @@ impl Model {
         let version = self.versions.len();
         let mut words = vec![format!("v{version}")];
         words.extend((0..self.random.usize(..3)).map(|_| format!("c{}", self.random.u8(..30))));
-        // So many that eras of labels follow each other.
+        // Enough for several eras of labels.
         words.extend((0..250).map(|number| format!("own-{version}-{number}")));
         words
     }
@@ -731,7 +729,7 @@ impl Model {
 }
 
 #[test]
-fn nothing_purged_comes_back_whatever_is_borne_evicted_or_lost() {
+fn no_purged_object_reappears() {
     let mut denied = 0;
     for (number, (layout, options)) in ways().into_iter().enumerate() {
         use_layout(layout, 0);
@@ -763,7 +761,7 @@ fn raising_the_generation_of_a_source_makes_what_was_made_of_it_invalid() {
         put(&mut rig, "http://a/1", "root:main");
         put(&mut rig, "http://a/2", "root:main table:users");
         put(&mut rig, "http://a/3", "root:other");
-        // It began to be made of the old generation, and is complete in the new one.
+        // Its fetch began in the old generation and ended in the new one.
         let token = rig.store.begin_fetch(&key("http://a/4"));
         raise(&mut rig, "root:main");
         let late = put_with(&mut rig, &token, "http://a/4", "root:main", 3_000);
@@ -772,7 +770,7 @@ fn raising_the_generation_of_a_source_makes_what_was_made_of_it_invalid() {
         assert_eq!(late, Ok(()), "of another source");
         let names = ["http://a/1", "http://a/2", "http://a/3", "http://a/4"];
         assert_eq!(names.map(|name| has(&mut rig, name)), [false, false, true, true]);
-        // What is made now is of the new generation, until that is raised.
+        // Objects made now are of the new generation, until that is raised.
         put(&mut rig, "http://a/1", "root:main");
         put(&mut rig, "http://a/2", "root:main table:users");
         raise(&mut rig, "table:users");

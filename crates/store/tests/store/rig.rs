@@ -2,7 +2,7 @@
 //! everything waits for it: hours of the store pass in milliseconds, and the same seed gives the
 //! same run.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -13,88 +13,75 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use device::{ManualClock, MemoryDevice};
-use store::{
-    Entry, FetchToken, FormatOptions, Hint, LayoutName, LocalityOptions, Lookup, OpenError,
-    Options, ReadError, Refusal, Store, WritePolicy,
+use larder_store::{
+    Entry, FetchToken, FormatOptions, LayoutName, LocalityOptions, Lookup, OpenError, Options,
+    ReadError, Refusal, Store, WritePolicy,
 };
+pub use store_oracle::LookupResult;
+use store_oracle::{Client, End, History, State, key};
 
-use crate::content::{State, key};
-use crate::history::History;
 use crate::probe::Probe;
 
 pub type TestStore = Store<Probe, ManualClock>;
 pub type TestEntry = Entry<Probe, ManualClock>;
 
-/// The clock's start.
+/// Wall-clock time at the start, in Unix seconds.
 const START: u64 = 1_700_000_000;
-/// A body is written in chunks of this many bytes.
-const CHUNK: usize = 10_000;
 
-/// What a lookup found, verified byte by byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    Nothing,
-    /// The whole object.
-    Whole(State),
-    /// Its head and a part of its body; then an error.
-    Cut(State),
-}
+/// The process was killed: everything that the device accepted remains.
+pub const KILL: End = End { power: false, given_up: false };
+/// Power was lost: data that were not flushed may be lost, wholly or in part.
+pub const POWER: End = End { power: true, given_up: false };
+/// The device failed: the store may have given it up.
+pub const FAILURE: End = End { power: false, given_up: true };
 
-impl Seen {
-    pub fn state(self) -> Option<State> {
-        match self {
-            Seen::Nothing => None,
-            Seen::Whole(state) | Seen::Cut(state) => Some(state),
-        }
-    }
-}
-
-/// A running store, its clock and what was asked of it.
+/// A running store, its clock and the history of its operations.
 pub struct Rig {
     background: Background,
+    client: Client<Probe, ManualClock>,
     pub probe: Probe,
     pub clock: ManualClock,
     pub store: TestStore,
-    pub history: History,
+    pub history: Rc<RefCell<History>>,
     options: Options,
 }
 
 thread_local! {
-    /// The layout and packet that this test's caches have.
+    /// Layout and packet of this test's caches.
     static LAYOUT: Cell<(LayoutName, u32)> = const { Cell::new((LayoutName::Cluster, 0)) };
-    /// Its locality buffers.
+    /// Locality buffers of this test's caches.
     static LOCALITY: Cell<Option<LocalityOptions>> = const { Cell::new(None) };
 }
 
-/// From here on this test's caches have this layout, and packets of so many bytes.
+/// Sets the layout of this test's caches from now on, and the bytes of their packets.
 pub fn use_layout(layout: LayoutName, packet: u32) {
     LAYOUT.set((layout, packet));
 }
 
-/// The layout of this test's caches.
+/// Returns the layout of this test's caches.
 pub fn layout() -> LayoutName {
     LAYOUT.get().0
 }
 
-/// From here on this test's caches have locality buffers.
+/// Gives this test's caches locality buffers from now on.
 pub fn use_locality() {
     LOCALITY.set(Some(LocalityOptions { buffers: 8, bytes: 16 << 10 }));
 }
 
-/// Of so many points at which it may crash, a cache crashes at one: a slot space writes more often,
-/// and takes longer to look through.
+/// Returns how many crash points there are for each one tried: a slot space writes more often and
+/// takes longer to check.
 pub fn rarity() -> u32 {
     if LAYOUT.get().0 == LayoutName::Cluster { 1 } else { 8 }
 }
 
-/// So many seeds of a long test, or some of them where it takes longer, for the same reason.
+/// Returns the number of seeds for a long test: fewer on a slot space, for the same reason.
 pub fn fewer(seeds: usize) -> usize {
     if LAYOUT.get().0 == LayoutName::Cluster { seeds } else { seeds.div_ceil(4) }
 }
 
-/// A memory device with a new cache on it.
+/// Returns a memory device with a new cache.
 pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
-    // A slot space is read whole after a crash: a smaller one tells as much in less time.
+    // A slot space is read completely after a crash, so keep it small.
     let len = if LAYOUT.get().0 == LayoutName::Cluster { len } else { len.min(24 << 20) };
     let memory = MemoryDevice::new(len, 512);
     let format = FormatOptions {
@@ -102,18 +89,18 @@ pub fn formatted(len: u64, cluster_size: u32) -> MemoryDevice {
         cluster_size: Some(cluster_size),
         ..FormatOptions::default()
     };
-    let formatting = store::format(&memory, &format, [7; 48], START);
+    let formatting = larder_store::format_with_seed(&memory, &format, [7; 48], START);
     now_or_never(formatting).unwrap();
     memory
 }
 
-/// The product's options with the memory of a small machine.
+/// Returns the default options with little memory.
 pub fn product() -> Options {
     let (packet, locality) = (LAYOUT.get().1, LOCALITY.get());
     Options { memory: 2 << 20, packet, locality, ..Options::default() }
 }
 
-/// The paper's, but with objects of any size.
+/// Returns the options of the UCFS paper, with objects of any size.
 pub fn ucfs() -> Options {
     Options { memory: 2 << 20, object_max: None, packet: LAYOUT.get().1, ..Options::ucfs() }
 }
@@ -124,47 +111,66 @@ impl Rig {
         Rig::open_probe(Probe::new(memory), options, START).unwrap()
     }
 
-    /// Opens the cache on a device that is watched already.
+    /// Opens the cache on a device with a probe.
     pub fn open_probe(probe: Probe, options: Options, unix_seconds: u64) -> Result<Rig, OpenError> {
         let clock = ManualClock::new(unix_seconds);
         let devices = vec![Rc::new(probe.clone())];
         let opening = Store::open(devices, clock.clone(), options.clone());
         let opened = drive(&mut Background::none(), &clock, opening);
-        let store = opened.map_err(|(_, error)| error)?;
+        let store = opened.map_err(|error| error.reason)?;
         let running = store.clone();
         let background = Background::new(async move { running.run_background().await });
-        let history = History::default();
-        Ok(Rig { background, probe, clock, store, history, options })
+        let history = Rc::clone(&probe.history);
+        let client = Client {
+            store: store.clone(),
+            history: Rc::clone(&history),
+            clock: clock.clone(),
+            random: fastrand::Rng::with_seed(1),
+            own: Vec::new(),
+            all: 0,
+            steady: true,
+        };
+        Ok(Rig { background, client, probe, clock, store, history, options })
     }
 
-    /// Takes over the history of a store that crashed: what is found now is what counts, and what
-    /// is not may never come back.
-    pub fn adopt(&mut self, crashed: &History) {
-        self.history.version = self.history.version.max(crashed.version);
-        for number in crashed.keys() {
-            let (seen, now) = (self.look(number), self.probe.watch.stamp());
+    /// Opens the cache that a crash left on `memory`, with the history up to then.
+    pub fn after_crash(memory: MemoryDevice, options: Options, history: &History, end: End) -> Rig {
+        let rig = Rig::open(memory, options);
+        rig.history.replace(history.after(end));
+        rig
+    }
+
+    /// Looks up every key of the history, which then contains exactly the states found.
+    pub fn adopt(&mut self) {
+        for number in self.keys() {
+            let seen = self.look(number);
+            let mut history = self.history.borrow_mut();
             match seen {
-                Seen::Nothing => {
-                    let begun = self.history.purge(number, now);
-                    self.history.returned(begun, now);
-                }
-                Seen::Whole(state) => {
-                    let begun = self.history.store(state, now);
-                    self.history.returned(begun, now);
-                }
+                LookupResult::Nothing => history.found(number, None),
+                LookupResult::Whole(state) => history.found(number, Some(state)),
                 // Its missing pieces may or may not be found the next time.
-                Seen::Cut(state) => _ = self.history.store(state, now),
+                LookupResult::Cut(state) => _ = history.store(state),
             }
         }
         self.settle_durably();
     }
 
-    /// Drives `future` to its end, moving the clock whenever everything waits for it.
+    /// Returns the keys of the history.
+    pub fn keys(&self) -> Vec<u32> {
+        self.history.borrow().keys()
+    }
+
+    /// Returns the state that a lookup must find now, unless it was evicted.
+    pub fn current(&self, number: u32) -> Option<State> {
+        self.history.borrow().current(number)
+    }
+
+    /// Drives `future` to its end. Advances the clock when everything waits for it.
     pub fn run<T>(&mut self, future: impl Future<Output = T>) -> T {
         drive(&mut self.background, &self.clock, future)
     }
 
-    /// Polls `future` so often, letting everything else run in between, and drops it.
+    /// Polls `future` `polls` times, with everything else running in between, and drops it.
     pub fn drop_after<T>(&mut self, polls: u32, future: impl Future<Output = T>) {
         let mut future = pin!(future);
         for _ in 0..polls {
@@ -175,9 +181,8 @@ impl Rig {
         }
     }
 
-    /// Begins to look the key up, does `meanwhile` while its read is under way, then lets the
-    /// read go on.
-    pub fn look_while(&mut self, number: u32, meanwhile: impl FnOnce(&mut Rig)) -> Seen {
+    /// Looks the key up and calls `meanwhile` while the read of the lookup is under way.
+    pub fn look_while(&mut self, number: u32, meanwhile: impl FnOnce(&mut Rig)) -> LookupResult {
         let (store, wanted) = (self.store.clone(), key(number));
         self.probe.watch.stall_read();
         let mut lookup = Box::pin(store.lookup(&wanted));
@@ -187,11 +192,11 @@ impl Rig {
         self.probe.watch.resume_read();
         match self.run(lookup) {
             Lookup::Hit(entry) => self.verify(number, &entry),
-            Lookup::Miss => Seen::Nothing,
+            Lookup::Miss => LookupResult::Nothing,
         }
     }
 
-    /// Lets time pass, and everything that is due happen.
+    /// Advances the clock by `time` and runs everything that is due.
     pub fn pass(&mut self, time: Duration) {
         let end = device::Clock::now(&self.clock) + time.as_nanos() as u64;
         self.background.run();
@@ -206,85 +211,67 @@ impl Rig {
         self.background.run();
     }
 
-    /// Lets everything that was done reach the device.
+    /// Waits until all writes have reached the device.
     pub fn settle(&mut self) {
         self.pass(self.options.durability_bound * 3);
-        let now = self.probe.watch.stamp();
         if self.options.write_policy == WritePolicy::OnInsert {
-            self.history.settle(now);
+            self.history.borrow_mut().settle();
         }
     }
 
-    /// Lets everything that was done become durable.
+    /// Waits until all writes are durable.
     pub fn settle_durably(&mut self) {
         self.settle();
         self.pass(self.options.flush_interval * 2);
     }
 
-    /// Ends in good order, and leaves the device.
-    pub fn stop(mut self) -> (Probe, History) {
+    /// Stops the store in order and returns the device, which has the history.
+    pub fn stop(mut self) -> Probe {
         let store = self.store.clone();
         self.run(store.shutdown());
-        let now = self.probe.watch.stamp();
-        self.history.settle(now);
-        self.probe.watch.count_as_flushed(now);
-        (self.probe, self.history)
+        let mut history = self.history.borrow_mut();
+        history.settle();
+        let begin = history.stamp();
+        history.flushed(begin);
+        self.probe
     }
 
-    /// Ends in good order and starts again.
+    /// Stops the store in order and opens it again.
     pub fn reopen(self) -> Rig {
         let options = self.options.clone();
         let now = device::Clock::unix_seconds(&self.clock);
-        let (probe, history) = self.stop();
-        let mut rig = Rig::open_probe(probe, options, now).unwrap();
-        rig.history = history;
-        rig
+        Rig::open_probe(self.stop(), options, now).unwrap()
     }
 
-    /// The state that the next insertion under `key` makes.
+    /// Returns the state that the next insertion under `key` makes.
     pub fn next_state(&mut self, key: u32, len: u64) -> State {
-        self.history.version += 1;
-        State { key, version: self.history.version, meta: 0, len }
+        self.history.borrow_mut().next_state(key, len)
+    }
+
+    /// Runs an operation of the client.
+    fn client<T>(&mut self, does: impl AsyncFnOnce(&mut Client<Probe, ManualClock>) -> T) -> T {
+        drive(&mut self.background, &self.clock, does(&mut self.client))
     }
 
     /// Stores a new body of `len` bytes under the key with this number.
     pub fn insert(&mut self, number: u32, len: u64) -> Result<State, Refusal> {
-        let state = self.next_state(number, len);
-        let token = self.store.begin_fetch(&key(number));
-        self.insert_with(&token, state).map(|()| state)
+        self.client(async |client| client.insert(number, len).await)
     }
 
     /// Stores `state` with a token that may be older.
     pub fn insert_with(&mut self, token: &FetchToken, state: State) -> Result<(), Refusal> {
-        let begun = self.history.store(state, self.probe.watch.stamp());
-        let store = self.store.clone();
-        let result = self.run(insert(&store, token, state));
-        match result {
-            Ok(()) => self.history.returned(begun, self.probe.watch.stamp()),
-            Err(_) => self.history.refused(begun),
-        }
-        result
+        self.client(async |client| client.insert_with(token, state).await)
     }
 
-    /// Begins to store a body, and gives up half-way.
+    /// Begins to store a body and gives up half-way.
     pub fn abort(&mut self, number: u32, len: u64) {
-        let state = self.next_state(number, len);
-        let store = self.store.clone();
-        self.run(async {
-            let key = key(number);
-            let token = store.begin_fetch(&key);
-            let hint = Hint::default();
-            if let Ok(mut writer) = store.insert(&token, &key, state.meta_bytes(), hint).await {
-                _ = writer.write(state.body().slice(..len as usize / 2)).await;
-            }
-        });
+        self.client(async |client| client.abort(number, len).await);
     }
 
-    /// Replaces the metadata of what is under the key, if anything is.
+    /// Replaces the metadata of the object under the key, if there is one.
     pub fn refresh(&mut self, number: u32) -> Result<Option<State>, Refusal> {
-        let store = self.store.clone();
-        let token = store.begin_fetch(&key(number));
-        let Lookup::Hit(entry) = self.run(store.lookup(&key(number))) else { return Ok(None) };
+        let token = self.store.begin_fetch(&key(number));
+        let Some(entry) = self.entry(number) else { return Ok(None) };
         self.refresh_entry(&token, &entry)
     }
 
@@ -294,49 +281,24 @@ impl Rig {
         token: &FetchToken,
         entry: &TestEntry,
     ) -> Result<Option<State>, Refusal> {
-        let old = State::from_meta(entry.meta());
-        let state = State { meta: old.meta + 1, ..old };
-        let begun = self.history.refresh(state, self.probe.watch.stamp());
-        let (store, meta) = (self.store.clone(), state.meta_bytes());
-        let result = self.run(store.replace_meta(token, &key(old.key), entry, meta));
-        match result {
-            Ok(()) => self.history.returned(begun, self.probe.watch.stamp()),
-            Err(_) => self.history.refused(begun),
-        }
-        result.map(|()| Some(state))
+        let old = State::from_meta(entry.meta()).unwrap();
+        self.client(async |client| client.refresh_entry(token, entry, old).await).map(Some)
     }
 
     pub fn remove(&mut self, number: u32) -> bool {
-        let begun = self.history.remove(number, self.probe.watch.stamp());
-        let store = self.store.clone();
-        let removed = self.run(store.remove(&key(number)));
-        self.history.returned(begun, self.probe.watch.stamp());
-        removed
+        self.client(async |client| client.remove(number).await)
     }
 
     pub fn purge(&mut self, number: u32) -> Result<bool, Refusal> {
-        let begun = self.history.purge(number, self.probe.watch.stamp());
-        let store = self.store.clone();
-        let result = self.run(store.purge(&key(number)));
-        // A purge that failed has removed the object from memory; it may come back, or not.
-        if result.is_ok() {
-            self.history.returned(begun, self.probe.watch.stamp());
-        }
-        result
+        self.client(async |client| client.purge(number).await)
     }
 
-    /// Removes the key as the answer to an unsafe request does.
+    /// Removes the key as the response to an unsafe request does.
     pub fn invalidate(&mut self, number: u32) -> Result<(), Refusal> {
-        let begun = self.history.purge(number, self.probe.watch.stamp());
-        let store = self.store.clone();
-        let result = self.run(async { store.invalidate(&[key(number)], None).await });
-        if result.is_ok() {
-            self.history.returned(begun, self.probe.watch.stamp());
-        }
-        result
+        self.client(async |client| client.invalidate(number).await)
     }
 
-    /// The entry under the key.
+    /// Returns the entry under the key.
     pub fn entry(&mut self, number: u32) -> Option<TestEntry> {
         let store = self.store.clone();
         match self.run(store.lookup(&key(number))) {
@@ -345,55 +307,38 @@ impl Rig {
         }
     }
 
-    /// What is under the key, every byte verified.
-    pub fn look(&mut self, number: u32) -> Seen {
-        let Some(entry) = self.entry(number) else { return Seen::Nothing };
+    /// Looks the key up and verifies every byte.
+    pub fn look(&mut self, number: u32) -> LookupResult {
+        let Some(entry) = self.entry(number) else { return LookupResult::Nothing };
         self.verify(number, &entry)
     }
 
     /// Reads all of an entry and verifies every byte.
-    pub fn verify(&mut self, number: u32, entry: &TestEntry) -> Seen {
-        let state = State::from_meta(entry.meta());
-        assert_eq!((state.key, state.len), (number, entry.len()), "the object of another key");
-        if self.read(entry, state, 0..state.len) { Seen::Whole(state) } else { Seen::Cut(state) }
+    pub fn verify(&mut self, number: u32, entry: &TestEntry) -> LookupResult {
+        let state = store_oracle::state_of(entry, number).unwrap();
+        self.run(store_oracle::read_whole(entry, state)).unwrap()
     }
 
-    /// Reads a range of an entry and verifies it; false when it was cut short.
+    /// Reads a range of an entry and verifies it; returns false if it was cut short.
     pub fn read(&mut self, entry: &TestEntry, state: State, range: std::ops::Range<u64>) -> bool {
-        let expected = state.body().slice(range.start as usize..range.end as usize);
-        let (bytes, error) = self.run(collect(entry, range));
-        assert_eq!(bytes, expected[..bytes.len()], "a wrong byte of {state:?}");
-        assert_eq!(error.is_none(), bytes.len() == expected.len(), "a silent end of {state:?}");
-        error.is_none()
+        self.run(store_oracle::read(entry, state, range)).unwrap()
     }
 
-    /// Checks every key against the present: what is found is current; with `all`, it is found.
+    /// Checks that every object found is the current one; with `all`, that every one is found.
     pub fn check_all(&mut self, all: bool) {
-        for number in self.history.keys().collect::<Vec<_>>() {
+        for number in self.keys() {
             let seen = self.look(number);
-            let current = self.history.current(number);
+            let current = self.current(number);
             assert!(seen.state().is_none_or(|seen| Some(seen) == current), "{seen:?}, {current:?}");
-            let complete = current.map_or(Seen::Nothing, Seen::Whole);
+            let complete = current.map_or(LookupResult::Nothing, LookupResult::Whole);
             assert!(!all || seen == complete, "{seen:?} instead of {current:?}");
         }
     }
 }
 
-/// The value of a future that waits for nothing but a memory device.
+/// Returns the value of a future that waits only for a memory device.
 pub fn now_or_never<T>(future: impl Future<Output = T>) -> T {
     drive(&mut Background::none(), &ManualClock::new(START), future)
-}
-
-async fn insert(store: &TestStore, token: &FetchToken, state: State) -> Result<(), Refusal> {
-    // Every other insertion knows its length before.
-    let size = state.version.is_multiple_of(2).then_some(state.len);
-    let hint = Hint { size, ..Hint::default() };
-    let mut writer = store.insert(token, &key(state.key), state.meta_bytes(), hint).await?;
-    let mut body = state.body();
-    while !body.is_empty() {
-        writer.write(body.split_to(CHUNK.min(body.len()))).await?;
-    }
-    writer.commit().await
 }
 
 pub async fn collect(entry: &TestEntry, range: std::ops::Range<u64>) -> (Bytes, Option<ReadError>) {
@@ -423,7 +368,7 @@ impl Background {
         Background { future: Some(Box::pin(future)), woken: Flag::raised() }
     }
 
-    /// Polls it once; false when it waits or has ended.
+    /// Polls it once; returns false if it waits or has ended.
     fn step(&mut self) -> bool {
         let Some(future) = self.future.as_mut().filter(|_| self.woken.lower()) else {
             return false;
@@ -448,7 +393,7 @@ impl Flag {
         Arc::new(Flag(AtomicBool::new(true)))
     }
 
-    /// True when it was raised since the last time.
+    /// Returns whether it was raised since the last call.
     fn lower(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
@@ -460,8 +405,8 @@ impl Wake for Flag {
     }
 }
 
-/// Polls `future` and the background in turns, whichever was woken; when neither was, moves the
-/// clock. Panics when nothing can move any more.
+/// Polls `future` and the background when they are woken, and advances the clock when neither is.
+/// Panics when nothing can go on.
 fn drive<T>(
     background: &mut Background,
     clock: &ManualClock,
@@ -482,7 +427,7 @@ fn drive<T>(
         }
         let now = device::Clock::now(clock);
         assert!(now - start < 3_600_000_000_000, "nothing came of it in an hour");
-        let next = clock.next_deadline().expect("everything waits, and nobody for the clock");
+        let next = clock.next_deadline().expect("everything waits, and nothing for the clock");
         clock.advance(next.saturating_sub(now));
     }
 }

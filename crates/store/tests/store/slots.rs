@@ -1,5 +1,5 @@
-//! The layouts that reuse space record by record keep what the layout `cluster` keeps: the same
-//! tests, on caches of each of them, with and without packets.
+//! The tests of the layout `cluster` on the layouts that reuse space record by record, with and
+//! without packets.
 
 use std::future::Future as _;
 use std::ops::Range;
@@ -7,13 +7,12 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use store::{Inspector, LayoutName, Options};
+use larder_store::{Inspector, LayoutName, Options};
+use store_oracle::key;
 
-use crate::content::key;
-use crate::rig::{Rig, Seen, formatted, now_or_never, product, use_layout};
+use crate::rig::{LookupResult, Rig, formatted, now_or_never, product, use_layout};
 use crate::{any_sequence, crash};
 
-/// Runs tests on caches of one layout.
 macro_rules! kept_by {
     ($name:ident, $layout:ident, $packet:expr) => {
         mod $name {
@@ -91,7 +90,7 @@ kept_by!(buddy, Buddy, 0);
 mod gathered {
     //! Objects of one site wait for one another, in every layout.
 
-    use store::Source;
+    use larder_store::Source;
 
     use super::*;
     use crate::rig::use_locality;
@@ -110,12 +109,12 @@ mod gathered {
             for number in 0..40 {
                 assert_eq!(rig.entry(number).unwrap().source(), Source::Ram, "{layout}: {number}");
             }
-            // What was found before it was placed is still the present version.
+            // An entry found before the object was placed is still current.
             let token = rig.store.clone().begin_fetch(&key(7));
             let state = rig.refresh_entry(&token, &entry).unwrap().unwrap();
-            assert_eq!(rig.look(7), Seen::Whole(state), "{layout}");
+            assert_eq!(rig.look(7), LookupResult::Whole(state), "{layout}");
             let mut rig = rig.reopen();
-            assert_eq!(rig.look(7), Seen::Whole(state), "{layout}: after a start");
+            assert_eq!(rig.look(7), LookupResult::Whole(state), "{layout}: after a start");
         }
     }
 
@@ -138,11 +137,11 @@ mod gathered {
     }
 }
 
-/// Objects that fill more of the device than recovery reads at once.
+/// Number of objects, which fill more of the device than recovery reads at once.
 const STORED: u32 = 220;
 
-/// So many removals while recovery waits for a read that they cannot be remembered: what they speak
-/// of is gone, in this run and after a kill in the middle of it.
+/// More removals than can be remembered while recovery waits for a read: the removed objects are
+/// gone, in this run and after a kill during it.
 #[test]
 fn more_is_removed_during_recovery_than_can_be_remembered() {
     use_layout(LayoutName::Unified, 0);
@@ -156,18 +155,18 @@ fn more_is_removed_during_recovery_than_can_be_remembered() {
     rig.pass(Duration::ZERO);
     assert!(!rig.store.share().recovered(), "the rest of the device has not been read");
     for number in 0..STORED + 9_000 {
-        // What comes first is forgotten first: the removals that matter.
+        // The first removals are forgotten first: these matter.
         let (store, key) = (rig.store.clone(), key(number));
         let mut removal = pin!(store.remove(&key));
         _ = removal.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
-    // The journal goes round half: a checkpoint is made before recovery has ended.
+    // The journal is half full: a checkpoint is made before recovery has ended.
     rig.pass(Duration::from_secs(2));
     let again = rig.probe.memory.crash_process();
     rig.probe.watch.resume_read();
     rig.settle_durably();
     let found = |rig: &mut Rig| -> Vec<u32> {
-        (0..STORED).filter(|number| rig.look(*number) != Seen::Nothing).collect()
+        (0..STORED).filter(|number| rig.look(*number) != LookupResult::Nothing).collect()
     };
     assert!(rig.store.share().recovered());
     assert_eq!(found(&mut rig), Vec::<u32>::new(), "removed, and back in the same run");
@@ -178,8 +177,8 @@ fn more_is_removed_during_recovery_than_can_be_remembered() {
     assert!(rig.store.share().recovered());
 }
 
-/// What died and has nothing to do with an insertion does not hold it up. An older version of the
-/// same key does, whatever made it dead, until a kill cannot bring it back.
+/// An insertion does not wait for the journal entries of other dead records. It waits for that of
+/// an older version of its key, whatever removed that, until a kill cannot bring it back.
 #[test]
 fn an_insertion_waits_for_the_deaths_of_its_own_key_alone() {
     for layout in [LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy] {
@@ -204,18 +203,18 @@ fn an_insertion_waits_for_the_deaths_of_its_own_key_alone() {
     }
 }
 
-/// Nobody waits for the journal when something is given up: it is written all the same, before its
-/// facts are many, though no time passes.
+/// Evictions do not wait for the journal, but it is written before it has many entries, even if no
+/// time passes.
 #[test]
-fn deaths_that_nobody_waits_for_are_written() {
+fn removals_are_written_without_a_waiting_caller() {
     use_layout(LayoutName::Stream, 64 << 10);
-    // What is given up while it waits for others leaves no trace.
+    // An object evicted while it waits for others leaves no trace.
     let options = Options { batch: 0, ..product() };
     let mut rig = Rig::open(formatted(24 << 20, 32 << 10), options);
     let round = |round: u32| round * 500..(round + 1) * 500;
     for number in 0..12 {
         round(number).for_each(|number| _ = rig.insert(number, 100).unwrap());
-        // As of now it is on the device, but for what is in the last packet.
+        // It is on the device now, except for the last packet.
         rig.pass(Duration::ZERO);
         assert!(round(number).all(|number| rig.store.evict(&key(number))));
         rig.pass(Duration::ZERO);
@@ -226,8 +225,8 @@ fn deaths_that_nobody_waits_for_are_written() {
     assert!(found(round(11)) > 300, "there was no hurry");
 }
 
-/// Full packets leave at once, and what does not fill one may wait for ever: a kill leaves a record
-/// without its end. That is no damage, and takes no room from the next start on.
+/// Full packets are written at once, and an incomplete one may wait without bound. A kill then
+/// leaves a record without its end, which is not damage and takes no space after the next start.
 #[test]
 fn a_record_whose_end_was_not_written_is_forgotten() {
     use_layout(LayoutName::Stream, 8 << 10);
@@ -245,10 +244,10 @@ fn a_record_whose_end_was_not_written_is_forgotten() {
     };
     assert_eq!(damaged(&killed), (Vec::new(), 1));
     let mut rig = Rig::open(killed, options);
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
     rig.settle_durably();
     let slots = rig.store.stats()[0].slots.unwrap();
     assert_eq!((slots.live, slots.free), (0, slots.slots));
-    let (probe, _) = rig.stop();
+    let probe = rig.stop();
     assert_eq!(damaged(&probe.memory), (Vec::new(), 1));
 }

@@ -1,5 +1,5 @@
-//! What comes between two steps of the store: a kill, a future that is dropped, an eviction or an
-//! orderly stop just while something else is under way.
+//! Events between two steps of the store: a kill, a dropped future, an eviction or an orderly stop
+//! while another operation is under way.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use device::{Extent, Operation};
-use store::{Hint, Inspector, Options, Refusal};
+use larder_store::{Hint, Inspector, Options, Refusal};
+use store_oracle::{State, key};
 
-use crate::content::{State, key};
-use crate::rig::{Rig, Seen, formatted, product, ucfs};
+use crate::rig::{KILL, LookupResult, Rig, formatted, product, ucfs};
 
 const MIB: u64 = 1 << 20;
 
-/// Where the record of an object is.
+/// Returns the extent of an object's record.
 fn record_of(rig: &mut Rig, number: u32) -> Extent {
     let memory = rig.probe.memory.clone();
     let found = rig.run(async {
@@ -26,19 +26,19 @@ fn record_of(rig: &mut Rig, number: u32) -> Extent {
 }
 
 #[test]
-pub fn what_was_damaged_and_stored_anew_does_not_come_back_after_a_kill() {
+pub fn a_damaged_and_replaced_object_does_not_reappear_after_a_kill() {
     for options in [product(), ucfs()] {
         let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options.clone());
         let old = rig.insert(1, 5_000).unwrap();
         rig = rig.reopen();
         let record = record_of(&mut rig, 1);
         rig.probe.memory.damage_reads(record, 0xFF);
-        assert_eq!(rig.look(1), Seen::Nothing);
+        assert_eq!(rig.look(1), LookupResult::Nothing);
         rig.probe.memory.heal();
         let new = rig.insert(1, 6_000).unwrap();
-        assert_eq!(rig.look(1), Seen::Whole(new));
+        assert_eq!(rig.look(1), LookupResult::Whole(new));
         let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
-        assert_ne!(rig.look(1), Seen::Whole(old), "superseded before the kill");
+        assert_ne!(rig.look(1), LookupResult::Whole(old), "superseded before the kill");
     }
 }
 
@@ -50,15 +50,15 @@ pub fn the_death_of_a_damaged_record_is_written_within_the_bound() {
     rig.settle_durably();
     let record = record_of(&mut rig, 1);
     rig.probe.memory.damage_reads(record, 0xFF);
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
     rig.probe.memory.heal();
     rig.settle();
     let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
 }
 
 #[test]
-pub fn a_commit_that_nobody_waits_for_leaves_the_object_whole() {
+pub fn a_commit_without_a_waiting_caller_stores_the_object() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
     rig.insert(1, 5_000).unwrap();
     rig.settle();
@@ -69,14 +69,14 @@ pub fn a_commit_that_nobody_waits_for_leaves_the_object_whole() {
     rig.run(writer.write(state.body())).unwrap();
     rig.probe.memory.hold();
     {
-        // It waits for the journal, which has to say that the older version is dead.
+        // It waits for the journal entry of the older version's removal.
         let mut commit = pin!(writer.commit());
         assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     rig.probe.memory.release_all();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
     rig.settle();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
 }
 
 #[test]
@@ -93,7 +93,7 @@ pub fn a_body_with_a_hole_is_not_committed() {
         writer.commit().await
     });
     assert_eq!(result, Err(Refusal::WrongLength));
-    assert_eq!(rig.look(1), Seen::Nothing);
+    assert_eq!(rig.look(1), LookupResult::Nothing);
 }
 
 #[test]
@@ -131,7 +131,7 @@ pub fn a_record_found_damaged_during_a_stop_does_not_come_back() {
     while stop.as_mut().poll(&mut context).is_pending() {
         rig.pass(Duration::ZERO);
         let held = memory.held();
-        // The last checkpoint is under way, the index not dumped yet.
+        // The last checkpoint is under way, and the index is not dumped yet.
         if !looked && !store.stats()[0].online && held.len() > 1 {
             memory.release(read);
             looked = lookup.as_mut().poll(&mut context).is_ready();
@@ -139,12 +139,16 @@ pub fn a_record_found_damaged_during_a_stop_does_not_come_back() {
         held.iter().filter(|held| held.id != read).for_each(|held| _ = memory.release(held.id));
     }
     assert!(looked, "the lookup ended before the stop did");
-    let mut rig = Rig::open(memory.crash_process(), product());
-    rig.history.version = 1_000;
+    let history = rig.history.borrow().clone();
+    let mut rig = Rig::after_crash(memory.crash_process(), product(), &history, KILL);
     let found = rig.look(1);
     rig.insert(1, 6_000).unwrap();
     let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
-    assert_ne!(rig.look(1), Seen::Whole(old), "superseded before the kill; found {found:?}");
+    assert_ne!(
+        rig.look(1),
+        LookupResult::Whole(old),
+        "superseded before the kill; found {found:?}"
+    );
 }
 
 #[test]
@@ -155,7 +159,7 @@ pub fn one_timers_are_no_older_after_a_kill() {
     rig.settle();
     let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
     rig.settle();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
     rig.pass(Duration::from_secs(4_000));
     rig.insert(2, 100).unwrap();
     rig.settle();
@@ -176,7 +180,7 @@ pub fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only()
     for number in 0..20_000 {
         rig.drop_after(1, store.remove(&key(number)));
     }
-    // The journal is written, more than its ring takes, while recovery waits for its reads.
+    // More journal blocks than its ring has are written while recovery waits for its reads.
     for _ in 0..1_000 {
         rig.pass(Duration::from_millis(10));
         let mut held = rig.probe.memory.held();
@@ -190,7 +194,8 @@ pub fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only()
     rig.settle();
     let mut rig = Rig::open(rig.probe.memory.crash_process(), product());
     for number in 0..400 {
-        let expected = states.get(number as usize).map_or(Seen::Nothing, |s| Seen::Whole(*s));
+        let expected =
+            states.get(number as usize).map_or(LookupResult::Nothing, |s| LookupResult::Whole(*s));
         assert_eq!(rig.look(number), expected);
     }
 }
@@ -198,15 +203,15 @@ pub fn removals_beyond_what_a_checkpoint_takes_cost_what_is_not_recovered_only()
 #[test]
 pub fn a_large_object_is_a_miss_while_its_pieces_are_not_recovered_and_a_hit_afterwards() {
     let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
-    // More clusters than recovery reads at a time.
+    // More clusters than recovery reads at once.
     let state = rig.insert(1, 2_000_000).unwrap();
     rig.settle();
     let options = Options { recovery_wait: Duration::ZERO, ..product() };
     let mut rig = Rig::open(rig.probe.memory.crash_process(), options);
     let early = rig.look(1);
-    assert!(early == Seen::Nothing || early == Seen::Whole(state), "{early:?}");
+    assert!(early == LookupResult::Nothing || early == LookupResult::Whole(state), "{early:?}");
     rig.settle();
-    assert_eq!(rig.look(1), Seen::Whole(state));
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Lookups that ask one tier, or leave nothing in memory.
+//! Lookups in one tier only, and lookups that leave nothing in memory.
 
-use store::{LayoutName, Lookup, LookupOptions, Options, Retention, Source, Stats, Tiers};
+use larder_store::{LayoutName, Lookup, LookupOptions, Options, Retention, Source, Stats, Tiers};
+use store_oracle::{any_len, key};
 
-use crate::content::{any_len, key};
-use crate::rig::{Rig, Seen, formatted, product, ucfs, use_layout};
+use crate::rig::{LookupResult, Rig, formatted, product, ucfs, use_layout};
 use crate::seeds::seeds;
 
 const DEFAULT: LookupOptions =
@@ -11,8 +11,8 @@ const DEFAULT: LookupOptions =
 const MEMORY: LookupOptions = LookupOptions { tiers: Tiers::Memory, ..DEFAULT };
 const EXCLUSIVE: LookupOptions = LookupOptions { retention: Retention::Exclusive, ..DEFAULT };
 
-/// What is found, every byte verified, and where the first ones came from.
-fn look(rig: &mut Rig, number: u32, options: LookupOptions) -> Option<(Seen, Source)> {
+/// Looks the object up and verifies every byte; also returns the tier of the first bytes.
+fn look(rig: &mut Rig, number: u32, options: LookupOptions) -> Option<(LookupResult, Source)> {
     let store = rig.store.clone();
     let Lookup::Hit(entry) = rig.run(store.lookup_with(&key(number), options)) else { return None };
     Some((rig.verify(number, &entry), entry.source()))
@@ -26,7 +26,7 @@ fn stats(rig: &Rig) -> Stats {
     rig.store.stats()[0]
 }
 
-/// Reads so far, and lookups counted as hits from memory, from the device, and as misses.
+/// Returns the number of reads, of memory hits, of disk hits and of misses so far.
 fn figures(rig: &Rig) -> (u64, u64, u64, u64) {
     let Stats { reads, counters, .. } = stats(rig);
     let reads = reads.exact + reads.windows + reads.clusters;
@@ -58,19 +58,19 @@ fn what_is_found_exclusively_leaves_memory_and_stays_on_the_device() {
         use_layout(layout, 0);
         let mut rig = Rig::open(formatted(24 << 20, 64 << 10), product());
         rig.insert(2, 5_000).unwrap();
-        // In memory alone: nothing may be lost.
+        // In memory only: nothing may be lost.
         assert_eq!(source(&mut rig, 2, EXCLUSIVE), Some(Source::Ram));
         assert_eq!(source(&mut rig, 2, MEMORY), Some(Source::Ram));
         let state = rig.insert(1, 5_000).unwrap();
         rig.settle();
         let objects = stats(&rig).tier_objects;
-        assert_eq!(look(&mut rig, 1, EXCLUSIVE), Some((Seen::Whole(state), Source::Ram)));
+        assert_eq!(look(&mut rig, 1, EXCLUSIVE), Some((LookupResult::Whole(state), Source::Ram)));
         assert_eq!(stats(&rig).tier_objects, objects - 1);
         assert_eq!(source(&mut rig, 1, MEMORY), None);
         let mut rig = rig.reopen();
         for _ in 0..3 {
             let found = look(&mut rig, 1, EXCLUSIVE);
-            assert_eq!(found, Some((Seen::Whole(state), Source::Disk)), "{layout}");
+            assert_eq!(found, Some((LookupResult::Whole(state), Source::Disk)), "{layout}");
         }
         assert_eq!((stats(&rig).tier_objects, stats(&rig).read_ahead_bytes), (0, 0), "{layout}");
         assert_eq!(source(&mut rig, 2, MEMORY), None, "its neighbour did not come along");
@@ -84,16 +84,16 @@ fn the_pieces_of_a_large_object_are_read_as_it_was_found() {
     let state = rig.insert(1, 500_000).unwrap();
     let mut rig = rig.reopen();
     assert_eq!(source(&mut rig, 1, MEMORY), None);
-    assert_eq!(look(&mut rig, 1, EXCLUSIVE), Some((Seen::Whole(state), Source::Disk)));
+    assert_eq!(look(&mut rig, 1, EXCLUSIVE), Some((LookupResult::Whole(state), Source::Disk)));
     assert_eq!(stats(&rig).tier_objects, 0);
-    assert_eq!(look(&mut rig, 1, DEFAULT), Some((Seen::Whole(state), Source::Disk)));
+    assert_eq!(look(&mut rig, 1, DEFAULT), Some((LookupResult::Whole(state), Source::Disk)));
     assert_eq!(stats(&rig).tier_objects, 5, "the head and four pieces");
-    assert_eq!(look(&mut rig, 1, MEMORY), Some((Seen::Whole(state), Source::Ram)));
-    assert_eq!(look(&mut rig, 1, EXCLUSIVE), Some((Seen::Whole(state), Source::Ram)));
+    assert_eq!(look(&mut rig, 1, MEMORY), Some((LookupResult::Whole(state), Source::Ram)));
+    assert_eq!(look(&mut rig, 1, EXCLUSIVE), Some((LookupResult::Whole(state), Source::Ram)));
     assert_eq!(stats(&rig).tier_objects, 0);
 }
 
-/// Whatever lookups ask for, what they find is the present version, and none is lost by it.
+/// Lookups with any options find the current version, and lose none.
 #[test]
 fn no_lookup_loses_anything() {
     for seed in seeds("tiers::no_lookup_loses_anything", 6) {
@@ -114,7 +114,7 @@ fn no_lookup_loses_anything() {
                     step => {
                         let options = [DEFAULT, MEMORY, EXCLUSIVE][usize::from(step) % 3];
                         let found = look(&mut rig, number, options).map(|(seen, _)| seen);
-                        let current = rig.history.current(number).map(Seen::Whole);
+                        let current = rig.current(number).map(LookupResult::Whole);
                         let missed = options == MEMORY && found.is_none();
                         assert!(found == current || missed, "seed {seed}, {layout}: {found:?}");
                     }

@@ -1,17 +1,17 @@
-//! One object a second: the durability bound forces a write for each, which must cost neither a
-//! cluster nor many times the bytes.
+//! One object a second: the durability bound forces a write for each, which must take neither a
+//! cluster of its own nor many times its bytes.
 
 use std::time::Duration;
 
-use crate::rig::{Rig, Seen, formatted, product};
+use crate::rig::{LookupResult, Rig, formatted, product};
 
 const MIB: u64 = 1 << 20;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_write_forced_by_the_bound_does_not_cost_a_cluster() {
-    // Some 110 clusters of 64 KiB take 500 objects of 10 KB, 80% of their room, only when
-    // clusters that were written half-full go on being filled.
+    // About 110 clusters of 64 KiB hold 500 objects of 10 KB, 80% of their space, only if clusters
+    // that were written half full are filled further.
     let mut rig = Rig::open(formatted(8 * MIB, 64 << 10), product());
     let mut stored = Vec::new();
     for number in 0..500 {
@@ -20,7 +20,7 @@ fn a_write_forced_by_the_bound_does_not_cost_a_cluster() {
     }
     rig = Rig::open(rig.probe.memory.crash_process(), product());
     for state in &stored[..499] {
-        assert_eq!(rig.look(state.key), Seen::Whole(*state));
+        assert_eq!(rig.look(state.key), LookupResult::Whole(*state));
     }
 }
 
@@ -49,7 +49,7 @@ fn an_idle_store_writes_nothing() {
     let before = rig.probe.memory.counts();
     rig.pass(3_600 * SECOND);
     for _ in 0..100 {
-        assert_ne!(rig.look(1), Seen::Nothing);
+        assert_ne!(rig.look(1), LookupResult::Nothing);
     }
     rig.pass(60 * SECOND);
     assert_eq!(rig.probe.memory.counts(), before);

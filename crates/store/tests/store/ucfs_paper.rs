@@ -1,10 +1,10 @@
-//! The presets `ucfs` and `tfs` against the words of their papers, section by section (systems C1
-//! to C13, T4).
+//! The presets `ucfs` and `tfs` compared with their papers, section by section (systems C1 to C13,
+//! T4).
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{
+use larder_store::{
     Counters, FormatOptions, Hint, IndexKind, IndexOptions, Key, Kind, Locality, Lookup, Options,
     Source, Stats,
 };
@@ -16,7 +16,7 @@ const MB: u64 = 1 << 20;
 const CLUSTER: u64 = 64 * KB;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A file of a directory, as the paper sees it.
+/// A file of a directory in the paper's sense.
 #[derive(Clone, Copy, Debug)]
 struct File {
     directory: u64,
@@ -29,14 +29,15 @@ const fn file(directory: u64, number: u64, kb: u64) -> File {
     File { directory, number, kb, html: false }
 }
 
-/// A store with a preset's options on a disk of `disk` bytes.
+/// Returns a store with a preset's options on a disk of `disk` bytes.
 struct Paper(Rig);
 
 impl Paper {
     fn new(name: &str, disk: u64, change: impl FnOnce(&mut Options)) -> Paper {
-        let preset = store::preset(name).unwrap();
+        let preset = larder_store::preset(name).unwrap();
         let memory = device::MemoryDevice::new(disk, 512);
-        let formatting = store::format(&memory, &preset.format, [7; 48], 1_700_000_000);
+        let formatting =
+            larder_store::format_with_seed(&memory, &preset.format, [7; 48], 1_700_000_000);
         now_or_never(formatting).unwrap();
         let mut options = Options { memory: 4 * MB, ..preset.options };
         change(&mut options);
@@ -74,7 +75,7 @@ impl Paper {
         }
     }
 
-    /// Other metadata for the file, as after a 304.
+    /// Replaces the metadata of the file, as after a 304.
     fn update(&mut self, file: File) {
         let store = self.0.store.clone();
         self.0.run(async {
@@ -85,14 +86,14 @@ impl Paper {
         });
     }
 
-    /// Fills memory with new files of 4 KB of another directory, so that what is there leaves it.
+    /// Fills memory with new files of 4 KB of another directory, so that all others leave it.
     fn push_out(&mut self, directory: u64) {
         for number in 0..1_000 {
             self.put(file(directory, number, 4));
         }
     }
 
-    /// After an orderly stop and a start: nothing is in memory.
+    /// Stops in order and starts again, so that memory is empty.
     fn restart(self) -> Paper {
         Paper(self.0.reopen())
     }
@@ -116,13 +117,12 @@ fn key(file: File) -> Key {
     Key::new(Bytes::from(name), Locality { site: 1, group: directory }).unwrap()
 }
 
-/// Sixteen files of 3 KB of one directory: with what is stored beside them, nearly a cluster.
+/// Returns sixteen files of 3 KB of one directory: nearly a cluster with their metadata.
 fn page(directory: u64) -> [File; 16] {
     std::array::from_fn(|number| file(directory, number as u64, 3))
 }
 
-/// A store whose disk holds the pages 1 to `pages`, written by an orderly stop, and that was
-/// started again.
+/// Returns a restarted store whose disk holds the pages 1 to `pages`, written by an orderly stop.
 fn with_pages(pages: u64) -> Paper {
     let mut paper = Paper::ucfs();
     for directory in 1..=pages {
@@ -147,7 +147,7 @@ fn section_2_3_1_every_file_has_an_entry_also_in_memory_only() {
     assert_eq!(paper.get(file(1, 2, 4)), None);
     assert_eq!(paper.reads(), reads_after);
     assert!(reads < reads_after, "starting reads the tables");
-    // A cache of 64 MB of files of 4 KB: some 16,384 entries of 24 bytes and a bit.
+    // A cache of 64 MB of files of 4 KB: about 16,384 entries of slightly more than 24 bytes.
     let eight = 8 * 24 + 1;
     let bytes = paper.stats().index_bytes;
     assert!(
@@ -170,7 +170,7 @@ fn section_2_3_2_a_full_table_deletes_files() {
     let stats = paper.stats();
     assert!(stats.index_entries as u64 <= entries, "{stats:?}");
     assert!(stats.counters.evicted_clusters > 50, "{stats:?}");
-    // Though the disk has room.
+    // Although the disk has space.
     assert!(stats.clusters_free > stats.clusters / 2, "{stats:?}");
     assert!((5_900..6_000).any(|number| paper.get(file(number / 16, number, 2)).is_some()));
 }
@@ -190,7 +190,7 @@ fn section_2_4_2_files_are_written_when_they_leave_memory_in_whole_clusters() {
     let stats = paper.stats();
     let clusters = u64::from(stats.clusters_in_use);
     assert!(clusters > 10, "{stats:?}");
-    // Every cluster is full but for less than a file and what describes its files.
+    // Every cluster is full, except for less than one file and its summary.
     let least = (CLUSTER - 5 * KB) * clusters;
     assert!(stats.counters.record_bytes_written >= least, "{stats:?}");
     assert_eq!(stats.dead_records, 0);
@@ -203,7 +203,7 @@ fn section_2_4_3_a_disk_hit_reads_the_cluster_and_prefetches_its_files() {
     let files = page(7);
     assert_eq!(paper.get(files[3]), Some(Source::Disk));
     assert_eq!(paper.reads(), reads + 1, "one large read");
-    // The directory may begin in the cluster before.
+    // The directory may begin in the previous cluster.
     let found = files.map(|file| paper.get(file).unwrap());
     let from_memory = found.iter().filter(|source| **source == Source::Ram).count();
     assert!(from_memory >= 8, "{found:?}");
@@ -215,27 +215,27 @@ fn section_2_4_3_a_disk_hit_reads_the_cluster_and_prefetches_its_files() {
 #[test]
 fn section_2_4_4_an_intact_cluster_leaves_memory_without_a_write() {
     let mut paper = with_pages(150);
-    // Directories so far apart that no cluster is asked twice; more than memory has room for.
+    // Directories so far apart that no cluster is read twice; more than fit into memory.
     for directory in (1..=150).step_by(3) {
         assert_eq!(paper.get(page(directory)[0]), Some(Source::Disk));
     }
     paper.0.pass(HOUR);
     let counters = paper.counters();
     assert!(counters.virtual_kept > 10, "{counters:?}");
-    // While hot had room, medium gave it its newest files (2.5.1): where that began and ended, a
-    // cluster was divided, and so could not leave as a whole.
+    // While hot had space, medium gave it its newest files (2.5.1). At the beginning and the end of
+    // that, a cluster was divided, and could not leave as a whole.
     assert!(counters.virtual_parted <= 2, "{counters:?}");
     assert_eq!((counters.virtual_freed, counters.record_bytes_written), (0, 0));
-    // The first one is on the disk only again, and comes back whole.
+    // The first one is on the disk only again, and returns as a whole.
     assert_eq!(paper.get(page(1)[0]), Some(Source::Disk));
     assert_eq!(paper.get(page(1)[1]), Some(Source::Ram));
 }
 
-/// A file that is asked for again and again.
+/// A file that is requested again and again.
 const HOT: File = file(8, 3, 3);
 
-/// A store in whose memory is the hot file, and those of its directory and cluster that have left
-/// it.
+/// Returns a store with the hot file in memory, and the files of its directory and cluster that
+/// have left memory.
 fn parted() -> (Paper, Vec<File>) {
     let mut paper = with_pages(150);
     assert_eq!(paper.get(HOT), Some(Source::Disk));
@@ -258,11 +258,11 @@ fn section_2_4_4_files_leave_memory_one_by_one_and_their_cluster_stays_valid() {
     assert_eq!((counters.virtual_freed, counters.record_bytes_written), (0, 0));
     assert_eq!(paper.get(HOT), Some(Source::Ram));
     let reads = paper.reads();
-    // The MEM bit of the others is 0, their cluster index is what it was: a read brings them back.
+    // The MEM bit of the others is 0, their cluster index is unchanged: a read brings them back.
     assert_eq!(paper.get(mates[0]), Some(Source::Disk));
     assert_eq!(paper.get(mates[1]), Some(Source::Ram));
     assert_eq!(paper.reads(), reads + 1);
-    // All of it is in memory again: an update frees it as a whole.
+    // The whole cluster is in memory again: an update frees it.
     let free = paper.stats().clusters_free;
     paper.update(HOT);
     assert_eq!(paper.counters().virtual_freed, 1);
@@ -293,8 +293,8 @@ fn section_2_4_4_an_update_while_others_are_on_the_disk_only_leaves_one_dead_rec
     }
 }
 
-/// Reads the cluster of a page, lets `change` happen to one of its files, and checks that the
-/// cluster on the disk is free at once while the other files live on in memory.
+/// Reads the cluster of a page, applies `change` to one of its files, and checks that the cluster
+/// on the disk is free at once while the other files stay in memory.
 fn frees_its_cluster(change: impl FnOnce(&mut Paper, File)) {
     let mut paper = with_pages(20);
     let files = page(7);
@@ -316,7 +316,7 @@ fn frees_its_cluster(change: impl FnOnce(&mut Paper, File)) {
         assert_eq!(paper.get(*file), Some(Source::Ram));
     }
     assert_eq!((paper.reads(), paper.counters().record_bytes_written), (reads, written));
-    // They are not lost: they are written anew when they leave memory.
+    // They are not lost: they are written again when they leave memory.
     let mut paper = paper.restart();
     for file in inside.iter().filter(|file| file.number != 3) {
         assert!(paper.get(*file).is_some());
@@ -368,14 +368,14 @@ fn section_2_4_6_a_large_file_spans_clusters_and_is_read_in_cluster_sized_reads(
     let state_free = paper.0.run(crate::rig::collect(&entry, 0..200 * KB));
     assert_eq!(state_free.0, vec![1; 200 * KB as usize]);
     assert!((4..=5).contains(&(paper.reads() - reads)), "{}", paper.reads() - reads);
-    // Nothing above 256 KB is cached.
+    // No file above 256 KB is cached.
     let store = paper.0.store.clone();
     let refused = paper.0.run(async {
         let token = store.begin_fetch(&key(file(1, 2, 257)));
         let hint = Hint { size: Some(257 * KB), ..Hint::default() };
         store.insert(&token, &key(file(1, 2, 257)), Bytes::new(), hint).await.err()
     });
-    assert_eq!(refused, Some(store::Refusal::TooLarge));
+    assert_eq!(refused, Some(larder_store::Refusal::TooLarge));
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn section_2_4_9_several_clusters_are_written_in_one_request_behind_the_disk_pos
         let clusters = paper.stats().clusters_in_use;
         for number in 0..1_000 {
             paper.put(file(2, number, 4));
-            // The disk is not busy: what is ready is written at once.
+            // The disk is idle: full clusters are written at once.
             paper.0.pass(Duration::from_millis(1));
         }
         assert!(paper.stats().clusters_in_use > clusters + 50);
@@ -421,7 +421,7 @@ fn section_2_5_1_reads_push_nothing_out_of_memory_that_cannot_be_written_yet() {
         paper.put(file(900, number, 4));
     }
     let stored = paper.counters();
-    // Pages come in, more than memory has room for, and nothing is written meanwhile.
+    // More pages arrive than fit into memory, and nothing is written meanwhile.
     let store = paper.0.store.clone();
     for directory in 1..=100 {
         let wanted = key(page(directory)[0]);
@@ -432,7 +432,7 @@ fn section_2_5_1_reads_push_nothing_out_of_memory_that_cannot_be_written_yet() {
     assert_eq!(stats.counters.record_bytes_written, stored.record_bytes_written);
     assert_eq!(stats.counters.dropped_unwritten, 0, "{stats:?}");
     let bytes: usize = stats.tier_bytes.iter().sum();
-    // One read is the most that memory has too much.
+    // Memory exceeds its limit by one read at most.
     assert!(bytes <= stats.tier_capacity + 2 * CLUSTER as usize, "{stats:?}");
     paper.0.pass(HOUR);
     for number in 0..500 {
@@ -456,7 +456,7 @@ fn section_2_5_1_the_three_buffers_take_30_40_and_30_percent() {
     let (shares, all) = (paper.stats().tier_bytes, paper.stats().tier_capacity);
     for (bytes, percent) in shares.into_iter().zip([30, 40, 30]) {
         let share = all * percent / 100;
-        // Full but for less than a file, cold but for the groups that were written last.
+        // Full except for less than one file; cold except for the groups written last.
         let missing = if bytes == shares[2] { 8_192 + 4 * CLUSTER as usize } else { 8_192 };
         assert!(bytes <= share + 1 && bytes + missing > share, "{shares:?} of {all}");
     }
@@ -465,7 +465,7 @@ fn section_2_5_1_the_three_buffers_take_30_40_and_30_percent() {
 #[test]
 fn section_2_6_2_files_of_a_directory_are_written_into_one_cluster() {
     let mut paper = Paper::ucfs();
-    // Sixteen users at a time, each at another directory: its files arrive far apart.
+    // Sixteen users at once, each in another directory, whose files arrive far apart.
     for round in 0..8 {
         for number in 0..16 {
             for user in 0..8 {
@@ -516,7 +516,7 @@ fn section_3_3_a_restart_finds_every_file() {
             assert!(paper.get(file).is_some());
         }
     }
-    // The saved table was believed: nothing was scanned.
+    // The saved table was used: nothing was scanned.
     assert_eq!(paper.stats().recovered, (0, 0));
 }
 
@@ -526,7 +526,7 @@ fn tfs_section_2_one_lru_list_whose_last_tenth_is_the_group_buffer() {
     for number in 0..900 {
         paper.put(file(number / 16, number, 4));
         if number >= 10 {
-            // The tenth before it is used again and again, and never hot.
+            // The tenth file before it is used again and again, but never hot.
             paper.get(file((number - 10) / 16, number - 10, 4));
         }
     }
@@ -539,7 +539,7 @@ fn tfs_section_2_one_lru_list_whose_last_tenth_is_the_group_buffer() {
     assert!(medium <= stats.tier_capacity - tenth);
     assert!(stats.counters.record_bytes_written > 0, "the group buffer is written to clusters");
     assert_eq!(stats.cluster_size, 64 << 10);
-    // What was written comes back a cluster at a time, and no time makes it go.
+    // Written files return a cluster at a time, and do not expire.
     let mut paper = paper.restart();
     paper.0.pass(1_000 * HOUR);
     paper.put(file(999, 1, 1));
@@ -553,7 +553,7 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
     for directory in 1..=40 {
         page(directory).into_iter().for_each(|file| paper.put(file));
     }
-    let (probe, _) = paper.0.stop();
+    let probe = paper.0.stop();
     for kind in [IndexKind::Compact, IndexKind::Exact, IndexKind::Compact] {
         let index = IndexOptions { kind, entries: None };
         let options = Options { memory: 4 * MB, index, ..Options::ucfs() };
@@ -566,10 +566,11 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
         }
         paper.0.stop();
     }
-    // One that was made for the small one has no room for the large one's dump.
+    // A cache made for the small index has no space for the large one's dump.
     let compact = FormatOptions { mean_object: Some(512), ..FormatOptions::default() };
     let memory = device::MemoryDevice::new(64 * MB, 512);
-    now_or_never(store::format(&memory, &compact, [7; 48], 1_700_000_000)).unwrap();
+    now_or_never(larder_store::format_with_seed(&memory, &compact, [7; 48], 1_700_000_000))
+        .unwrap();
     let options = Options { memory: 16 * MB, ..Options::ucfs() };
     let mut paper = Paper(Rig::open(memory, options));
     page(1).into_iter().for_each(|file| paper.put(file));
@@ -579,11 +580,12 @@ fn a_cache_made_for_one_index_opens_with_the_other() {
 
 #[test]
 fn what_leaves_memory_late_does_so_on_every_layout() {
-    for layout in store::LayoutName::ALL {
-        let preset = store::preset("ucfs").unwrap();
+    for layout in larder_store::LayoutName::ALL {
+        let preset = larder_store::preset("ucfs").unwrap();
         let memory = device::MemoryDevice::new(64 * MB, 512);
         let format = FormatOptions { layout, ..preset.format };
-        now_or_never(store::format(&memory, &format, [7; 48], 1_700_000_000)).unwrap();
+        now_or_never(larder_store::format_with_seed(&memory, &format, [7; 48], 1_700_000_000))
+            .unwrap();
         let options = Options { memory: 4 * MB, ..preset.options };
         let mut paper = Paper(Rig::open(memory, options));
         paper.push_out(1);

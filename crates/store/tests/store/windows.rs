@@ -1,23 +1,23 @@
-//! Reads that take along what surrounds a record in slots: what enters memory with them is what
-//! lives there, though only the record itself is kept in its place while the read is under way.
+//! Reads that take along the surroundings of a record in slots: only live records enter memory with
+//! them, although only the requested record is kept in place during the read.
 
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use store::{FetchToken, LayoutName, Lookup, Source};
+use larder_store::{FetchToken, LayoutName, Lookup, Source};
+use store_oracle::key;
 
-use crate::content::key;
-use crate::rig::{Rig, Seen, TestEntry, formatted, product, use_layout};
+use crate::rig::{LookupResult, Rig, TestEntry, formatted, product, use_layout};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
 const SLOTTED: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
 
-/// Where the object under the key comes from, verified; `None` when it is not there.
+/// Looks the object up and verifies it; returns the tier it came from, or `None` on a miss.
 fn source(rig: &mut Rig, number: u32) -> Option<Source> {
     let entry = rig.entry(number)?;
     let source = entry.source();
-    assert_eq!(rig.verify(number, &entry).state(), rig.history.current(number));
+    assert_eq!(rig.verify(number, &entry).state(), rig.current(number));
     Some(source)
 }
 
@@ -62,7 +62,7 @@ fn what_lies_in_several_runs_is_never_brought_along() {
         assert!(split.len() > 20, "space was broken up: {} lie in several runs", split.len());
         let mut windows = 0;
         for some in split.chunks(4).take(40) {
-            // Windows are largest before anything has been measured.
+            // Windows are largest before any measurement.
             rig = rig.reopen();
             for number in some {
                 (0..4).for_each(|_| _ = source(&mut rig, whole[random.usize(..whole.len())]));
@@ -76,8 +76,8 @@ fn what_lies_in_several_runs_is_never_brought_along() {
     }
 }
 
-/// Something happens to some of the objects: superseded, refreshed, removed, or given up with
-/// their slots used again at once.
+/// Supersedes, refreshes, removes or evicts some of the objects; slots of evicted ones are reused
+/// at once.
 fn disturb(
     rig: &mut Rig,
     random: &mut fastrand::Rng,
@@ -95,10 +95,10 @@ fn disturb(
             1 => _ = rig.remove(number),
             2 => _ = rig.insert(number, random.u64(1..6_000)),
             3 => rig.pass(Duration::from_millis(random.u64(..1_200))),
-            // With a purge its slots are free at once, and are given to what comes next.
+            // A purge frees its slots at once; the next object gets them.
             4 => _ = rig.purge(number),
             _ => {
-                let as_long = rig.history.current(number).map_or(3_000, |state| state.len);
+                let as_long = rig.current(number).map_or(3_000, |state| state.len);
                 _ = rig.purge(number);
                 let other = random.u32(..OBJECTS);
                 _ = rig.insert(other, as_long);
@@ -109,7 +109,7 @@ fn disturb(
 
 const OBJECTS: u32 = 1_500;
 
-/// Entries of some objects near one, which have left memory since; sometimes none.
+/// Returns entries of some neighbours of an object, which have left memory since; sometimes none.
 fn entries_near(
     rig: &mut Rig,
     random: &mut fastrand::Rng,
@@ -129,7 +129,7 @@ fn entries_near(
     entries
 }
 
-/// A window is read while what surrounds the record changes: before the device was read, or after.
+/// Reads a window while the surroundings of the record change, before or after the device is read.
 fn a_window_while_its_surroundings_change(layout: LayoutName) {
     use_layout(layout, 0);
     let mut brought = 0;
@@ -148,22 +148,24 @@ fn a_window_while_its_surroundings_change(layout: LayoutName) {
             let (store, wanted) = (rig.store.clone(), key(number));
             let mut lookup = Box::pin(store.lookup(&wanted));
             if lookup.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-                // It is gone.
                 rig.probe.watch.resume_read();
                 continue;
             }
-            let asked = rig.history.current(number);
+            let asked = rig.current(number);
             disturb(&mut rig, &mut random, number, entries);
             rig.probe.watch.resume_read();
             if let Lookup::Hit(entry) = rig.run(lookup) {
                 let seen = rig.verify(number, &entry).state();
-                assert!(seen == asked || seen == rig.history.current(number), "{seen:?}");
+                assert!(seen == asked || seen == rig.current(number), "{seen:?}");
             }
             let near = number.saturating_sub(40)..(number + 40).min(OBJECTS);
             for other in near {
                 let seen = rig.look(other);
-                let current = rig.history.current(other);
-                assert!(seen == Seen::Nothing || seen.state() == current, "{seen:?}, {current:?}");
+                let current = rig.current(other);
+                assert!(
+                    seen == LookupResult::Nothing || seen.state() == current,
+                    "{seen:?}, {current:?}"
+                );
             }
             let counters = rig.store.stats()[0].counters;
             assert_eq!(counters.damaged_records, 0);
@@ -189,7 +191,7 @@ fn a_window_while_its_surroundings_change_in_buddy() {
     a_window_while_its_surroundings_change(LayoutName::Buddy);
 }
 
-/// A lookup waits for a read under way that would bring its record along, unless nothing can.
+/// A lookup waits for a read under way that covers its record, unless that cannot succeed.
 #[test]
 fn a_lookup_joins_the_window_over_its_record() {
     for layout in SLOTTED {

@@ -1,17 +1,17 @@
 //! A device whose writes hang: no caller waits longer than the write bound, memory stays bounded,
-//! and all that was promised is kept when it writes again.
+//! and every acknowledged operation holds when the device writes again.
 
 use std::time::Duration;
 
 use device::Clock;
-use store::{Mode, Options, Refusal, Target};
+use larder_store::{Mode, Options, Refusal, Target};
+use store_oracle::key;
 
-use crate::content::key;
-use crate::rig::{Rig, Seen, formatted, product};
+use crate::rig::{LookupResult, Rig, formatted, product};
 
 const MIB: u64 = 1 << 20;
 
-/// A store with sixteen objects on the device and in memory.
+/// Returns a store with sixteen objects on the device and in memory.
 fn filled() -> Rig {
     let mut rig = Rig::open(formatted(64 * MIB, 64 << 10), product());
     for number in 0..16 {
@@ -21,7 +21,7 @@ fn filled() -> Rig {
     rig
 }
 
-/// The result of `what`, and how long it took.
+/// Returns the result of `what`, and how long it took.
 fn timed<T>(rig: &mut Rig, what: impl FnOnce(&mut Rig) -> T) -> (T, Duration) {
     let before = rig.clock.now();
     let result = what(rig);
@@ -33,7 +33,7 @@ fn purge_all(rig: &mut Rig) -> Result<(), Refusal> {
     rig.run(store.purge_all(&[Target::Prefix(b"none")], Mode::Hard))
 }
 
-/// Lets writes hang until the breaker is open.
+/// Holds writes until the breaker is open.
 fn stall(rig: &mut Rig) {
     rig.probe.memory.hold();
     let (result, took) = timed(rig, |rig| rig.insert(0, 3_000));
@@ -55,9 +55,9 @@ fn no_caller_waits_for_a_device_whose_writes_hang() {
         assert!(rig.refresh(4).is_ok());
         assert!(rig.insert(5, 3_000).is_ok() && rig.insert(100, 3_000).is_ok());
         for gone in 1..4 {
-            assert_eq!(rig.look(gone), Seen::Nothing);
+            assert_eq!(rig.look(gone), LookupResult::Nothing);
         }
-        assert!(matches!(rig.look(0), Seen::Whole(_)));
+        assert!(matches!(rig.look(0), LookupResult::Whole(_)));
     });
     assert_eq!(took, Duration::ZERO);
     assert_eq!(rig.store.stats()[0].counters.not_durable, 3);
@@ -92,10 +92,10 @@ fn what_happened_while_writes_hung_is_kept_when_they_go_on() {
     rig.insert(7, 3_000).unwrap();
     rig.settle_durably();
     rig.check_all(true);
-    let (history, options) = (rig.history.clone(), product());
+    let (history, options) = (rig.history.borrow().clone(), product());
     for memory in [rig.probe.memory.crash_process(), rig.probe.memory.crash_power(7)] {
         let mut later = Rig::open(memory, options.clone());
-        later.history = history.clone();
+        later.history.replace(history.clone());
         later.check_all(true);
     }
 }
@@ -104,7 +104,7 @@ fn what_happened_while_writes_hung_is_kept_when_they_go_on() {
 fn a_device_that_is_slow_for_each_write_is_left_alone_until_nothing_waits() {
     let mut rig = filled();
     stall(&mut rig);
-    // The write that hung ends late, and the next one hangs as well: no caller waits for that.
+    // The hanging write ends late, and the next one hangs as well: no caller waits for that.
     let held = rig.probe.memory.held();
     rig.probe.memory.release(held[0].id);
     rig.pass(Duration::from_millis(1));
@@ -183,12 +183,12 @@ fn a_write_that_succeeds_does_not_have_lookups_wait_for_reads_that_hang() {
     let mut rig = filled().reopen();
     rig.probe.watch.stall_read();
     let (seen, took) = timed(&mut rig, |rig| rig.look(1));
-    assert_eq!((seen, took), (Seen::Nothing, Options::default().stall_bound));
+    assert_eq!((seen, took), (LookupResult::Nothing, Options::default().stall_bound));
     rig.remove(2);
-    assert_eq!(timed(&mut rig, |rig| rig.look(3)), (Seen::Nothing, Duration::ZERO));
+    assert_eq!(timed(&mut rig, |rig| rig.look(3)), (LookupResult::Nothing, Duration::ZERO));
     assert_eq!(rig.store.share().stalled(), 1);
     rig.probe.watch.resume_read();
     rig.pass(Duration::from_secs(1));
-    assert!(matches!(rig.look(3), Seen::Whole(_)));
+    assert!(matches!(rig.look(3), LookupResult::Whole(_)));
     assert_eq!(rig.store.share().stalled(), 0);
 }

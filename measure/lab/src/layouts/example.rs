@@ -132,7 +132,7 @@ pub fn example(variant: Variant, objects: usize) -> Result<Example, ExampleError
         let device = Rc::new(small_cache(variant).await?);
         let options = Options { memory: 64 << 20, packet: 32 << 10, ..Options::default() };
         let opened = Store::open(vec![device], clock.clone(), options).await;
-        let store = opened.map_err(|(_, error)| failed("opening", error))?;
+        let store = opened.map_err(|error| failed("opening", error.reason))?;
         let background = store.clone();
         clock.spawn(async move { background.run_background().await });
         let fixture = Fixture { store, clock, objects };
@@ -168,7 +168,7 @@ async fn small_cache(variant: Variant) -> Result<MemoryDevice, ExampleError> {
     for len in (store::CACHE_SIZE_MIN..).step_by(CLUSTER as usize).take(64) {
         for format in &formats {
             let memory = MemoryDevice::new(len, 512);
-            match store::format(&memory, format, [7; 48], START).await {
+            match store::format_with_seed(&memory, format, [7; 48], START).await {
                 Err(FormatError::TooSmall { .. }) => continue,
                 formatted => formatted.map_err(|error| failed("formatting", error))?,
             }

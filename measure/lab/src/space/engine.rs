@@ -34,10 +34,10 @@ pub async fn create<D: Device, C: Clock>(
     let format = FormatOptions { superblock_far: false, labels: false, ..*format };
     // The secret protects real caches against strangers; here it is fixed, so that runs are
     // repeatable.
-    let formatted = store::format(&*device, &format, [7; 48], clock.unix_seconds()).await;
+    let formatted = store::format_with_seed(&*device, &format, [7; 48], clock.unix_seconds()).await;
     formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
     let opened = Store::open(vec![device], clock, options).await;
-    opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))
+    opened.map_err(|error| SpaceError::Engine(error.reason.to_string()))
 }
 
 /// Stores an object; its version becomes the stamp.

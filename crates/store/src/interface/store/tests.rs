@@ -15,10 +15,9 @@ type TestStore = Store<MemoryDevice, ManualClock>;
 /// Returns a store on an empty cache.
 async fn empty() -> TestStore {
     let device = MemoryDevice::new(64 << 20, 512);
-    crate::format(&device, &FormatOptions::default(), [7; 48], 1).await.unwrap();
+    crate::format_with_seed(&device, &FormatOptions::default(), [7; 48], 1).await.unwrap();
     let options = Options { memory: 16 << 20, ..Options::default() };
-    let opened = Store::open(vec![Rc::new(device)], ManualClock::new(1), options).await;
-    opened.map_err(|(_, error)| error).unwrap()
+    Store::open(vec![Rc::new(device)], ManualClock::new(1), options).await.unwrap()
 }
 
 async fn put(store: &TestStore, key: &Key, len: usize) {

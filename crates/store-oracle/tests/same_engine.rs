@@ -1,6 +1,7 @@
-//! The engine decides alike on every device: a recorded history, given the same order of
-//! completions, leads to the same operations with the same bytes, the same answers and the same
-//! counters in memory, through threads, through io_uring, on a loop device and on a simulated disk.
+//! The engine makes the same decisions on every device. A history with the same order of
+//! completions leads to the same operations with the same bytes, the same results and the same
+//! counters: in memory, through threads, through io_uring, on a loop device and on a simulated
+//! disk.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,20 +19,20 @@ use device::{
     CacheFile, Device, Extent, FrozenBuf, Geometry, IoBuf, ManualClock, MemoryDevice, OpenOptions,
     Operation, Ring,
 };
-use engine_tests::{any_len, key};
 use fastrand::Rng;
 use store::{FormatOptions, Hint, LayoutName, Lookup, Options, Store};
+use store_oracle::{any_len, key};
 use xxhash_rust::xxh3::xxh3_64;
 
 const LEN: u64 = 8 << 20;
 const STEPS: u32 = 400;
 
-/// A device that writes down what is done with it, and tells when nothing is.
+/// A device that records its operations and tells when none is under way.
 struct Recorder<D> {
     device: D,
     /// Operation, extent in whole pages, digest of what was written.
     done: RefCell<Vec<(Operation, Extent, u64)>>,
-    /// Operations that ended, and the caller knows.
+    /// Number of operations whose end was returned to the caller.
     told: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
@@ -42,7 +43,7 @@ impl<D: Device> Recorder<D> {
         Recorder { device, done, told: Cell::new(0), waiting }
     }
 
-    /// Notes an operation; its number.
+    /// Records an operation; returns its number.
     fn begin(&self, operation: Operation, offset: u64, len: usize, written: u64) -> u64 {
         let extent = Extent { offset, len: len as u64 }.aligned(device::WRITE_ALIGN);
         let mut done = self.done.borrow_mut();
@@ -50,8 +51,8 @@ impl<D: Device> Recorder<D> {
         done.len() as u64 - 1
     }
 
-    /// Tells of a completion when all that began before are told of, and everybody else has come
-    /// to rest: then it does not matter how long the device took.
+    /// Returns when all earlier operations have returned and all other tasks wait, so that the time
+    /// that the device took does not matter.
     async fn end(&self, number: u64) {
         self.wait(|| self.told.get() == number).await;
         turns(8).await;
@@ -75,7 +76,7 @@ impl<D: Device> Recorder<D> {
         let idle = || self.told.get() == self.done.borrow().len() as u64;
         loop {
             self.wait(idle).await;
-            // Whoever was woken before has his turns first.
+            // Tasks woken before run first.
             turns(20).await;
             if idle() {
                 return;
@@ -111,7 +112,7 @@ impl<D: Device> Device for Recorder<D> {
     }
 }
 
-/// Lets everybody else have a turn, so many times.
+/// Yields to all other tasks `left` times.
 async fn turns(mut left: u32) {
     poll_fn(move |context| {
         if left == 0 {
@@ -124,7 +125,7 @@ async fn turns(mut left: u32) {
     .await;
 }
 
-/// All that was decided.
+/// All decisions of the engine.
 #[derive(PartialEq, Debug)]
 struct Decisions {
     operations: Vec<(Operation, Extent, u64)>,
@@ -134,15 +135,15 @@ struct Decisions {
 
 type Spawn = Box<dyn Fn(Pin<Box<dyn Future<Output = ()>>>)>;
 
-/// Plays the history of `seed` on an empty device, one step after another.
+/// Runs the history of `seed` on an empty device, one step after another.
 async fn play<D: Device>(device: D, layout: LayoutName, seed: u64, spawn: Spawn) -> Decisions {
     let device = Rc::new(Recorder::new(device));
     let clock = ManualClock::new(1_700_000_000);
     let format = FormatOptions { layout, ..FormatOptions::default() };
-    store::format(&*device, &format, [7; 48], 1_700_000_000).await.unwrap();
+    store::format_with_seed(&*device, &format, [7; 48], 1_700_000_000).await.unwrap();
     let options = Options { memory: 2 << 20, ..Options::default() };
     let store = Store::open(vec![Rc::clone(&device)], clock.clone(), options).await;
-    let store = store.map_err(|(_, error)| error).unwrap();
+    let store = store.unwrap();
     let background = store.clone();
     spawn(Box::pin(async move { background.run_background().await }));
     let mut random = Rng::with_seed(seed);
@@ -180,14 +181,14 @@ async fn play<D: Device>(device: D, layout: LayoutName, seed: u64, spawn: Spawn)
     Decisions { operations, answers, counters }
 }
 
-/// Plays on a real or memory device, with an event loop.
+/// Runs a history on a real or memory device, with an event loop.
 fn on_tokio<D: Device>(ring: Option<&Ring>, device: D, layout: LayoutName, seed: u64) -> Decisions {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let driver = ring.cloned().map(|ring| tokio::task::spawn_local(device::drive(ring)));
         let spawn: Spawn = Box::new(|task| _ = tokio::task::spawn_local(task));
-        // A task like the background: the two have turns one after the other.
+        // A task like the background: the two alternate.
         let playing = tokio::task::spawn_local(play(device, layout, seed, spawn));
         let decisions = playing.await.unwrap();
         if let Some(driver) = driver {

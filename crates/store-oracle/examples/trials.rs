@@ -7,9 +7,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use engine_tests::{Report, Variant, names, run, variant, variants};
+use store_oracle::{Report, Variant, names, run, variant, variants};
 
-/// What is asked for.
+/// The trials to run.
 struct Order {
     variants: Vec<Variant>,
     first: u64,
@@ -47,11 +47,11 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
     Ok(order)
 }
 
-/// Runs every variant with each seed in turn, and says what was found.
+/// Runs every variant with each seed in turn and prints the findings.
 fn carry_out(order: &Order) -> Result<(), String> {
     let begin = Instant::now();
     let (mut total, mut seeds, mut findings, mut said) = (Report::default(), 0_u64, 0_u64, begin);
-    // The engine's panics are findings: told in one line, not where they happen.
+    // Panics of the engine are findings: print one line, not a backtrace.
     std::panic::set_hook(Box::new(|_| {}));
     let more = |seeds: u64| match order.time {
         Some(time) => begin.elapsed() < time,

@@ -1,8 +1,7 @@
-//! The engine on simulated disks: trials by seed for every layout, and by name each way in which
-//! something dead could come back.
+//! The engine on simulated disks: trials by seed for every variant, and by name each way in which a
+//! removed state could reappear.
 //!
-//! A finding prints its seed; `cargo xtask sim` replays it, and runs many more seeds than are tried
-//! here.
+//! A finding prints its seed; `cargo xtask sim` replays it, and runs many more seeds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,14 +9,14 @@ mod comes_back;
 mod rising;
 mod seeds;
 
-/// Makes the tests of every variant, each by its name.
+/// Generates the tests of every variant.
 macro_rules! for_every_arm {
     ($($variant:ident),*) => {
         /// The variants that have tests.
         const TESTED: &[&str] = &[$(stringify!($variant)),*];
 
         $(mod $variant {
-            use engine_tests::{Variant, variant};
+            use store_oracle::{Variant, variant};
 
             fn this() -> Variant {
                 variant(stringify!($variant)).unwrap()
@@ -48,6 +47,6 @@ for_every_arm!(cluster, stream, unified, buddy, ucfs);
 
 #[test]
 fn every_arm_is_tested() {
-    let variants: Vec<&str> = engine_tests::variants().iter().map(|variant| variant.name).collect();
+    let variants: Vec<&str> = store_oracle::variants().iter().map(|variant| variant.name).collect();
     assert_eq!(variants, TESTED);
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
-use device::{Clock, Nanos};
+use device::{Clock, Device, Nanos};
 use fastrand::Rng;
 use sim::Handle;
 use store::{Entry, FetchToken, Hint, Kind, Lookup, Mode, Refusal, Store, UnfinishedRead};
@@ -23,7 +23,9 @@ use super::recording_device::RecordingDevice;
 
 /// The store under test, on a simulated device.
 pub type TestedStore = Store<RecordingDevice, Handle>;
-type Found = Entry<RecordingDevice, Handle>;
+
+/// Bytes of a chunk of a body that a client writes without random choices.
+const CHUNK: usize = 10_000;
 
 /// The result of a lookup, verified byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +49,24 @@ impl LookupResult {
 }
 
 /// A client of the store under test.
-pub struct Client {
+pub struct Client<D: Device = RecordingDevice, C: Clock = Handle> {
     /// The store under test.
-    pub store: TestedStore,
+    pub store: Store<D, C>,
     /// The operations on the store, shared by all clients.
     pub history: Rc<RefCell<History>>,
-    /// The clock of the simulation.
-    pub clock: Handle,
+    /// The clock of the store.
+    pub clock: C,
     /// The source of the client's random choices.
     pub random: Rng,
     /// Keys that only this client changes.
     pub own: Vec<u32>,
     /// Number of keys in use, over all clients.
     pub all: u32,
+    /// Insertions make no random choices and no pauses.
+    pub steady: bool,
 }
 
-impl Client {
+impl<D: Device, C: Clock> Client<D, C> {
     /// Runs `steps` random operations and checks the store's accounts after every fourth.
     ///
     /// # Errors
@@ -101,7 +105,10 @@ impl Client {
             14 => self.refresh_superseded(number).await?,
             15 | 16 => _ = self.remove(number).await,
             17 => _ = self.purge(number).await,
-            18 => self.abort(number).await,
+            18 => {
+                let len = any_len(&mut self.random);
+                self.abort(number, len).await;
+            }
             19 => self.read_beside(number).await?,
             20 => self.drop_lookup().await,
             21 => self.sleep(1_500_000_000).await,
@@ -153,16 +160,19 @@ impl Client {
     }
 
     async fn try_insert(&mut self, token: &FetchToken, state: State) -> Result<(), Refusal> {
-        let size = self.random.bool().then_some(state.len);
-        let kind = if self.random.u8(..8) == 0 { Kind::Html } else { Kind::Other };
+        let has_size =
+            if self.steady { state.version.is_multiple_of(2) } else { self.random.bool() };
+        let size = has_size.then_some(state.len);
+        let is_page = !self.steady && self.random.u8(..8) == 0;
+        let kind = if is_page { Kind::Html } else { Kind::Other };
         let hint = Hint { size, kind, ..Hint::default() };
         let (key, meta) = (key(state.key), state.meta_bytes());
         let mut writer = self.store.insert(token, &key, meta, hint).await?;
         let mut body = state.body();
-        let chunk = self.random.usize(1_000..50_000);
+        let chunk = if self.steady { CHUNK } else { self.random.usize(1_000..50_000) };
         while !body.is_empty() {
             writer.write(body.split_to(chunk.min(body.len()))).await?;
-            if self.random.u8(..20) == 0 {
+            if !self.steady && self.random.u8(..20) == 0 {
                 self.sleep(50_000_000).await;
             }
         }
@@ -213,9 +223,8 @@ impl Client {
         self.history.borrow_mut().returned(begun);
     }
 
-    /// Begins to store a body and gives up half-way.
-    pub async fn abort(&mut self, number: u32) {
-        let len = any_len(&mut self.random);
+    /// Begins to store a body of `len` bytes and gives up half-way.
+    pub async fn abort(&mut self, number: u32, len: u64) {
         let state = self.history.borrow_mut().next_state(number, len);
         let key = key(number);
         let token = self.store.begin_fetch(&key);
@@ -267,15 +276,27 @@ impl Client {
     pub async fn refresh(&mut self, number: u32) -> Result<Option<State>, String> {
         let token = self.store.begin_fetch(&key(number));
         let Some((entry, old)) = self.find(number).await? else { return Ok(None) };
+        Ok(self.refresh_entry(&token, &entry, old).await.ok())
+    }
+
+    /// Replaces the metadata of `entry`, which has those of `old`; returns the new state.
+    ///
+    /// # Errors
+    /// The store refused it.
+    pub async fn refresh_entry(
+        &mut self,
+        token: &FetchToken,
+        entry: &Entry<D, C>,
+        old: State,
+    ) -> Result<State, Refusal> {
         let state = State { meta: old.meta + 1, ..old };
         let begun = self.history.borrow_mut().refresh(state);
-        let meta = state.meta_bytes();
-        let result = self.store.replace_meta(&token, &key(number), &entry, meta).await;
+        let result = self.store.replace_meta(token, &key(old.key), entry, state.meta_bytes()).await;
         match result {
             Ok(()) => self.history.borrow_mut().returned(begun),
             Err(_) => self.history.borrow_mut().refused(begun),
         }
-        Ok(result.is_ok().then_some(state))
+        result.map(|()| state)
     }
 
     /// Checks that metadata made before a purge are not accepted after it, whether the purge
@@ -349,6 +370,19 @@ impl Client {
         result
     }
 
+    /// Removes the key as the response to an unsafe request does.
+    ///
+    /// # Errors
+    /// The store could not make it durable.
+    pub async fn invalidate(&mut self, number: u32) -> Result<(), Refusal> {
+        let begun = self.history.borrow_mut().purge(number);
+        let result = self.store.invalidate(&[key(number)], None).await;
+        if result.is_ok() {
+            self.history.borrow_mut().returned(begun);
+        }
+        result
+    }
+
     /// Purges a random set of objects, for good or softly.
     async fn sweep(&mut self, mode: Mode) -> Result<(), Refusal> {
         let (key, version) = (self.random.u32(..self.all), self.random.u32(..5));
@@ -401,16 +435,10 @@ impl Client {
     }
 
     /// Looks the key up and verifies the metadata.
-    async fn find(&mut self, number: u32) -> Result<Option<(Found, State)>, String> {
+    async fn find(&mut self, number: u32) -> Result<Option<(Entry<D, C>, State)>, String> {
         let from = self.history.borrow_mut().stamp();
         let Lookup::Hit(entry) = self.store.lookup(&key(number)).await else { return Ok(None) };
-        let Some(state) = State::from_meta(entry.meta()) else {
-            return Err(format!("key {number} has metadata that never were: {:?}", entry.meta()));
-        };
-        if (state.key, state.len) != (number, entry.len()) {
-            let len = entry.len();
-            return Err(format!("key {number} answers with {state:?} and {len} bytes"));
-        }
+        let state = state_of(&entry, number)?;
         let history = self.history.borrow();
         let permitted = history.during(number, from);
         if !history.tolerates(&permitted, state) {
@@ -434,8 +462,7 @@ impl Client {
         let Some((entry, state)) = self.find(number).await? else {
             return Ok(LookupResult::Nothing);
         };
-        let whole = read(&entry, state, 0..state.len).await?;
-        Ok(if whole { LookupResult::Whole(state) } else { LookupResult::Cut(state) })
+        read_whole(&entry, state).await
     }
 
     async fn read_range(&mut self, number: u32) -> Result<(), String> {
@@ -458,8 +485,43 @@ async fn beside<A, B>(first: impl Future<Output = A>, second: impl Future<Output
     .await;
 }
 
-/// Reads a range of an entry and verifies it. Returns false if the body was cut short.
-async fn read(entry: &Found, state: State, range: Range<u64>) -> Result<bool, String> {
+/// Returns the state that the metadata of `entry` name.
+///
+/// # Errors
+/// No state has these metadata, or it is one of another key or of another length.
+pub fn state_of<D: Device, C: Clock>(entry: &Entry<D, C>, number: u32) -> Result<State, String> {
+    let Some(state) = State::from_meta(entry.meta()) else {
+        return Err(format!("key {number} has metadata that never were: {:?}", entry.meta()));
+    };
+    if (state.key, state.len) != (number, entry.len()) {
+        let len = entry.len();
+        return Err(format!("key {number} answers with {state:?} and {len} bytes"));
+    }
+    Ok(state)
+}
+
+/// Reads all of an entry in this state and verifies every byte.
+///
+/// # Errors
+/// A byte is wrong, or the end of the body is missing without an error.
+pub async fn read_whole<D: Device, C: Clock>(
+    entry: &Entry<D, C>,
+    state: State,
+) -> Result<LookupResult, String> {
+    let whole = read(entry, state, 0..state.len).await?;
+    Ok(if whole { LookupResult::Whole(state) } else { LookupResult::Cut(state) })
+}
+
+/// Reads a range of an entry in this state and verifies it. Returns false if the body was cut
+/// short.
+///
+/// # Errors
+/// A byte is wrong, or the end of the range is missing without an error.
+pub async fn read<D: Device, C: Clock>(
+    entry: &Entry<D, C>,
+    state: State,
+    range: Range<u64>,
+) -> Result<bool, String> {
     let expected = state.body().slice(range.start as usize..range.end as usize);
     let mut body = entry.body(range);
     let mut bytes = BytesMut::new();

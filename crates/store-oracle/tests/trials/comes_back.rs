@@ -1,10 +1,10 @@
-//! Each way in which something dead could come back, by name. The scenario itself refuses every
-//! state that the history does not permit; what is asserted here is that the case came to pass.
+//! Each way in which a removed or superseded state could reappear, by name. The scenario itself
+//! rejects every state that the history does not permit; the tests assert that the case occurred.
 
 use std::time::Duration;
 
-use engine_tests::{LookupResult, Scenario, State, Variant};
 use store::{LayoutName, WritePolicy};
+use store_oracle::{LookupResult, Scenario, State, Variant, any_len};
 
 const MIB: u64 = 1 << 20;
 
@@ -16,11 +16,11 @@ fn insert(scenario: &Scenario, number: u32, len: u64) -> State {
     scenario.run(async |client| client.insert(number, len).await).unwrap()
 }
 
-/// A cache after a kill, with 60 objects under the keys from 0 on, of which recovery has not met
-/// all.
+/// Returns a cache after a kill, with 60 objects under the keys from 0 on, some of which recovery
+/// has not found yet.
 fn recovering(variant: Variant, prepare: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = Scenario::new(variant, 24 * MIB).unwrap();
-    // More than recovery reads before it looks at the time.
+    // More than recovery reads before it checks the time.
     (200..400).for_each(|number| _ = insert(&scenario, number, 25_000));
     (0..60).for_each(|number| _ = insert(&scenario, number, 9_000));
     scenario = scenario.stop().unwrap();
@@ -33,7 +33,7 @@ fn recovering(variant: Variant, prepare: impl FnOnce(&mut Scenario)) -> Scenario
     scenario
 }
 
-/// A kill and a power loss, each after everything was durable; nothing may be found under key 1.
+/// Checks that key 1 is not found after a kill nor after a power loss, once everything was durable.
 fn gone_after_every_end(make: impl Fn() -> Scenario) {
     for end in 0..3 {
         let scenario = make();
@@ -65,8 +65,8 @@ pub fn superseded_then_evicted(variant: Variant) {
     }
 }
 
-/// The older version went for room, and nobody has said so on the device; the process dies the
-/// moment that the newer one is answered.
+/// The older version was evicted, which the journal does not say yet; the process dies when the
+/// newer one is acknowledged.
 pub fn given_up_then_stored_again(variant: Variant) {
     for seed in 0..4 {
         let scenario = scenario(variant);
@@ -80,7 +80,7 @@ pub fn given_up_then_stored_again(variant: Variant) {
     }
 }
 
-/// The newer version is in memory only, and recovery had not met the older one when it came.
+/// The newer version is in memory only, and was stored before recovery found the older one.
 pub fn stored_late_while_recovery_runs(variant: Variant) {
     let scenario = recovering(variant, |scenario| scenario.set_write_policy(WritePolicy::OnEvict));
     (0..60).step_by(7).for_each(|number| _ = insert(&scenario, number, 500));
@@ -124,7 +124,7 @@ pub fn purged(variant: Variant) {
     });
 }
 
-/// Power goes the moment that the purge is answered.
+/// Power is lost when the purge is acknowledged.
 pub fn purged_and_power_lost(variant: Variant) {
     for seed in 0..10 {
         let scenario = scenario(variant);
@@ -159,11 +159,11 @@ pub fn metadata_superseded(variant: Variant) {
     }
 }
 
-/// The record of the newer metadata goes, for room; the object may not fall back to older ones.
+/// The record of the newer metadata is evicted; the object must not fall back to older ones.
 pub fn metadata_superseded_then_evicted(variant: Variant) {
     let mut scenario = scenario(variant);
     (0..20).for_each(|number| _ = insert(&scenario, number, 1_000));
-    // Written on eviction, an object in memory takes its newer metadata along in its own record.
+    // Written on eviction, an object in memory has its newer metadata in its own record.
     scenario.set_write_policy(WritePolicy::OnInsert);
     scenario = scenario.stop().unwrap();
     for number in 0..20 {
@@ -178,8 +178,8 @@ pub fn metadata_superseded_then_evicted(variant: Variant) {
             let number = 1_000 + (round * 30 + filler) as u32;
             _ = scenario.run(async |client| client.insert(number, 20_000).await);
         }
-        // Half of the objects are asked for again and again: their cluster stays. Their metadata
-        // are in memory with them, and the cluster that holds those is asked for nothing.
+        // Half of the objects are requested again and again, so their cluster stays. Their metadata
+        // are in memory with them, so the cluster of these is never read.
         for number in 0..10 {
             scenario.look(number).unwrap();
         }
@@ -189,7 +189,7 @@ pub fn metadata_superseded_then_evicted(variant: Variant) {
             scenario = scenario.crash(round % 60 == 29, round).unwrap();
             let found =
                 (0..20).filter(|key| scenario.look(*key).unwrap() != LookupResult::Nothing).count();
-            // After a kill as after a power loss. In slots metadata go with their object.
+            // After a kill and after a power loss. In slots metadata are evicted with their object.
             if round % 60 == 59 && (gone > 0 || in_slots && found < 20) {
                 return;
             }
@@ -204,7 +204,7 @@ pub fn an_overtaken_fill(variant: Variant) {
         insert(&scenario, 1, 3_000);
         let scenario = scenario.stop().unwrap();
         scenario.run(async |client| {
-            let token = client.store.begin_fetch(&engine_tests::key(1));
+            let token = client.store.begin_fetch(&store_oracle::key(1));
             client.purge(1).await.unwrap();
             let state = client.history.borrow_mut().next_state(1, 5_000);
             assert!(client.insert_with(&token, state).await.is_err());
@@ -221,7 +221,10 @@ pub fn an_aborted_fill(variant: Variant) {
         let kept = insert(&scenario, 1, 3_000);
         let scenario = scenario.stop().unwrap();
         for _ in 0..10 {
-            scenario.run(async |client| client.abort(1).await);
+            scenario.run(async |client| {
+                let len = any_len(&mut client.random);
+                client.abort(1, len).await;
+            });
         }
         assert_eq!(scenario.look(1).unwrap(), LookupResult::Whole(kept));
         scenario.settle_durably();
@@ -241,8 +244,8 @@ pub fn metadata_of_a_version_that_is_gone(variant: Variant) {
     scenario.crash(true, 1).unwrap().check(false).unwrap();
 }
 
-/// A body takes the place of another, is removed and purged; the end comes at each operation of
-/// the device in turn.
+/// A body replaces another, is removed and purged; the process ends at each operation of the device
+/// in turn.
 pub fn a_crash_between(variant: Variant) {
     for power in [false, true] {
         for operations in 0.. {

@@ -1,10 +1,10 @@
-//! How the engine reads, on simulated drives in virtual time: the read units, and the read queue
+//! Reads of the engine on simulated drives in virtual time: the read units and the read queue
 //! (LAZY-READS, systems M8).
 //!
 //! `cargo xtask reading` runs the loads of docs/decisions/0005 in full ([`FULL`]) and prints their
-//! figures; `cargo test` runs shorter ones. Time here is the drives': the same for a seed on every
-//! machine. Bodies are elided (docs/research/lab.md): no decision looks at them, and copying whole
-//! clusters of bytes, checksums included, would be most of what these tests take.
+//! figures; `cargo test` runs shorter ones. Times are those of the drives: the same for a seed on
+//! every machine. Bodies are elided (docs/research/lab.md): no decision depends on them, and
+//! copying and checksumming whole clusters would take most of the time of these tests.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -24,19 +24,19 @@ type Engine = Store<SimDisk, Handle>;
 
 const CACHE: u64 = 256 << 20;
 const PARTS: usize = 10;
-/// Pages that arrive at a time when the cache is filled.
+/// Pages that arrive at once while the cache is filled.
 const ARRIVING: usize = 4;
 const SECOND: u64 = 1_000_000_000;
 
-/// The variable that asks for the loads in full.
+/// The environment variable that selects the full loads.
 const FULL: &str = "LAB_READING_FULL";
 
-/// The first where the loads are short, the second where they are full.
+/// Returns `short` or `full`, by the length of the loads.
 fn of_scale<T>(short: T, full: T) -> T {
     if std::env::var_os(FULL).is_some() { full } else { short }
 }
 
-/// Pages in the cache.
+/// Returns the number of pages in the cache.
 fn pages() -> usize {
     of_scale(900, 1_500)
 }
@@ -50,7 +50,7 @@ enum DriveName {
 impl DriveName {
     fn drive(self) -> Box<dyn sim::drives::Drive> {
         match self {
-            // The bus as it was fast enough not to matter, as in the UCFS paper's figures.
+            // A bus fast enough not to matter, as in the UCFS paper's figures.
             DriveName::Atlas => {
                 let file = sim::drives::shipped::named("atlas10k").unwrap().unwrap();
                 Box::new(MechanicalDrive::new(&file, Config::FastBus).unwrap())
@@ -65,14 +65,14 @@ fn key(page: usize, part: usize) -> Key {
     Key::new(url.into(), Locality { site: page as u64 % 100, group: page as u64 }).unwrap()
 }
 
-/// Bytes of a body: median 3 KB, always the same for the same object.
+/// Returns the bytes of an object's body: median 3 KB.
 fn body_len(page: usize, part: usize) -> usize {
     let mut random = fastrand::Rng::with_seed((page * PARTS + part) as u64);
     let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
     (3000.0 * normal.exp()).clamp(100.0, 60_000.0) as usize
 }
 
-/// What a body is told by: no two overlap.
+/// Returns the identity of a body; no two bodies overlap.
 fn body_id(page: usize, part: usize) -> u64 {
     ((page * PARTS + part) as u64) << 32
 }
@@ -87,7 +87,7 @@ async fn insert(store: &Engine, page: usize, part: usize) {
     writer.commit().await.unwrap();
 }
 
-/// The whole body comes, and no other's.
+/// Checks that the whole body is read, and that it is this object's.
 async fn check(entry: &Entry<SimDisk, Handle>, page: usize, part: usize) {
     let mut body = entry.body(0..entry.len());
     let mut at = 0;
@@ -140,7 +140,7 @@ async fn client(store: Engine, clock: Handle, load: Load, seed: u64, done: Rc<Ce
             };
             check(&entry, page, part).await;
             done.set(done.get() + 1);
-            // What a client and a network need; virtual time must pass on memory hits, too.
+            // Time of a client and a network; virtual time must pass on memory hits, too.
             clock.sleep_until(clock.now() + 20_000).await;
         }
     }
@@ -168,7 +168,7 @@ struct Figures {
     after: Stats,
 }
 
-/// Fills a cache on the drive, starts anew, and measures after as long a time of warming up.
+/// Fills a cache on the drive, reopens it, warms up, and measures for the same number of hits.
 fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures {
     let executor = Executor::new(Some(seed), 1_000_000_000);
     let handle = executor.handle();
@@ -181,15 +181,15 @@ fn measure(drive: DriveName, seed: u64, load: Load, options: Options) -> Figures
             ..FormatOptions::default()
         };
         let format = FormatOptions { mean_object: Some(4096), layout: load.layout, ..format };
-        store::format(&disk, &format, [7; 48], 0).await.unwrap();
-        // The tables of slots are larger, by 80 bytes for an object; three eighths of the memory
-        // are for other things. What is left for objects is to be the same in all layouts.
+        store::format_with_seed(&disk, &format, [7; 48], 0).await.unwrap();
+        // The tables of slots are larger, by 80 bytes an object, and three eighths of the memory
+        // are for other things. All layouts get the same memory for objects.
         let slotted = load.layout != LayoutName::Cluster;
         let tables = if slotted { 80 * (CACHE / 4096) } else { 0 };
         let memory = (8 << 20) + tables * 8 / 5;
         let store = open(&disk, &handle, Options { memory: 64 << 20, ..Options::default() }).await;
         fill(&store).await;
-        // A disk takes a while for records that it gets one by one.
+        // A disk writes single records slowly.
         while store.stats()[0].unwritten_bytes > 0 {
             handle.sleep_until(handle.now() + SECOND).await;
         }
@@ -240,7 +240,7 @@ fn singles_of_a_disk() -> Load {
     Load { pages: false, ..pages_of_a_disk() }
 }
 
-/// Some 6,000 hits to warm up and as many to measure; in full, twice as many.
+/// About 6,000 hits to warm up and as many to measure; twice as many with full loads.
 fn singles_of_flash() -> Load {
     let time = SECOND / of_scale(32, 16);
     Load { clients: 16, pages: false, time, layout: LayoutName::Cluster }
@@ -296,18 +296,18 @@ fn reads_that_go_out_together_by_position_cost_the_arm_less() {
         figures.hits_per_second
     };
     let (at_once, lazy, split) = (rate(1, 0), rate(10, 0), rate(10, 4));
-    // All of the cache is near the rim here: what is left to save is little but the order.
+    // The whole cache is near the rim, so little can be saved except by the order.
     assert!(lazy > 1.03 * at_once, "{lazy} hits a second, {at_once} without a queue");
     assert!(split > 1.03 * at_once, "{split} hits a second in runs, {at_once} without a queue");
 }
 
-/// What the reads of a load were, with the unit `auto`.
+/// The reads of a load with the unit `auto`.
 struct Shape {
     /// Reads of the drive for each hit.
     each: f64,
     /// Mean bytes of a read.
     bytes: f64,
-    /// Of the reads, those of just a record.
+    /// Share of the reads that read only a record.
     exact: f64,
 }
 
@@ -334,7 +334,7 @@ fn shape(drive: DriveName, load: Load) -> Shape {
 
 const SLOTTED: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy];
 
-/// A disk of some 200 operations a second.
+/// A disk of about 200 operations a second.
 #[test]
 fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
     let pages = Load { time: 20 * SECOND, ..pages_of_a_disk() };
@@ -345,7 +345,7 @@ fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
     for slots in [&stream, &unified] {
         assert!(slots.each < 0.3, "{} reads each", slots.each);
         assert!(slots.bytes > 65_536.0, "{} bytes a read", slots.bytes);
-        // What was written sorted by group takes less of it.
+        // Records written in the order of groups need fewer reads.
         assert!(cluster.each < 0.75 * slots.each, "{} reads each", cluster.each);
         assert!(cluster.bytes < 0.75 * slots.bytes, "{} bytes a read", cluster.bytes);
     }
@@ -353,7 +353,7 @@ fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
     let layout = LayoutName::Unified;
     let single = shape(DriveName::Atlas, Load { layout, pages: false, ..pages });
     assert!(single.exact > 0.9 && single.each > 0.9, "{} reads each", single.each);
-    // Beside an object lies none of its page in `buddy`, but one of its length.
+    // In `buddy`, an object lies beside others of its length, not of its page.
     assert!(buddy.bytes < 0.25 * stream.bytes, "{} bytes a read", buddy.bytes);
 }
 
@@ -368,8 +368,8 @@ fn flash_reads_exactly_in_slots_too() {
     }
 }
 
-/// What is stored waits in memory for its place. Where memory for objects is smaller than what
-/// waits, and no cluster is free for a moment, nothing may look for ever for one that can leave.
+/// Stored objects wait in memory for a place. If memory is smaller than the waiting objects and no
+/// cluster is free for a moment, no search for an object to evict may run forever.
 #[test]
 fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
     let executor = Executor::new(Some(1), 1_000_000_000);
@@ -383,8 +383,8 @@ fn memory_smaller_than_what_waits_for_a_place_stops_nothing() {
             labels: false,
             ..FormatOptions::default()
         };
-        store::format(&disk, &format, [7; 48], 0).await.unwrap();
-        // Two clusters may wait to be written, a batch is one of them; the tier is 32 KiB.
+        store::format_with_seed(&disk, &format, [7; 48], 0).await.unwrap();
+        // Two clusters may wait to be written, one of them a batch; the tier has 32 KiB.
         let options = Options { memory: 256 << 10, ..Options::default() };
         let store = open(&disk, &handle, options).await;
         let clients = (0..16).map(|client| {

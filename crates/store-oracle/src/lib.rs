@@ -1,6 +1,7 @@
-//! Tests of the engine on simulated devices.
+//! The oracle of the store: which states of an object its history permits, and which it requires.
+//! The tests of `store` check against it on a device in memory.
 //!
-//! The library runs trials: random histories on a simulated disk with random faults, through
+//! The library also runs trials: random histories on a simulated disk with random faults, through
 //! orderly stops, kills, power losses and reopenings. Each result is checked against the history of
 //! operations.
 //!
@@ -27,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use sim::Contents;
 
-pub use client::{Client, LookupResult, TestedStore};
+pub use client::{Client, LookupResult, TestedStore, read, read_whole, state_of};
 pub use content::{State, any_len, key};
 pub use oracle::{End, History};
 pub use recording_device::RecordingDevice;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use device::{Clock, Extent, Nanos};
 use fastrand::Rng;
 use sim::{Contents, Executor, FaultPlan, SimDisk, Stop, SurvivalGuarantee, Uniform};
-use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
+use store::{DeviceError, Event, FormatOptions, Inspector, OpenError, Options, Store};
 
 use super::Report;
 use super::client::{Client, LookupResult, TestedStore};
@@ -113,7 +113,7 @@ impl TestSetup {
         let drive = Uniform::fast(self.room);
         let disk = self.disk(&executor, drive, self.len, Contents::new());
         executor
-            .run(store::format(&disk, &self.format, [7; 48], START))
+            .run(store::format_with_seed(&disk, &self.format, [7; 48], START))
             .map_err(|error| error.to_string())?;
         Ok(disk.crash_process(0))
     }
@@ -403,14 +403,14 @@ impl Running {
         match self.drive("opening", opening)? {
             None => Ok(None),
             Some(Ok(store)) => Ok(Some(store)),
-            Some(Err((_, OpenError::IndexTooLarge { index, memory }))) => {
-                Err(format!("the trial's memory is too small: {index} of {memory}"))
-            }
+            Some(Err(DeviceError {
+                reason: OpenError::IndexTooLarge { index, memory }, ..
+            })) => Err(format!("the trial's memory is too small: {index} of {memory}")),
             Some(Err(_)) if failing => {
                 *self.given_up.lock().unwrap_or_else(PoisonError::into_inner) = true;
                 Ok(None)
             }
-            Some(Err((_, error))) => Err(format!("it cannot be opened: {error}")),
+            Some(Err(error)) => Err(format!("it cannot be opened: {}", error.reason)),
         }
     }
 
@@ -422,6 +422,7 @@ impl Running {
             random: self.random.fork(),
             own,
             all,
+            steady: false,
         }
     }
 

@@ -1,12 +1,12 @@
-//! The N-th operation fails, N rising until a run passes without reaching it.
+//! Histories in which the N-th operation fails, for N from 0 until a run does not reach it.
 
 use device::Operation;
-use engine_tests::{Client, LookupResult, Scenario, Variant};
 use sim::{Fault, FaultPlan};
+use store_oracle::{Client, LookupResult, Scenario, Variant};
 
 const MIB: u64 = 1 << 20;
 
-/// A history that meets every kind of operation.
+/// Runs every kind of operation.
 async fn short_history(client: &mut Client) -> Result<(), String> {
     for number in 0..3 {
         _ = client.insert(number, 5_000).await;
@@ -22,7 +22,7 @@ async fn short_history(client: &mut Client) -> Result<(), String> {
     client.look(5).await.map(|_| ())
 }
 
-/// Runs the history on a cache that holds objects, with what `fault` makes of a rising number.
+/// Runs the history on a cache with objects, with `fault(0)`, then `fault(1)` and so on.
 fn rising(variant: Variant, fault: impl Fn(u64) -> Fault) {
     let mut reached = 0;
     for after in 0.. {
@@ -43,7 +43,7 @@ fn rising(variant: Variant, fault: impl Fn(u64) -> Fault) {
         let given_up = !scenario.store.stats()[0].online;
         scenario.check(false).unwrap();
         let scenario = match given_up {
-            // What the device could not be told may come back: only bytes are checked.
+            // Changes that could not be written may be undone: only bytes are checked.
             true => continue,
             false => scenario.crash(false, after).unwrap(),
         };
@@ -92,7 +92,7 @@ pub fn the_device_goes_at_each_operation(variant: Variant) {
     rising(variant, |after| Fault::Gone { after, times: 3 });
 }
 
-/// The process dies, or its power goes, at each operation in turn.
+/// The process dies, or power is lost, at each operation in turn.
 pub fn it_crashes_at_each_operation(variant: Variant) {
     for power in [false, true] {
         for operations in 0.. {
@@ -114,7 +114,7 @@ pub fn it_crashes_at_each_operation(variant: Variant) {
                 break;
             }
             let scenario = scenario.crash(power, operations).unwrap();
-            // Written on eviction, what was read may have left its place.
+            // With writes on eviction, an object that was read may have left its cluster.
             let bounded = variant.name != "ucfs";
             scenario.check(bounded).unwrap();
         }

@@ -1,8 +1,8 @@
 //! Trials by seed.
 
-use engine_tests::{Report, Variant, run};
+use store_oracle::{Report, Variant, run};
 
-/// Few, so that each change is tried with them; `cargo xtask sim` runs 100 and more.
+/// Runs few seeds, so that every change is tested with them; `cargo xtask sim` runs 100 and more.
 pub fn the_first_seeds(variant: Variant) {
     let mut total = Report::default();
     for seed in 0..20 {
@@ -14,7 +14,7 @@ pub fn the_first_seeds(variant: Variant) {
     assert!(total.errors > 4 && total.kept > 4, "they try too little: {total:?}");
 }
 
-/// Seeds beyond the first that found something once.
+/// Runs later seeds that once had a finding.
 pub fn seeds_that_found_something(variant: Variant) {
     // Reads that stall while slots are scanned; journal blocks of an opening that grew the device,
     // taken for those of the next.

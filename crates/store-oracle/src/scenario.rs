@@ -64,7 +64,7 @@ impl Scenario {
         let disk = RecordingDevice::new(disk, Rc::clone(&history));
         let devices = vec![Rc::new(disk.clone())];
         let store = executor.run(Store::open(devices, executor.handle(), options.clone()));
-        let store = store.map_err(|(_, error)| error.to_string())?;
+        let store = store.map_err(|error| error.reason.to_string())?;
         let background = store.clone();
         executor.handle().spawn(async move { background.run_background().await });
         Ok(Scenario { setup, options, executor, disk, store, history, fillers: FILLERS })
@@ -89,6 +89,7 @@ impl Scenario {
             random: Rng::with_seed(1),
             own: Vec::new(),
             all: 0,
+            steady: false,
         }
     }
 

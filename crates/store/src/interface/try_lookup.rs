@@ -10,21 +10,21 @@ use crate::core::{Expected, LookupRequest, MemoryFinding, Purpose};
 use crate::interface::entry::Entry;
 use crate::interface::store::Store;
 
-/// The result of a glance.
-pub enum Glance<D: Device, C: Clock> {
+/// The result of [`Store::try_lookup`].
+pub enum TryLookup<D: Device, C: Clock> {
     /// The object, with its body in its record. It counts as looked up.
-    Found(Entry<D, C>),
+    Hit(Entry<D, C>),
     /// An object that [`Store::lookup`] may find, by a read or among pending writes. Nothing was
     /// counted.
     Elsewhere,
-    /// Nothing, or an object in pieces. Nothing was counted.
-    Nothing,
+    /// No object, or one in pieces. Nothing was counted.
+    Miss,
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
     /// Looks up `key` in memory. `group` returns the key's [`Locality::group`](crate::Locality); it
     /// is called only if there are several devices. Touches no device.
-    pub fn glance(&self, key: &[u8], group: impl FnOnce() -> u64) -> Glance<D, C> {
+    pub fn try_lookup(&self, key: &[u8], group: impl FnOnce() -> u64) -> TryLookup<D, C> {
         let volume = match self.volumes() {
             [only] => only,
             _ => self.volume_of(group()),
@@ -36,10 +36,10 @@ impl<D: Device, C: Clock> Store<D, C> {
         let now = volume.clock.unix_seconds() as u32;
         match volume.shared.lock().find_in_memory(&request, now) {
             MemoryFinding::Whole(object) => {
-                Glance::Found(Entry::of_resident(Rc::clone(volume), digest, object))
+                TryLookup::Hit(Entry::of_resident(Rc::clone(volume), digest, object))
             }
-            MemoryFinding::Elsewhere => Glance::Elsewhere,
-            MemoryFinding::Nothing => Glance::Nothing,
+            MemoryFinding::Elsewhere => TryLookup::Elsewhere,
+            MemoryFinding::Nothing => TryLookup::Miss,
         }
     }
 }
