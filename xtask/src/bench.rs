@@ -4,8 +4,6 @@
 //!
 //! `cargo xtask bench --fleet` measures several nodes that share their caches: see [`fleet`].
 //!
-//! `cargo xtask instructions` counts instructions instead of time: see [`instructions`].
-//! `cargo xtask steps` divides the time of a request among its steps: see [`steps`].
 //!
 //! Servers run as separate processes. The load generators and the origin ([`origin`]) are threads
 //! of this process, so their time is not counted. The status, length and bytes of every response
@@ -17,7 +15,6 @@ mod cores;
 mod exchange;
 mod files;
 mod fleet;
-pub mod instructions;
 mod interruption;
 mod load;
 mod median;
@@ -26,7 +23,6 @@ mod options;
 mod origin;
 mod process;
 mod scenario;
-pub mod steps;
 mod system;
 
 use std::os::unix::process::CommandExt;

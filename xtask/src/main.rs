@@ -37,14 +37,9 @@ enum Chore {
     Ci(ci::Options),
     /// Measures web servers over files, or fleets of nodes, beside others in the same run.
     Bench(Box<bench::Options>),
-    /// Counts the instructions that a request costs the server, beside those of the table in
-    /// docs/research/instructions.md.
-    Instructions(bench::instructions::Options),
     /// Compares an older program with this one: the bytes to clients and origins, the access log
     /// and what is counted.
     Differential(differential::Options),
-    /// Divides the processor time of a request among its steps, by samples of perf.
-    Steps(bench::steps::Options),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
     Tidy,
     /// Prints which file of a crate imports which.
@@ -73,8 +68,6 @@ fn main() -> ExitCode {
         Chore::Ci(options) => ci::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Differential(options) => differential::run(&options),
-        Chore::Instructions(options) => bench::instructions::run(&options),
-        Chore::Steps(options) => bench::steps::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),

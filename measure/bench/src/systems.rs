@@ -4,6 +4,7 @@
 //! own configurations, services and caches are not used: each system runs in the foreground, in its
 //! own directory, on its own addresses.
 
+pub mod admin;
 mod bed;
 mod running;
 mod setup;

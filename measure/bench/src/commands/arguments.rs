@@ -56,7 +56,8 @@ pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Ar
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
+/// Returns a flag of the command line.
+pub fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 

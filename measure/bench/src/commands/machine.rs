@@ -85,20 +85,33 @@ pub fn enter() -> Result<(), String> {
     mounts::make_private()
 }
 
+/// Returns the cores of the machine. The last ones are for the systems: restricts this thread to all
+/// but the last one, unless there is only one. Raises the limit on open files.
+///
+/// # Errors
+/// Fails if there is no core.
+pub fn divide_cores() -> Result<Vec<usize>, String> {
+    let all = cores::allowed();
+    let (_, others) = all.split_last().ok_or("no cores")?;
+    if !others.is_empty() {
+        cores::keep_to(others)?;
+    }
+    cores::raise_open_files();
+    Ok(all)
+}
+
 impl Machine {
     /// Determines all resources; restricts this thread to the generator's cores.
     ///
     /// # Errors
     /// Fails if there is no core, or the directory does not exist.
     pub fn of(matches: &ArgMatches) -> Result<Machine, String> {
-        let all = cores::allowed();
+        let all = divide_cores()?;
         let (core, others) = all.split_last().ok_or("no cores")?;
         let mut notes = Vec::new();
-        match others {
-            [] => notes.push("note: there is one core: the generator shares it".to_owned()),
-            others => cores::keep_to(others)?,
+        if others.is_empty() {
+            notes.push("note: there is one core: the generator shares it".to_owned());
         }
-        cores::raise_open_files();
         let larder = larder(matches);
         let (systems, absent) = installed(&larder);
         notes.extend(absent.iter().map(|name| match *name {

@@ -372,7 +372,9 @@ impl Session {
         let (number, now) = (self.numbers, seconds_now());
         let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
         let Ask { object, method, condition, range, aborts, .. } = ask;
-        let expected = Expectation { number, object, method, condition, range, sent: now };
+        let (sent, node, has_no_origin) = (now, 0, false);
+        let expected =
+            Expectation { number, object, method, condition, range, sent, node, has_no_origin };
         let request = Request { due, at: self.now(), expected, is_repeat, aborts };
         if self.pool.send(&self.poll, place, request).is_err() {
             self.tallies[due.phase].add_error("no connection");

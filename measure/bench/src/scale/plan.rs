@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::client::{Protocol, Spacing};
 use crate::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload};
 use crate::origin;
-use crate::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
+use crate::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject, cores};
 
 /// The parameters of the measurement.
 #[derive(Clone, Debug)]
@@ -53,6 +53,30 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns a plan with the usual sizes and times.
+    pub fn new(larder: PathBuf, base: PathBuf, interrupted: Arc<AtomicBool>) -> Plan {
+        Plan {
+            larder,
+            base,
+            seed: 1,
+            cache: 512 << 20,
+            memory: 64 << 20,
+            time: Duration::from_secs(10),
+            rounds: 3,
+            connections: 64,
+            objects: 1_000_000,
+            filled: None,
+            host: String::new(),
+            idle: 10_000,
+            busy: 100,
+            workers: vec![1],
+            rate: 2_000.0,
+            endurance: Duration::from_secs(1_800),
+            cores: cores::allowed(),
+            interrupted,
+        }
+    }
+
     /// Returns whether the run is to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)

@@ -5,19 +5,18 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::Value;
 use tempfile::TempDir;
 use testbed::address;
 
 use super::client::Way;
+use super::origin;
 use super::routes::{Counted, Protocol, Route, Setup};
-use crate::bench::scenario;
-use crate::bench::system::{Running, http_get};
-use crate::workspace;
+use crate::systems::{Running, admin};
 
 /// Maximum time until two nodes see each other serve.
 const GATHER: Duration = Duration::from_secs(60);
@@ -41,11 +40,22 @@ pub struct Server {
 
 /// The properties that all nodes of a route share.
 struct Common<'a> {
-    program: &'a Path,
+    counting: &'a Counting<'a>,
     route: &'a Route,
-    origin: SocketAddr,
     /// Files that all nodes read.
     files: &'a Path,
+}
+
+/// What all routes share.
+pub struct Counting<'a> {
+    /// Larder's program.
+    pub program: &'a Path,
+    /// The address of the origin.
+    pub origin: SocketAddr,
+    /// The directory for temporary files.
+    pub base: &'a Path,
+    /// Set when the counting is to end.
+    pub interrupted: &'a AtomicBool,
 }
 
 /// The addresses of a node.
@@ -58,20 +68,13 @@ struct Addresses {
 }
 
 impl Server {
-    /// Starts `program` as configured by `route`, in front of this origin; its profile is written
-    /// to `profile`.
+    /// Starts Larder as configured by `route`; its profile is written to `profile`.
     ///
     /// # Errors
     ///
     /// When a program does not start, or two nodes do not find each other.
-    pub fn start(
-        program: &Path,
-        route: &Route,
-        origin: SocketAddr,
-        profile: &Path,
-    ) -> Result<Server, String> {
-        let base = workspace::root().join("target");
-        let files = TempDir::new_in(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+    pub fn start(counting: &Counting, route: &Route, profile: &Path) -> Result<Server, String> {
+        let files = counting.directory()?;
         let roots = write_files(route, files.path())?;
         let (nodes, counted) = match route.setup {
             Setup::TwoNodes(Counted::Asking) => (2, 0),
@@ -85,16 +88,18 @@ impl Server {
             between: address::free(),
         };
         let addresses: Vec<Addresses> = (0..nodes).map(|_| free()).collect();
-        let common = Common { program, route, origin, files: files.path() };
+        let common = Common { counting, route, files: files.path() };
         let mut running = Vec::new();
         for number in 0..nodes {
             let profile = (number == counted).then_some(profile);
             running.push(common.start(number, &addresses, profile)?);
         }
         if nodes > 1 {
-            addresses.iter().try_for_each(|node| gather(node.admin, nodes))?;
+            addresses.iter().try_for_each(|node| {
+                admin::gather(node.admin, nodes, GATHER, counting.interrupted)
+            })?;
         }
-        let pid = *running[counted].pids().first().ok_or("no process")?;
+        let pid = running[counted].process();
         let callgrind = Callgrind { profile: profile.to_owned(), pid };
         let way = match route.protocol {
             Protocol::Plain => Way::Plain(addresses[0].front),
@@ -102,6 +107,17 @@ impl Server {
             Protocol::Http2 => Way::Http2(addresses[0].secure, client(roots, b"h2")?),
         };
         Ok(Server { way, callgrind, _nodes: running, _files: files })
+    }
+}
+
+impl Counting<'_> {
+    fn directory(&self) -> Result<TempDir, String> {
+        TempDir::new_in(self.base).map_err(|e| format!("{}: {e}", self.base.display()))
+    }
+
+    /// Fails if the counting is to end.
+    pub fn check(&self) -> Result<(), String> {
+        if self.interrupted.load(Ordering::Relaxed) { Err("interrupted".into()) } else { Ok(()) }
     }
 }
 
@@ -113,8 +129,8 @@ impl Common<'_> {
         all: &[Addresses],
         profile: Option<&Path>,
     ) -> Result<Running, String> {
-        let base = workspace::root().join("target");
-        let directory = TempDir::new_in(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+        let Counting { program, origin, interrupted, .. } = self.counting;
+        let directory = self.counting.directory()?;
         let own = all[number];
         let configuration = directory.path().join("larder.toml");
         let text = self.configuration(own);
@@ -125,10 +141,10 @@ impl Common<'_> {
                 // The fill is not counted, which is faster.
                 command.args(["--quiet", "--tool=callgrind", "--instr-atstart=no"]);
                 command.arg(format!("--callgrind-out-file={}", profile.display()));
-                command.arg(self.program);
+                command.arg(program);
                 command
             }
-            None => Command::new(self.program),
+            None => Command::new(program),
         };
         command.arg("serve").arg("--config").arg(configuration);
         command.arg("--cache").arg(directory.path().join("cache"));
@@ -137,7 +153,7 @@ impl Common<'_> {
         command.args(["--listen", &own.front.to_string(), "--admin", &own.admin.to_string()]);
         match self.route.setup {
             Setup::Static => command.arg("--static").arg(self.files),
-            _ => command.args(["--reverse", &format!("http://{}", self.origin)]),
+            _ => command.args(["--reverse", &format!("http://{origin}")]),
         };
         match self.route.setup {
             Setup::Fleet | Setup::TwoNodes(_) => self.join(number, all, &mut command),
@@ -147,7 +163,7 @@ impl Common<'_> {
             }
             _ => (),
         }
-        Running::launch("larder", command, directory, (own.front, Some(own.admin)))
+        Running::launch(command, directory, own.front, interrupted)
     }
 
     /// Adds the arguments that make the node part of a fleet.
@@ -192,7 +208,7 @@ impl Common<'_> {
 }
 
 /// Rules as an operator may have them.
-const REALISTIC_RULES: &str = include_str!("../../../../measure/bench/src/systems/site.toml");
+const REALISTIC_RULES: &str = include_str!("../systems/site.toml");
 
 /// Writes the files that the nodes of a route read, and returns the certificates that the client
 /// trusts.
@@ -210,7 +226,7 @@ fn write_files(route: &Route, directory: &Path) -> Result<RootCertStore, String>
             for object in 0..route.fill {
                 let path = directory.join(route.path(object).trim_start_matches('/'));
                 fs::create_dir_all(path.parent().unwrap_or(directory)).map_err(fail)?;
-                fs::write(path, scenario::body(object, route.size)).map_err(fail)?;
+                fs::write(path, origin::body(object, route.size)).map_err(fail)?;
             }
         }
         _ => (),
@@ -235,25 +251,6 @@ fn client(roots: RootCertStore, protocol: &[u8]) -> Result<Arc<ClientConfig>, St
     Ok(Arc::new(client))
 }
 
-/// Waits until a node sees `nodes` nodes serve and has caught up on purges.
-fn gather(admin: SocketAddr, nodes: usize) -> Result<(), String> {
-    let whole = |state: &Value| {
-        let members = state["members"].as_array().map_or(&[][..], Vec::as_slice);
-        members.len() == nodes
-            && members.iter().all(|member| member["state"] == "serving")
-            && state["caught_up"] == true
-    };
-    let end = Instant::now() + GATHER;
-    while Instant::now() < end {
-        let state = http_get(admin, "/fleet").unwrap_or_default();
-        if serde_json::from_str(&state).is_ok_and(|state| whole(&state)) {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    Err("the nodes do not find each other".into())
-}
-
 /// A program that runs under callgrind.
 pub struct Callgrind {
     /// Path prefix of the profiles: each dump appends its number.
@@ -271,7 +268,8 @@ impl Callgrind {
         let mut command = Command::new("vgdb");
         command.arg(format!("--pid={}", self.pid)).args(words);
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        workspace::succeed(command)
+        let status = command.status().map_err(|e| format!("vgdb: {e}"))?;
+        if status.success() { Ok(()) } else { Err(format!("vgdb {words:?} failed ({status})")) }
     }
 
     /// Writes the counts since the last dump, and returns their sum.

@@ -1,5 +1,4 @@
-//! Counts the instructions per request that the server executes in user space: `cargo xtask
-//! instructions`.
+//! Counts the instructions per request that the server executes in user space.
 //!
 //! Times vary between runs by more than most changes gain; instruction counts do not. Larder's
 //! release build runs under callgrind, one connection sends one request after the other, and the
@@ -13,43 +12,35 @@
 //! A profile of each window stays in `target/instructions`, for `callgrind_annotate`.
 
 mod client;
+mod origin;
 mod routes;
 mod server;
 mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
-
 use self::client::Client;
 use self::routes::{Objects, ROUTES, Route, WINDOWS};
-use self::server::Server;
-use super::system::larder_program;
-use super::{origin, process};
-use crate::workspace;
+use self::server::{Counting, Server};
+use crate::repository::Repository;
+use crate::run::cores;
 
 /// What is counted, and what is done with it.
-#[derive(Args)]
 pub struct Options {
     /// Only the routes whose names contain this.
-    #[arg(long, default_value = "")]
     pub only: String,
-    /// Writes the table anew instead of comparing with it.
-    #[arg(long, conflicts_with = "only")]
+    /// True to write the table anew instead of comparing with it.
     pub bless: bool,
-    /// Fails where a count is greater than that of the table by more than its tolerance.
-    #[arg(long, conflicts_with = "bless")]
+    /// True to fail where a count is greater than that of the table by more than its tolerance.
     pub check: bool,
-    /// Takes the release build that is there, without building.
-    #[arg(long)]
+    /// True to take the existing release build, without building.
     pub as_built: bool,
 }
 
@@ -68,10 +59,11 @@ const TABLE: &str = "docs/research/instructions.md";
 /// # Errors
 ///
 /// When valgrind is absent, or the table's counts are from another compiler; says which.
-fn can_check() -> Result<(), String> {
+fn can_check(repository: &Repository) -> Result<(), String> {
     find_valgrind()?;
-    let text = fs::read_to_string(workspace::root().join(TABLE)).unwrap_or_default();
-    let (of_table, own) = (table::compiler(&text).unwrap_or("an unknown compiler"), compiler()?);
+    let text = fs::read_to_string(repository.join(TABLE)).unwrap_or_default();
+    let (of_table, own) =
+        (table::compiler(&text).unwrap_or("an unknown compiler"), compiler(repository)?);
     match of_table == own {
         true => Ok(()),
         false => Err(format!("{TABLE} is of {of_table}, and this is {own}")),
@@ -90,40 +82,44 @@ fn find_valgrind() -> Result<(), String> {
     }
 }
 
-/// Counts and prints.
+/// Counts, and passes each line of the result to `print`.
 ///
 /// # Errors
 ///
 /// When valgrind is absent, or larder cannot be built or started, or responds wrongly; with `check`
 /// also when a count has grown, or cannot be compared.
-pub fn run(options: &Options) -> Result<(), String> {
-    if options.check { can_check() } else { find_valgrind() }?;
-    if !options.as_built {
-        workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
-    }
-    let program = larder_program()?;
-    let profiles = workspace::root().join("target/instructions");
+pub fn run(
+    options: &Options,
+    interrupted: &AtomicBool,
+    print: &mut dyn FnMut(&str),
+) -> Result<(), String> {
+    let repository = Repository::find()?;
+    if options.check { can_check(&repository) } else { find_valgrind() }?;
+    let program = repository.larder(options.as_built)?;
+    let base = repository.join("target");
+    let profiles = base.join("instructions");
     fs::create_dir_all(&profiles).map_err(|e| format!("{}: {e}", profiles.display()))?;
-    let table = workspace::root().join(TABLE);
+    let table = repository.join(TABLE);
     let text = fs::read_to_string(&table).unwrap_or_default();
-    let origin = origin::start(Duration::ZERO)?;
+    let origin = origin::start()?;
+    let counting = Counting { program: &program, origin, base: &base, interrupted };
     let (mut rows, mut grown) = (Vec::new(), Vec::new());
     let head = ("instructions of a request", "count", "table", "change");
-    println!("{:<40} {:>10} {:>10} {:>8}   windows", head.0, head.1, head.2, head.3);
+    print(&format!("{:<40} {:>10} {:>10} {:>8}   windows", head.0, head.1, head.2, head.3));
     let routes: Vec<&Route> =
         ROUTES.iter().filter(|route| route.name.contains(&options.only)).collect();
-    let count = |route: &Route| count(&program, route, origin.address(), &profiles);
+    let count = |route: &Route| count(&counting, route, &profiles);
     in_order(&routes, count, |route, windows| {
         let median = median(&windows);
         let before = table::count(&text, route.name);
-        println!("{}", shown(route.name, median, before, &windows));
+        print(&shown(route.name, median, before, &windows));
         rows.push((route.name, median, route.tolerance));
         if before.is_none_or(|before| median * 100 > before * (100 + route.tolerance)) {
             grown.push(route.name);
         }
     })?;
     if options.bless {
-        let text = table::with_rows(&text, &rows, &compiler()?)?;
+        let text = table::with_rows(&text, &rows, &compiler(&repository)?)?;
         fs::write(&table, text).map_err(|e| format!("{}: {e}", table.display()))?;
     }
     match options.check && !grown.is_empty() {
@@ -140,7 +136,7 @@ fn in_order(
 ) -> Result<(), String> {
     let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
     thread::scope(|scope| {
-        for sender in vec![sender; process::cores()] {
+        for sender in vec![sender; cores::allowed().len().max(1)] {
             let (next, count) = (&next, &count);
             scope.spawn(move || {
                 while let Some(route) = routes.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -163,9 +159,9 @@ fn in_order(
 }
 
 /// Returns the compiler's name and version.
-fn compiler() -> Result<String, String> {
+fn compiler(repository: &Repository) -> Result<String, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("--version").current_dir(workspace::root()).output();
+    let output = Command::new(rustc).arg("--version").current_dir(repository.join(".")).output();
     let output = output.map_err(|e| format!("rustc: {e}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -183,42 +179,36 @@ fn shown(name: &str, count: u64, before: Option<u64>, windows: &[u64]) -> String
 }
 
 /// Counts the instructions per request on this route, in each window.
-fn count(
-    program: &Path,
-    route: &Route,
-    origin: SocketAddr,
-    profiles: &Path,
-) -> Result<Vec<u64>, String> {
+fn count(counting: &Counting, route: &Route, profiles: &Path) -> Result<Vec<u64>, String> {
     let name = route.name.replace([' ', ',', '/'], "-");
     let profile: PathBuf = profiles.join(format!("{name}.out"));
-    let server = Server::start(program, route, origin, &profile)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| format!("the load generator: {e}"))?;
-    runtime.block_on(windows(route, &server)).map_err(|why| format!("{}: {why}", route.name))
+    let server = Server::start(counting, route, &profile)?;
+    windows(counting, route, &server).map_err(|why| format!("{}: {why}", route.name))
 }
 
-async fn windows(route: &Route, server: &Server) -> Result<Vec<u64>, String> {
-    let mut client = Client::open(&server.way, route.size).await?;
+fn windows(counting: &Counting, route: &Route, server: &Server) -> Result<Vec<u64>, String> {
+    let mut client = Client::open(&server.way)?;
     for object in 0..route.fill {
-        client.ask(route, object, false).await?;
+        counting.check()?;
+        client.ask(route, object, false)?;
     }
-    tokio::time::sleep(WRITTEN).await;
+    thread::sleep(WRITTEN);
     server.callgrind.tell(&["instrumentation", "on"])?;
     let mut next = 0..;
     let mut counts = Vec::new();
     for window in 0..=WINDOWS {
         let mut counted = Err(String::new());
         for _ in 0..route.tries() {
+            counting.check()?;
             let at_other_node = match route.objects {
-                Objects::AtOtherNode => at_other_node(&mut client, route).await?,
+                Objects::AtOtherNode => at_other_node(counting, &mut client, route)?,
                 _ => Vec::new(),
             };
             server.callgrind.tell(&["zero"])?;
-            let numbers = next.by_ref().take(route.requests as usize);
-            let objects = numbers.map(|number| route.object(number, &at_other_node));
-            counted = ask_all(&mut client, route, objects).await;
+            let mut numbers = next.by_ref().take(route.requests as usize);
+            counted = numbers.try_for_each(|number| {
+                client.ask(route, route.object(number, &at_other_node), true).map(drop)
+            });
             if counted.is_ok() {
                 break;
             }
@@ -233,25 +223,19 @@ async fn windows(route: &Route, server: &Server) -> Result<Vec<u64>, String> {
     Ok(counts)
 }
 
-async fn ask_all(
-    client: &mut Client,
-    route: &Route,
-    objects: impl Iterator<Item = u64>,
-) -> Result<(), String> {
-    for object in objects {
-        client.ask(route, object, true).await?;
-    }
-    Ok(())
-}
-
 /// Returns the objects of the fill that only the other node has, once it serves all of them. A node
 /// that is slow at first, as any is under callgrind, is skipped for a while.
-async fn at_other_node(client: &mut Client, route: &Route) -> Result<Vec<u64>, String> {
+fn at_other_node(
+    counting: &Counting,
+    client: &mut Client,
+    route: &Route,
+) -> Result<Vec<u64>, String> {
     let mut before = Vec::new();
     for _ in 0..GATHERINGS {
         let mut found = Vec::new();
         for object in 0..route.fill {
-            if client.ask(route, object, false).await? {
+            counting.check()?;
+            if client.ask(route, object, false)? {
                 found.push(object);
             }
         }
@@ -259,7 +243,7 @@ async fn at_other_node(client: &mut Client, route: &Route) -> Result<Vec<u64>, S
             return Ok(found);
         }
         before = found;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        thread::sleep(Duration::from_secs(1));
     }
     Err("the other node does not answer".into())
 }

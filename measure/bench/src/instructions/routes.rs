@@ -1,5 +1,7 @@
 //! The kinds of requests whose instructions are counted: the rows of the table.
 
+use crate::object::ServedFrom;
+
 /// Counted windows of requests, after one warm-up window.
 pub const WINDOWS: u64 = 3;
 
@@ -19,8 +21,8 @@ pub struct Route {
     pub requests: u64,
     /// `--memory`, MiB.
     pub memory_mib: u64,
-    /// The outcome in `Cache-Status` of the counted requests; `None` for files, which have none.
-    pub outcome: Option<&'static str>,
+    /// Where counted responses come from; `None` for files, whose responses do not say.
+    pub from: Option<ServedFrom>,
     /// Configuration of larder.
     pub setup: Setup,
     /// Protocol of the client.
@@ -112,7 +114,7 @@ const HIT: Route = Route {
     objects: Objects::Repeated(100),
     requests: 1_000,
     memory_mib: 64,
-    outcome: Some("HIT_RAM"),
+    from: Some(ServedFrom::Memory),
     setup: Setup::Bare,
     protocol: Protocol::Plain,
     question: Question::Whole,
@@ -123,7 +125,7 @@ const MISS: Route = Route {
     name: "miss + store, 3 KB",
     fill: 1_000,
     objects: Objects::New,
-    outcome: Some("MISS"),
+    from: Some(ServedFrom::Origin),
     tolerance: 6,
     ..HIT
 };
@@ -135,7 +137,7 @@ const FROM_DISK: Route = Route {
     objects: Objects::Scattered,
     requests: 800,
     memory_mib: 16,
-    outcome: Some("HIT_DISK"),
+    from: Some(ServedFrom::Disk),
     tolerance: 40,
     ..HIT
 };
@@ -144,7 +146,7 @@ const FROM_PEER: Route = Route {
     name: "hit at another node, asking node",
     fill: 200,
     objects: Objects::AtOtherNode,
-    outcome: Some("HIT_PEER"),
+    from: Some(ServedFrom::Peer),
     setup: Setup::TwoNodes(Counted::Asking),
     tolerance: 6,
     ..HIT
@@ -206,8 +208,13 @@ pub const ROUTES: &[Route] = &[
         setup: Setup::TwoNodes(Counted::Answering),
         ..FROM_PEER
     },
-    Route { name: "file, 3 KB", outcome: None, setup: Setup::Static, ..HIT },
-    Route { name: "proxied, not stored, 3 KB", word: "pass", outcome: Some("MISS"), ..HIT },
+    Route { name: "file, 3 KB", from: None, setup: Setup::Static, ..HIT },
+    Route {
+        name: "proxied, not stored, 3 KB",
+        word: "pass",
+        from: Some(ServedFrom::Origin),
+        ..HIT
+    },
     MISS,
     Route { name: "miss + store, 1 rule without a match", setup: Setup::Rules(1), ..MISS },
 ];
