@@ -1,6 +1,4 @@
-//! Benchmarks of web servers over files and of fleets, beside other programs: `cargo xtask bench`.
-//!
-//! `cargo xtask bench --files` measures web servers over a tree of small files: see [`files`].
+//! Benchmarks of fleets, beside other programs: `cargo xtask bench`.
 //!
 //! `cargo xtask bench --fleet` measures several nodes that share their caches: see [`fleet`].
 //!
@@ -9,16 +7,12 @@
 //! of this process, so their time is not counted. The status, length and bytes of every response
 //! are checked. `larder bench compare` measures a single cache.
 
-mod apache;
-mod caddy;
 mod cores;
 mod exchange;
-mod files;
 mod fleet;
 mod interruption;
 mod load;
 mod median;
-mod nginx;
 mod options;
 mod origin;
 mod process;
@@ -40,10 +34,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         return again_optimised();
     }
     workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
-    match (options.files.files, options.fleet.fleet) {
-        (true, _) => files::run(options),
-        (_, true) => fleet::run(options),
-        _ => Err("choose --files or --fleet; `larder bench compare` measures single caches".into()),
+    match options.fleet.fleet {
+        true => fleet::run(options),
+        false => Err("choose --fleet; `larder bench compare` measures single caches".into()),
     }
 }
 

@@ -35,7 +35,7 @@ struct Arguments {
 enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
     Ci(ci::Options),
-    /// Measures web servers over files, or fleets of nodes, beside others in the same run.
+    /// Measures fleets of nodes beside others in the same run.
     Bench(Box<bench::Options>),
     /// Compares an older program with this one: the bytes to clients and origins, the access log
     /// and what is counted.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod compare;
+mod files;
 mod instructions;
 mod machine;
 mod peak;
@@ -30,6 +31,7 @@ fn command() -> Command {
         .subcommand(compare::command())
         .subcommand(scale::command())
         .subcommand(unified::command())
+        .subcommand(files::command())
         .subcommand(instructions::command())
         .subcommand(steps::command())
         .bin_name("larder bench")
@@ -61,6 +63,7 @@ fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         Some(("unified", matches)) => unified::run(matches, interrupted),
         Some(("instructions", matches)) => instructions::run(matches, &interrupted),
         Some(("steps", matches)) => steps::run(matches, interrupted),
+        Some(("files", matches)) => files::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
         _ => run::run(matches, interrupted),
     }

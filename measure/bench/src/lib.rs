@@ -14,6 +14,7 @@
 pub mod client;
 pub mod commands;
 pub mod compare;
+pub mod files;
 pub mod instructions;
 pub mod load;
 pub mod measure;

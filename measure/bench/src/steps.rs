@@ -83,7 +83,7 @@ fn measure(
     let mut session = plan.session(node.addresses(), &host, route.load, plan.connections)?;
     node.start()?;
     let process = node.process()?;
-    session.set_subject(Subject { process: Some(process), ..Subject::default() });
+    session.set_subject(Subject::of(Some(process)));
     if route.fill > 0 {
         session.run(&fill(End::Requests(route.fill)), watcher.watch)?;
         session.settle()?;

@@ -9,7 +9,8 @@ mod bed;
 mod running;
 mod setup;
 mod template;
+mod web_servers;
 
 pub use bed::{Bed, Grant};
 pub use running::Running;
-pub use setup::{Setup, System, Want, installed};
+pub use setup::{Found, Role, Setup, System, Want, WebRoot, installed, web_servers};

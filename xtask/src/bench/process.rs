@@ -1,12 +1,6 @@
 //! Processor time of a server's processes, from the kernel.
 
 use std::fs;
-use std::thread;
-
-/// Returns the number of cores that this process may use.
-pub fn cores() -> usize {
-    thread::available_parallelism().map_or(1, Into::into)
-}
 
 /// Returns `pid` and all its descendants.
 pub fn family(pid: u32) -> Vec<u32> {

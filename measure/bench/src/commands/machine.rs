@@ -1,7 +1,7 @@
 //! The resources of this machine for comparing systems: cores, the installed systems, a directory
 //! for devices.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use testbed::mounts;
@@ -10,7 +10,7 @@ use super::arguments::{get, option};
 use super::run::measured_timer;
 use crate::measure::TimerAccuracy;
 use crate::run::cores;
-use crate::systems::{System, installed};
+use crate::systems::{Found, System};
 
 /// The resources of this machine.
 pub struct Machine {
@@ -101,11 +101,11 @@ pub fn divide_cores() -> Result<Vec<usize>, String> {
 }
 
 impl Machine {
-    /// Determines all resources; restricts this thread to the generator's cores.
+    /// Determines all resources, of which `find` returns the systems; restricts this thread to the generator's cores.
     ///
     /// # Errors
     /// Fails if there is no core, or the directory does not exist.
-    pub fn of(matches: &ArgMatches) -> Result<Machine, String> {
+    pub fn of(matches: &ArgMatches, find: fn(&Path) -> Found) -> Result<Machine, String> {
         let all = divide_cores()?;
         let (core, others) = all.split_last().ok_or("no cores")?;
         let mut notes = Vec::new();
@@ -113,9 +113,11 @@ impl Machine {
             notes.push("note: there is one core: the generator shares it".to_owned());
         }
         let larder = larder(matches);
-        let (systems, absent) = installed(&larder);
+        let (systems, absent) = find(&larder);
         notes.extend(absent.iter().map(|name| match *name {
-            "Larder" => format!("SKIPPED: Larder: no program at {}", larder.display()),
+            name if name.starts_with("Larder") => {
+                format!("SKIPPED: {name}: no program at {}", larder.display())
+            }
             name => format!("SKIPPED: {name} is not installed"),
         }));
         let base = base(matches)?;

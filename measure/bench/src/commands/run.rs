@@ -156,12 +156,12 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
         load,
         timeout: get(matches, "timeout").unwrap_or(Duration::from_secs(30)),
         subject: Subject {
-            process,
-            device: get(matches, "device"),
+            processes: process.into_iter().collect(),
+            devices: get(matches, "device").into_iter().collect(),
             system_calls: matches.get_flag("system-calls"),
         },
     };
-    if let Some(device) = &options.subject.device {
+    for device in &options.subject.devices {
         crate::measure::device_counts(device)?;
     }
     Ok(Prepared { options, timer, notes })

@@ -29,6 +29,11 @@ pub enum Workload {
     },
     /// Every request is for another object.
     Unique,
+    /// The files of a web server, which responds without an origin.
+    Site {
+        /// Number of pages.
+        pages: u32,
+    },
     /// Logs or traces.
     Replay {
         /// The files, in order.
@@ -70,6 +75,11 @@ impl Workload {
             },
             _ => RequestsPerConnection::Unlimited,
         }
+    }
+
+    /// Returns whether the target responds without the origin of this program.
+    pub fn has_no_origin(&self) -> bool {
+        matches!(self, Workload::Site { .. })
     }
 
     /// Returns whether the workload has its own request times.

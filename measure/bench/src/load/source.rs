@@ -6,6 +6,7 @@ use workload::request::{Kind as PageOrPart, Method as Asked, Request};
 use super::options::{LoadOptions, Workload};
 use super::polymix::PolyMixSource;
 use super::replay::Replay;
+use super::site::Site;
 use super::synthetic::Synthetic;
 use crate::object::{Ask, Kind, Method, Object};
 
@@ -30,6 +31,7 @@ enum Stream {
     Requests(Box<dyn Iterator<Item = Request>>),
     Synthetic(Box<Synthetic>),
     Replay(Box<Replay>),
+    Site(Box<Site>),
 }
 
 impl Source {
@@ -51,6 +53,7 @@ impl Source {
             Workload::Unique => {
                 Stream::Synthetic(Box::new(Synthetic::unique(sizes, uncacheable, seed)))
             }
+            Workload::Site { pages } => Stream::Site(Box::new(Site::new(*pages, seed))),
             Workload::Replay { files, options } => {
                 Stream::Replay(Box::new(Replay::new(files, *options)))
             }
@@ -64,6 +67,7 @@ impl Source {
         match &mut self.stream {
             Stream::PolyMix(polymix) => polymix.enter(phase),
             Stream::Synthetic(synthetic) => synthetic.enter(phase),
+            Stream::Site(site) => site.enter(phase),
             Stream::Requests(_) | Stream::Replay(_) => {}
         }
     }
@@ -77,6 +81,7 @@ impl Source {
             Stream::PolyMix(polymix) => Some(polymix.next()),
             Stream::Requests(requests) => requests.next().map(|request| ask_of(&request)),
             Stream::Synthetic(synthetic) => Some(synthetic.next()),
+            Stream::Site(site) => Some(site.next()),
             Stream::Replay(replay) => replay
                 .next()?
                 .map(|request| Ask { at_ms: Some(request.time_ms), ..ask_of(&request) }),
@@ -112,7 +117,7 @@ impl Source {
 
 /// Converts a request of the lab's generators. A changed document gets a new name, because logs do
 /// not tell when a cache learns of a change.
-fn ask_of(request: &Request) -> Ask {
+pub fn ask_of(request: &Request) -> Ask {
     let object = Object {
         id: u64::from(request.object),
         group: u64::from(request.group),

@@ -372,7 +372,8 @@ impl Session {
         let (number, now) = (self.numbers, seconds_now());
         let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
         let Ask { object, method, condition, range, aborts, .. } = ask;
-        let (sent, node, has_no_origin) = (now, 0, false);
+        let (sent, node) = (now, 0);
+        let has_no_origin = self.options.load.workload.has_no_origin();
         let expected =
             Expectation { number, object, method, condition, range, sent, node, has_no_origin };
         let request = Request { due, at: self.now(), expected, is_repeat, aborts };

@@ -82,6 +82,5 @@ fn what_cannot_be_measured_is_refused() {
     assert!(super::check(&options("--exponent NaN").unwrap()).is_err());
     assert!(options("--nodes 1").is_err());
     assert!(options("--node-memory-mib 12").is_err(), "larder takes 16 MiB at least");
-    assert!(options("--files").is_err());
     assert!(options("--drift 0").is_err());
 }
