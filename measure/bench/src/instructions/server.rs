@@ -18,7 +18,7 @@ use super::origin;
 use super::routes::{Counted, Protocol, Route, Setup};
 use crate::systems::{Running, admin};
 
-/// Maximum time until two nodes see each other serve.
+/// Maximum time until a node is ready, and until two nodes see each other serve.
 const GATHER: Duration = Duration::from_secs(60);
 
 /// Documents are kept in memory and on disk only by their owners, however often they are requested.
@@ -163,7 +163,9 @@ impl Common<'_> {
             }
             _ => (),
         }
-        Running::launch(command, directory, own.front, interrupted)
+        let running = Running::launch(command, directory, own.front, interrupted)?;
+        admin::await_ready(own.admin, GATHER, interrupted)?;
+        Ok(running)
     }
 
     /// Adds the arguments that make the node part of a fleet.

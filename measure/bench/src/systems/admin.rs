@@ -31,6 +31,25 @@ pub fn ask(to: SocketAddr, method: &str, path: &str, body: &str) -> Result<(u16,
     Ok((status, body.to_owned()))
 }
 
+/// Waits until a node is ready, with all of its listeners.
+///
+/// # Errors
+/// Fails after `patience`, or when `interrupted` is set.
+pub fn await_ready(
+    node: SocketAddr,
+    patience: Duration,
+    interrupted: &AtomicBool,
+) -> Result<(), String> {
+    let end = Instant::now() + patience;
+    while !ask(node, "GET", "/readyz", "").is_ok_and(|(status, _)| status == 200) {
+        if Instant::now() > end || interrupted.load(Ordering::Relaxed) {
+            return Err(format!("the node with the admin interface at {node} is not ready"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
 /// Waits until a node sees `nodes` nodes serve, and has caught up on purges.
 ///
 /// # Errors
