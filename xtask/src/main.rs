@@ -1,4 +1,4 @@
-//! Commands of the project: continuous integration, source rules, long tests, measurements.
+//! Commands of the project: continuous integration, source rules, long tests.
 //!
 //! `cargo xtask help` lists them. Continuous integration only runs `cargo xtask ci`, so a failure
 //! there can be reproduced here with the same command.
@@ -8,7 +8,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod applications;
-mod bench;
 mod ci;
 mod differential;
 mod fuzz;
@@ -35,8 +34,6 @@ struct Arguments {
 enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
     Ci(ci::Options),
-    /// Measures fleets of nodes beside others in the same run.
-    Bench(Box<bench::Options>),
     /// Compares an older program with this one: the bytes to clients and origins, the access log
     /// and what is counted.
     Differential(differential::Options),
@@ -66,7 +63,6 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
-        Chore::Bench(options) => bench::run(&options),
         Chore::Differential(options) => differential::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Imports { name } => tidy::print_imports(&name),

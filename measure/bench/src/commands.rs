@@ -3,6 +3,7 @@
 mod arguments;
 mod compare;
 mod files;
+mod fleet;
 mod instructions;
 mod machine;
 mod peak;
@@ -32,6 +33,7 @@ fn command() -> Command {
         .subcommand(scale::command())
         .subcommand(unified::command())
         .subcommand(files::command())
+        .subcommand(fleet::command())
         .subcommand(instructions::command())
         .subcommand(steps::command())
         .bin_name("larder bench")
@@ -64,6 +66,7 @@ fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         Some(("instructions", matches)) => instructions::run(matches, &interrupted),
         Some(("steps", matches)) => steps::run(matches, interrupted),
         Some(("files", matches)) => files::run(matches, interrupted),
+        Some(("fleet", matches)) => fleet::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
         _ => run::run(matches, interrupted),
     }

@@ -15,6 +15,7 @@ pub mod client;
 pub mod commands;
 pub mod compare;
 pub mod files;
+pub mod fleet;
 pub mod instructions;
 pub mod load;
 pub mod measure;

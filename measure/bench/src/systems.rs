@@ -6,11 +6,13 @@
 
 pub mod admin;
 mod bed;
+mod nodes;
 mod running;
 mod setup;
 mod template;
 mod web_servers;
 
 pub use bed::{Bed, Grant};
+pub use nodes::{Addresses, Node};
 pub use running::Running;
-pub use setup::{Found, Role, Setup, System, Want, WebRoot, installed, web_servers};
+pub use setup::{Found, Role, Setup, System, Want, WebRoot, installed, sharing, web_servers};

@@ -129,3 +129,30 @@ fn an_interrupted_comparison_leaves_nothing() {
     assert_eq!(output.status.code(), Some(0), "{error}");
     assert_eq!(left_behind(process, directory.path()), [""; 0]);
 }
+
+#[test]
+fn nodes_are_measured_and_nothing_is_left() {
+    let arguments = [
+        "--systems",
+        "nginx",
+        "--nodes",
+        "2",
+        "--limit",
+        "256M",
+        "--memory",
+        "16M",
+        "--documents",
+        "300",
+        "--warm-up",
+        "600",
+        "--requests",
+        "300",
+        "--recovery",
+        "1s",
+        "--time",
+        "200ms",
+    ];
+    let parts =
+        ["sharing\n", "recovery\n", "remote: the owner asked\n", "\nnginx, hash ", "own cache"];
+    measure("fleet", &arguments, &parts);
+}

@@ -360,6 +360,7 @@ pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
         "zipf" => Workload::Zipf {
             objects: get(matches, "objects").unwrap_or(100_000),
             alpha: get(matches, "alpha").unwrap_or(0.8),
+            drift: None,
         },
         "unique" => Workload::Unique,
         "replay" if files.is_empty() => {

@@ -85,8 +85,8 @@ pub fn enter() -> Result<(), String> {
     mounts::make_private()
 }
 
-/// Returns the cores of the machine. The last ones are for the systems: restricts this thread to all
-/// but the last one, unless there is only one. Raises the limit on open files.
+/// Returns the cores of the machine, the last of which is for the systems. Restricts this thread to
+/// the others, if there are any, and raises the limit on open files.
 ///
 /// # Errors
 /// Fails if there is no core.
@@ -101,7 +101,8 @@ pub fn divide_cores() -> Result<Vec<usize>, String> {
 }
 
 impl Machine {
-    /// Determines all resources, of which `find` returns the systems; restricts this thread to the generator's cores.
+    /// Determines all resources, of which `find` returns the systems. Restricts this thread to the
+    /// generator's cores.
     ///
     /// # Errors
     /// Fails if there is no core, or the directory does not exist.

@@ -138,7 +138,7 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
     let think = arguments::think(matches, &load.workload);
     let polymix = matches!(load.workload, Workload::PolyMix(_));
     let options = SessionOptions {
-        target: target.address,
+        targets: vec![target.address],
         host: get(matches, "host").unwrap_or(own_host),
         is_forward,
         origin,

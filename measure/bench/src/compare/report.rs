@@ -194,6 +194,7 @@ fn row(scenario: &str, system: &str, rounds: &[Round]) -> Row {
 /// Formats a figure with about three digits.
 fn short(figure: f64) -> String {
     match figure.abs() {
+        _ if figure.is_nan() => "-".to_owned(),
         100.0.. => format!("{figure:.0}"),
         10.0.. => format!("{figure:.1}"),
         _ => format!("{figure:.3}"),

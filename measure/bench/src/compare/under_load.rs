@@ -59,7 +59,7 @@ impl UnderLoad {
         interrupted: &Arc<AtomicBool>,
         notes: &mut Vec<String>,
     ) -> Result<UnderLoad, String> {
-        let bed = Bed::new(grant, system, notes)?;
+        let bed = Bed::new(grant, system, &system.name, notes)?;
         let (origin, listen): (SocketAddr, SocketAddr) =
             (address::free_at_localhost(), address::free());
         let cache = bed.cache();
@@ -80,7 +80,7 @@ impl UnderLoad {
             core: grant.core,
         };
         let options = SessionOptions {
-            target: listen,
+            targets: vec![listen],
             host: listen.to_string(),
             is_forward: false,
             origin,

@@ -105,7 +105,7 @@ fn session(
         browser: false,
     };
     let options = SessionOptions {
-        target,
+        targets: vec![target],
         host: target.to_string(),
         is_forward: false,
         // Nothing asks it.

@@ -5,7 +5,7 @@ use workload::generator::page_visits::{Browsing, BrowsingRequests};
 use workload::generator::streams;
 use workload::request::Request;
 
-use super::source::{PhaseKind, ask_of};
+use super::options::PhaseKind;
 use crate::object::{Ask, Object};
 
 /// A source of requests for the pages of a site.
@@ -41,13 +41,13 @@ impl Site {
         self.filling = self.filling.map(|next| next + 1);
         // The sequence is endless.
         let request = in_order.or_else(|| self.requests.next());
-        request.map_or_else(Ask::default, |request| ask_of(&request))
+        request.map_or_else(Ask::default, |request| Ask::from(&request))
     }
 }
 
 /// Returns all files of a site, page by page.
 pub fn site_files(pages: u32, seed: u64) -> Vec<Object> {
-    requests(pages, seed).catalogue().iter().map(|request| ask_of(request).object).collect()
+    requests(pages, seed).catalogue().iter().map(|request| Ask::from(request).object).collect()
 }
 
 fn requests(pages: u32, seed: u64) -> BrowsingRequests {

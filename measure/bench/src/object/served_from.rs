@@ -1,8 +1,11 @@
 //! Where a cache says that a response came from.
 
+use serde::Serialize;
+
 /// The place that a response came from, by its fields: `Cache-Status` of Larder, or the fields that
 /// other systems are configured to send ([`super::NODE_FIELD`], [`super::RESULT_FIELD`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ServedFrom {
     /// The memory of the node that received the request.
     Memory,

@@ -91,7 +91,7 @@ impl Plan {
     /// Returns a load of unrelated, equally popular objects of one size.
     pub fn objects_of(&self, count: u64, size: u64) -> LoadOptions {
         let objects = u32::try_from(count).unwrap_or(u32::MAX).max(1);
-        self.load(Workload::Zipf { objects, alpha: 0.0 }, Sizes::Fixed(size))
+        self.load(Workload::Zipf { objects, alpha: 0.0, drift: None }, Sizes::Fixed(size))
     }
 
     /// Returns a load in which each request is for another object.
@@ -126,7 +126,7 @@ impl Plan {
         connections: usize,
     ) -> Result<Session, String> {
         let options = SessionOptions {
-            target,
+            targets: vec![target],
             host: host.to_owned(),
             is_forward: false,
             origin,

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 use testbed::address;
 
+use super::nodes::Node;
 use super::running::Running;
 use super::template::fill;
 
@@ -46,6 +47,8 @@ pub enum Role<'a> {
     Cache,
     /// A web server.
     WebServer(WebRoot<'a>),
+    /// A node of several that share their caches.
+    Node(Node<'a>),
 }
 
 /// A directory to be served.
@@ -119,6 +122,18 @@ pub fn installed(larder: &Path) -> Found {
             ("Squid diskd", Kind::Squid("diskd")),
             ("Squid aufs", Kind::Squid("aufs")),
             ("Squid rock", Kind::Squid("rock")),
+        ],
+    )
+}
+
+/// Returns the systems on this machine whose nodes can share their caches.
+pub fn sharing(larder: &Path) -> Found {
+    find(
+        larder,
+        &[
+            ("Larder", Kind::Larder),
+            ("nginx, hash", Kind::Nginx),
+            ("Varnish, shard", Kind::Varnish),
         ],
     )
 }
@@ -207,6 +222,11 @@ impl System {
         Ok(Some(system))
     }
 
+    /// Returns whether it is Larder.
+    pub fn is_larder(&self) -> bool {
+        self.kind == Kind::Larder
+    }
+
     /// Returns where it keeps its cache.
     pub fn want(&self) -> Want {
         match self.kind {
@@ -292,6 +312,7 @@ impl System {
         let files = Files { system: self, setup, directory: directory.path() };
         let command = match (&setup.role, self.kind) {
             (Role::WebServer(root), _) => files.web_server(root)?,
+            (Role::Node(node), _) => files.node(node)?,
             (Role::Cache, Kind::Larder) => files.larder()?,
             (Role::Cache, Kind::Nginx) => files.nginx()?,
             (Role::Cache, Kind::Varnish) => files.varnish()?,
@@ -508,6 +529,7 @@ fn number_of(name: &str, users: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::systems::Addresses;
 
     #[test]
     fn a_user_is_found_by_its_whole_name() {
@@ -536,12 +558,9 @@ mod tests {
         assert!(system(Kind::Nginx).with_settings("layout=stream").unwrap().is_none());
     }
 
-    #[test]
-    fn every_configuration_has_values_for_its_names() {
-        let directory = tempfile::tempdir().unwrap();
-        let origin = "127.0.0.1:9080".parse().unwrap();
-        let setup = Setup {
-            base: directory.path(),
+    fn setup(base: &Path) -> Setup<'_> {
+        Setup {
+            base,
             role: Role::Cache,
             cache: Path::new("/dev/loop0"),
             cache_bytes: 512 * MIB,
@@ -552,10 +571,16 @@ mod tests {
             objects: "/bench-".to_owned(),
             memory: 192 * MIB,
             listen: "127.64.0.1:10000".parse().unwrap(),
-            origin,
+            origin: "127.0.0.1:9080".parse().unwrap(),
             groups: Vec::new(),
             core: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn every_configuration_has_values_for_its_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let setup = setup(directory.path());
         for kind in [Kind::Nginx, Kind::Varnish, Kind::TrafficServer] {
             let system = system(kind);
             let files = Files { system: &system, setup: &setup, directory: directory.path() };
@@ -592,10 +617,18 @@ mod tests {
         assert!(text("larder.toml").contains("paths = [\"/bench-*\"]"));
         assert!(text("records.config").contains("ip-in=127.64.0.1:proto=http;h2\n"));
         assert!(!squid.speaks_http2() && nginx.speaks_http2());
+    }
+
+    #[test]
+    fn web_servers_have_values_for_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let (setup, directory) = (setup(directory.path()), directory.path());
+        let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+        let squid = system(Kind::Squid("aufs"));
         let root = WebRoot { path: Path::new("/tree"), open_files: 100, larder_memory: 64 * MIB };
         for kind in [Kind::Larder, Kind::Nginx, Kind::NginxWithoutThreads, Kind::Caddy] {
             let system = self::system(kind);
-            Files { system: &system, setup: &many, directory }.web_server(&root).unwrap();
+            Files { system: &system, setup: &setup, directory }.web_server(&root).unwrap();
         }
         assert!(
             text("nginx.conf").contains("aio off;") && text("nginx.conf").contains("root /tree;")
@@ -603,7 +636,32 @@ mod tests {
         assert!(
             text("Caddyfile").contains("http://:10000 {\n    bind 127.64.0.1\n    root * /tree")
         );
-        assert!(Files { system: &squid, setup: &many, directory }.web_server(&root).is_err());
+        assert!(Files { system: &squid, setup: &setup, directory }.web_server(&root).is_err());
+    }
+
+    #[test]
+    fn nodes_have_values_for_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let (setup, directory) = (setup(directory.path()), directory.path());
+        let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+        let squid = system(Kind::Squid("aufs"));
+        let address = |port| format!("127.64.0.1:{port}").parse().unwrap();
+        let addresses = [1, 4].map(|port| Addresses {
+            front: address(port),
+            between: address(port + 1),
+            admin: address(port + 2),
+        });
+        let (is_fleet, key, larder_memory) = (true, None, 16 * MIB);
+        let node = Node { number: 1, all: &addresses, is_fleet, key, larder_memory };
+        for kind in [Kind::Larder, Kind::Nginx, Kind::Varnish] {
+            let system = self::system(kind);
+            let command = Files { system: &system, setup: &setup, directory }.node(&node).unwrap();
+            let joins = format!("{command:?}").contains("\"--join\" \"127.64.0.1:2\"");
+            assert_eq!(joins, kind == Kind::Larder, "{command:?}");
+        }
+        assert!(text("nginx.conf").contains("server 127.64.0.1:5 max_fails=1"));
+        assert!(text("node.vcl").contains("nodes.add_backend(node1);"));
+        assert!(Files { system: &squid, setup: &setup, directory }.node(&node).is_err());
     }
 
     #[test]

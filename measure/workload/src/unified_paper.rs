@@ -1,28 +1,21 @@
-//! Tables 1 and 2 of the paper: calls of a whole test.
-
-use super::machine::MachineClass;
+//! Tables 1 and 2 of "Improve Web Proxy Performance by Alleviating Disk I/O Overhead" (Chang and
+//! Lai): the system calls of Squid-2.4 and of UNIFIED in whole tests.
 
 /// The calls of a test at one rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub struct Counted {
     /// Requests per second.
-    pub(super) rate: u32,
-    /// Opens and closes of Squid; they differ by one at most.
-    pub(super) opens: f64,
-    pub(super) closes: f64,
-    pub(super) deletes: f64,
-    /// Calls of Squid and of UNIFIED.
-    pub(super) reads: [f64; 2],
-    pub(super) writes: [f64; 2],
-}
-
-/// Returns the calls of a machine's test at `rate`.
-pub(super) fn counted(end: MachineClass, rate: u32) -> Option<&'static Counted> {
-    let rows: &[Counted] = match end {
-        MachineClass::Low => &LOW,
-        MachineClass::High => &HIGH,
-    };
-    rows.iter().find(|row| row.rate == rate)
+    pub rate: u32,
+    /// Opens of Squid.
+    pub opens: f64,
+    /// Closes of Squid; they differ from opens by one at most.
+    pub closes: f64,
+    /// Deletes of Squid.
+    pub deletes: f64,
+    /// Reads of Squid and of UNIFIED.
+    pub reads: [f64; 2],
+    /// Writes of Squid and of UNIFIED.
+    pub writes: [f64; 2],
 }
 
 const fn row(rate: u32, files: [f64; 3], reads: [f64; 2], writes: [f64; 2]) -> Counted {
@@ -30,7 +23,8 @@ const fn row(rate: u32, files: [f64; 3], reads: [f64; 2], writes: [f64; 2]) -> C
     Counted { rate, opens, closes, deletes, reads, writes }
 }
 
-const LOW: [Counted; 7] = [
+/// The calls of the low-end test.
+pub const LOW_END: [Counted; 7] = [
     row(
         10,
         [1_830_968.0, 1_830_967.0, 1_002_896.0],
@@ -75,7 +69,8 @@ const LOW: [Counted; 7] = [
     ),
 ];
 
-const HIGH: [Counted; 6] = [
+/// Those of the high-end test.
+pub const HIGH_END: [Counted; 6] = [
     row(
         50,
         [3_220_714.0, 3_220_714.0, 1_691_382.0],
