@@ -90,3 +90,11 @@ fn apache_user() -> Result<String, String> {
     let name = name.ok_or("there is no user www-data or apache for Apache httpd")?;
     Ok(format!("User {name}\nGroup {name}"))
 }
+
+#[test]
+fn the_configuration_of_apache_has_values_for_its_names() {
+    let names = ["dir", "apache_user", "modules", "listen", "root"];
+    let values = names.map(|name| (name, format!("/{name}")));
+    let text = super::template::fill(include_str!("apache.conf"), &values).unwrap();
+    assert!(text.contains("DocumentRoot /root\n<Directory />\n"), "{text}");
+}
