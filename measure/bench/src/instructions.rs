@@ -207,6 +207,7 @@ fn windows(counting: &Counting, route: &Route, server: &Server) -> Result<Vec<u6
             server.callgrind.tell(&["zero"])?;
             let mut numbers = next.by_ref().take(route.requests as usize);
             counted = numbers.try_for_each(|number| {
+                counting.check()?;
                 client.ask(route, route.object(number, &at_other_node), true).map(drop)
             });
             if counted.is_ok() {
