@@ -1,4 +1,4 @@
-//! Commands of the project: continuous integration, source rules, long tests, measurements.
+//! Commands of the project: continuous integration, source rules, long tests.
 //!
 //! `cargo xtask help` lists them. Continuous integration only runs `cargo xtask ci`, so a failure
 //! there can be reproduced here with the same command.
@@ -8,7 +8,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod applications;
-mod bench;
 mod ci;
 mod differential;
 mod fuzz;
@@ -35,16 +34,9 @@ struct Arguments {
 enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
     Ci(ci::Options),
-    /// Measures web servers over files, or fleets of nodes, beside others in the same run.
-    Bench(Box<bench::Options>),
-    /// Counts the instructions that a request costs the server, beside those of the table in
-    /// docs/research/instructions.md.
-    Instructions(bench::instructions::Options),
     /// Compares an older program with this one: the bytes to clients and origins, the access log
     /// and what is counted.
     Differential(differential::Options),
-    /// Divides the processor time of a request among its steps, by samples of perf.
-    Steps(bench::steps::Options),
     /// Checks the rules of the source text (lengths, module comments, words, dead files).
     Tidy {
         /// First wraps comments and Markdown paragraphs of more than 100 columns.
@@ -75,10 +67,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
-        Chore::Bench(options) => bench::run(&options),
         Chore::Differential(options) => differential::run(&options),
-        Chore::Instructions(options) => bench::instructions::run(&options),
-        Chore::Steps(options) => bench::steps::run(&options),
         Chore::Tidy { fix: false } => tidy::run(),
         Chore::Tidy { fix: true } => tidy::fix(),
         Chore::Imports { name } => tidy::print_imports(&name),

@@ -1,12 +1,12 @@
 //! A cache of 100 million objects and 1.2 TB, on a device whose contents are computed from the
 //! position: nothing of what was stored before the start is kept anywhere.
 //!
-//! `cargo bench -p larder-store --bench scale [-- OBJECTS [DIRECTORY]]`
+//! `cargo bench -p larder-store --bench scale [-- OBJECTS]`
 //!
 //! The cache looks as if its process had been killed. It is started; objects chosen at random are
 //! read and compared byte by byte; others are stored until clusters are evicted for them; then it
 //! is stopped in order and started again. What is written after the start is kept
-//! (`support/elided.rs`). With DIRECTORY the starts are added to its `recovery-cost.csv`.
+//! (`support/elided.rs`).
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 // A benchmark reads the clock; the crate's ban is for the engine.
@@ -16,7 +16,6 @@ mod support;
 
 use std::cell::Cell;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,6 @@ use device::{Device, FrozenBuf, Geometry, IoBuf};
 use larder_store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
 use larder_store::{FormatOptions, Key, Locality, Lookup, Options, Store};
 use support::elided::{ElidedDevice, FILLER};
-use support::recovery::Start;
 use support::{TokioClock, objects, processor_seconds};
 use tokio::task::LocalSet;
 
@@ -83,12 +81,7 @@ async fn open(device: &Rc<ClockedDevice>, objects: u64) -> Cache {
 }
 
 /// Opens the cache; says when it answered first and when its index was whole.
-async fn start(
-    device: &Rc<ClockedDevice>,
-    objects: u64,
-    after: &str,
-    directory: Option<&Path>,
-) -> Cache {
+async fn start(device: &Rc<ClockedDevice>, objects: u64, after: &str) -> Cache {
     let (started, processor, before) = (Instant::now(), processor_seconds(), device.read.get());
     let cache = open(device, objects).await;
     let filled = device.device.filled();
@@ -105,16 +98,13 @@ async fn start(
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let now = device.read.get();
-    let start = Start {
-        layout: "cluster".to_owned(),
-        objects,
-        after: after.to_owned(),
-        first_hit: first,
-        whole: started.elapsed().as_secs_f64(),
-        processor: processor_seconds() - processor - (now.2 - before.2),
-        percent_read: (now.1 - before.1) as f64 * 100.0 / device.geometry().len as f64,
-    };
-    start.tell(directory);
+    println!(
+        "start after a {after}: first hit after {first:.3} s, index whole after {:.3} s; {:.3} s \
+         of processor, {:.3}% of the device read",
+        started.elapsed().as_secs_f64(),
+        processor_seconds() - processor - (now.2 - before.2),
+        (now.1 - before.1) as f64 * 100.0 / device.geometry().len as f64,
+    );
     tell(&cache);
     cache
 }
@@ -161,7 +151,7 @@ async fn read(cache: &Cache, device: &ClockedDevice, objects: u64) {
 
 /// Stores new objects.
 async fn store(cache: &Cache, device: &ClockedDevice, count: u64) {
-    let (processor, before) = (processor_seconds(), device.device.written().asked());
+    let (processor, before) = (processor_seconds(), device.device.written().seconds());
     let body = Bytes::from(vec![FILLER; OBJECT as usize - 300]);
     let mut refused = 0;
     for number in 0..count {
@@ -173,7 +163,7 @@ async fn store(cache: &Cache, device: &ClockedDevice, count: u64) {
             tokio::task::yield_now().await;
         }
     }
-    let seconds = device.device.written().asked().seconds - before.seconds;
+    let seconds = device.device.written().seconds() - before;
     println!(
         "{count} stored, {refused} refused; {:.2} µs of processor each",
         (processor_seconds() - processor - seconds) * 1e6 / count as f64,
@@ -181,23 +171,23 @@ async fn store(cache: &Cache, device: &ClockedDevice, count: u64) {
     tell(cache);
 }
 
-async fn run(objects: u64, directory: Option<&Path>) {
+async fn run(objects: u64) {
     // The index is 90% full when the cache is; a hundredth of the clusters is free.
     let len = objects * OBJECT / 100 * 101 + (1 << 30);
-    let written = ElidedDevice::new(len).without_yielding();
+    let written = ElidedDevice::new(len);
     let format = FormatOptions { mean_object: Some(OBJECT as u32), ..FormatOptions::default() };
     larder_store::format_with_seed(&written, &format, [7; 48], 0).await.unwrap();
     let filled = ComputedClusters::fill(&written, objects).await.unwrap();
     let device = ComputedDevice::new(written, filled);
     let device = Rc::new(ClockedDevice { device, read: Cell::default() });
     println!("{objects} objects on {:.3} TB, computed", len as f64 / 1e12);
-    let cache = start(&device, objects, "kill", directory).await;
+    let cache = start(&device, objects, "kill").await;
     read(&cache, &device, objects).await;
     // More than is free.
     store(&cache, &device, objects / 50).await;
     assert!(cache.shutdown().await, "the cache stopped in order");
     drop(cache);
-    start(&device, objects, "stop", directory).await.shutdown().await;
+    start(&device, objects, "stop").await.shutdown().await;
     println!(
         "{:.2} GB of memory at most, the device's included",
         support::peak_bytes() as f64 / 1e9
@@ -207,7 +197,6 @@ async fn run(objects: u64, directory: Option<&Path>) {
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let objects = arguments.next().map_or(100_000_000, |text| text.parse().expect("OBJECTS"));
-    let directory = arguments.next().map(PathBuf::from);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, run(objects, directory.as_deref()));
+    LocalSet::new().block_on(&runtime, run(objects));
 }

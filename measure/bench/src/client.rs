@@ -18,6 +18,7 @@ pub use arrivals::{Arrivals, Spacing};
 pub use connection::{ABORTED, Ended, Request};
 pub use dispatcher::{Dispatcher, Due};
 pub use expectation::{Checking, Expectation, Failure, Verdict};
+pub use http2::Socket;
 pub use incoming::{Head, Incoming, Listener, Progress};
 pub use pool::{Pool, Protocol};
 pub use request_text::Addressing;

@@ -2,10 +2,14 @@
 
 mod arguments;
 mod compare;
+mod files;
+mod fleet;
+mod instructions;
 mod machine;
 mod peak;
 mod run;
 mod scale;
+mod steps;
 mod target;
 mod unified;
 mod watched;
@@ -28,6 +32,10 @@ fn command() -> Command {
         .subcommand(compare::command())
         .subcommand(scale::command())
         .subcommand(unified::command())
+        .subcommand(files::command())
+        .subcommand(fleet::command())
+        .subcommand(instructions::command())
+        .subcommand(steps::command())
         .bin_name("larder bench")
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
@@ -49,12 +57,16 @@ pub fn main() -> ExitCode {
 
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     // These commands create files, which must be removed before the process ends.
-    let ends_at_once = !matches!(matches.subcommand_name(), Some("compare" | "scale" | "unified"));
+    let ends_at_once = matches!(matches.subcommand_name(), None | Some("peak"));
     let interrupted = hear_signals(ends_at_once)?;
     match matches.subcommand() {
         Some(("compare", matches)) => compare::run(matches, interrupted),
         Some(("scale", matches)) => scale::run(matches, interrupted),
         Some(("unified", matches)) => unified::run(matches, interrupted),
+        Some(("instructions", matches)) => instructions::run(matches, &interrupted),
+        Some(("steps", matches)) => steps::run(matches, interrupted),
+        Some(("files", matches)) => files::run(matches, interrupted),
+        Some(("fleet", matches)) => fleet::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
         _ => run::run(matches, interrupted),
     }

@@ -6,6 +6,6 @@ mod scenario;
 mod under_load;
 
 pub use comparison::{Plan, compare};
-pub use report::{Comparison, Row, comparison_page, comparison_text};
+pub use report::{Comparison, Round, Rounds, Row, comparison_page, comparison_text};
 pub use scenario::{Scenario, scenarios};
 pub use under_load::{SystemLoad, UnderLoad};

@@ -14,13 +14,18 @@
 pub mod client;
 pub mod commands;
 pub mod compare;
+pub mod files;
+pub mod fleet;
+pub mod instructions;
 pub mod load;
 pub mod measure;
 pub mod object;
 pub mod origin;
 mod poll;
 pub mod report;
+mod repository;
 pub mod run;
 pub mod scale;
+pub mod steps;
 pub mod systems;
 pub mod unified;

@@ -12,6 +12,7 @@ mod restart;
 mod stores;
 mod workers;
 
+pub use node::{Node, NodeOptions};
 pub use part::{PARTS, Part};
 pub use part_report::{PartReport, Watcher};
-pub use plan::Plan;
+pub use plan::{Plan, closed, fill};

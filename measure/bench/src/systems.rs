@@ -4,11 +4,15 @@
 //! own configurations, services and caches are not used: each system runs in the foreground, in its
 //! own directory, on its own addresses.
 
+pub mod admin;
 mod bed;
+mod nodes;
 mod running;
 mod setup;
 mod template;
+mod web_servers;
 
 pub use bed::{Bed, Grant};
+pub use nodes::{Addresses, Node};
 pub use running::Running;
-pub use setup::{Setup, System, Want, installed};
+pub use setup::{Found, Role, Setup, System, Want, WebRoot, installed, sharing, web_servers};

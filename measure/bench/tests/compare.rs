@@ -1,6 +1,6 @@
-//! The comparison, as small as it can be, over what is installed here: it measures each system, and
-//! leaves nothing behind, also when it is interrupted. Without root, loop devices or systems it is
-//! skipped, and says so.
+//! The comparisons, as small as they can be, over what is installed here: each measures systems and
+//! leaves nothing behind, also when it is interrupted. Without root, loop devices or systems they
+//! are skipped, and say so.
 
 use std::fs;
 use std::path::Path;
@@ -15,20 +15,40 @@ fn missing(directory: &Path) -> Option<String> {
     if !geteuid().is_root() {
         return Some("no root".to_owned());
     }
-    let programs = ["/usr/sbin/nginx", "/usr/sbin/squid"];
-    if !programs.iter().all(|program| Path::new(program).exists()) {
-        return Some("nginx and Squid are not both installed".to_owned());
+    if !Path::new("/usr/sbin/nginx").exists() {
+        return Some("nginx is not installed".to_owned());
     }
     LoopDevice::over(&directory.join("probe"), 1 << 20, Blocks::Sparse).err()
 }
 
-fn start(directory: &Path, arguments: &[&str]) -> Child {
+/// Starts a comparison. Larder itself is not built by these tests; it is measured where it is.
+fn start(directory: &Path, comparison: &str, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder-bench"));
-    // Larder itself is not built by these tests; it is measured where it is.
-    command.args(["compare", "--scenarios", "memory,pass", "--rounds", "1", "--cache-size", "96M"]);
-    command.args(["--memory", "160M", "--connections", "4", "--quiet", "--seed", "1", "--dir"]);
-    command.arg(directory).args(arguments);
+    command.args([comparison, "--rounds", "1", "--cache-size", "96M", "--connections", "4"]);
+    command.args(["--quiet", "--seed", "1", "--dir"]).arg(directory).args(arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+}
+
+/// The arguments of `compare`.
+const CACHES: [&str; 4] = ["--scenarios", "memory,pass", "--memory", "160M"];
+
+/// Runs a comparison to its end. Its output must have these parts, and nothing may be left.
+fn measure(comparison: &str, arguments: &[&str], parts: &[&str]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    if let Some(why) = missing(directory.path()) {
+        return eprintln!("SKIPPED: {why}");
+    }
+    let child = start(directory.path(), comparison, arguments);
+    let process = child.id();
+    let output = child.wait_with_output().expect("it ends");
+    let (said, error) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}{error}");
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is missing: {said}{error}");
+    }
+    assert!(!said.contains("WRONG") && !said.contains("SKIPPED: nginx"), "{said}");
+    assert_eq!(left_behind(process, directory.path()), [""; 0]);
 }
 
 /// What a process of this number left: groups, mounts, devices, files.
@@ -54,22 +74,37 @@ fn left_behind(process: u32, directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn systems_are_measured_and_nothing_is_left() {
-    let directory = tempfile::tempdir().expect("a directory");
-    if let Some(why) = missing(directory.path()) {
-        return eprintln!("SKIPPED: {why}");
+fn caches_are_measured_and_nothing_is_left() {
+    if !Path::new("/usr/sbin/squid").exists() {
+        return eprintln!("SKIPPED: Squid is not installed");
     }
-    let child = start(directory.path(), &["--systems", "nginx,squid ufs", "--time", "300ms"]);
-    let process = child.id();
-    let output = child.wait_with_output().expect("it ends");
-    let (said, error) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{said}{error}");
-    for part in ["hit from memory", "passed, not stored", "\nnginx ", "\nSquid ufs "] {
-        assert!(said.contains(part), "{part:?} is missing: {said}{error}");
-    }
-    assert!(!said.contains("WRONG") && !said.contains("SKIPPED: nginx"), "{said}");
-    assert_eq!(left_behind(process, directory.path()), [""; 0]);
+    let arguments = [&CACHES[..], &["--systems", "nginx,squid ufs", "--time", "300ms"]].concat();
+    let parts = ["hit from memory", "passed, not stored", "\nnginx ", "\nSquid ufs "];
+    measure("compare", &arguments, &parts);
+}
+
+#[test]
+fn web_servers_are_measured_and_nothing_is_left() {
+    let arguments = [
+        "--systems",
+        "nginx",
+        "--pages",
+        "30",
+        "--warm-up",
+        "300",
+        "--limit",
+        "128M",
+        "--memory",
+        "32M",
+        "--first",
+        "100ms",
+        "--time",
+        "200ms",
+        "--operations",
+        "400",
+    ];
+    let parts = ["cold, to 0.1 s", "first pass", "warm-up", "measured", "restarted", "\nnginx "];
+    measure("files", &arguments, &parts);
 }
 
 #[test]
@@ -78,7 +113,8 @@ fn an_interrupted_comparison_leaves_nothing() {
     if let Some(why) = missing(directory.path()) {
         return eprintln!("SKIPPED: {why}");
     }
-    let child = start(directory.path(), &["--systems", "nginx", "--time", "60s"]);
+    let arguments = [&CACHES[..], &["--systems", "nginx", "--time", "60s"]].concat();
+    let child = start(directory.path(), "compare", &arguments);
     let process = child.id();
     // Once the server has its files, it runs or is about to.
     let end = Instant::now() + Duration::from_secs(60);
@@ -92,4 +128,31 @@ fn an_interrupted_comparison_leaves_nothing() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{error}");
     assert_eq!(left_behind(process, directory.path()), [""; 0]);
+}
+
+#[test]
+fn nodes_are_measured_and_nothing_is_left() {
+    let arguments = [
+        "--systems",
+        "nginx",
+        "--nodes",
+        "2",
+        "--limit",
+        "256M",
+        "--memory",
+        "16M",
+        "--documents",
+        "300",
+        "--warm-up",
+        "600",
+        "--requests",
+        "300",
+        "--recovery",
+        "1s",
+        "--time",
+        "200ms",
+    ];
+    let parts =
+        ["sharing\n", "recovery\n", "remote: the owner asked\n", "\nnginx, hash ", "own cache"];
+    measure("fleet", &arguments, &parts);
 }

@@ -13,3 +13,4 @@ pub mod lru_stack;
 pub mod request;
 pub mod trace;
 pub mod two_level;
+pub mod unified_paper;

@@ -62,15 +62,6 @@ impl Arm {
         options.memory = memory;
         options
     }
-
-    /// Bytes of memory that the tables take, or somewhat more.
-    pub fn tables(&self, records: usize) -> u64 {
-        let each = match self.format(records).layout {
-            LayoutName::Cluster => 30,
-            _ => 110,
-        };
-        records as u64 * each
-    }
 }
 
 impl fmt::Display for Arm {

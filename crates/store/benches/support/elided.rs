@@ -3,9 +3,8 @@
 //! some 300 bytes of memory per object, and every header, key, checksum and journal block in it is
 //! stored and read back as it was written.
 //!
-//! Every operation completes at once, but reads let the other tasks go on before they end, as those
-//! of a real device would. What the device itself costs is clocked, so that a benchmark can take it
-//! off.
+//! Every operation completes at once. The processor time of the device itself is measured, so that
+//! a benchmark can subtract it.
 
 use super::processor_seconds;
 use std::cell::{Cell, RefCell};
@@ -28,55 +27,24 @@ const KEPT: u8 = 2;
 /// A page: `None` is zeros, an empty one filler, any other the kinds and the chunks kept.
 type Page = Option<Box<[u8]>>;
 
-/// What was asked of the device since it was made.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
-    pub reads: u64,
-    pub read_bytes: u64,
-    pub writes: u64,
-    pub written_bytes: u64,
-    pub flushes: u64,
-    /// Processor seconds that the device itself took.
-    pub seconds: f64,
-}
-
-/// See the module.
+/// A device in memory that keeps what cannot be computed.
 pub struct ElidedDevice {
     len: u64,
     /// In shelves of [`SHELF`]; one without pages is all zeros.
     shelves: RefCell<Vec<Box<[Page]>>>,
-    /// Writes beyond here are forgotten.
-    keeps: u64,
-    /// True if a read lets others go on before it ends.
-    yields: bool,
-    asked: Cell<Asked>,
+    seconds: Cell<f64>,
 }
 
 impl ElidedDevice {
     /// A device of `len` bytes, all zero.
     pub fn new(len: u64) -> ElidedDevice {
         let len = len.next_multiple_of(PAGE as u64);
-        ElidedDevice {
-            len,
-            shelves: RefCell::default(),
-            keeps: len,
-            yields: true,
-            asked: Cell::default(),
-        }
+        ElidedDevice { len, shelves: RefCell::default(), seconds: Cell::default() }
     }
 
-    /// A device that keeps only what is written in its first `keeps` bytes: enough to be filled.
-    pub fn forgetful(len: u64, keeps: u64) -> ElidedDevice {
-        ElidedDevice { keeps, ..ElidedDevice::new(len) }
-    }
-
-    /// The same, with reads that end at once.
-    pub fn without_yielding(self) -> ElidedDevice {
-        ElidedDevice { yields: false, ..self }
-    }
-
-    pub fn asked(&self) -> Asked {
-        self.asked.get()
+    /// Returns the processor seconds of all operations so far.
+    pub fn seconds(&self) -> f64 {
+        self.seconds.get()
     }
 
     fn copy_out(&self, offset: u64, into: &mut [u8]) {
@@ -88,11 +56,9 @@ impl ElidedDevice {
         }
     }
 
-    fn count(&self, started: f64, change: impl FnOnce(&mut Asked)) {
-        let mut asked = self.asked.get();
-        asked.seconds += processor_seconds() - started;
-        change(&mut asked);
-        self.asked.set(asked);
+    /// Adds the processor time since `started`.
+    fn count(&self, started: f64) {
+        self.seconds.set(self.seconds.get() + processor_seconds() - started);
     }
 }
 
@@ -104,23 +70,15 @@ impl Device for ElidedDevice {
     async fn read(&self, offset: u64, mut buf: IoBuf) -> (IoBuf, io::Result<()>) {
         let started = processor_seconds();
         self.copy_out(offset, &mut buf);
-        let len = buf.len() as u64;
-        self.count(started, |asked| {
-            asked.reads += 1;
-            asked.read_bytes += len;
-        });
-        if self.yields {
-            super::yield_now().await;
-        }
+        self.count(started);
         (buf, Ok(()))
     }
 
     async fn write(&self, offset: u64, buf: FrozenBuf) -> io::Result<()> {
         let started = processor_seconds();
         let mut shelves = self.shelves.borrow_mut();
-        let kept = buf.len().min(self.keeps.saturating_sub(offset) as usize);
         let first = (offset / PAGE as u64) as usize;
-        for (number, from) in (first..).zip(buf[..kept].chunks_exact(PAGE)) {
+        for (number, from) in (first..).zip(buf.chunks_exact(PAGE)) {
             if shelves.len() <= number / SHELF {
                 shelves.resize_with(number / SHELF + 1, Box::default);
             }
@@ -130,15 +88,11 @@ impl Device for ElidedDevice {
             }
             shelf[number % SHELF] = elide(from);
         }
-        self.count(started, |asked| {
-            asked.writes += 1;
-            asked.written_bytes += buf.len() as u64;
-        });
+        self.count(started);
         Ok(())
     }
 
     async fn flush(&self) -> io::Result<()> {
-        self.count(processor_seconds(), |asked| asked.flushes += 1);
         Ok(())
     }
 }

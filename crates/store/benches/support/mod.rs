@@ -9,7 +9,6 @@ pub mod elided;
 pub mod figures;
 pub mod objects;
 pub mod pages;
-pub mod recovery;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

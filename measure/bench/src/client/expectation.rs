@@ -8,7 +8,7 @@
 use std::fmt::{self, Write};
 
 use super::incoming::{Head, Listener};
-use crate::object::{Condition, Content, Method, Object, first_wrong};
+use crate::object::{Condition, Content, Method, Object, ServedFrom, first_wrong};
 
 /// Seconds that a version may be served after its expiry. Times in HTTP are whole seconds, and
 /// those of the origin, of the cache and of the age are rounded separately.
@@ -29,6 +29,11 @@ pub struct Expectation {
     pub range: Option<(u64, u64)>,
     /// When the request was sent, in seconds since 1970.
     pub sent: u64,
+    /// The number of the node that receives the request.
+    pub node: usize,
+    /// True if the response is not from the origin of this program, so that it has no
+    /// `Bench-Answer`.
+    pub has_no_origin: bool,
 }
 
 /// Why a response is wrong.
@@ -67,6 +72,8 @@ pub struct Verdict {
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
+    /// Where it came from, as far as its fields say.
+    pub served_from: ServedFrom,
     /// The first failure.
     pub failure: Option<Box<Failure>>,
 }
@@ -123,6 +130,9 @@ impl Checking {
 
     /// Returns the version of the response, after verifying it.
     fn version(&mut self, head: &Head) -> Option<u64> {
+        if self.expected.has_no_origin {
+            return Some(u64::from(self.expected.object.revision));
+        }
         let Some((_, version)) = head.answer else {
             self.fail("field", None, "the origin's Bench-Answer", "none");
             return None;
@@ -165,6 +175,7 @@ impl Checking {
 impl Listener for Checking {
     fn head(&mut self, head: &Head) -> bool {
         self.verdict.status = head.status;
+        self.verdict.served_from = head.served_from(self.expected.node);
         let Expectation { method, condition, range, .. } = self.expected;
         let is_head = method == Method::Head;
         match (head.status, condition) {
@@ -272,6 +283,28 @@ mod tests {
             Some("field")
         );
         assert_eq!(what(expected, &head(502, 0, 3), b"sad"), None);
+        let file = Expectation { has_no_origin: true, ..expected };
+        let plain = Head { answer: None, ..head(200, 0, 2_000) };
+        assert_eq!(
+            (judged(file, &plain, &right), what(file, &plain, &wrong)),
+            (None, Some("bytes"))
+        );
+    }
+
+    #[test]
+    fn fields_name_the_place_that_a_response_came_from() {
+        let read = |fields: &[(&str, &str)]| {
+            let mut head = Head { status: 200, ..Head::default() };
+            fields.iter().for_each(|(name, value)| head.note(name, value.as_bytes()).unwrap());
+            let mut checking = Checking::new(Expectation { node: 1, ..Expectation::default() });
+            checking.head(&head);
+            checking.done().served_from
+        };
+        assert_eq!(read(&[("Cache-Status", "larder; hit; detail=HIT_RAM")]), ServedFrom::Memory);
+        assert_eq!(read(&[("X-Node", "1"), ("X-Result", "HIT")]), ServedFrom::Cache);
+        assert_eq!(read(&[("X-Node", "2"), ("X-Result", "HIT")]), ServedFrom::Peer);
+        assert_eq!(read(&[("X-Node", "1"), ("X-Result", "MISS")]), ServedFrom::Unknown);
+        assert_eq!(read(&[]), ServedFrom::Unknown);
     }
 
     #[test]

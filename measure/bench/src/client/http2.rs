@@ -62,7 +62,7 @@ pub struct Http2Connection {
     waker: Waker,
 }
 
-type Made = (SendRequest<Bytes>, Connection<Socket, Bytes>);
+type Made = (SendRequest<Bytes>, Connection<Socket<TcpStream>, Bytes>);
 type Handshake = Pin<Box<dyn Future<Output = Result<Made, h2::Error>>>>;
 
 enum Link {
@@ -433,8 +433,8 @@ fn said(error: &h2::Error) -> &'static str {
     }
 }
 
-/// A non-blocking socket for futures that are polled when it is ready.
-struct Socket(TcpStream);
+/// A non-blocking stream for futures that are polled when its socket is ready.
+pub struct Socket<S>(pub S);
 
 /// Returns `Pending` if the operation would block.
 fn polled<T>(mut what: impl FnMut() -> io::Result<T>) -> Polled<io::Result<T>> {
@@ -451,43 +451,43 @@ fn polled<T>(mut what: impl FnMut() -> io::Result<T>) -> Polled<io::Result<T>> {
     }
 }
 
-impl AsyncRead for Socket {
+impl<S: Read + Unpin> AsyncRead for Socket<S> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Polled<io::Result<()>> {
         let room = to.initialize_unfilled();
-        polled(|| (&self.0).read(room)).map_ok(|len| to.advance(len))
+        polled(|| self.0.read(room)).map_ok(|len| to.advance(len))
     }
 }
 
-impl AsyncWrite for Socket {
+impl<S: Write + Unpin> AsyncWrite for Socket<S> {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Polled<io::Result<usize>> {
-        polled(|| (&self.0).write(bytes))
+        polled(|| self.0.write(bytes))
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Polled<io::Result<usize>> {
-        polled(|| (&self.0).write_vectored(parts))
+        polled(|| self.0.write_vectored(parts))
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<io::Result<()>> {
-        Polled::Ready(Ok(()))
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<io::Result<()>> {
+        polled(|| self.0.flush())
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<io::Result<()>> {
-        polled(|| self.0.shutdown(std::net::Shutdown::Write))
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled<io::Result<()>> {
+        self.poll_flush(context)
     }
 }

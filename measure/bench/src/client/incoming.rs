@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use crate::object::ANSWER_FIELD;
+use crate::object::{ANSWER_FIELD, NODE_FIELD, RESULT_FIELD, ServedFrom};
 
 /// Maximum number of fields and of bytes in a head.
 const FIELDS: usize = 64;
@@ -26,6 +26,12 @@ pub struct Head {
     pub answer: Option<(u64, u64)>,
     /// First byte, last byte and total length, for a part.
     pub range: Option<(u64, u64, u64)>,
+    /// The place that `Cache-Status` names.
+    pub cache_status: ServedFrom,
+    /// The node whose cache was asked, from systems without `Cache-Status`.
+    pub node: Option<usize>,
+    /// True if that node had the object.
+    pub is_hit: bool,
 }
 
 impl Head {
@@ -76,9 +82,23 @@ impl Head {
                 });
             }
             13 if name.eq_ignore_ascii_case("content-range") => self.range = range(text()),
+            12 if name.eq_ignore_ascii_case("cache-status") => {
+                self.cache_status = ServedFrom::read(text());
+            }
+            6 if name.eq_ignore_ascii_case(NODE_FIELD) => self.node = text().parse().ok(),
+            8 if name.eq_ignore_ascii_case(RESULT_FIELD) => self.is_hit = text() == "HIT",
             _ => {}
         }
         Ok(())
+    }
+
+    /// Returns where the response came from, if `node` received the request.
+    pub fn served_from(&self, node: usize) -> ServedFrom {
+        match self.node.filter(|_| self.is_hit) {
+            Some(other) if other == node => ServedFrom::Cache,
+            Some(_) => ServedFrom::Peer,
+            None => self.cache_status,
+        }
     }
 }
 

@@ -46,9 +46,10 @@ impl Protocol {
 /// Size of a read in bytes.
 const READ: usize = 256 << 10;
 
-/// The connections to one target.
+/// The connections to the targets.
 pub struct Pool {
-    to: SocketAddr,
+    /// The targets; there are several in HTTP/1 only.
+    to: Vec<SocketAddr>,
     addressing: Addressing,
     /// Returns the number of requests for the next connection.
     draw: Box<dyn FnMut() -> u32>,
@@ -68,7 +69,7 @@ impl Pool {
     /// Creates a pool without connections. `draw` returns the number of requests for the next
     /// connection.
     pub fn new(
-        to: SocketAddr,
+        to: Vec<SocketAddr>,
         protocol: Protocol,
         addressing: Addressing,
         draw: Box<dyn FnMut() -> u32>,
@@ -83,6 +84,11 @@ impl Pool {
         Pool { to, addressing, draw, connections, ended, path, buffer }
     }
 
+    /// Sets the targets, before the first request.
+    pub fn set_targets(&mut self, targets: Vec<SocketAddr>) {
+        self.to = targets;
+    }
+
     /// Sends a request from a place without a current one.
     ///
     /// # Errors
@@ -91,10 +97,12 @@ impl Pool {
         let Pool { to, addressing, draw, ended, path, .. } = self;
         match &mut self.connections {
             Connections::Http1(all) => {
-                while place >= all.len() {
-                    all.push(Connection::new(*to, all.len() as u64));
+                while place * to.len() >= all.len() {
+                    for target in to.iter() {
+                        all.push(Connection::new(*target, all.len() as u64));
+                    }
                 }
-                let connection = &mut all[place];
+                let connection = &mut all[place * to.len() + request.expected.node];
                 if connection.needs_opening() {
                     connection.open(poll, draw())?;
                 }
@@ -106,7 +114,7 @@ impl Pool {
                 let number = place / *streams;
                 while number >= all.len() {
                     let (first, token) = (all.len() * *streams, all.len() as u64);
-                    all.push(Http2Connection::new(*to, token, first, *streams));
+                    all.push(Http2Connection::new(to[0], token, first, *streams));
                 }
                 let mut sending = Sending { poll, addressing, draw, ended };
                 all[number].send(place % *streams, request, &mut sending)?;
@@ -117,11 +125,11 @@ impl Pool {
 
     /// Handles a connection that is ready; `now` is in seconds since 1970.
     pub fn hear(&mut self, poll: &Poll, ready: Ready, now: u64) {
-        let Pool { addressing, draw, ended, buffer, .. } = self;
-        let place = ready.token as usize;
+        let Pool { to, addressing, draw, ended, buffer, .. } = self;
+        let token = ready.token as usize;
         match &mut self.connections {
             Connections::Http1(all) => {
-                let connection = &mut all[place];
+                let (connection, place) = (&mut all[token], token / to.len());
                 if ready.write {
                     ended.extend(connection.write().map(|end| (place, end)));
                 }
@@ -131,7 +139,7 @@ impl Pool {
                 repeat(connection, place, poll, draw, ended);
             }
             Connections::Http2 { all, .. } => {
-                all[place].go_on(now, &mut Sending { poll, addressing, draw, ended });
+                all[token].go_on(now, &mut Sending { poll, addressing, draw, ended });
             }
         }
     }
@@ -141,8 +149,9 @@ impl Pool {
         let ended = &mut self.ended;
         match &mut self.connections {
             Connections::Http1(all) => {
-                for (place, connection) in all.iter_mut().enumerate() {
+                for (number, connection) in all.iter_mut().enumerate() {
                     if connection.sent_at().is_some_and(|sent| sent < before) {
+                        let place = number / self.to.len();
                         ended.extend(connection.give_up(why).map(|end| (place, end)));
                     }
                 }

@@ -34,7 +34,7 @@ fn each_field(
     of: &Expectation,
     mut give: impl FnMut(&'static str, Arguments<'_>),
 ) {
-    let Expectation { number, object, method, condition, range, sent } = of;
+    let Expectation { number, object, method, condition, range, sent, .. } = of;
     addressing.fields.iter().for_each(|(name, value)| give(name, format_args!("{value}")));
     give(REQUEST_FIELD, format_args!("{number}"));
     if let Some((from, to)) = range {

@@ -56,7 +56,8 @@ pub fn option(name: &'static str, value: &'static str, help: &'static str) -> Ar
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
+/// Returns a flag of the command line.
+pub fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
@@ -359,6 +360,7 @@ pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
         "zipf" => Workload::Zipf {
             objects: get(matches, "objects").unwrap_or(100_000),
             alpha: get(matches, "alpha").unwrap_or(0.8),
+            drift: None,
         },
         "unique" => Workload::Unique,
         "replay" if files.is_empty() => {

@@ -15,7 +15,7 @@ use super::watched::watched;
 use crate::compare::{
     Comparison, Plan, Scenario, compare, comparison_page, comparison_text, scenarios,
 };
-use crate::systems::{Grant, System};
+use crate::systems::{Grant, System, installed};
 
 /// Returns the command.
 pub fn command() -> Command {
@@ -124,14 +124,10 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
 fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
     let usage = |why: String| Failure::usage(format!("bench: {why}"));
-    let Machine { core, generator_cores, timer, base, mut systems, mut notes } =
-        Machine::of(matches).map_err(failed)?;
-    for settings in names(matches, "larder-with") {
-        let variants = systems.first().map(|larder| larder.with_settings(&settings)).transpose();
-        systems.extend(variants.map_err(usage)?.flatten());
-    }
+    let Machine { core, generator_cores, timer, base, systems, mut notes } =
+        Machine::of(matches, installed).map_err(failed)?;
     let protocol = arguments::protocol(matches).map_err(usage)?;
-    let mut systems = chosen_systems(matches, systems)?;
+    let mut systems = chosen_systems(matches, with_settings(matches, systems)?)?;
     if protocol.is_http2() {
         let silent = systems.extract_if(.., |system| !system.speaks_http2());
         notes.extend(silent.map(|system| format!("SKIPPED: {} speaks no HTTP/2", system.name)));
@@ -160,6 +156,23 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
         seed,
     };
     Ok((plan, notes))
+}
+
+/// Returns the systems, of which Larder is the first, with Larder in the settings of
+/// `--larder-with` added.
+///
+/// # Errors
+/// Fails if one of them is not a setting.
+pub fn with_settings(
+    matches: &ArgMatches,
+    mut systems: Vec<System>,
+) -> Result<Vec<System>, Failure> {
+    for settings in names(matches, "larder-with") {
+        let variants = systems.first().map(|larder| larder.with_settings(&settings)).transpose();
+        let variants = variants.map_err(|why| Failure::usage(format!("bench: {why}")))?;
+        systems.extend(variants.flatten());
+    }
+    Ok(systems)
 }
 
 /// Returns the values of an argument that may be given several times.
@@ -197,7 +210,11 @@ fn chosen_scenarios(matches: &ArgMatches, all: Vec<Scenario>) -> Result<Vec<Scen
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-fn finish(matches: &ArgMatches, comparison: &Comparison) -> Result<(), Failure> {
+/// Prints the result and writes it to the files that the arguments name.
+///
+/// # Errors
+/// Fails if nothing was measured, responses were wrong, or a file cannot be written.
+pub fn finish(matches: &ArgMatches, comparison: &Comparison) -> Result<(), Failure> {
     answer(&comparison_text(comparison))?;
     let failed = |why: String| Failure::runtime(format!("bench: {why}"));
     let write = |path: PathBuf, text: String| {

@@ -1,7 +1,7 @@
 //! The resources of this machine for comparing systems: cores, the installed systems, a directory
 //! for devices.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use testbed::mounts;
@@ -10,7 +10,7 @@ use super::arguments::{get, option};
 use super::run::measured_timer;
 use crate::measure::TimerAccuracy;
 use crate::run::cores;
-use crate::systems::{System, installed};
+use crate::systems::{Found, System};
 
 /// The resources of this machine.
 pub struct Machine {
@@ -85,24 +85,40 @@ pub fn enter() -> Result<(), String> {
     mounts::make_private()
 }
 
+/// Returns the cores of the machine, the last of which is for the systems. Restricts this thread to
+/// the others, if there are any, and raises the limit on open files.
+///
+/// # Errors
+/// Fails if there is no core.
+pub fn divide_cores() -> Result<Vec<usize>, String> {
+    let all = cores::allowed();
+    let (_, others) = all.split_last().ok_or("no cores")?;
+    if !others.is_empty() {
+        cores::keep_to(others)?;
+    }
+    cores::raise_open_files();
+    Ok(all)
+}
+
 impl Machine {
-    /// Determines all resources; restricts this thread to the generator's cores.
+    /// Determines all resources, of which `find` returns the systems. Restricts this thread to the
+    /// generator's cores.
     ///
     /// # Errors
     /// Fails if there is no core, or the directory does not exist.
-    pub fn of(matches: &ArgMatches) -> Result<Machine, String> {
-        let all = cores::allowed();
+    pub fn of(matches: &ArgMatches, find: fn(&Path) -> Found) -> Result<Machine, String> {
+        let all = divide_cores()?;
         let (core, others) = all.split_last().ok_or("no cores")?;
         let mut notes = Vec::new();
-        match others {
-            [] => notes.push("note: there is one core: the generator shares it".to_owned()),
-            others => cores::keep_to(others)?,
+        if others.is_empty() {
+            notes.push("note: there is one core: the generator shares it".to_owned());
         }
-        cores::raise_open_files();
         let larder = larder(matches);
-        let (systems, absent) = installed(&larder);
+        let (systems, absent) = find(&larder);
         notes.extend(absent.iter().map(|name| match *name {
-            "Larder" => format!("SKIPPED: Larder: no program at {}", larder.display()),
+            name if name.starts_with("Larder") => {
+                format!("SKIPPED: {name}: no program at {}", larder.display())
+            }
             name => format!("SKIPPED: {name} is not installed"),
         }));
         let base = base(matches)?;

@@ -138,7 +138,7 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
     let think = arguments::think(matches, &load.workload);
     let polymix = matches!(load.workload, Workload::PolyMix(_));
     let options = SessionOptions {
-        target: target.address,
+        targets: vec![target.address],
         host: get(matches, "host").unwrap_or(own_host),
         is_forward,
         origin,
@@ -156,12 +156,12 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
         load,
         timeout: get(matches, "timeout").unwrap_or(Duration::from_secs(30)),
         subject: Subject {
-            process,
-            device: get(matches, "device"),
+            processes: process.into_iter().collect(),
+            devices: get(matches, "device").into_iter().collect(),
             system_calls: matches.get_flag("system-calls"),
         },
     };
-    if let Some(device) = &options.subject.device {
+    for device in &options.subject.devices {
         crate::measure::device_counts(device)?;
     }
     Ok(Prepared { options, timer, notes })

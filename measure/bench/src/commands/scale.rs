@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use clap::{ArgMatches, Command, value_parser};
 use cli::outcome::{Failure, answer};
@@ -13,7 +12,6 @@ use super::arguments::{duration, get, option, positive, size};
 use super::machine;
 use super::run::random_seed;
 use super::watched::watched;
-use crate::run::cores;
 use crate::scale::{PARTS, Part, PartReport, Plan, Watcher};
 
 /// Returns the command.
@@ -139,37 +137,31 @@ fn chosen(matches: &ArgMatches) -> Result<Vec<&'static Part>, Failure> {
 }
 
 fn plan(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<Plan, String> {
-    let all = cores::allowed();
-    let Some((last, others)) = all.split_last() else { return Err("no cores".to_owned()) };
-    let generator = if others.is_empty() { std::slice::from_ref(last) } else { others };
-    cores::keep_to(generator)?;
-    cores::raise_open_files();
+    let cores = machine::divide_cores()?;
     let larder = machine::larder(matches);
     if !larder.exists() {
         return Err(format!("{}: no such program: name it with --larder", larder.display()));
     }
-    let base = machine::base(matches)?;
+    let usual = Plan::new(larder, machine::base(matches)?, interrupted);
     let number = |name: &str| get::<u32>(matches, name).unwrap_or(1) as usize;
     let workers = matches.get_many::<u32>("workers").into_iter().flatten();
     Ok(Plan {
-        larder,
-        base,
         seed: get(matches, "seed").unwrap_or_else(random_seed),
-        cache: get(matches, "cache-size").unwrap_or(512 << 20),
-        memory: get(matches, "memory").unwrap_or(64 << 20),
-        time: get(matches, "time").unwrap_or(Duration::from_secs(10)),
-        rounds: get(matches, "rounds").unwrap_or(3),
+        cache: get(matches, "cache-size").unwrap_or(usual.cache),
+        memory: get(matches, "memory").unwrap_or(usual.memory),
+        time: get(matches, "time").unwrap_or(usual.time),
+        rounds: get(matches, "rounds").unwrap_or(usual.rounds),
         connections: number("connections"),
-        objects: get(matches, "objects").unwrap_or(1_000_000),
+        objects: get(matches, "objects").unwrap_or(usual.objects),
         filled: get(matches, "filled"),
         host: get(matches, "host").unwrap_or_default(),
         idle: number("idle"),
         busy: number("busy"),
         workers: workers.map(|count| *count as usize).collect(),
-        rate: get(matches, "rate").unwrap_or(2_000.0),
-        endurance: get(matches, "endurance").unwrap_or(Duration::from_secs(1_800)),
-        cores: all,
-        interrupted,
+        rate: get(matches, "rate").unwrap_or(usual.rate),
+        endurance: get(matches, "endurance").unwrap_or(usual.endurance),
+        cores,
+        ..usual
     })
 }
 

@@ -15,7 +15,7 @@ use super::machine::{self, Machine};
 use super::run::random_seed;
 use super::watched::watched;
 use crate::origin::Think;
-use crate::systems::{Grant, System};
+use crate::systems::{Grant, System, installed};
 use crate::unified::{
     Evaluation, Plan, Test, evaluate, evaluation_markdown, evaluation_page, evaluation_text,
 };
@@ -146,7 +146,7 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: unified: {why}"));
     let scale = if matches.get_flag("quick") { QUICK } else { WHOLE };
     let Machine { core, generator_cores, timer, base, systems, notes } =
-        Machine::of(matches).map_err(failed)?;
+        Machine::of(matches, installed).map_err(failed)?;
     let test = match get::<String>(matches, "test").as_deref() {
         Some("high-end") => Test::HighEnd,
         _ => Test::LowEnd,

@@ -1,10 +1,15 @@
 //! The result of a comparison: medians of the rounds and their spread.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use maud::html;
 use plot::{Axis, Plot};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::comparison::Plan;
+use crate::client::Protocol;
 use crate::measure::PhaseFigures;
 use crate::report::{Table, bytes, document, figure, rate, share, time};
 
@@ -78,6 +83,9 @@ pub struct Row {
     pub wrong: u64,
     /// Warnings about the rounds.
     pub warnings: Vec<String>,
+    /// Figures that only some comparisons have.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub more: BTreeMap<&'static str, Median>,
 }
 
 impl Row {
@@ -123,7 +131,73 @@ impl Row {
             errors: rounds.iter().map(PhaseFigures::error_count).sum(),
             wrong: rounds.iter().map(|round| round.verification_failures).sum(),
             warnings,
+            more: BTreeMap::new(),
         }
+    }
+}
+
+/// A measured round.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// The figures of the load.
+    pub figures: PhaseFigures,
+    /// Figures that only some comparisons have.
+    pub more: Vec<(&'static str, f64)>,
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PhaseFigures { achieved_rate, process, errors, .. } = &self.figures;
+        let cpu = process.as_ref().map_or(0.0, |process| process.cpu_us());
+        write!(f, "{} requests/s, {cpu:.1} µs of CPU each", rate(*achieved_rate))?;
+        if !errors.is_empty() {
+            write!(f, ", errors {errors:?}")?;
+        }
+        self.more.iter().try_for_each(|(name, figure)| write!(f, ", {name} {}", short(*figure)))
+    }
+}
+
+/// Rounds by scenario and system, in the order in which they were measured.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds(Vec<(String, String, Vec<Round>)>);
+
+impl Rounds {
+    /// Adds a round.
+    pub fn add(&mut self, scenario: &str, system: &str, round: Round) {
+        let known = self.0.iter_mut().find(|(of, by, _)| of == scenario && by == system);
+        match known {
+            Some((.., rounds)) => rounds.push(round),
+            None => self.0.push((scenario.to_owned(), system.to_owned(), vec![round])),
+        }
+    }
+
+    /// Returns the rows, scenario by scenario.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> =
+            self.0.iter().map(|(of, by, rounds)| row(of, by, rounds)).collect();
+        let order: Vec<String> = rows.iter().map(|row| row.scenario.clone()).collect();
+        rows.sort_by_key(|row| order.iter().position(|scenario| *scenario == row.scenario));
+        rows
+    }
+}
+
+fn row(scenario: &str, system: &str, rounds: &[Round]) -> Row {
+    let figures: Vec<PhaseFigures> = rounds.iter().map(|round| round.figures.clone()).collect();
+    let mut more: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for (name, figure) in rounds.iter().flat_map(|round| &round.more) {
+        more.entry(name).or_default().push(*figure);
+    }
+    let more = more.into_iter().map(|(name, figures)| (name, Median::of(figures.into_iter())));
+    Row { more: more.collect(), ..Row::new(scenario, system, &figures) }
+}
+
+/// Formats a figure with about three digits.
+fn short(figure: f64) -> String {
+    match figure.abs() {
+        _ if figure.is_nan() => "-".to_owned(),
+        100.0.. => format!("{figure:.0}"),
+        10.0.. => format!("{figure:.1}"),
+        _ => format!("{figure:.3}"),
     }
 }
 
@@ -136,20 +210,11 @@ pub struct Comparison {
     pub seed: u64,
     /// Rounds of each system in each scenario.
     pub rounds: u32,
-    /// Duration of a round in seconds.
-    pub seconds: f64,
-    /// Number of connections.
-    pub connections: usize,
-    /// HTTP version.
-    pub http: u8,
-    /// Concurrent requests per connection.
-    pub streams: usize,
-    /// Bytes of each cache.
-    pub cache: u64,
-    /// Bytes of each system's memory.
-    pub memory: u64,
-    /// Operations per second to which the devices were limited.
-    pub operations: Option<u32>,
+    /// The conditions in a sentence.
+    pub title: String,
+    /// The conditions.
+    #[serde(flatten)]
+    pub conditions: Value,
     /// The rows, scenario by scenario.
     pub rows: Vec<Row>,
     /// The first wrong responses.
@@ -163,25 +228,48 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Creates an empty result.
-    pub fn of(plan: &Plan) -> Comparison {
+    /// Creates an empty result of a measurement under these conditions, of which `title` tells.
+    pub fn new(title: String, conditions: Value, seed: u64, rounds: u32) -> Comparison {
         Comparison {
             version: env!("CARGO_PKG_VERSION"),
-            seed: plan.seed,
-            rounds: plan.rounds,
-            seconds: plan.time.as_secs_f64(),
-            connections: plan.connections,
-            http: if plan.protocol.is_http2() { 2 } else { 1 },
-            streams: plan.protocol.streams(),
-            cache: plan.grant.cache,
-            memory: plan.grant.memory,
-            operations: plan.grant.operations,
+            seed,
+            rounds,
+            title,
+            conditions,
             rows: Vec::new(),
             failures: Vec::new(),
             failure_count: 0,
             interrupted: false,
             notes: Vec::new(),
         }
+    }
+
+    /// Creates an empty result of a comparison of caches.
+    pub fn of(plan: &Plan) -> Comparison {
+        let Plan { rounds, time, connections, protocol, grant, seed, .. } = plan;
+        let http = if protocol.is_http2() { 2 } else { 1 };
+        let title = format!(
+            "medians of {rounds} rounds of {:.0} s (± half of how far they are apart); \
+             {connections} connections{}, caches of {}, {} of memory and one core for each{}; \
+             seed {seed}",
+            time.as_secs_f64(),
+            spoken(*protocol),
+            bytes(grant.cache as f64),
+            bytes(grant.memory as f64),
+            grant.operations.map_or_else(String::new, |most| format!(
+                ", devices held to {most} operations a second"
+            )),
+        );
+        let conditions = json!({
+            "seconds": time.as_secs_f64(),
+            "connections": connections,
+            "http": http,
+            "streams": protocol.streams(),
+            "cache": grant.cache,
+            "memory": grant.memory,
+            "operations": grant.operations,
+        });
+        Comparison::new(title, conditions, *seed, *rounds)
     }
 
     /// Returns the scenarios, in their order.
@@ -196,26 +284,18 @@ impl Comparison {
     }
 }
 
+/// Describes the protocol, unless it is HTTP/1.
+fn spoken(protocol: Protocol) -> String {
+    match (protocol.is_http2(), protocol.streams()) {
+        (false, _) => String::new(),
+        (true, 1) => " of HTTP/2".to_owned(),
+        (true, streams) => format!(" of HTTP/2 with {streams} requests at a time"),
+    }
+}
+
 /// Returns the result as text: a table for each scenario.
 pub fn comparison_text(comparison: &Comparison) -> String {
-    let held = comparison
-        .operations
-        .map_or_else(String::new, |most| format!(", devices held to {most} operations a second"));
-    let spoken = match (comparison.http, comparison.streams) {
-        (1, _) => String::new(),
-        (_, 1) => " of HTTP/2".to_owned(),
-        (_, streams) => format!(" of HTTP/2 with {streams} requests at a time"),
-    };
-    let mut text = format!(
-        "\nmedians of {} rounds of {:.0} s (± half of how far they are apart); {} \
-         connections{spoken}, caches of {}, {} of memory and one core for each{held}; seed {}\n",
-        comparison.rounds,
-        comparison.seconds,
-        comparison.connections,
-        bytes(comparison.cache as f64),
-        bytes(comparison.memory as f64),
-        comparison.seed,
-    );
+    let mut text = format!("\n{}\n", comparison.title);
     for scenario in comparison.scenarios() {
         text.push_str(&format!("\n{scenario}\n{}", table(comparison, scenario).text()));
     }
@@ -232,7 +312,11 @@ pub fn comparison_text(comparison: &Comparison) -> String {
 }
 
 fn table(comparison: &Comparison, scenario: &str) -> Table {
-    let mut table = Table::new([
+    let mut names: Vec<&str> =
+        comparison.rows_of(scenario).flat_map(|row| row.more.keys().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let headings = [
         "",
         "requests/s",
         "",
@@ -252,7 +336,8 @@ fn table(comparison: &Comparison, scenario: &str) -> Table {
         "written/fetched",
         "errors",
         "wrong",
-    ]);
+    ];
+    let mut table = Table::new(headings.into_iter().chain(names.iter().copied()));
     let larder = comparison.rows_of(scenario).find(|row| row.system == "Larder");
     for row in comparison.rows_of(scenario) {
         let ratio = larder.filter(|larder| larder.cpu_us.median > 0.0);
@@ -261,7 +346,7 @@ fn table(comparison: &Comparison, scenario: &str) -> Table {
             median.as_ref().map_or("-".into(), |median| format!("{:.digits$}", median.median))
         };
         let spread = |median: &Median| format!("±{:.0}%", 50.0 * median.spread());
-        table.row([
+        let cells = [
             row.system.clone(),
             rate(row.requests_per_second.median),
             spread(&row.requests_per_second),
@@ -281,7 +366,11 @@ fn table(comparison: &Comparison, scenario: &str) -> Table {
             some(&row.written_per_byte_fetched, 2),
             row.errors.to_string(),
             row.wrong.to_string(),
-        ]);
+        ];
+        let more = names.iter().map(|name| {
+            row.more.get(name).map_or_else(|| "-".into(), |figure| short(figure.median))
+        });
+        table.row(cells.into_iter().chain(more));
     }
     table
 }
@@ -299,12 +388,12 @@ pub fn comparison_page(comparison: &Comparison) -> Result<String, String> {
     ];
     let figures = plots.iter().map(figure).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        h1 { "larder bench compare" }
+        h1 { "larder bench" }
         @for figure in &figures { (figure) }
         h2 { "Figures" }
         pre { (comparison_text(comparison)) }
     };
-    Ok(document("larder bench compare", &body))
+    Ok(document("larder bench", &body))
 }
 
 /// Returns a bar chart: a group for each scenario with small objects, a colour for each system.
@@ -346,23 +435,11 @@ mod tests {
         };
         let rounds = [round(1_000.0), round(1_100.0), round(900.0)];
         let slower = [round(500.0)];
-        Comparison {
-            version: "0",
-            seed: 1,
-            rounds: 3,
-            seconds: 4.0,
-            connections: 32,
-            http: 2,
-            streams: 4,
-            cache: 1,
-            memory: 1,
-            operations: None,
-            rows: vec![Row::new("hit", "Larder", &rounds), Row::new("hit", "nginx", &slower)],
-            failures: Vec::new(),
-            failure_count: 0,
-            interrupted: false,
-            notes: vec!["SKIPPED: Varnish".into()],
-        }
+        let mut comparison = Comparison::new("32 clients".into(), json!({"memory": 7}), 1, 3);
+        comparison.rows =
+            vec![Row::new("hit", "Larder", &rounds), Row::new("hit", "nginx", &slower)];
+        comparison.notes = vec!["SKIPPED: Varnish".into()];
+        comparison
     }
 
     #[test]
@@ -376,16 +453,32 @@ mod tests {
     }
 
     #[test]
+    fn rounds_are_gathered_by_scenario_and_system() {
+        let mut rounds = Rounds::default();
+        for (scenario, system, figure) in
+            [("a", "x", 1.0), ("b", "x", 2.0), ("a", "y", 3.0), ("a", "x", 5.0)]
+        {
+            let more = vec![("own MB", figure)];
+            rounds.add(scenario, system, Round { figures: PhaseFigures::default(), more });
+        }
+        let rows = rounds.rows();
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (&*row.scenario, &*row.system, row.more["own MB"].median))
+            .collect();
+        assert_eq!(found, [("a", "x", 3.0), ("a", "y", 3.0), ("b", "x", 2.0)]);
+    }
+
+    #[test]
     fn systems_stand_beside_each_other() {
         let comparison = comparison();
         let text = comparison_text(&comparison);
         let nginx = text.lines().find(|line| line.starts_with("nginx")).unwrap();
         assert!(nginx.contains("500") && nginx.contains("2.00"), "{nginx}");
         assert!(text.contains("±10%") && text.contains("SKIPPED: Varnish"), "{text}");
-        assert!(
-            text.contains("32 connections of HTTP/2 with 4 requests at a time, caches"),
-            "{text}"
-        );
+        assert!(text.starts_with("\n32 clients\n"), "{text}");
+        assert_eq!(spoken(Protocol::Http2 { streams: 4 }), " of HTTP/2 with 4 requests at a time");
+        assert_eq!(serde_json::to_value(&comparison).unwrap()["memory"], 7);
         let page = comparison_page(&comparison).unwrap();
         assert!(page.contains("<svg") && page.contains("Requests a second"));
     }

@@ -63,7 +63,7 @@ impl Common {
     /// beforehand.
     fn objects(&self, [name, id, about]: [&'static str; 3], objects: u64, size: u64) -> Scenario {
         let count = u32::try_from(objects).unwrap_or(u32::MAX).max(1);
-        let load = self.load(Workload::Zipf { objects: count, alpha: 0.0 }, size, 0.0);
+        let load = self.load(Workload::Zipf { objects: count, alpha: 0.0, drift: None }, size, 0.0);
         let fill = Some(End::Requests(u64::from(count)));
         Scenario { name, id, about, load, fill, connections: None }
     }

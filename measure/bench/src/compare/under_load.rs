@@ -12,7 +12,7 @@ use crate::client::Protocol;
 use crate::load::{LoadOptions, RequestsPerConnection};
 use crate::origin;
 use crate::run::{Live, PhasePlan, Session, SessionOptions, Subject};
-use crate::systems::{Bed, Grant, Running, Setup, System};
+use crate::systems::{Bed, Grant, Role, Running, Setup, System};
 
 /// The requests to a system, and how they are sent.
 #[derive(Clone, Debug)]
@@ -59,12 +59,13 @@ impl UnderLoad {
         interrupted: &Arc<AtomicBool>,
         notes: &mut Vec<String>,
     ) -> Result<UnderLoad, String> {
-        let bed = Bed::new(grant, system, notes)?;
+        let bed = Bed::new(grant, system, &system.name, notes)?;
         let (origin, listen): (SocketAddr, SocketAddr) =
             (address::free_at_localhost(), address::free());
         let cache = bed.cache();
         let setup = Setup {
             base: &grant.base,
+            role: Role::Cache,
             cache: &cache,
             cache_bytes: grant.cache,
             object_bytes: asked.object_bytes,
@@ -79,7 +80,7 @@ impl UnderLoad {
             core: grant.core,
         };
         let options = SessionOptions {
-            target: listen,
+            targets: vec![listen],
             host: listen.to_string(),
             is_forward: false,
             origin,
@@ -96,8 +97,8 @@ impl UnderLoad {
         let mut session = Session::new(options, Arc::clone(interrupted))?;
         let running = system.start(&setup, interrupted)?;
         session.set_subject(Subject {
-            process: Some(running.process()),
-            device: Some(bed.device().to_path_buf()),
+            processes: vec![running.process()],
+            devices: vec![bed.device().to_path_buf()],
             system_calls: asked.system_calls,
         });
         Ok(UnderLoad { name: system.name.clone(), session, running, bed })

@@ -1,6 +1,7 @@
 //! The choice of a workload, and its parameters.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use workload::generator;
 use workload::generator::polymix::PolyMix;
@@ -9,9 +10,19 @@ use workload::trace::ReadOptions;
 
 use super::connections::RequestsPerConnection;
 use super::sizes::Sizes;
+use crate::object::Ask;
 
 /// Share of PolyMix-4's requests that clients abort, and of its responses that origins abort.
 pub const ABORTS: f64 = 0.001;
+
+/// The purpose of a phase; some workloads depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseKind {
+    /// The cache is being filled.
+    Fill,
+    /// Any other phase.
+    Steady,
+}
 
 /// A workload.
 #[derive(Clone, Debug)]
@@ -26,9 +37,18 @@ pub enum Workload {
         objects: u32,
         /// The exponent; 0: all are equally popular.
         alpha: f64,
+        /// Number of requests after which an object takes the place of another one.
+        drift: Option<u64>,
     },
     /// Every request is for another object.
     Unique,
+    /// The files of a web server, which responds without an origin.
+    Site {
+        /// Number of pages.
+        pages: u32,
+    },
+    /// These requests, again and again.
+    Listed(Arc<[Ask]>),
     /// Logs or traces.
     Replay {
         /// The files, in order.
@@ -70,6 +90,11 @@ impl Workload {
             },
             _ => RequestsPerConnection::Unlimited,
         }
+    }
+
+    /// Returns whether the target responds without the origin of this program.
+    pub fn has_no_origin(&self) -> bool {
+        matches!(self, Workload::Site { .. })
     }
 
     /// Returns whether the workload has its own request times.

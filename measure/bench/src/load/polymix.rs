@@ -8,8 +8,7 @@ use workload::generator::distributions::SplitMix;
 use workload::generator::polymix::{Content, Details, PolyMix, PolyMixRequests};
 use workload::request::Method as Asked;
 
-use super::options::ABORTS;
-use super::source::PhaseKind;
+use super::options::{ABORTS, PhaseKind};
 use crate::object::{Ask, Condition, Kind, Method, Object};
 
 /// Shares of conditional requests (IMS-200, IMS-304) and of reloads.

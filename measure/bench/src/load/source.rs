@@ -1,22 +1,16 @@
 //! The source of requests: any workload as one sequence, shared by all clients.
 
-use workload::generator::distributions::SplitMix;
-use workload::request::{Kind as PageOrPart, Method as Asked, Request};
+use std::sync::Arc;
 
-use super::options::{LoadOptions, Workload};
+use workload::generator::distributions::SplitMix;
+use workload::request::Request;
+
+use super::options::{LoadOptions, PhaseKind, Workload};
 use super::polymix::PolyMixSource;
 use super::replay::Replay;
+use super::site::Site;
 use super::synthetic::Synthetic;
-use crate::object::{Ask, Kind, Method, Object};
-
-/// The purpose of a phase; some workloads depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PhaseKind {
-    /// The cache is being filled.
-    Fill,
-    /// Any other phase.
-    Steady,
-}
+use crate::object::{Ask, Method};
 
 /// A source of requests.
 pub struct Source {
@@ -30,6 +24,8 @@ enum Stream {
     Requests(Box<dyn Iterator<Item = Request>>),
     Synthetic(Box<Synthetic>),
     Replay(Box<Replay>),
+    Site(Box<Site>),
+    Listed(Arc<[Ask]>, usize),
 }
 
 impl Source {
@@ -44,13 +40,15 @@ impl Source {
                 Stream::PolyMix(Box::new(PolyMixSource::new(*polymix, seed)))
             }
             Workload::Generated(workload) => Stream::Requests(Box::new(workload.iter(seed))),
-            Workload::Zipf { objects, alpha } => {
+            Workload::Zipf { objects, alpha, drift } => {
                 let zipf = Synthetic::zipf(*objects, *alpha, sizes, uncacheable, seed)?;
-                Stream::Synthetic(Box::new(zipf))
+                Stream::Synthetic(Box::new(zipf.drifting(*drift)))
             }
+            Workload::Listed(asks) => Stream::Listed(Arc::clone(asks), 0),
             Workload::Unique => {
                 Stream::Synthetic(Box::new(Synthetic::unique(sizes, uncacheable, seed)))
             }
+            Workload::Site { pages } => Stream::Site(Box::new(Site::new(*pages, seed))),
             Workload::Replay { files, options } => {
                 Stream::Replay(Box::new(Replay::new(files, *options)))
             }
@@ -64,7 +62,8 @@ impl Source {
         match &mut self.stream {
             Stream::PolyMix(polymix) => polymix.enter(phase),
             Stream::Synthetic(synthetic) => synthetic.enter(phase),
-            Stream::Requests(_) | Stream::Replay(_) => {}
+            Stream::Site(site) => site.enter(phase),
+            Stream::Requests(_) | Stream::Replay(_) | Stream::Listed(..) => {}
         }
     }
 
@@ -75,11 +74,17 @@ impl Source {
     pub fn ask(&mut self) -> Result<Option<Ask>, String> {
         let ask = match &mut self.stream {
             Stream::PolyMix(polymix) => Some(polymix.next()),
-            Stream::Requests(requests) => requests.next().map(|request| ask_of(&request)),
+            Stream::Requests(requests) => requests.next().map(|request| Ask::from(&request)),
             Stream::Synthetic(synthetic) => Some(synthetic.next()),
+            Stream::Site(site) => Some(site.next()),
+            Stream::Listed(asks, next) => {
+                let ask = asks.get(*next % asks.len().max(1)).copied();
+                *next += 1;
+                ask
+            }
             Stream::Replay(replay) => replay
                 .next()?
-                .map(|request| Ask { at_ms: Some(request.time_ms), ..ask_of(&request) }),
+                .map(|request| Ask { at_ms: Some(request.time_ms), ..Ask::from(&request) }),
         };
         Ok(ask.map(|ask| self.dressed(ask)))
     }
@@ -108,27 +113,4 @@ impl Source {
         }
         ask
     }
-}
-
-/// Converts a request of the lab's generators. A changed document gets a new name, because logs do
-/// not tell when a cache learns of a change.
-fn ask_of(request: &Request) -> Ask {
-    let object = Object {
-        id: u64::from(request.object),
-        group: u64::from(request.group),
-        size: request.size,
-        revision: request.version,
-        cycle: 0,
-        uncacheable: request.uncacheable,
-        kind: match request.kind {
-            PageOrPart::Html => Kind::Html,
-            _ => Kind::Other,
-        },
-    };
-    let method = match request.method {
-        Asked::Get | Asked::Other => Method::Get,
-        Asked::Head => Method::Head,
-        Asked::Post => Method::Post,
-    };
-    Ask { object, method, ..Ask::default() }
 }

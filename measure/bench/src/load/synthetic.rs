@@ -2,8 +2,8 @@
 
 use workload::generator::distributions::SplitMix;
 
+use super::options::PhaseKind;
 use super::sizes::Sizes;
-use super::source::PhaseKind;
 use crate::object::{Ask, Object};
 
 /// A source of requests for unrelated objects.
@@ -15,6 +15,12 @@ pub struct Synthetic {
     /// Cumulative shares of requests, by object; empty: each object is requested once.
     shares: Vec<f64>,
     next: u64,
+    /// Objects by popularity, if it drifts.
+    ranked: Vec<u64>,
+    /// Number of the next object that takes the place of another one.
+    newest: u64,
+    /// Number of requests after which this happens.
+    drift: Option<u64>,
     /// The next object of the sequential requests while the cache is being filled.
     filling: Option<u64>,
 }
@@ -55,12 +61,35 @@ impl Synthetic {
     /// Creates a source in which each object is requested once.
     pub fn unique(sizes: Sizes, uncacheable: f64, seed: u64) -> Synthetic {
         let dice = SplitMix::new(seed ^ 0x7a69_7066);
-        Synthetic { seed, dice, sizes, uncacheable, shares: Vec::new(), next: 0, filling: None }
+        let (shares, ranked) = (Vec::new(), Vec::new());
+        let (next, newest, drift, filling) = (0, 0, None, None);
+        Synthetic { seed, dice, sizes, uncacheable, shares, next, ranked, newest, drift, filling }
+    }
+
+    /// Lets popularity drift: after every `drift` requests an object takes the place of a random
+    /// one.
+    #[must_use]
+    pub fn drifting(mut self, drift: Option<u64>) -> Synthetic {
+        if drift.is_some() {
+            self.newest = self.shares.len() as u64;
+            self.ranked = (0..self.newest).collect();
+        }
+        Synthetic { drift, ..self }
     }
 
     /// Starts a phase. In a fill, each object is requested once, in order.
     pub fn enter(&mut self, phase: PhaseKind) {
         self.filling = (phase == PhaseKind::Fill && !self.shares.is_empty()).then_some(0);
+    }
+
+    /// Counts a request, and exchanges an object if it is time to.
+    fn exchange(&mut self) {
+        self.next += 1;
+        if self.drift.is_some_and(|drift| self.next.is_multiple_of(drift.max(1))) {
+            let rank = self.dice.below(self.ranked.len() as u64) as usize;
+            self.ranked[rank] = self.newest;
+            self.newest += 1;
+        }
     }
 
     /// Returns the next request.
@@ -74,8 +103,10 @@ impl Synthetic {
                 self.next
             }
             objects => {
+                self.exchange();
                 let drawn = self.dice.uniform();
-                self.shares.partition_point(|share| *share < drawn).min(objects - 1) as u64
+                let rank = self.shares.partition_point(|share| *share < drawn).min(objects - 1);
+                self.ranked.get(rank).copied().unwrap_or(rank as u64)
             }
         };
         let mut dice = SplitMix::of(self.seed, id);
@@ -107,6 +138,18 @@ mod tests {
         assert!((first as f64 / DRAWS as f64 - 0.1).abs() < 0.003);
         assert!(Synthetic::zipf(0, 1.0, Sizes::WEB, 0.0, 1).is_err());
         assert!(Synthetic::zipf(5, -1.0, Sizes::WEB, 0.0, 1).is_err());
+    }
+
+    #[test]
+    fn objects_are_exchanged_for_new_ones() {
+        let zipf = Synthetic::zipf(100, 0.8, Sizes::Fixed(100), 0.0, 7).unwrap();
+        let mut zipf = zipf.drifting(Some(10));
+        for _ in 0..1_000 {
+            zipf.next();
+        }
+        let left = zipf.ranked.iter().filter(|object| **object < 100).count();
+        assert!((20..55).contains(&left), "seed 7: {left} of the first ones, about 100 / e");
+        assert!(zipf.ranked.iter().all(|object| *object < 200));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::latencies::Latencies;
 use super::process::ProcessCounts;
 use super::tally::Tally;
 use super::{DeviceCounts, TimerAccuracy};
+use crate::object::ServedFrom;
 
 /// Times of requests, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -205,6 +206,8 @@ pub struct PhaseFigures {
     pub byte_hit_ratio: f64,
     /// Share of the responses for which the origin was asked only to validate.
     pub validated_ratio: f64,
+    /// Shares of the responses by where they came from, as far as their fields say.
+    pub served_from: BTreeMap<ServedFrom, f64>,
     /// Body bytes per second.
     pub bytes_per_second: f64,
     /// Time from when requests were due to the end of their responses.
@@ -259,6 +262,11 @@ impl PhaseFigures {
             offered_byte_hit_ratio: share(tally.repeat_bytes, tally.bytes),
             byte_hit_ratio: share(tally.hit_bytes, tally.bytes),
             validated_ratio: share(tally.validated, answered),
+            served_from: tally
+                .served_from
+                .iter()
+                .map(|(from, count)| (*from, share(*count, answered)))
+                .collect(),
             bytes_per_second: rate(tally.bytes),
             response_time: Times::from(&tally.corrected),
             response_time_since_sent: Times::from(&tally.uncorrected),
@@ -343,6 +351,7 @@ mod tests {
             since_due: 4_000_000,
             since_sent: 2_000_000,
             is_repeat: true,
+            served_from: ServedFrom::Memory,
         };
         (0..6).for_each(|_| tally.add(&hit));
         (0..2).for_each(|_| tally.add(&Answered { outcome: Outcome::Miss, ..hit }));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::latencies::Latencies;
+use crate::object::ServedFrom;
 
 /// The source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Answered {
     pub since_sent: u64,
     /// True if an infinite cache would have had the response.
     pub is_repeat: bool,
+    /// Where it came from, as far as its fields say.
+    pub served_from: ServedFrom,
 }
 
 /// The counts and times of a phase.
@@ -49,6 +52,8 @@ pub struct Tally {
     pub repeats: u64,
     /// Bytes of the bodies of these responses.
     pub repeat_bytes: u64,
+    /// Responses by where they came from.
+    pub served_from: BTreeMap<ServedFrom, u64>,
     /// Requests without a response or without a usable one, by kind of error.
     pub errors: BTreeMap<String, u64>,
     /// Requests that the client or the origin aborted on purpose.
@@ -82,7 +87,8 @@ impl Tally {
 
     /// Counts a response.
     pub fn add(&mut self, answered: &Answered) {
-        let Answered { outcome, bytes, since_due, since_sent, is_repeat } = *answered;
+        let Answered { outcome, bytes, since_due, since_sent, is_repeat, served_from } = *answered;
+        *self.served_from.entry(served_from).or_default() += 1;
         self.bytes += bytes;
         match outcome {
             Outcome::Hit => {
@@ -131,6 +137,7 @@ fn answers_count_where_they_belong() {
         since_due: 5_000,
         since_sent: 2_000,
         is_repeat: true,
+        served_from: ServedFrom::Memory,
     };
     tally.add(&answered);
     tally.add(&Answered { outcome: Outcome::Miss, is_repeat: false, ..answered });

@@ -1,6 +1,8 @@
 //! A request of a workload, before it is due.
 
-use super::name::Object;
+use workload::request::{Kind as PageOrPart, Method as Asked, Request};
+
+use super::name::{Kind, Object};
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,4 +56,31 @@ pub struct Ask {
     pub at_ms: Option<u64>,
     /// True if the client closes the connection before the response is complete.
     pub aborts: bool,
+    /// The number of the node that receives the request; `None`: each in turn.
+    pub node: Option<usize>,
+}
+
+impl From<&Request> for Ask {
+    /// Converts a request of a generator or a trace. A changed document gets a new name, because
+    /// logs do not tell when a cache learns of a change.
+    fn from(request: &Request) -> Ask {
+        let object = Object {
+            id: u64::from(request.object),
+            group: u64::from(request.group),
+            size: request.size,
+            revision: request.version,
+            cycle: 0,
+            uncacheable: request.uncacheable,
+            kind: match request.kind {
+                PageOrPart::Html => Kind::Html,
+                _ => Kind::Other,
+            },
+        };
+        let method = match request.method {
+            Asked::Get | Asked::Other => Method::Get,
+            Asked::Head => Method::Head,
+            Asked::Post => Method::Post,
+        };
+        Ask { object, method, ..Ask::default() }
+    }
 }

@@ -19,15 +19,15 @@ use crate::client::{
 };
 use crate::load::{LoadOptions, PhaseKind, Repeats, RequestsPerConnection, Source, Workload};
 use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
-use crate::object::{Ask, Object, now as seconds_now};
+use crate::object::{Ask, Object, ServedFrom, now as seconds_now};
 use crate::origin::{self, Origin, Sent};
 use crate::poll::{Events, Poll};
 
 /// The options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// The address of the target.
-    pub target: SocketAddr,
+    /// The addresses of the targets, which are asked in turn; several only in HTTP/1.
+    pub targets: Vec<SocketAddr>,
     /// The `Host` of requests.
     pub host: String,
     /// True if the target is a forward proxy, which receives absolute URLs.
@@ -103,6 +103,12 @@ pub struct Session {
     windows: Vec<Window>,
     failures: Vec<Failure>,
     failure_count: u64,
+    /// The target of the next request that names none.
+    turn: usize,
+    /// A target that is not asked any more.
+    left_out: Option<usize>,
+    /// Where each response came from, with its object and its target, if this is recorded.
+    sources: Option<Vec<(u64, usize, ServedFrom)>>,
     /// Bytes of cacheable misses in the current phase.
     filled: u64,
     source_ended: bool,
@@ -140,7 +146,7 @@ impl Session {
         let requests = options.requests_per_connection;
         let draw = Box::new(move || requests.draw(&mut dice));
         Ok(Session {
-            pool: Pool::new(options.target, options.protocol, addressing, draw),
+            pool: Pool::new(options.targets.clone(), options.protocol, addressing, draw),
             source: Source::new(&options.load)?,
             dispatcher: Dispatcher::new(options.connections * options.protocol.streams()),
             options,
@@ -155,6 +161,9 @@ impl Session {
             windows: Vec::new(),
             failures: Vec::new(),
             failure_count: 0,
+            turn: 0,
+            left_out: None,
+            sources: None,
             filled: 0,
             source_ended: false,
             interrupted,
@@ -166,6 +175,38 @@ impl Session {
     /// Sets the program under test, from the next phase on.
     pub fn set_subject(&mut self, subject: Subject) {
         self.options.subject = subject;
+    }
+
+    /// Sets the targets, before the first request.
+    pub fn set_targets(&mut self, targets: Vec<SocketAddr>) {
+        self.pool.set_targets(targets.clone());
+        self.options.targets = targets;
+    }
+
+    /// Leaves a target out from now on: it is asked no more, and its missing responses are not
+    /// counted as errors.
+    pub fn leave_out(&mut self, target: usize) {
+        self.left_out = Some(target);
+    }
+
+    /// Sets the requests, from the next phase on.
+    ///
+    /// # Errors
+    /// Fails if the workload is invalid.
+    pub fn set_load(&mut self, load: LoadOptions) -> Result<(), String> {
+        self.source = Source::new(&load)?;
+        self.options.load = load;
+        Ok(())
+    }
+
+    /// Records from now on where each response comes from.
+    pub fn record_sources(&mut self) {
+        self.sources = Some(Vec::new());
+    }
+
+    /// Ends the recording. Returns each response's object, its target, and where it came from.
+    pub fn take_sources(&mut self) -> Vec<(u64, usize, ServedFrom)> {
+        self.sources.take().unwrap_or_default()
     }
 
     /// Returns the listening address of the origin.
@@ -372,7 +413,10 @@ impl Session {
         let (number, now) = (self.numbers, seconds_now());
         let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
         let Ask { object, method, condition, range, aborts, .. } = ask;
-        let expected = Expectation { number, object, method, condition, range, sent: now };
+        let (sent, node) = (now, ask.node.unwrap_or_else(|| self.next_target()));
+        let has_no_origin = self.options.load.workload.has_no_origin();
+        let expected =
+            Expectation { number, object, method, condition, range, sent, node, has_no_origin };
         let request = Request { due, at: self.now(), expected, is_repeat, aborts };
         if self.pool.send(&self.poll, place, request).is_err() {
             self.tallies[due.phase].add_error("no connection");
@@ -381,6 +425,17 @@ impl Session {
         }
         self.end_all();
         Ok(true)
+    }
+
+    /// Returns the target whose turn it is.
+    fn next_target(&mut self) -> usize {
+        let count = self.options.targets.len().max(1);
+        if self.left_out == Some(self.turn) {
+            self.turn = (self.turn + 1) % count;
+        }
+        let target = self.turn;
+        self.turn = (target + 1) % count;
+        target
     }
 
     /// Makes the embedded objects due, because their page has arrived or failed.
@@ -441,7 +496,8 @@ impl Session {
         }
         let sent = self.origin.seen().answer(request.expected.number);
         let is_broken = error.is_some() || verdict.status >= 500;
-        if error == Some(ABORTED) || is_broken && sent == Some(Sent::Part) {
+        let is_left_out = error.is_some() && self.left_out == Some(request.expected.node);
+        if error == Some(ABORTED) || is_left_out || is_broken && sent == Some(Sent::Part) {
             tally.aborted += 1;
             return;
         }
@@ -467,7 +523,12 @@ impl Session {
             since_due: now.saturating_sub(request.due.at),
             since_sent: now.saturating_sub(request.at),
             is_repeat: request.is_repeat,
+            served_from: verdict.served_from,
         };
+        if let Some(sources) = &mut self.sources {
+            let Expectation { object, node, .. } = request.expected;
+            sources.push((object.id, node, verdict.served_from));
+        }
         tally.add(&answered);
         if outcome == Outcome::Miss && !request.expected.object.uncacheable {
             self.filled += verdict.bytes;

@@ -62,7 +62,8 @@ impl Window {
     /// Begins a phase, `start` seconds after the run began. `client` is the kernel's ID of the
     /// client's thread.
     pub fn open(name: &str, start: f64, subject: &Subject, origin: &Origin, client: u32) -> Window {
-        let system_calls = subject.system_calls.then(|| SystemCalls::start(&subject.processes()));
+        let system_calls =
+            subject.system_calls.then(|| SystemCalls::start(&subject.all_processes()));
         Window {
             name: name.to_owned(),
             start,

@@ -64,7 +64,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let mut hits = plan.session(node.addresses(), &host, load, 1_000)?;
     node.start()?;
     let process = Some(node.process()?);
-    hits.set_subject(Subject { process, ..Subject::default() });
+    hits.set_subject(Subject::of(process));
     let stores = Stores::start(plan, [node.origins[1], node.listen], OBJECT_BYTES)?;
     (watcher.say)("storing twice the cache");
     stores.run(fill(End::Filled(2 * plan.cache)))?;

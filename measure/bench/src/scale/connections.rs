@@ -42,7 +42,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     node.start()?;
     let process = Some(node.process()?);
     let control = node.control();
-    few.set_subject(Subject { process, ..Subject::default() });
+    few.set_subject(Subject::of(process));
     few.run(&fill(End::Requests(OBJECTS)), watcher.watch)?;
     measure(plan, &mut few, format!("{} busy", plan.connections), &mut report, watcher)?;
     drop(few);
@@ -70,7 +70,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     report.phases.push(figures);
 
     let mut many = plan.session([origin, listen], &host, load(), plan.busy)?;
-    many.set_subject(Subject { process, ..Subject::default() });
+    many.set_subject(Subject::of(process));
     let name = format!("{} busy beside them", count(plan.busy as u64));
     measure(plan, &mut many, name, &mut report, watcher)?;
     let last = report.rows.len() - 1;

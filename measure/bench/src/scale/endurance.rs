@@ -86,7 +86,7 @@ fn measure(
     watcher: &mut Watcher,
 ) -> Result<PhaseFigures, String> {
     // After an upgrade the process is another one.
-    session.set_subject(Subject { process: node.process().ok(), ..Subject::default() });
+    session.set_subject(Subject::of(node.process().ok()));
     let number = session.run(&closed(name, End::After(time)), watcher.watch)?;
     session.settle()?;
     Ok(session.figures(number))

@@ -2,7 +2,6 @@
 //! dropped it is killed, and its cache is removed unless it existed before.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +13,7 @@ use testbed::address;
 
 use super::plan::Plan;
 use crate::measure::process_at;
+use crate::systems::admin;
 
 /// The host of the objects of background requests, with a separate origin.
 pub const BACKGROUND: &str = "background.test";
@@ -91,7 +91,12 @@ impl Node {
     }
 
     fn configuration(&self) -> PathBuf {
-        self.directory.path().join("larder.toml")
+        self.file("larder.toml")
+    }
+
+    /// Returns the path of a file in its directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// Returns the address of the main origin, and the serving address.
@@ -252,12 +257,11 @@ impl Control {
     /// # Errors
     /// Fails if the purge is refused.
     pub fn purge(self, query: &str) -> Result<(), String> {
-        let answer = self.ask(&format!("POST /purge?{query} HTTP/1.0"))?;
-        let status = answer.split(' ').nth(1).unwrap_or_default();
+        let (status, answer) = admin::ask(self.admin, "POST", &format!("/purge?{query}"), "")?;
         // 404 means that nothing was stored; the purge is in force.
         match status {
-            "200" | "404" => Ok(()),
-            _ => Err(format!("purge of {query}: {answer}")),
+            200 | 404 => Ok(()),
+            _ => Err(format!("purge of {query}: {status} {answer}")),
         }
     }
 
@@ -266,18 +270,7 @@ impl Control {
     /// # Errors
     /// Fails if the node does not respond.
     pub fn metrics(self) -> Result<Metrics, String> {
-        self.ask("GET /metrics HTTP/1.0").map(Metrics)
-    }
-
-    fn ask(self, line: &str) -> Result<String, String> {
-        let fail = |error: std::io::Error| format!("the admin interface: {error}");
-        let mut stream = TcpStream::connect(self.admin).map_err(fail)?;
-        stream.set_read_timeout(Some(LONG)).map_err(fail)?;
-        let request = format!("{line}\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
-        stream.write_all(request.as_bytes()).map_err(fail)?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).map_err(fail)?;
-        Ok(answer)
+        admin::ask(self.admin, "GET", "/metrics", "").map(|(_, text)| Metrics(text))
     }
 }
 

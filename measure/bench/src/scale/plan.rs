@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::client::{Protocol, Spacing};
 use crate::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload};
 use crate::origin;
-use crate::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
+use crate::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject, cores};
 
 /// The parameters of the measurement.
 #[derive(Clone, Debug)]
@@ -53,6 +53,30 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns a plan with the usual sizes and times.
+    pub fn new(larder: PathBuf, base: PathBuf, interrupted: Arc<AtomicBool>) -> Plan {
+        Plan {
+            larder,
+            base,
+            seed: 1,
+            cache: 512 << 20,
+            memory: 64 << 20,
+            time: Duration::from_secs(10),
+            rounds: 3,
+            connections: 64,
+            objects: 1_000_000,
+            filled: None,
+            host: String::new(),
+            idle: 10_000,
+            busy: 100,
+            workers: vec![1],
+            rate: 2_000.0,
+            endurance: Duration::from_secs(1_800),
+            cores: cores::allowed(),
+            interrupted,
+        }
+    }
+
     /// Returns whether the run is to end.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
@@ -67,7 +91,7 @@ impl Plan {
     /// Returns a load of unrelated, equally popular objects of one size.
     pub fn objects_of(&self, count: u64, size: u64) -> LoadOptions {
         let objects = u32::try_from(count).unwrap_or(u32::MAX).max(1);
-        self.load(Workload::Zipf { objects, alpha: 0.0 }, Sizes::Fixed(size))
+        self.load(Workload::Zipf { objects, alpha: 0.0, drift: None }, Sizes::Fixed(size))
     }
 
     /// Returns a load in which each request is for another object.
@@ -102,7 +126,7 @@ impl Plan {
         connections: usize,
     ) -> Result<Session, String> {
         let options = SessionOptions {
-            target,
+            targets: vec![target],
             host: host.to_owned(),
             is_forward: false,
             origin,

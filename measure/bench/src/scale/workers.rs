@@ -127,7 +127,7 @@ fn measure(
         plan.session(node.addresses(), &host, load.options.clone(), plan.connections)?;
     node.start()?;
     let process = Some(node.process()?);
-    session.set_subject(Subject { process, ..Subject::default() });
+    session.set_subject(Subject::of(process));
     if let Some(end) = load.fill {
         session.run(&fill(end), watcher.watch)?;
         session.settle()?;

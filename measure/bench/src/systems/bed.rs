@@ -41,13 +41,17 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Creates the environment for a system.
+    /// Creates the environment for a system, whose files are called by `name`.
     ///
     /// # Errors
     /// Fails if privileges or tools for a device or a file system are missing.
-    pub fn new(grant: &Grant, system: &System, notes: &mut Vec<String>) -> Result<Bed, String> {
-        let name: String = system
-            .name
+    pub fn new(
+        grant: &Grant,
+        system: &System,
+        name: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<Bed, String> {
+        let name: String = name
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
             .collect();
@@ -89,6 +93,14 @@ impl Bed {
     /// Returns the path of the device.
     pub fn device(&self) -> &Path {
         self.device.path()
+    }
+
+    /// Returns the bytes of the files on its device; `None` if it has no file system.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not report them.
+    pub fn used(&self) -> Result<Option<u64>, String> {
+        self.files.as_ref().map(FileSystem::used).transpose()
     }
 
     /// Returns the files of the groups to which the system's processes are added.

@@ -73,6 +73,12 @@ impl Running {
         lines.join("\n")
     }
 
+    /// Kills all its processes, and waits until the first one has ended.
+    pub fn kill(&mut self) {
+        self.kill_all();
+        let _ = self.child.wait();
+    }
+
     fn kill_all(&self) {
         let processes = family(self.child.id());
         for process in processes.iter().filter_map(|process| Pid::from_raw(*process as i32)) {

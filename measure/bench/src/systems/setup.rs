@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 use testbed::address;
 
+use super::nodes::Node;
 use super::running::Running;
 use super::template::fill;
 
@@ -18,19 +19,47 @@ use super::template::fill;
 pub struct System {
     /// The name in tables.
     pub name: String,
-    kind: Kind,
+    pub(super) kind: Kind,
     program: PathBuf,
     /// Additional command line arguments, for Larder only.
-    words: Vec<String>,
+    pub(super) words: Vec<String>,
+    /// The text of its configuration file, for Larder as a web server only.
+    pub(super) configuration: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Larder,
     Nginx,
+    /// A web server whose worker reads files itself.
+    NginxWithoutThreads,
     Varnish,
     TrafficServer,
     Squid(&'static str),
+    Apache,
+    Caddy,
+}
+
+/// The purpose for which a system is set up.
+#[derive(Clone, Copy, Debug)]
+pub enum Role<'a> {
+    /// A cache in front of the origin.
+    Cache,
+    /// A web server.
+    WebServer(WebRoot<'a>),
+    /// A node of several that share their caches.
+    Node(Node<'a>),
+}
+
+/// A directory to be served.
+#[derive(Clone, Copy, Debug)]
+pub struct WebRoot<'a> {
+    /// Path of the directory.
+    pub path: &'a Path,
+    /// Number of files that a server may keep open.
+    pub open_files: u64,
+    /// Larder's setting `memory`, in bytes.
+    pub larder_memory: u64,
 }
 
 /// Where a system keeps its cache.
@@ -46,6 +75,8 @@ pub enum Want {
 pub struct Setup<'a> {
     /// The directory in which it gets its own directory.
     pub base: &'a Path,
+    /// The purpose.
+    pub role: Role<'a>,
     /// A device, or a directory that does not exist yet.
     pub cache: &'a Path,
     /// Size of the cache in bytes.
@@ -75,32 +106,98 @@ pub struct Setup<'a> {
 
 const MIB: u64 = 1 << 20;
 
-/// Returns the systems that are installed on this machine, and the names of those that are not.
-/// `larder` is Larder's program.
-pub fn installed(larder: &Path) -> (Vec<System>, Vec<&'static str>) {
-    let places: [(&'static str, Kind, &[&str]); 8] = [
-        ("Larder", Kind::Larder, &[]),
-        ("nginx", Kind::Nginx, &["/usr/sbin/nginx", "/usr/local/sbin/nginx"]),
-        ("Varnish", Kind::Varnish, &["/usr/sbin/varnishd", "/usr/local/sbin/varnishd"]),
-        ("Traffic Server", Kind::TrafficServer, &["/usr/bin/traffic_server"]),
-        ("Squid ufs", Kind::Squid("ufs"), &["/usr/sbin/squid"]),
-        ("Squid diskd", Kind::Squid("diskd"), &["/usr/sbin/squid"]),
-        ("Squid aufs", Kind::Squid("aufs"), &["/usr/sbin/squid"]),
-        ("Squid rock", Kind::Squid("rock"), &["/usr/sbin/squid"]),
-    ];
-    let (mut there, mut absent) = (Vec::new(), Vec::new());
-    for (name, kind, places) in places {
-        let own = (kind == Kind::Larder).then(|| larder.to_path_buf());
-        let program = own.into_iter().chain(places.iter().map(PathBuf::from));
-        match program.into_iter().find(|program| program.exists()) {
-            Some(program) => {
-                let (name, words) = (name.to_owned(), Vec::new());
-                there.push(System { name, kind, program, words });
+/// Installed systems, and the names of those that are missing.
+pub type Found = (Vec<System>, Vec<&'static str>);
+
+/// Returns the caches on this machine. `larder` is Larder's program.
+pub fn installed(larder: &Path) -> Found {
+    find(
+        larder,
+        &[
+            ("Larder", Kind::Larder),
+            ("nginx", Kind::Nginx),
+            ("Varnish", Kind::Varnish),
+            ("Traffic Server", Kind::TrafficServer),
+            ("Squid ufs", Kind::Squid("ufs")),
+            ("Squid diskd", Kind::Squid("diskd")),
+            ("Squid aufs", Kind::Squid("aufs")),
+            ("Squid rock", Kind::Squid("rock")),
+        ],
+    )
+}
+
+/// Returns the systems on this machine whose nodes can share their caches.
+pub fn sharing(larder: &Path) -> Found {
+    find(
+        larder,
+        &[
+            ("Larder", Kind::Larder),
+            ("nginx, hash", Kind::Nginx),
+            ("Varnish, shard", Kind::Varnish),
+        ],
+    )
+}
+
+/// Returns the web servers on this machine: Larder with its defaults, with the preset of a paper,
+/// and with first copies that stay in the kernel's page cache; and others.
+pub fn web_servers(larder: &Path) -> Found {
+    let (mut found, absent) = find(
+        larder,
+        &[
+            ("Larder", Kind::Larder),
+            ("Larder, preset tfs", Kind::Larder),
+            ("Larder, page-cache-max 1G", Kind::Larder),
+            ("nginx", Kind::Nginx),
+            ("nginx, aio off", Kind::NginxWithoutThreads),
+            ("Apache httpd", Kind::Apache),
+            ("Caddy", Kind::Caddy),
+        ],
+    );
+    for system in &mut found {
+        match &*system.name {
+            "Larder, preset tfs" => system.words = vec!["--preset".into(), "tfs".into()],
+            "Larder, page-cache-max 1G" => {
+                system.configuration = "[files]\npage-cache-max = \"1G\"\n".into();
             }
-            None => absent.push(name),
+            _ => {}
+        }
+    }
+    (found, absent)
+}
+
+fn find(larder: &Path, wanted: &[(&'static str, Kind)]) -> Found {
+    let (mut there, mut absent) = (Vec::new(), Vec::new());
+    for (name, kind) in wanted {
+        match kind.places(larder).into_iter().find(|program| program.exists()) {
+            Some(program) => there.push(System {
+                name: (*name).to_owned(),
+                kind: *kind,
+                program,
+                words: Vec::new(),
+                configuration: String::new(),
+            }),
+            None => absent.push(*name),
         }
     }
     (there, absent)
+}
+
+impl Kind {
+    /// Returns where its program may be.
+    fn places(self, larder: &Path) -> Vec<PathBuf> {
+        let places: &[&str] = match self {
+            Kind::Larder => return vec![larder.to_path_buf()],
+            Kind::Nginx | Kind::NginxWithoutThreads => {
+                &["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"]
+            }
+            Kind::Varnish => &["/usr/sbin/varnishd", "/usr/local/sbin/varnishd"],
+            Kind::TrafficServer => &["/usr/bin/traffic_server"],
+            Kind::Squid(_) => &["/usr/sbin/squid"],
+            Kind::Apache => &["/usr/sbin/apache2", "/usr/sbin/httpd"],
+            Kind::Caddy => &["/usr/bin/caddy", "/usr/local/bin/caddy"],
+        };
+        places.iter().map(PathBuf::from).collect()
+    }
 }
 
 impl System {
@@ -123,6 +220,11 @@ impl System {
             system.name = format!("{}, {name} {value}", system.name);
         }
         Ok(Some(system))
+    }
+
+    /// Returns whether it is Larder.
+    pub fn is_larder(&self) -> bool {
+        self.kind == Kind::Larder
     }
 
     /// Returns where it keeps its cache.
@@ -169,7 +271,25 @@ impl System {
         }
     }
 
-    /// Starts the system on an empty cache.
+    /// Formats an empty cache on a device, for Larder. Does nothing for other systems.
+    ///
+    /// # Errors
+    /// Fails if Larder reports an error.
+    pub fn format(&self, device: &Path, bytes: u64) -> Result<(), String> {
+        if self.kind != Kind::Larder {
+            return Ok(());
+        }
+        let mut command = Command::new(&self.program);
+        command.args(["format", "--force", "--cache-size", &bytes.to_string()]);
+        let output = command.args(&self.words).arg(device).output();
+        let output = output.map_err(|error| format!("larder format: {error}"))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(format!("larder format: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    }
+
+    /// Starts the system on an empty cache, unless the caller has filled it.
     ///
     /// # Errors
     /// Fails if a file cannot be written, or the system does not start.
@@ -178,22 +298,27 @@ impl System {
         let directory = TempDir::new_in(setup.base).map_err(fail)?;
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(directory.path(), open).map_err(fail)?;
-        if self.want() == Want::Directory {
+        let has_directory =
+            self.want() == Want::Directory && !matches!(setup.role, Role::WebServer(_));
+        if has_directory {
             fs::create_dir_all(setup.cache).map_err(fail)?;
         }
         if let Some(user) = self.user()? {
             chown(directory.path(), Some(user), None).map_err(fail)?;
-            if self.want() == Want::Directory {
+            if has_directory {
                 chown(setup.cache, Some(user), None).map_err(fail)?;
             }
         }
         let files = Files { system: self, setup, directory: directory.path() };
-        let command = match self.kind {
-            Kind::Larder => files.larder()?,
-            Kind::Nginx => files.nginx()?,
-            Kind::Varnish => files.varnish()?,
-            Kind::TrafficServer => files.traffic_server()?,
-            Kind::Squid(store) => files.squid(store)?,
+        let command = match (&setup.role, self.kind) {
+            (Role::WebServer(root), _) => files.web_server(root)?,
+            (Role::Node(node), _) => files.node(node)?,
+            (Role::Cache, Kind::Larder) => files.larder()?,
+            (Role::Cache, Kind::Nginx) => files.nginx()?,
+            (Role::Cache, Kind::Varnish) => files.varnish()?,
+            (Role::Cache, Kind::TrafficServer) => files.traffic_server()?,
+            (Role::Cache, Kind::Squid(store)) => files.squid(store)?,
+            (Role::Cache, _) => return Err(format!("{} is no cache", self.name)),
         };
         let running = Running::launch(command, directory, setup.listen, interrupted);
         running.map_err(|why| format!("{}: {why}", self.name))
@@ -217,15 +342,15 @@ fn squids_memory(all: u64) -> u64 {
 }
 
 /// The files of a system that is being set up.
-struct Files<'a> {
-    system: &'a System,
-    setup: &'a Setup<'a>,
-    directory: &'a Path,
+pub(super) struct Files<'a> {
+    pub(super) system: &'a System,
+    pub(super) setup: &'a Setup<'a>,
+    pub(super) directory: &'a Path,
 }
 
 impl Files<'_> {
     /// Returns the program, confined to its groups and its core.
-    fn confined(&self) -> Command {
+    pub(super) fn confined(&self) -> Command {
         const ENTER: &str = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; \
                              shift; exec \"$@\"";
         let mut command = Command::new("sh");
@@ -236,7 +361,12 @@ impl Files<'_> {
     }
 
     /// Writes a file to the directory, with names replaced by values.
-    fn write(&self, name: &str, text: &str, values: &[(&str, String)]) -> Result<PathBuf, String> {
+    pub(super) fn write(
+        &self,
+        name: &str,
+        text: &str,
+        values: &[(&str, String)],
+    ) -> Result<PathBuf, String> {
         let path = self.directory.join(name);
         let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;
         let user = self.system.user_name().unwrap_or("root").to_owned();
@@ -399,6 +529,7 @@ fn number_of(name: &str, users: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::systems::Addresses;
 
     #[test]
     fn a_user_is_found_by_its_whole_name() {
@@ -408,7 +539,13 @@ mod tests {
     }
 
     fn system(kind: Kind) -> System {
-        System { name: "any".into(), kind, program: "/bin/true".into(), words: Vec::new() }
+        System {
+            name: "any".into(),
+            kind,
+            program: "/bin/true".into(),
+            words: Vec::new(),
+            configuration: String::new(),
+        }
     }
 
     #[test]
@@ -421,12 +558,10 @@ mod tests {
         assert!(system(Kind::Nginx).with_settings("layout=stream").unwrap().is_none());
     }
 
-    #[test]
-    fn every_configuration_has_values_for_its_names() {
-        let directory = tempfile::tempdir().unwrap();
-        let origin = "127.0.0.1:9080".parse().unwrap();
-        let setup = Setup {
-            base: directory.path(),
+    fn setup(base: &Path) -> Setup<'_> {
+        Setup {
+            base,
+            role: Role::Cache,
             cache: Path::new("/dev/loop0"),
             cache_bytes: 512 * MIB,
             object_bytes: 11_000,
@@ -436,10 +571,16 @@ mod tests {
             objects: "/bench-".to_owned(),
             memory: 192 * MIB,
             listen: "127.64.0.1:10000".parse().unwrap(),
-            origin,
+            origin: "127.0.0.1:9080".parse().unwrap(),
             groups: Vec::new(),
             core: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn every_configuration_has_values_for_its_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let setup = setup(directory.path());
         for kind in [Kind::Nginx, Kind::Varnish, Kind::TrafficServer] {
             let system = system(kind);
             let files = Files { system: &system, setup: &setup, directory: directory.path() };
@@ -476,6 +617,51 @@ mod tests {
         assert!(text("larder.toml").contains("paths = [\"/bench-*\"]"));
         assert!(text("records.config").contains("ip-in=127.64.0.1:proto=http;h2\n"));
         assert!(!squid.speaks_http2() && nginx.speaks_http2());
+    }
+
+    #[test]
+    fn web_servers_have_values_for_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let (setup, directory) = (setup(directory.path()), directory.path());
+        let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+        let squid = system(Kind::Squid("aufs"));
+        let root = WebRoot { path: Path::new("/tree"), open_files: 100, larder_memory: 64 * MIB };
+        for kind in [Kind::Larder, Kind::Nginx, Kind::NginxWithoutThreads, Kind::Caddy] {
+            let system = self::system(kind);
+            Files { system: &system, setup: &setup, directory }.web_server(&root).unwrap();
+        }
+        assert!(
+            text("nginx.conf").contains("aio off;") && text("nginx.conf").contains("root /tree;")
+        );
+        assert!(
+            text("Caddyfile").contains("http://:10000 {\n    bind 127.64.0.1\n    root * /tree")
+        );
+        assert!(Files { system: &squid, setup: &setup, directory }.web_server(&root).is_err());
+    }
+
+    #[test]
+    fn nodes_have_values_for_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let (setup, directory) = (setup(directory.path()), directory.path());
+        let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+        let squid = system(Kind::Squid("aufs"));
+        let address = |port| format!("127.64.0.1:{port}").parse().unwrap();
+        let addresses = [1, 4].map(|port| Addresses {
+            front: address(port),
+            between: address(port + 1),
+            admin: address(port + 2),
+        });
+        let (is_fleet, key, larder_memory) = (true, None, 16 * MIB);
+        let node = Node { number: 1, all: &addresses, is_fleet, key, larder_memory };
+        for kind in [Kind::Larder, Kind::Nginx, Kind::Varnish] {
+            let system = self::system(kind);
+            let command = Files { system: &system, setup: &setup, directory }.node(&node).unwrap();
+            let joins = format!("{command:?}").contains("\"--join\" \"127.64.0.1:2\"");
+            assert_eq!(joins, kind == Kind::Larder, "{command:?}");
+        }
+        assert!(text("nginx.conf").contains("server 127.64.0.1:5 max_fails=1"));
+        assert!(text("node.vcl").contains("nodes.add_backend(node1);"));
+        assert!(Files { system: &squid, setup: &setup, directory }.node(&node).is_err());
     }
 
     #[test]

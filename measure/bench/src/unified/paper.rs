@@ -1,6 +1,7 @@
 //! The paper's results: its tables, and what its text states about its figures.
 
 use serde::Serialize;
+use workload::unified_paper::{Counted, HIGH_END};
 
 /// One of the paper's two machines (section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -78,23 +79,20 @@ impl Test {
 /// Calls per request: open, close, unlink, read and write.
 pub type CallsPerRequest = [f64; 5];
 
-/// Tables 1 and 2 of the high-end test, whose requests section 3.1 counts: rate, millions of
-/// requests, millions of calls of Squid-2.4 and of UNIFIED.
-const COUNTED: [(u32, f64, CallsPerRequest, CallsPerRequest); 4] = [
-    (50, 4.3, [3.221, 3.221, 1.691, 1.845, 6.608], [0.0, 0.0, 0.0, 0.809, 2.411]),
-    (100, 6.0, [4.628, 4.628, 2.282, 3.380, 8.228], [0.0, 0.0, 0.0, 1.622, 3.005]),
-    (150, 7.8, [6.081, 6.081, 3.235, 4.305, 10.814], [0.0, 0.0, 0.0, 2.125, 3.956]),
-    (200, 9.5, [7.477, 7.477, 4.405, 4.706, 14.006], [0.0, 0.0, 0.0, 2.351, 5.126]),
-];
+/// Millions of requests in the high-end test, by their rate (section 3.1).
+const REQUESTS: [(u32, f64); 4] = [(50, 4.3), (100, 6.0), (150, 7.8), (200, 9.5)];
 
-/// Returns the calls per request of Squid-2.4 and of UNIFIED, for each rate.
+/// Returns the calls per request of Squid-2.4 and of UNIFIED, for each rate whose requests are
+/// known.
 pub fn calls_per_request() -> Vec<(u32, CallsPerRequest, CallsPerRequest)> {
-    let each = |requests: f64, calls: CallsPerRequest| calls.map(|calls| calls / requests);
-    let rows = COUNTED.into_iter();
-    rows.map(|(rate, requests, squid, unified)| {
-        (rate, each(requests, squid), each(requests, unified))
-    })
-    .collect()
+    let counted = |(rate, millions): (u32, f64)| {
+        let Counted { opens, closes, deletes, reads, writes, .. } =
+            HIGH_END.into_iter().find(|counted| counted.rate == rate)?;
+        let each = |calls: CallsPerRequest| calls.map(|calls| calls / (millions * 1e6));
+        let squid = each([opens, closes, deletes, reads[0], writes[0]]);
+        Some((rate, squid, each([0.0, 0.0, 0.0, reads[1], writes[1]])))
+    };
+    REQUESTS.into_iter().filter_map(counted).collect()
 }
 
 /// Shares of Squid-2.4's reads and writes that UNIFIED saves (section 5.1).

@@ -23,7 +23,7 @@ fn run(load: LoadOptions, pace: Pace, end: End) -> PhaseFigures {
     let origin: SocketAddr = address::free();
     let running = Server::start(origin);
     let options = SessionOptions {
-        target: running.address,
+        targets: vec![running.address],
         host: running.address.to_string(),
         is_forward: false,
         origin,
@@ -59,7 +59,7 @@ fn load(workload: Workload) -> LoadOptions {
 
 #[test]
 fn popular_objects_are_hits_and_every_byte_is_right() {
-    let zipf = load(Workload::Zipf { objects: 300, alpha: 0.8 });
+    let zipf = load(Workload::Zipf { objects: 300, alpha: 0.8, drift: None });
     let figures = run(zipf, Pace::Closed, End::Requests(4_000));
     assert_eq!(figures.answered, 4_000, "seed {SEED}: {:?}", figures.errors);
     // Everything fits, and requests during a fetch wait for it.
@@ -72,7 +72,7 @@ fn popular_objects_are_hits_and_every_byte_is_right() {
 
 #[test]
 fn parts_and_objects_that_change_are_right() {
-    let zipf = Workload::Zipf { objects: 100, alpha: 0.8 };
+    let zipf = Workload::Zipf { objects: 100, alpha: 0.8, drift: None };
     let changing = LoadOptions { ranges: 0.3, lifetime: 2, ..load(zipf) };
     let pace = Pace::Open { rates: [400.0, 400.0], spacing: Spacing::Poisson };
     let figures = run(changing, pace, End::Requests(2_000));

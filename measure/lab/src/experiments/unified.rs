@@ -8,7 +8,6 @@ mod fig_7;
 mod fig_8;
 mod load;
 mod machine;
-mod paper;
 mod proxy;
 mod setup;
 mod table_1;

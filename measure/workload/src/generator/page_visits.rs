@@ -202,13 +202,33 @@ impl BrowsingRequests {
             None => (self.dice.below(u64::from(self.what.clients.max(1))) as u32, None),
         };
         let page = self.go(from);
+        let is_repeated = self.number(page);
+        Visit { page, client, next: 0, is_repeated }
+    }
+
+    /// Numbers the objects of a page. Returns whether they were numbered before.
+    fn number(&mut self, page: u32) -> bool {
         let Page { first, objects, .. } = &mut self.pages[page as usize];
-        let is_repeated = *first != UNSEEN;
-        if !is_repeated {
+        let is_numbered = *first != UNSEEN;
+        if !is_numbered {
             *first = self.versions.len() as u32;
             self.versions.resize(self.versions.len() + usize::from(*objects), 0);
         }
-        Visit { page, client, next: 0, is_repeated }
+        is_numbered
+    }
+
+    /// Adds all pages of a catalogue in the order of their popularity, so that their objects are
+    /// known before they are requested. Returns a request for each object, page by page.
+    pub fn catalogue(&mut self) -> Vec<Request> {
+        let ranks = self.catalogue.as_ref().map_or(0, |catalogue| catalogue.known.len());
+        let mut all = Vec::new();
+        for rank in 0..ranks {
+            let page = self.page_of_rank(rank);
+            self.number(page);
+            let page = self.pages[page as usize];
+            all.extend((0..page.objects).map(|part| self.request(page, part, 0)));
+        }
+        all
     }
 
     /// Ends a visit: its client may continue from there.
@@ -346,6 +366,11 @@ impl BrowsingRequests {
     fn catalogued(&mut self) -> u32 {
         let uniform = self.dice.uniform();
         let rank = self.catalogue.as_ref().map_or(0, |catalogue| catalogue.rank(uniform));
+        self.page_of_rank(rank)
+    }
+
+    /// Returns a page of the catalogue, which is added if it is new.
+    fn page_of_rank(&mut self, rank: usize) -> u32 {
         let known = self.catalogue.as_ref().and_then(|catalogue| catalogue.known[rank]);
         let page = known.unwrap_or_else(|| self.new_page(None));
         if let Some(catalogue) = &mut self.catalogue {
@@ -392,6 +417,22 @@ impl BrowsingRequests {
         }
     }
 
+    /// Returns a request for a version of an object of a page.
+    fn request(&mut self, page: Page, part: u16, version: u32) -> Request {
+        let object = page.first + u32::from(part);
+        Request {
+            time_ms: self.now_ms as u64,
+            size: self.size(object, version),
+            site: self.sites.see(page.site),
+            group: self.groups.see(page.group),
+            object,
+            version,
+            status: 200,
+            kind: if page.is_html && part == 0 { Kind::Html } else { Kind::Other },
+            ..Request::default()
+        }
+    }
+
     /// Returns the size of a version. It follows from the numbers, so all requests agree on it.
     /// Versions of an object differ by up to a tenth.
     fn size(&self, object: u32, version: u32) -> u64 {
@@ -431,18 +472,7 @@ impl Iterator for BrowsingRequests {
         *version += u32::from(is_changed);
         let version = *version;
         self.now_ms += self.dice.exponential() * 1_000.0 / self.what.rate;
-        Some(Request {
-            time_ms: self.now_ms as u64,
-            size: self.size(object, version),
-            client: visit.client,
-            site: self.sites.see(page.site),
-            group: self.groups.see(page.group),
-            object,
-            version,
-            status: 200,
-            kind: if page.is_html && part == 0 { Kind::Html } else { Kind::Other },
-            ..Request::default()
-        })
+        Some(Request { client: visit.client, ..self.request(page, part, version) })
     }
 }
 

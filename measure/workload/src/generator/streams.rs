@@ -85,6 +85,21 @@ pub const STREAMS: [Preset; 2] = [
     },
 ];
 
+/// Sizes of a web server's files: a median of 3.3 KB, a mean of 12 KB, at most 1 MiB.
+pub const FILES: Sizes = Sizes { median: 3_300.0, sigma: 1.61, largest: 1_048_576.0, ..SIZES };
+
+/// Returns a web server's site: pages in directories of their own, popular by Zipf's law, each with
+/// nine files in the mean.
+pub fn site(pages: u32) -> Browsing {
+    Browsing {
+        before: 0,
+        choice: Choice::Catalogue { pages, exponent: 0.8 },
+        embedded_max: 31,
+        sizes: FILES,
+        ..PAGES
+    }
+}
+
 /// Returns `pages-drift` for a cache of `disk` bytes.
 pub fn pages_for(disk: u64) -> Preset {
     let [pages, _] = STREAMS;

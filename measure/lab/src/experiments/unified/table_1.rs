@@ -2,11 +2,11 @@
 
 use super::both::{MachinePair, words};
 use super::machine::MachineClass;
-use super::paper;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Table};
 use crate::space::manager::Calls;
+use workload::unified_paper::{Counted, HIGH_END, LOW_END};
 
 /// The experiment `unified-table-1`: opens, closes and deletes.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -39,7 +39,7 @@ fn files(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         let end = both.end.name();
         let mut table = Table::new(end, &format!("Calls of Squid-2.4, {end} test"));
         for (rate, squid, unified) in both.pairs() {
-            let paper = paper::counted(both.end, rate);
+            let paper = counted(both.end, rate);
             let calls: [(&str, Option<f64>, Of); 3] = [
                 ("open", paper.map(|it| it.opens), |calls| calls.opens + calls.creates),
                 ("close", paper.map(|it| it.closes), |calls| calls.closes),
@@ -51,7 +51,7 @@ fn files(context: &mut Context<'_>) -> Result<Outcome, Failed> {
             let all: Of = |calls| calls.opens + calls.creates + calls.closes + calls.unlinks;
             table.row(format!("{rate} req/s, UNIFIED, all three"), "", 0.0, unified.calls(all));
         }
-        let deletes = |it: &paper::Counted| it.deletes;
+        let deletes = |it: &Counted| it.deletes;
         let plot = plot(
             both,
             "open and delete",
@@ -66,7 +66,16 @@ fn files(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome)
 }
 
-type Paper1 = fn(&paper::Counted) -> f64;
+/// Returns the paper's calls of a machine's test at `rate`.
+fn counted(end: MachineClass, rate: u32) -> Option<&'static Counted> {
+    let rows: &[Counted] = match end {
+        MachineClass::Low => &LOW_END,
+        MachineClass::High => &HIGH_END,
+    };
+    rows.iter().find(|row| row.rate == rate)
+}
+
+type Paper1 = fn(&Counted) -> f64;
 
 fn plot(both: &MachinePair, what: &str, system: System, lines: &[(&str, Of, Paper1)]) -> Plot {
     let end = both.end.name();
@@ -75,7 +84,7 @@ fn plot(both: &MachinePair, what: &str, system: System, lines: &[(&str, Of, Pape
     let rate = Axis::linear("requests a second");
     let mut plot = Plot::lines(&id, &title, rate, Axis::linear("millions"));
     for (name, of, paper) in lines {
-        let stated = both.rates.iter().filter_map(|rate| paper::counted(both.end, *rate));
+        let stated = both.rates.iter().filter_map(|rate| counted(both.end, *rate));
         let stated = stated.map(|it| (f64::from(it.rate), paper(it) / 1e6));
         let runs = both.rates.iter().zip(both.of(system));
         let ours = runs.map(|(rate, run)| (f64::from(*rate), run.calls(of) / 1e6));
@@ -88,7 +97,7 @@ fn plot(both: &MachinePair, what: &str, system: System, lines: &[(&str, Of, Pape
 fn off(both: &MachinePair, system: System, of: Of, paper: Paper1) -> String {
     let runs = both.rates.iter().zip(both.of(system));
     let off = runs.filter_map(|(rate, run)| {
-        let stated = paper::counted(both.end, *rate)?;
+        let stated = counted(both.end, *rate)?;
         Some(100.0 * (run.calls(of) / paper(stated) - 1.0))
     });
     words(off, 0)
@@ -123,7 +132,7 @@ fn reads_and_writes(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         let end = both.end.name();
         let mut table = Table::new(end, &format!("Reads and writes, {end} test"));
         for (rate, squid, unified) in both.pairs() {
-            let paper = paper::counted(both.end, rate);
+            let paper = counted(both.end, rate);
             for (index, (system, run)) in System::BOTH.into_iter().zip([squid, unified]).enumerate()
             {
                 let what = |call| format!("{rate} req/s, {call}, {}", system.name());

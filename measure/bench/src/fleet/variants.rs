@@ -1,0 +1,90 @@
+//! The systems whose nodes are measured, and how their nodes share.
+
+use crate::systems::System;
+
+/// A system with a way in which its nodes share their caches.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The name in tables.
+    pub name: String,
+    /// The program.
+    pub system: System,
+    /// True for nodes of Larder that form a fleet.
+    pub is_fleet: bool,
+    /// True if they authenticate with a key and use TLS between each other.
+    pub has_key: bool,
+    /// The table of classes to activate; `None`: the default.
+    pub classes: Option<&'static str>,
+}
+
+/// Documents are kept in memory and on disk only by their owners, as the other systems do.
+const OWNER: &str = "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
+/// Documents from another node are kept in memory by both.
+const INCLUSIVE: &str = "[[class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
+
+/// Policies for copies in memory, each of which adds one mechanism to the previous one.
+const MECHANISMS: [(&str, &str); 5] = [
+    (", copies at owners", OWNER),
+    (
+        ", copies at both",
+        "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"inclusive\"\n",
+    ),
+    (
+        ", copies at both, hints",
+        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"inclusive\"\n",
+    ),
+    (
+        ", copies at who asked, hints",
+        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"exclusive\"\n",
+    ),
+    (
+        ", copies at who asked, hints, offers",
+        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"exclusive\"\n\
+         eviction = \"offer\"\n",
+    ),
+];
+
+fn fleet(larder: &System, words: &str, classes: Option<&'static str>) -> Variant {
+    let name = format!("Larder, fleet{words}");
+    Variant { name, system: larder.clone(), is_fleet: true, has_key: false, classes }
+}
+
+/// Returns the variants of these systems that *sharing* measures.
+pub fn sharing(systems: &[System]) -> Vec<Variant> {
+    let each = systems.iter().flat_map(|system| match system.is_larder() {
+        true => vec![
+            fleet(system, "", None),
+            fleet(system, ", kept by the owner", Some(OWNER)),
+            fleet(system, ", inclusive", Some(INCLUSIVE)),
+            other(system, "Larder, no fleet"),
+        ],
+        false => vec![other(system, &system.name)],
+    });
+    each.collect()
+}
+
+/// Returns the variants that *remote* measures.
+pub fn remote(systems: &[System]) -> Vec<Variant> {
+    let each = systems.iter().flat_map(|system| match system.is_larder() {
+        true => {
+            let plain = fleet(system, ", kept by the owner", Some(OWNER));
+            let name = format!("{}, TLS", plain.name);
+            vec![plain.clone(), Variant { name, has_key: true, ..plain }]
+        }
+        false => vec![other(system, &system.name)],
+    });
+    each.collect()
+}
+
+/// Returns the variants that *mechanisms* measures.
+pub fn mechanisms(systems: &[System]) -> Vec<Variant> {
+    let larder = systems.iter().filter(|system| system.is_larder());
+    larder
+        .flat_map(|larder| MECHANISMS.map(|(words, classes)| fleet(larder, words, Some(classes))))
+        .collect()
+}
+
+fn other(system: &System, name: &str) -> Variant {
+    let (name, system) = (name.to_owned(), system.clone());
+    Variant { name, system, is_fleet: false, has_key: false, classes: None }
+}
