@@ -18,7 +18,7 @@ use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::setting::{Effect, Field};
 use crate::config::settings::{Writer, write_all};
-use crate::config::value::Kind;
+use crate::config::value::{Kind, Value};
 
 const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/config/settings.rs -->\n";
 const END: &str = "<!-- end of settings -->\n";
@@ -78,6 +78,7 @@ fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
     let flag = field.flag.map(|name| format!(" (`--{name}`)")).unwrap_or_default();
     let values = values(field);
     let default = match field.default_value() {
+        Some(Value::Word(_)) => "(default)".to_owned(),
         Some(value) => format!("default `{}`", value.literal()),
         None => "required".to_owned(),
     };
@@ -96,7 +97,8 @@ fn values<T>(field: &Field<T>) -> String {
         kind => ("", kind),
     };
     let words = match kind {
-        Kind::Bool => return String::new(),
+        Kind::Bool if field.word.is_none() => return String::new(),
+        Kind::Bool => "true, false".to_owned(),
         Kind::Int(min, u64::MAX) => format!("from {min}"),
         Kind::Int(min, max) => format!("{min} to {max}"),
         Kind::Size(_, u64::MAX) => "size".to_owned(),
@@ -130,7 +132,8 @@ fn values<T>(field: &Field<T>) -> String {
         Kind::List(_) => unreachable!("a list of lists"),
     };
     let word = field.word.map(|word| format!(" or {word:?}")).unwrap_or_default();
-    format!("{list}{words}{word}; ")
+    let separator = if matches!(field.default_value(), Some(Value::Word(_))) { " " } else { "; " };
+    format!("{list}{words}{word}{separator}")
 }
 
 /// Returns a table of the presets, with one line per setting that they decide, and a list of the
