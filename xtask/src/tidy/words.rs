@@ -25,7 +25,6 @@ const EXEMPT: &[&str] = &[
     "crates/store",
     "measure/bench",
     "measure/lab",
-    "xtask/src/bench",
 ];
 
 /// Checks the comments of a Rust file.
