@@ -39,14 +39,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{Kind, Options, TierAdmission};
+use testkit::loop_device::{Blocks, LoopDevice};
+use testkit::pages::{self, Visits, body_len};
+use testkit::throttle::{Limit, Throttle};
+
 use support::Engine;
 use support::arm::Arm;
 use support::figures::{Count, Moment, Outcome, report};
 use support::objects::{filler, metadata, read_whole, store_fetched};
 use support::pages::Keys;
-use testbed::loop_device::{Blocks, LoopDevice};
-use testbed::pages::{self, Visits, body_len};
-use testbed::throttle::{Limit, Throttle};
 
 /// Sessions, each of which has one request under way.
 const SESSIONS: usize = 32;

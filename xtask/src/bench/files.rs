@@ -27,7 +27,7 @@ mod tree;
 use std::path::Path;
 use std::time::Instant;
 
-use testbed::loop_device::{Blocks, LoopDevice};
+use testkit::loop_device::{Blocks, LoopDevice};
 
 use self::figures::Figures;
 use self::program::{Devices, Pace, Program};
@@ -35,8 +35,8 @@ use self::scenario::Scenario;
 use super::cores::Cores;
 use super::options::Options;
 use super::system::{System, larders};
-use testbed::file_system::{FileSystem, Purpose};
-use testbed::mounts;
+use testkit::file_system::{FileSystem, Purpose};
+use testkit::mounts;
 
 use super::interruption;
 use crate::workspace;

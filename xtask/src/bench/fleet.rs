@@ -49,7 +49,7 @@ use super::cores::Cores;
 use super::options::Options;
 use super::origin::{self, Origin};
 use super::system::larder_program;
-use testbed::mounts;
+use testkit::mounts;
 
 use super::interruption;
 use crate::workspace;

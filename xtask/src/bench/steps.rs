@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::process::cores;
 use super::system::{Running, confined, larder_program};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::options::Options;
 use super::{apache, caddy, nginx, process};

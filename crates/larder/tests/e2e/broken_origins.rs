@@ -1,8 +1,8 @@
 //! Faulty responses of an origin are never passed on as correct, and never stored.
 
-use crate::client::get;
-use crate::origin::Origin;
-use crate::runner::Setup;
+use testkit::client::get;
+use testkit::origin::Origin;
+use testkit::program::Setup;
 
 /// Fetches `target` twice: neither response may count as complete, and the second must be fetched
 /// again.
@@ -53,7 +53,7 @@ fn an_origin_that_closes_without_a_word_is_a_502() {
 #[test]
 fn an_origin_that_is_not_there_is_a_502() {
     let larder = Setup::forward().start();
-    let reply = larder.get(&format!("http://{}/page", testbed::address::free()));
+    let reply = larder.get(&format!("http://{}/page", testkit::address::free()));
     assert_eq!(reply.status, 502, "{:?}", reply.head);
     assert!(reply.outcome().starts_with("ERROR"), "{:?}", reply.head);
 }

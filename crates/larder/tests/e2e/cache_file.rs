@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 
-use crate::origin::Origin;
-use crate::runner::{Larder, PAST_THE_BOUND, Setup, larder};
-use crate::skip::skipped;
+use testkit::origin::Origin;
+use testkit::program::{Larder, PAST_THE_BOUND, Setup, larder};
+use testkit::skip::skipped;
 
 /// Offsets of the two copies of the superblock. Tests keep the magic at their heads when they
 /// damage them: without it the file would count as foreign.
@@ -227,9 +227,9 @@ fn a_damaged_body_is_a_miss_and_never_served() {
 
 /// Returns the position of the first stored object's body in the image of a cache.
 fn first_body(image: &[u8]) -> usize {
-    let name = crate::body::Name { target: target(0), version: 0, variant: String::new() };
+    let name = testkit::body::Name { target: target(0), version: 0, variant: String::new() };
     let mut body = vec![0; 64];
-    crate::body::fill(name.seed(), 0, &mut body);
+    testkit::body::fill(name.seed(), 0, &mut body);
     image.windows(body.len()).position(|w| w == body).expect("the body lies in the cache")
 }
 

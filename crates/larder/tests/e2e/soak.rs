@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::body::mix;
-use crate::client::{Connection, get, request};
+use testkit::body::mix;
+use testkit::client::{Client, get, request};
+use testkit::origin::Origin;
+use testkit::program::{Larder, Setup};
+
 use crate::large::assert_memory;
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
 
 const CLIENTS: u64 = 8;
 const OBJECTS: u64 = 4_000;
@@ -84,7 +85,7 @@ struct World {
 
 impl World {
     /// Sends one request and checks its response.
-    fn fetch(&self, connection: &mut Connection, object: u64) -> std::io::Result<()> {
+    fn fetch(&self, connection: &mut Client, object: u64) -> std::io::Result<()> {
         let target = target(object);
         let least = self.versions[object as usize].load(Ordering::SeqCst);
         let reply = get(&self.origin.url(&target)).send_on(connection)?;
@@ -110,14 +111,9 @@ impl World {
     }
 
     /// Fetches a part of the object, from the cache or from the origin.
-    fn fetch_range(
-        &self,
-        connection: &mut Connection,
-        object: u64,
-        first: u64,
-    ) -> std::io::Result<()> {
+    fn fetch_range(&self, connection: &mut Client, object: u64, first: u64) -> std::io::Result<()> {
         let target = target(object);
-        let size = crate::origin::size_of(&target);
+        let size = testkit::body::size_of(&target);
         let first = first % size.max(1);
         let range = format!("bytes={first}-");
         let ask = get(&self.origin.url(&target)).header("Range", &range);

@@ -16,21 +16,20 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use tempfile::TempDir;
-
 use self::history::{Content, History};
 use self::tree::{CHANGES, DIRECTORIES, KINDS, NAMES, Place, Tree};
-use crate::body::mix;
-use crate::client::{Connection, Reply, Request, get};
+use rustix::process::Signal;
+use tempfile::TempDir;
+use testkit::body::mix;
+use testkit::client::{Client, Reply, Request, get};
+use testkit::program::{Larder, Setup};
+
 use crate::large::assert_memory;
-use crate::runner::{Larder, Setup};
 use crate::soak::{Chance, seed, setting};
 
 const CLIENTS: u64 = 6;
@@ -189,7 +188,7 @@ impl World {
         let (mut connection, mut known) = (None, HashMap::new());
         while !self.is_over() {
             if connection.is_none() {
-                connection = Connection::open(to).ok();
+                connection = Client::open(to).ok();
             }
             let Some(open) = &mut connection else {
                 thread::sleep(Duration::from_millis(5));
@@ -212,7 +211,7 @@ impl World {
     /// Requests a whole file; returns whether the connection can be reused.
     fn ask(
         &self,
-        connection: &mut Connection,
+        connection: &mut Client,
         place: Place,
         chance: &mut Chance,
         known: &mut HashMap<(Place, &'static str), Known>,
@@ -350,7 +349,7 @@ impl World {
     /// Requests a range.
     fn ask_part(
         &self,
-        connection: &mut Connection,
+        connection: &mut Client,
         place: Place,
         chance: &mut Chance,
     ) -> io::Result<bool> {
@@ -474,16 +473,12 @@ impl World {
 }
 
 /// Sends a request and reads the response; with `slow`, with pauses between pieces.
-fn answer(
-    connection: &mut Connection,
-    request: &Request,
-    slow: Option<Duration>,
-) -> io::Result<Reply> {
-    connection.send(&request.bytes())?;
+fn answer(connection: &mut Client, request: &Request, slow: Option<Duration>) -> io::Result<Reply> {
+    connection.try_send(request.bytes())?;
     let Some(pause) = slow else { return connection.read("GET") };
     let head = connection.read_head()?;
     let mut body = Vec::new();
-    let mut reply = connection.body_with("GET", head, |_, bytes| {
+    let mut reply = connection.rest_with(head, "GET", |_, bytes| {
         body.extend_from_slice(bytes);
         thread::sleep(pause);
     })?;

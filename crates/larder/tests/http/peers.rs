@@ -2,18 +2,20 @@
 //! from what operators are used to, and why. Every difference is printed with the section of the
 //! RFC and our reason; a difference in a script without a reason fails.
 
-use crate::origin::Origin;
-use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
-use crate::play::{Proxies, play_all};
-use crate::reasons::{self, Reasons};
-use crate::script::{Front, Test};
-use crate::world::World;
 use std::collections::HashMap;
+
+use testkit::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
+use testkit::scripts::format::{Front, Test};
+use testkit::scripts::origin::Origin;
+use testkit::scripts::play::{Proxies, play_all};
+use testkit::scripts::world::World;
+
+use crate::reasons::{self, Reasons};
 
 /// Plays all scripts that need no configuration of ours, and prints the differences.
 fn compare(peer: &Peer, reasons: Reasons) {
     let Some(version) = peer.wanted() else { return };
-    crate::in_real_time(async |world, origin| {
+    World::in_real_time(async |world, origin| {
         compare_with(peer, &version, reasons, &world, &origin).await
     });
 }

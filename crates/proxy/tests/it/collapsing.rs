@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use proxy::observe::event::Event;
 use proxy::rules::request_rules::{Condition, Rule, Rules};
 use semantics::{ClientReload, Lifetime, Lifetimes, Seconds, Settings};
+use testkit::client::{Client, Reply, request_text};
+use testkit::origin::{Origin, Received, Then, ok};
 
-use crate::client::{Answer, Client, request};
-use crate::origin::{Asked, Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const USED_UP: &str = "Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"v\"\r\n";
@@ -44,10 +44,10 @@ impl Gate {
 
 /// Starts an origin that computes its response on arrival of the request, and sends it when the
 /// gate is open.
-fn gated(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Origin, Gate) {
+fn gated(answer: impl Fn(&Received) -> String + Send + Sync + 'static) -> (Origin, Gate) {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let answer = answer(asked);
         held.pass();
         thread::sleep(MOMENT);
@@ -64,24 +64,24 @@ fn send(stream: &mut TcpStream, answer: &str) -> Then {
 }
 
 /// Returns a 304 if the condition matches the current validator, else the body.
-fn validating(asked: &Asked, fields: &str, body: &str) -> String {
+fn validating(asked: &Received, fields: &str, body: &str) -> String {
     match asked.field("if-none-match").is_some_and(|tags| tags.contains("\"v\"")) {
         true => format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"),
         false => ok(fields, body),
     }
 }
 
-struct Waiters(Vec<JoinHandle<Answer>>);
+struct Waiters(Vec<JoinHandle<Reply>>);
 
 impl Waiters {
-    fn answers(self) -> Vec<Answer> {
+    fn answers(self) -> Vec<Reply> {
         self.0.into_iter().map(|waiter| waiter.join().unwrap()).collect()
     }
 }
 
-fn ask(rig: &Rig, method: &'static str, url: &str, fields: &str) -> JoinHandle<Answer> {
+fn ask(rig: &Rig, method: &'static str, url: &str, fields: &str) -> JoinHandle<Reply> {
     let mut client = rig.client();
-    client.send(request(method, url, fields));
+    client.send(request_text(method, url, fields));
     thread::spawn(move || client.answer_to(method))
 }
 
@@ -95,10 +95,10 @@ fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
 }
 
 /// Starts one client with a running fetch, and `count` that wait for it.
-fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Answer>, Waiters) {
+fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Reply>, Waiters) {
     let before = origin.count();
     let leader = ask(rig, "GET", url, "");
-    wait_until("the fetch is under way", || origin.count() == before + 1);
+    origin.await_count(before + 1);
     (leader, followers(rig, count, url, ""))
 }
 
@@ -115,7 +115,7 @@ fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
 fn it_is_explained_who_would_join_a_running_fetch() {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         held.pass();
         stream.write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n").unwrap();
         stream.write_all(b"Age: 5\r\nETag: \"v\"\r\nContent-Length: 4\r\n\r\n").unwrap();
@@ -170,7 +170,7 @@ fn who_waited_gets_what_is_used_up_when_it_arrives() {
 fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{USED_UP}Content-Length: 4\r\n\r\n");
         // The first body is delayed to the end, the second head until all requests wait for it.
         let halves = [head.as_str(), "body"];
@@ -184,7 +184,7 @@ fn who_comes_after_the_head_of_what_is_used_up_waits_for_the_next() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     let head = first.head();
     let (leader, waiters) = together(&rig, &origin, 20, &url);
     gate.open(2);
@@ -215,10 +215,10 @@ fn what_cannot_be_shared_sends_all_who_wait_at_once() {
         let (leader, waiters) = together(&rig, &origin, CLIENTS, &url);
         gate.open(1);
         assert_eq!(leader.join().unwrap().text(), "body");
-        wait_until("all ask for themselves", || origin.count() == 1 + CLIENTS);
+        origin.await_count(1 + CLIENTS);
         // Requests that arrive now do not wait either.
         let late = ask(&rig, "GET", &url, "");
-        wait_until("another one asks", || origin.count() == 2 + CLIENTS);
+        origin.await_count(2 + CLIENTS);
         gate.open(1 + CLIENTS);
         for answer in waiters.answers().into_iter().chain([late.join().unwrap()]) {
             assert_eq!(answer.text(), "body", "{fields}");
@@ -234,13 +234,13 @@ fn clients_with_credentials_never_wait_for_one_another() {
         let rig = Rig::forward();
         let url = origin.url("/");
         let mut clients: Vec<_> = (0..CLIENTS).map(|_| ask(&rig, "GET", &url, field)).collect();
-        wait_until("each is asked for", || origin.count() == CLIENTS);
+        origin.await_count(CLIENTS);
         // A client without credentials does not wait for a response that may be private either.
         clients.push(ask(&rig, "GET", &url, ""));
-        wait_until("its own is asked for", || origin.count() == CLIENTS + 1);
+        origin.await_count(CLIENTS + 1);
         // And requests with credentials do not wait for its fetch.
         clients.push(ask(&rig, "GET", &url, field));
-        wait_until("one more is asked for", || origin.count() == CLIENTS + 2);
+        origin.await_count(CLIENTS + 2);
         gate.open(CLIENTS + 2);
         for client in clients {
             assert_eq!(client.join().unwrap().text(), "body", "{field}");
@@ -258,7 +258,7 @@ fn requests_that_another_rule_decides_wait_for_their_own_fetch() {
         let when = Condition { headers, ..Condition::default() };
         Rule { when, ..Rule::new(name.to_owned(), settings) }
     };
-    let session = |asked: &Asked| asked.field("cookie").unwrap_or_default();
+    let session = |asked: &Received| asked.field("cookie").unwrap_or_default();
     let (origin, gate) = gated(move |asked| ok("", &format!("for {}", session(asked))));
     let rig = Rig::forward_with(|options| {
         let rules = vec![rule("members", &["Cookie: *session=*"]), rule("visitors", &[])];
@@ -266,9 +266,9 @@ fn requests_that_another_rule_decides_wait_for_their_own_fetch() {
     });
     let url = origin.url("/");
     let visitor = ask(&rig, "GET", &url, "");
-    wait_until("the visitor's fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let member = ask(&rig, "GET", &url, "Cookie: session=1\r\n");
-    wait_until("the member's fetch is, too", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(2);
     assert_eq!(visitor.join().unwrap().text(), "for ");
     assert_eq!(member.join().unwrap().text(), "for session=1");
@@ -277,14 +277,14 @@ fn requests_that_another_rule_decides_wait_for_their_own_fetch() {
 #[test]
 fn each_waits_for_its_own_variant() {
     let languages = ["a", "b"].map(|language| format!("Accept-Language: {language}\r\n"));
-    let own = |asked: &Asked| asked.field("accept-language").unwrap();
+    let own = |asked: &Received| asked.field("accept-language").unwrap();
     // Only the first response shows that there are variants.
     let (origin, gate) =
         gated(move |asked| ok(&format!("{FRESH}Vary: Accept-Language\r\n"), &own(asked)));
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, &languages[0]);
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = languages.each_ref().map(|fields| followers(&rig, 10, &url, fields));
     gate.open(2);
     assert_eq!(leader.join().unwrap().text(), "a");
@@ -299,7 +299,7 @@ fn each_waits_for_its_own_variant() {
     gate.open(2);
     languages.iter().for_each(|fields| drop(rig.client().get_with(&url, fields)));
     let leaders = languages.each_ref().map(|fields| ask(&rig, "GET", &url, fields));
-    wait_until("both are asked for", || origin.count() == 4);
+    origin.await_count(4);
     let waiters = languages.each_ref().map(|fields| followers(&rig, 10, &url, fields));
     gate.open(2);
     for ((leader, waiters), own) in leaders.into_iter().zip(waiters).zip(["a", "b"]) {
@@ -324,7 +324,7 @@ fn asked_once_more(first: usize, wait: Duration) -> bool {
     let begun = Arc::new(AtomicUsize::new(0));
     let gates = [Gate::default(), Gate::default()];
     let (number, held) = (begun.clone(), gates.clone());
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         held[number.fetch_add(1, SeqCst).min(1)].pass();
         send(stream, &ok(FRESH, "body"))
     });
@@ -335,7 +335,7 @@ fn asked_once_more(first: usize, wait: Duration) -> bool {
         gates.iter().for_each(|gate| gate.open(1_000));
         return false;
     }
-    wait_until("one asks once more", || origin.count() == 2);
+    origin.await_count(2);
     gates[first].open(1);
     let most = 2 + began.elapsed().as_millis() / wait.as_millis();
     for answer in waiters.answers() {
@@ -356,7 +356,7 @@ fn one_who_reloads_does_not_disturb_those_who_wait() {
     let reloads: Vec<_> = ["no-cache", "max-age=0"]
         .map(|directive| ask(&rig, "GET", &url, &format!("Cache-Control: {directive}\r\n")))
         .into();
-    wait_until("they ask for themselves", || origin.count() == 3);
+    origin.await_count(3);
     gate.open(3);
     assert_eq!(leader.join().unwrap().text(), "0");
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0"));
@@ -370,7 +370,7 @@ fn whose_own_directives_want_more_asks_alone() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let content = followers(&rig, 5, &url, "Cache-Control: max-age=5\r\n");
     let strict = followers(&rig, 3, &url, "Cache-Control: min-fresh=9\r\n");
     let only = ask(&rig, "GET", &url, "Cache-Control: only-if-cached\r\n");
@@ -378,7 +378,7 @@ fn whose_own_directives_want_more_asks_alone() {
     gate.open(1);
     assert_eq!(leader.join().unwrap().text(), "0");
     content.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0"));
-    wait_until("the strict ones ask", || origin.count() == 4);
+    origin.await_count(4);
     gate.open(3);
     strict.answers().iter().for_each(|answer| assert_ne!(answer.text(), "0"));
 }
@@ -389,8 +389,8 @@ fn a_leader_that_leaves_takes_nothing_from_those_who_wait() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut leader: Client = rig.client();
-    leader.send(request("GET", &url, ""));
-    wait_until("the fetch is under way", || origin.count() == 1);
+    leader.send(request_text("GET", &url, ""));
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "");
     drop(leader);
     gate.open(1);
@@ -472,11 +472,11 @@ fn a_range_that_is_not_there_concerns_nobody_else() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "Range: bytes=900-\r\n");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "");
     gate.open(1);
     assert_eq!(leader.join().unwrap().status, 416);
-    wait_until("one of the others asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
     assert_eq!(origin.count(), 2);
@@ -492,11 +492,11 @@ fn a_part_that_nothing_can_be_put_beside_is_not_what_others_wait_for() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "");
     gate.open(1);
     assert_eq!(leader.join().unwrap().text(), "0123");
-    wait_until("one of the others asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0123456789"));
     assert_eq!(origin.count(), 2);
@@ -509,7 +509,7 @@ fn parts_that_are_used_up_are_for_all_who_waited() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "Range: bytes=0-3\r\n");
     gate.open(1);
     for answer in waiters.answers().into_iter().chain([leader.join().unwrap()]) {
@@ -526,11 +526,11 @@ fn what_the_first_client_has_already_is_asked_for_once_more() {
     let url = origin.url("/");
     let has = "If-None-Match: \"v\"\r\n";
     let leader = ask(&rig, "GET", &url, has);
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let (waiters, others) = (followers(&rig, 20, &url, has), followers(&rig, 5, &url, ""));
     gate.open(1);
     assert_eq!(leader.join().unwrap().status, 304);
-    wait_until("one of the others asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.status, 304));
     others.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
@@ -543,7 +543,7 @@ fn what_the_first_client_has_already_is_asked_for_once_more() {
 fn an_origin_has_one_request_for_a_resource_at_a_time() {
     let now = Arc::new(Mutex::new(std::collections::HashMap::<String, (usize, usize)>::new()));
     let table = now.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let word = |at: usize| asked.path.split('/').nth(at).unwrap();
         let count = |by: isize| {
             let mut table = table.lock().unwrap();
@@ -602,13 +602,13 @@ fn reloads_that_come_during_a_fetch_share_the_next_one() {
         }
         let before = origin.count();
         let leader = ask(&rig, "GET", &url, &fields);
-        wait_until("the fetch is under way", || origin.count() == before + 1);
+        origin.await_count(before + 1);
         let later = followers(&rig, 20, &url, &fields);
         let plain = followers(&rig, if is_stored { 0 } else { 5 }, &url, "");
         gate.open(1);
         assert_eq!(leader.join().unwrap().text(), before.to_string());
         plain.answers().iter().for_each(|answer| assert_eq!(answer.text(), before.to_string()));
-        wait_until("one of the later ones asks for all", || origin.count() == before + 2);
+        origin.await_count(before + 2);
         gate.open(1);
         let next = (before + 1).to_string();
         later.answers().iter().for_each(|answer| assert_eq!(answer.text(), next));
@@ -622,11 +622,11 @@ fn nothing_is_kept_of_an_exchange_that_requests_with_no_store_share() {
     let rig = sharing_reloads();
     let (url, fields) = (origin.url("/"), "Cache-Control: no-store\r\n");
     let leader = ask(&rig, "GET", &url, fields);
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let others = followers(&rig, 20, &url, fields);
     // A request whose response may be stored has a fetch of its own, which stores it.
     let plain = ask(&rig, "GET", &url, "");
-    wait_until("it has its own fetch", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(2);
     let theirs = leader.join().unwrap();
     assert_eq!(theirs.detail(), "BYPASS(no-store)");
@@ -645,12 +645,12 @@ fn heads_share_a_head_whose_answer_is_stored_and_else_ask_at_once() {
         let rig = Rig::forward();
         let url = origin.url("/");
         let leader = ask(&rig, "HEAD", &url, "");
-        wait_until("it is under way", || origin.count() == 1);
+        origin.await_count(1);
         let joined = rig.seen.metrics.total(Event::FollowerJoined);
         let heads: Vec<_> = (0..5).map(|_| ask(&rig, "HEAD", &url, "")).collect();
         wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == joined + 5);
         gate.open(1);
-        wait_until("the others ask", || origin.count() == fetches);
+        origin.await_count(fetches);
         gate.open(fetches);
         for answer in [vec![leader], heads].map(Waiters).into_iter().flat_map(Waiters::answers) {
             assert_eq!(answer.field("content-length").unwrap(), "10");
@@ -667,7 +667,7 @@ fn ranges_that_cannot_be_cut_from_a_running_fetch_get_all_of_it() {
         let rig = Rig::forward();
         let (url, fields) = (origin.url("/"), format!("Range: {range}\r\n"));
         let leader = ask(&rig, "GET", &url, &fields);
-        wait_until("the fetch is under way", || origin.count() == 1);
+        origin.await_count(1);
         let others = followers(&rig, 10, &url, &fields);
         gate.open(1);
         for answer in [leader.join().unwrap()].into_iter().chain(others.answers()) {
@@ -701,12 +701,12 @@ fn heads_that_reload_share_the_next_head() {
     let rig = sharing_reloads();
     let (url, fields) = (origin.url("/"), "Cache-Control: no-cache\r\n");
     let leader = ask(&rig, "HEAD", &url, fields);
-    wait_until("it is under way", || origin.count() == 1);
+    origin.await_count(1);
     let joined = || rig.seen.metrics.total(Event::FollowerJoined);
     let heads: Vec<_> = (0..10).map(|_| ask(&rig, "HEAD", &url, fields)).collect();
     wait_until("they wait", || joined() == 10);
     gate.open(1);
-    wait_until("one of them asks for all", || origin.count() == 2);
+    origin.await_count(2);
     wait_until("the others wait", || joined() == 19);
     gate.open(1);
     for answer in [vec![leader], heads].map(Waiters).into_iter().flat_map(Waiters::answers) {
@@ -722,12 +722,12 @@ fn a_head_whose_client_leaves_is_asked_again_by_one() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut leader = rig.client();
-    leader.send(request("HEAD", &url, ""));
-    wait_until("it is under way", || origin.count() == 1);
+    leader.send(request_text("HEAD", &url, ""));
+    origin.await_count(1);
     let heads: Vec<_> = (0..10).map(|_| ask(&rig, "HEAD", &url, "")).collect();
     wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == 10);
     leader.reset();
-    wait_until("one of them asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(2);
     Waiters(heads).answers().iter().for_each(|answer| assert_eq!(answer.status, 200));
     assert_eq!(origin.count(), 2);
@@ -737,7 +737,7 @@ fn a_head_whose_client_leaves_is_asked_again_by_one() {
 fn reloads_beside_a_body_that_still_comes_share_the_next_fetch() {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         if asked.number == 0 {
@@ -748,7 +748,7 @@ fn reloads_beside_a_body_that_still_comes_share_the_next_fetch() {
     let rig = sharing_reloads();
     let url = origin.url("/");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     first.head();
     let fields = "Cache-Control: no-cache\r\n";
     let reloads = Waiters((0..10).map(|_| ask(&rig, "GET", &url, fields)).collect());
@@ -759,7 +759,7 @@ fn reloads_beside_a_body_that_still_comes_share_the_next_fetch() {
 
 #[test]
 fn a_body_that_does_not_come_is_not_what_later_clients_wait_for() {
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         match asked.number {
@@ -771,7 +771,7 @@ fn a_body_that_does_not_come_is_not_what_later_clients_wait_for() {
     let rig = Rig::forward_with(|options| options.fill.wait = wait);
     let url = origin.url("/");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     first.head();
     thread::sleep(wait);
     assert_eq!(rig.client().get(&url).text(), "body");

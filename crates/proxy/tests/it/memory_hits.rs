@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::origin::{Origin, Then, ok};
 
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Heads of responses by path.
@@ -37,7 +37,7 @@ const RESPONSES: [(&str, &str); 7] = [
 
 /// Starts an origin with these responses; the body repeats the path.
 fn origin() -> Origin {
-    Origin::start(|asked, stream| {
+    Origin::scripted(|asked, stream| {
         let head = RESPONSES.iter().find(|(known, _)| *known == asked.path);
         let head = head.map_or("HTTP/1.1 404 Not Found\r\n", |(_, head)| *head);
         let body = asked.path.repeat(30);
@@ -105,7 +105,7 @@ fn without(line: &str, begin: &str, end: &str) -> String {
 #[test]
 fn what_is_purged_is_gone_under_every_variant() {
     let origin = origin();
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let text = get("/coded", "Accept-Encoding: gzip\r\n");
     let ask = || rig.client().send(&text).answer().detail();
     assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
@@ -118,7 +118,7 @@ fn what_is_purged_is_gone_under_every_variant() {
 #[test]
 fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
     let origin = origin();
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     fill(&rig);
     let answers = |pieces: &[&[u8]]| masked(&talk(&rig, pieces));
     let requests = [
@@ -155,7 +155,7 @@ fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
 fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
     let body = "x".repeat(60_000);
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", &body));
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let text = get("/large", "");
     assert!(talk(&rig, &[text.as_bytes()]).ends_with(body.as_bytes()));
     let before = rig.seen.metrics.total(Event::MemoryHit);
@@ -183,7 +183,7 @@ fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
 #[test]
 fn hits_behind_many_requests_for_the_origin_are_answered_in_order() {
     let origin = origin();
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     fill(&rig);
     let private = get("/private", "").repeat(50);
     let text = format!("{private}{}", get("/plain", "").repeat(40));
@@ -198,10 +198,10 @@ fn hits_behind_many_requests_for_the_origin_are_answered_in_order() {
 #[test]
 fn what_is_being_read_when_the_drain_begins_is_answered() {
     let origin = origin();
-    let mut rig = Rig::reverse(origin.address, true);
+    let mut rig = Rig::reverse(origin.address(), true);
     fill(&rig);
     rig.stop();
-    let rig = Rig::reverse_on(origin.address, rig.device.clone());
+    let rig = Rig::reverse_on(origin.address(), rig.device.clone());
     // The reads of the start are done once a response has arrived.
     assert_eq!(rig.client().send(get("/private", "")).answer().status, 200);
     rig.device.hold();
@@ -256,7 +256,7 @@ fn longest_run(rig: &Rig, paths: [&str; 2], count: usize) -> Option<usize> {
 #[test]
 fn a_client_that_does_not_wait_takes_turns_with_others() {
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", "x"));
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     let paths = ["/one", "/two"];
     for path in paths {
         assert!(!talk(&rig, &[get(path, "").as_bytes()]).is_empty());

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::chance;
-use crate::origin::{Origin, ok};
+use testkit::origin::{Origin, ok};
+use testkit::random::Random;
+
 use crate::rig::Rig;
 
 const ROUNDS: usize = 250;
@@ -20,7 +21,7 @@ const ROUNDS: usize = 250;
 /// Randomness that prints its seed when a test fails.
 struct Chance {
     seed: u64,
-    chance: chance::Chance,
+    random: Random,
 }
 
 impl Chance {
@@ -29,15 +30,15 @@ impl Chance {
             Ok(text) => text.parse().expect("LARDER_SEED is a number"),
             Err(_) => std::hash::RandomState::new().hash_one(()),
         };
-        Chance { seed, chance: chance::Chance::of(seed) }
+        Chance { seed, random: Random::of(seed) }
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        self.chance.below(bound)
+        self.random.below(bound)
     }
 
     fn damage(&mut self, text: &str) -> Vec<u8> {
-        self.chance.damage(text.as_bytes())
+        self.random.damage(text.as_bytes())
     }
 }
 
@@ -65,7 +66,7 @@ fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 fn damaged_requests_get_an_answer_or_none() {
     let mut chance = Chance::new();
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let good = "GET /good HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     for round in 0..ROUNDS {
         let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -222,7 +223,7 @@ fn are_frames(mut bytes: &[u8]) -> bool {
 fn damaged_frames_end_a_connection_at_most() {
     let mut chance = Chance::new();
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
-    let rig = Rig::h2c(origin.address);
+    let rig = Rig::h2c(origin.address());
     for round in 0..ROUNDS {
         let frames = frames(&mut chance);
         let said = talk(rig.address, &[PREFACE, &frames].concat());

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::Client;
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::Client;
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const ROOM: usize = 4;
@@ -66,7 +66,7 @@ fn nobody_keeps_others_out_by_saying_little() {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for bytes in [&b""[..], b"GET / HT", b"PRI * HT", PREFACE] {
         let origin = Origin::always(ok("", "yes"));
-        let rig = Rig::h2c_with(origin.address, |options| options.client.connections = ROOM);
+        let rig = Rig::h2c_with(origin.address(), |options| options.client.connections = ROOM);
         let held: Vec<_> = (0..ROOM * 3).map(|_| begun(rig.address, bytes)).collect();
         let mut client = rig.client();
         client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
@@ -83,7 +83,7 @@ fn nobody_keeps_others_out_by_saying_little() {
 fn nobody_makes_way_in_the_middle_of_a_request() {
     let (go, gone) = mpsc::channel::<()>();
     let gone = std::sync::Mutex::new(gone);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         if asked.head.contains("/slow") {
             gone.lock().unwrap().recv().unwrap();
         }
@@ -94,9 +94,9 @@ fn nobody_makes_way_in_the_middle_of_a_request() {
     let mut busy: Vec<Client> = (0..ROOM).map(|_| rig.client()).collect();
     for (n, client) in busy.iter_mut().enumerate() {
         let url = origin.url(&format!("/slow{n}"));
-        client.send(format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+        client.send(format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address()));
     }
-    wait_until("all are asked for", || origin.count() == ROOM);
+    origin.await_count(ROOM);
     let (address, url) = (rig.address, origin.url("/quick"));
     let further = thread::spawn(move || Client::connect(address).get(&url).text());
     thread::sleep(Duration::from_millis(300));

@@ -6,14 +6,14 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::request_text;
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::request;
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Starts an origin that echoes the request.
 fn echo() -> Origin {
-    Origin::start(|asked, stream| {
+    Origin::scripted(|asked, stream| {
         let body = String::from_utf8_lossy(&asked.body);
         let text = format!("{} {} {body}", asked.method, asked.path);
         let _ = stream.write_all(ok("Cache-Control: no-store\r\n", &text).as_bytes());
@@ -56,10 +56,10 @@ fn a_connection_is_closed_when_it_has_idled_long_enough() {
 fn a_body_that_nobody_waited_for_is_no_request() {
     let origin = echo();
     let rig = Rig::forward();
-    let smuggled = request("GET", &origin.url("/smuggled"), "");
+    let smuggled = request_text("GET", &origin.url("/smuggled"), "");
     for sent in [0, 1, smuggled.len() - 1, smuggled.len()] {
         let fields = format!("Max-Forwards: 0\r\nContent-Length: {}\r\n", smuggled.len());
-        let head = request("OPTIONS", &origin.url("/"), &fields);
+        let head = request_text("OPTIONS", &origin.url("/"), &fields);
         let mut stream = TcpStream::connect(rig.address).unwrap();
         stream.write_all((head + &smuggled[..sent]).as_bytes()).unwrap();
         sleep(Duration::from_millis(30));
@@ -70,7 +70,11 @@ fn a_body_that_nobody_waited_for_is_no_request() {
         let _ = stream.read_to_end(&mut read);
         assert!(read.is_empty() || read.starts_with(b"HTTP/1.1 200 "), "{sent}");
     }
-    assert!(origin.asked().iter().all(|asked| asked.path != "/smuggled"), "{:?}", origin.asked());
+    assert!(
+        origin.requests().iter().all(|asked| asked.path != "/smuggled"),
+        "{:?}",
+        origin.requests()
+    );
 }
 
 /// Requests of all kinds, in pieces with pauses in between.
@@ -89,16 +93,16 @@ fn requests_in_any_pieces_at_any_time_are_answered_in_order() {
             let text = match random.u8(..4) {
                 0 => {
                     expected.push(format!("POST /{n} abc"));
-                    request("POST", &url, "Content-Length: 3\r\n") + "abc"
+                    request_text("POST", &url, "Content-Length: 3\r\n") + "abc"
                 }
                 1 => {
                     let chunks = "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n";
                     expected.push(format!("POST /{n} "));
-                    request("POST", &url, "Transfer-Encoding: chunked\r\n") + chunks
+                    request_text("POST", &url, "Transfer-Encoding: chunked\r\n") + chunks
                 }
                 _ => {
                     expected.push(format!("GET /{n} "));
-                    request("GET", &url, "")
+                    request_text("GET", &url, "")
                 }
             };
             bytes.extend_from_slice(text.as_bytes());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use device::Device;
 use store::{FetchToken, Hint, Key, Kind, Locality, Lookup, Store};
-use testbed::pages;
+use testkit::pages;
 
 use super::TokioClock;
 use super::elided::FILLER;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::running::Running;
 use super::template::fill;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use testbed::loop_device::Operations;
-use testbed::memory_group::Memory;
+use testkit::loop_device::Operations;
+use testkit::memory_group::Memory;
 
 use super::scenario::Scenario;
 use crate::bench::median::median;

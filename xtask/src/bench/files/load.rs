@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use testbed::pages;
+use testkit::pages;
 use tokio::task::LocalSet;
 
 use super::tree;

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use testbed::loop_device::{Blocks, LoopDevice};
-use testbed::memory_group::MemoryGroup;
-use testbed::throttle::{Group, Limit, Limited};
+use testkit::loop_device::{Blocks, LoopDevice};
+use testkit::memory_group::MemoryGroup;
+use testkit::throttle::{Group, Limit, Limited};
 
 use super::figures::{Figures, Moment};
 use super::load::Load;
@@ -14,7 +14,7 @@ use super::scenario::Scenario;
 use crate::bench::interruption;
 use crate::bench::options::Options;
 use crate::bench::system::{Running, Setup, System, WebRoot};
-use testbed::file_system::FileSystem;
+use testkit::file_system::FileSystem;
 
 /// Number of parts of the counted requests that are reported separately.
 const PARTS: u64 = 4;

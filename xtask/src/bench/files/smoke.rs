@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use testbed::loop_device::Blocks;
+use testkit::loop_device::Blocks;
 
 use super::load::Load;
 use super::program::Pace;
@@ -77,7 +77,7 @@ fn the_whole_program_leaves_figures_and_nothing_else() {
     }
     let base = tempfile::tempdir().unwrap();
     if let Err(why) =
-        testbed::loop_device::LoopDevice::over(&base.path().join("probe"), 1 << 20, Blocks::Sparse)
+        testkit::loop_device::LoopDevice::over(&base.path().join("probe"), 1 << 20, Blocks::Sparse)
     {
         return println!("SKIPPED: {why}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use testbed::pages;
+use testkit::pages;
 
 use crate::bench::scenario::body;
 use crate::bench::{interruption, process};

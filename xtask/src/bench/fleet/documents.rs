@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use testbed::pages;
+use testkit::pages;
 
 /// A sequence of documents.
 pub struct Documents {

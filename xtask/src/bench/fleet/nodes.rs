@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::address;
-use testbed::loop_device::{Blocks, LoopDevice, Operations};
-use testbed::memory_group::MemoryGroup;
+use testkit::address;
+use testkit::loop_device::{Blocks, LoopDevice, Operations};
+use testkit::memory_group::MemoryGroup;
 
 use super::systems::{Kind, Larder, System};
 use super::{nginx, varnish};
 use crate::bench::interruption;
 use crate::bench::system::{Running, confined, http_get, simple_request};
 use crate::workspace;
-use testbed::file_system::{FileSystem, Purpose};
+use testkit::file_system::{FileSystem, Purpose};
 
 /// Maximum time until all nodes of a fleet serve.
 const GATHER: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use testbed::pages;
+use testkit::pages;
 
 use super::documents::Documents;
 use super::figures::{Recovery, Sharing};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use testbed::loop_device::{Blocks, LoopDevice};
+use testkit::loop_device::{Blocks, LoopDevice};
 
 use super::{System, Systems};
 use crate::bench::options::Options;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h2::client::SendRequest;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use testbed::browser;
+use testkit::browser;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;

@@ -11,7 +11,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::client::Way;
 use super::routes::{Counted, Protocol, Route, Setup};

@@ -15,9 +15,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use testkit::body::{self, mix};
 
 use super::history::{Content, History};
-use crate::body::{self, mix};
 use crate::soak::Chance;
 
 /// Number of directories, each with one writer; the writers take turns.

@@ -1,4 +1,6 @@
-//! Seeded randomness, and messages damaged by it.
+//! Seeded random numbers, and messages damaged by them.
+
+use crate::body::mix;
 
 /// Words that are inserted into a damaged message.
 const WORDS: [&str; 26] = [
@@ -31,23 +33,26 @@ const WORDS: [&str; 26] = [
 ];
 
 /// A generator (splitmix64).
-pub struct Chance {
+#[derive(Clone, Debug)]
+pub struct Random {
     state: u64,
 }
 
-impl Chance {
+impl Random {
     /// Returns the generator of a seed.
-    pub fn of(seed: u64) -> Chance {
-        Chance { state: seed }
+    pub fn of(seed: u64) -> Random {
+        Random { state: seed }
+    }
+
+    /// Returns the next number, uniform over all values.
+    pub fn word(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
     }
 
     /// Returns a number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % bound as u64) as usize
+        (self.word() % bound as u64) as usize
     }
 
     /// Returns one of the values.

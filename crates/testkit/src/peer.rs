@@ -6,11 +6,12 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::address;
+use crate::client::get;
+use crate::io::eventually;
 use crate::program::await_listener;
 
 mod nginx;
@@ -28,9 +29,13 @@ pub struct Peer {
     command: fn(&Path, SocketAddr, SocketAddr) -> Command,
 }
 
+/// nginx.
 pub const NGINX: Peer = nginx::PEER;
+/// Squid.
 pub const SQUID: Peer = squid::PEER;
+/// Apache Traffic Server.
 pub const TRAFFIC_SERVER: Peer = traffic_server::PEER;
+/// Varnish.
 pub const VARNISH: Peer = varnish::PEER;
 
 impl Peer {
@@ -58,16 +63,19 @@ impl Peer {
         output.status.success().then(|| version.trim_matches('.').to_owned())
     }
 
-    /// Starts it in front of `origin`.
+    /// Starts it in front of `origin`, and waits until it responds.
     pub fn start(&self, origin: SocketAddr) -> Running {
-        let (directory, address) = (TempDir::new().unwrap(), testbed::address::free());
+        let (directory, address) = (TempDir::new().unwrap(), address::free());
         let mut command = (self.command)(directory.path(), address, origin);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let mut running = Running { child, address, _directory: directory };
         assert!(await_listener(&mut running.child, address), "{} did not start", self.name);
         // Some listen before they are ready.
-        thread::sleep(Duration::from_secs(3));
+        let responds = || {
+            get("/").try_send(address).is_ok_and(|reply| ![404, 502, 503].contains(&reply.status))
+        };
+        assert!(eventually(responds), "{} does not respond", self.name);
         running
     }
 }

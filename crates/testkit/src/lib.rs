@@ -1,0 +1,34 @@
+//! Support for tests and benchmarks.
+//!
+//! For tests of the proxy and of the program, HTTP/1.1 byte for byte: a client ([`client`]), an
+//! origin ([`origin`]) whose responses are written in the URLs or sent by a script of the test, and messages without I/O ([`message`]), which both use on real sockets and
+//! in virtual time. [`scripts`] plays pages of text; [`program`], [`fleet_nodes`] and [`peer`] start
+//! Larder and other proxies.
+//!
+//! For benchmarks: block devices whose operations the kernel counts and limits, page request
+//! streams like those of the web, browser request fields, free addresses. It does not depend on the
+//! engine or the proxy, so that both can be tested and compared with it.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+pub mod address;
+pub mod authority;
+pub mod body;
+pub mod browser;
+pub mod client;
+pub mod file_system;
+pub mod fleet_nodes;
+pub mod io;
+pub mod listener;
+pub mod loop_device;
+pub mod memory_group;
+pub mod message;
+pub mod mounts;
+pub mod origin;
+pub mod pages;
+pub mod peer;
+pub mod program;
+pub mod random;
+pub mod scripts;
+pub mod skip;
+pub mod throttle;

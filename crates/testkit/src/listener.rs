@@ -1,0 +1,45 @@
+//! Servers on the loopback interface that handle each connection in a thread of its own.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+/// Listens on a free port for as long as the test process lives, and passes each connection to
+/// `serve`.
+pub fn serve_each(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let serve = Arc::new(serve);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+    serve_each_of(listener, move |stream| {
+        let serve = serve.clone();
+        thread::spawn(move || serve(stream));
+        true
+    })
+}
+
+/// Starts a server that sends received bytes back in capitals.
+pub fn echo() -> SocketAddr {
+    serve_each(|mut stream| {
+        let mut buffer = [0; 1000];
+        while let Ok(n @ 1..) = stream.read(&mut buffer) {
+            let _ = stream.write_all(&buffer[..n].to_ascii_uppercase());
+        }
+    })
+}
+
+/// Passes each connection to `accept`, in one thread, until it returns false.
+pub(crate) fn serve_each_of(
+    listener: TcpListener,
+    accept: impl Fn(TcpStream) -> bool + Send + 'static,
+) -> SocketAddr {
+    let address = listener.local_addr().expect("a bound address");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let _ = stream.set_nodelay(true);
+            if !accept(stream) {
+                return;
+            }
+        }
+    });
+    address
+}
