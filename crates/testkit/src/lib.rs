@@ -12,23 +12,18 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 pub mod address;
-pub mod authority;
-pub mod body;
 pub mod browser;
-pub mod client;
 pub mod file_system;
-pub mod fleet_nodes;
-pub mod io;
-pub mod listener;
 pub mod loop_device;
 pub mod memory_group;
-pub mod message;
 pub mod mounts;
-pub mod origin;
 pub mod pages;
-pub mod peer;
 pub mod program;
-pub mod random;
-pub mod scripts;
 pub mod skip;
 pub mod throttle;
+
+#[cfg(feature = "http")]
+mod http;
+
+#[cfg(feature = "http")]
+pub use http::*;

@@ -7,7 +7,7 @@ use std::path::Path;
 use testkit::address;
 use testkit::client::get;
 use testkit::io::eventually;
-use testkit::program::{Larder, Setup};
+use testkit::larder::{Larder, Setup};
 
 /// Parameters of a program's start.
 pub struct Start<'a> {

@@ -2,8 +2,8 @@
 //! second time.
 
 use testkit::client::get;
+use testkit::larder::Setup;
 use testkit::origin::Origin;
-use testkit::program::Setup;
 
 fn second_hit() -> Setup {
     Setup::forward().config("[store]\nadmission = 'second-hit'\n")

@@ -1,8 +1,8 @@
 //! Faulty responses of an origin are never passed on as correct, and never stored.
 
 use testkit::client::get;
+use testkit::larder::Setup;
 use testkit::origin::Origin;
-use testkit::program::Setup;
 
 /// Fetches `target` twice: neither response may count as complete, and the second must be fetched
 /// again.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 
+use testkit::larder::{Larder, PAST_THE_BOUND, Setup, larder};
 use testkit::origin::Origin;
-use testkit::program::{Larder, PAST_THE_BOUND, Setup, larder};
 use testkit::skip::skipped;
 
 /// Offsets of the two copies of the superblock. Tests keep the magic at their heads when they

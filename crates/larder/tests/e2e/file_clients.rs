@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use testkit::client::{Reply, get, request};
 use testkit::io::eventually;
-use testkit::program::{Larder, Setup};
+use testkit::larder::{Larder, Setup};
 
 /// Starts the program over a directory with these files, with these keys of `[files]`.
 fn serve(files: &[(&str, &str)], keys: &str) -> (TempDir, Larder) {

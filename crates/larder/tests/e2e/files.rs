@@ -14,8 +14,8 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use tempfile::TempDir;
 use testkit::client::{Reply, get, request};
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, larder};
 
 /// A directory and the program that serves it.
 struct Site {

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use testkit::fleet_nodes::key;
-use testkit::program::larder_path;
+use testkit::larder::larder_path;
 use testkit::skip::skipped;
 
 /// What is run in a namespace of its own, with `$larder`, `$dir` and `$key` set. Lines that begin

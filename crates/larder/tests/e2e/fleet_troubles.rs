@@ -9,8 +9,8 @@ use rustix::process::Signal;
 use testkit::client::request;
 use testkit::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup};
 
 /// Writes an authority of this name as `NAME.pem`, and a certificate of it for a node, with its
 /// key, as `NAME-node.pem`.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use testkit::client::request;
 use testkit::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
+use testkit::larder::Larder;
 use testkit::origin::Origin;
-use testkit::program::Larder;
 
 /// Returns the weight of node `name` in the view of another.
 fn weight(at: &Larder, name: &str) -> u64 {

@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use testkit::client::{Client, get, request};
+use testkit::larder::Setup;
 use testkit::listener::echo;
 use testkit::origin::Origin;
-use testkit::program::Setup;
 use testkit::skip::skipped;
 
 #[test]
@@ -240,7 +240,7 @@ fn clients_from_elsewhere_are_refused_and_told_so() {
     // A client with a non-loopback address of this machine needs a peer: a pair of interfaces, one
     // end in a namespace of its own.
     let setup = Setup::forward();
-    let (cache, program) = (setup.cache(), testkit::program::larder_path());
+    let (cache, program) = (setup.cache(), testkit::larder::larder_path());
     let program = program.display();
     let script = format!(
         "set -e; ip link set lo up; \

@@ -22,7 +22,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use testkit::client::{Reply, get, request};
 use testkit::io::eventually;
-use testkit::program::{Larder, Setup};
+use testkit::larder::{Larder, Setup};
 use testkit::skip::skipped;
 
 /// Concurrent file checks and reads of one root, as documented in the guide.

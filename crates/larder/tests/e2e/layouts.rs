@@ -6,8 +6,8 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use testkit::client::get;
+use testkit::larder::{Larder, Setup, larder, larder_path};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, larder, larder_path};
 
 /// Every layout, and every preset that adds something to one.
 const ARMS: [(&str, &str); 8] = [

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use testkit::fleet_nodes::Fleet;
+use testkit::larder::Setup;
 use testkit::origin::Origin;
-use testkit::program::Setup;
 
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
 const END: &str = "<!-- end of metrics -->\n";

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::thread::sleep;
 
 use testkit::client::{Reply, get, request};
+use testkit::larder::{Larder, PAST_THE_BOUND, Setup, larder_path};
 use testkit::origin::Origin;
-use testkit::program::{Larder, PAST_THE_BOUND, Setup, larder_path};
 
 fn run(words: &[&str]) -> (i32, String) {
     let output = Command::new(larder_path()).args(words).output().expect("the program can be run");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use testkit::client::{get, request};
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup};
 
 /// Long enough for an unwanted validation to arrive.
 const QUIET: Duration = Duration::from_millis(400);

@@ -2,8 +2,8 @@
 
 use testkit::client::{get, request};
 use testkit::io::eventually;
+use testkit::larder::Setup;
 use testkit::origin::Origin;
-use testkit::program::Setup;
 
 #[test]
 fn a_miss_then_a_hit_from_memory() {

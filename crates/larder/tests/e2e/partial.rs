@@ -5,8 +5,8 @@ use std::thread;
 
 use testkit::body::mix;
 use testkit::client::{Reply, get, request};
+use testkit::larder::{Larder, PAST_THE_BOUND, Setup};
 use testkit::origin::Origin;
-use testkit::program::{Larder, PAST_THE_BOUND, Setup};
 
 /// Requests `bytes=first-last` and checks every byte of the part.
 #[track_caller]

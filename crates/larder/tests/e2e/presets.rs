@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
+use testkit::larder::{Setup, larder_path};
 use testkit::origin::Origin;
-use testkit::program::{Setup, larder_path};
 
 const SIZES: [u64; 6] = [0, 1, 3_000, 40_000, 70_000, 250_000];
 

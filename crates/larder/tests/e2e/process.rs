@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use testkit::client::{Client, get, request};
 use testkit::io::eventually;
+use testkit::larder::{Setup, larder, percent};
 use testkit::origin::Origin;
-use testkit::program::{Setup, larder, percent};
 
 use crate::sharing::raise_descriptor_limit;
 

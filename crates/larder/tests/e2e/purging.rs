@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use testkit::client::request;
+use testkit::larder::{PAST_THE_BOUND, Setup, larder_path};
 use testkit::origin::Origin;
-use testkit::program::{PAST_THE_BOUND, Setup, larder_path};
 
 /// Runs `larder purge` with these arguments; returns its exit code and its output.
 fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {

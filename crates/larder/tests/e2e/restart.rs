@@ -4,8 +4,8 @@ use std::thread::sleep;
 
 use rustix::process::Signal;
 use testkit::io::eventually;
+use testkit::larder::{PAST_THE_BOUND, Setup};
 use testkit::origin::Origin;
-use testkit::program::{PAST_THE_BOUND, Setup};
 
 const SIZES: [u64; 6] = [0, 1, 3_000, 65_536, 300_000, 5_000_000];
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::client::{get, request};
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, percent};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, percent};
 
 /// Returns the response of `/explain` to a query.
 fn explain(larder: &Larder, query: &str) -> Value {
@@ -43,7 +43,7 @@ fn what_is_popular_is_validated_before_it_expires() {
 fn in_lines(larder: &Larder, url: &str) -> (ExitStatus, String) {
     let admin = larder.admin().to_string();
     let header = "Accept-Language: de";
-    testkit::program::larder(&["explain", url, "--ask", "--header", header, "--admin", &admin])
+    testkit::larder::larder(&["explain", url, "--ask", "--header", header, "--admin", &admin])
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::thread;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use testkit::client::{Reply, get};
+use testkit::larder::Setup;
 use testkit::origin::Origin;
-use testkit::program::Setup;
 
 /// Raises this process's limit of open sockets to the maximum.
 pub fn raise_descriptor_limit() {
@@ -17,7 +17,7 @@ pub fn raise_descriptor_limit() {
 
 /// Sends the same request from `clients` connections; opens the gate when all have sent it.
 fn together(
-    larder: &testkit::program::Larder,
+    larder: &testkit::larder::Larder,
     origin: &Origin,
     url: &str,
     clients: usize,

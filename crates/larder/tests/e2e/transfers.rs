@@ -3,9 +3,9 @@
 //! cannot come from the origin.
 
 use testkit::client::{Client, Reply, get, request};
+use testkit::larder::{Larder, Setup};
 use testkit::message::Head;
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup};
 
 /// More than socket buffers and the windows in memory hold.
 const TARGET: &str = "/film?size=16000000";

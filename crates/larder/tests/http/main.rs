@@ -22,7 +22,7 @@ mod reasons;
 
 use std::path::{Path, PathBuf};
 
-use testkit::program::{Larder, Setup};
+use testkit::larder::{Larder, Setup};
 use testkit::scripts::format::Test;
 use testkit::scripts::origin::Origin;
 use testkit::scripts::play::{Proxies, play_all};

@@ -11,9 +11,9 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, date_tim
 use rustls::{ServerConnection, StreamOwned};
 use testkit::authority::{Authority, server_of_file};
 use testkit::client::{Reply, get, request};
+use testkit::larder::{Larder, Setup};
 use testkit::listener::serve_each;
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup};
 
 /// Reads a head and no byte after it.
 fn read_head(stream: &mut impl Read) {

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{HeaderMap, Request, StatusCode};
 use testkit::authority::Authority;
+use testkit::larder::{Larder, Setup};
 use testkit::listener::serve_each;
 use testkit::origin::{Origin, ok};
-use testkit::program::{Larder, Setup};
 use tokio::net::TcpStream;
 
 use crate::caller::{handshake, run};

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use testkit::io::PATIENCE;
+use testkit::larder::{Larder, Setup, larder_path};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, larder_path};
 use testkit::skip::skipped;
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";

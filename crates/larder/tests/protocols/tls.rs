@@ -10,8 +10,8 @@ use rustix::process::Signal;
 use rustls::ClientConfig;
 use testkit::authority::Authority;
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, larder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -16,9 +16,9 @@ use tempfile::TempDir;
 use testkit::client::{Client, get, request};
 use testkit::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, view};
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder_path, percent};
 use testkit::listener::echo;
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, larder_path, percent};
 
 /// A process that is not a child of this one, killed on drop.
 struct Stranger(Pid);

@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use testkit::authority::Authority;
 use testkit::client::{Reply, get, request};
 use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder};
 use testkit::origin::Origin;
-use testkit::program::{Larder, Setup, larder};
 
 /// The server only accepts requests for its own name in TLS.
 const OWN_NAME: &str = "reverse-host = 'upstream'\n";

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use rustix::process::Signal;
 use testkit::authority::Authority;
 use testkit::io::eventually;
-use testkit::program::{Larder, Setup};
+use testkit::larder::{Larder, Setup};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -24,7 +24,7 @@ mod wire;
 
 use std::time::Duration;
 
-use testkit::program::{Larder, Setup};
+use testkit::larder::{Larder, Setup};
 
 use origin::Origin;
 use play::{Player, Verdict};

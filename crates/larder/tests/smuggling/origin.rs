@@ -116,6 +116,7 @@ impl Origin {
 
     /// Returns all requests and malformed bytes from number `from` on. How much of an aborted
     /// request was forwarded depends on timing.
+    #[allow(dead_code)] // The comparison of two programs uses it.
     pub fn seen(&self, from: usize) -> Vec<Seen> {
         let is_complete = |seen: &&Seen| seen.parsed != Parsed::Unfinished;
         let complete = |record: &mut Record| {
@@ -125,6 +126,7 @@ impl Origin {
     }
 
     /// Returns whether no request is in progress.
+    #[allow(dead_code)] // As above.
     pub fn is_idle(&self) -> bool {
         self.shared.with(|record| record.busy == 0)
     }

@@ -7,7 +7,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use testkit::client::{Client, Reply, request_text};
+use testkit::client::{Client, Reply, exchange_bytes, request_text};
+use testkit::io::PATIENCE;
 use testkit::origin::{Origin, Received, Then, ok};
 
 use crate::rig::{Rig, wait_until};
@@ -313,12 +314,8 @@ fn a_connect_has_no_body() {
 fn smuggle(bytes: &str) -> (Vec<String>, Vec<u16>) {
     let origin = Origin::always(ok("Cache-Control: no-store\r\n", ""));
     let rig = Rig::forward();
-    let mut stream = TcpStream::connect(rig.address).unwrap();
     let bytes = bytes.replace("ORIGIN", &origin.address().to_string());
-    stream.write_all(bytes.as_bytes()).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read);
+    let read = exchange_bytes(rig.address, &[bytes], |_| (), (None, PATIENCE)).bytes;
     let read = String::from_utf8_lossy(&read).into_owned();
     let statuses =
         read.match_indices("HTTP/1.1 ").map(|(at, _)| read[at + 9..at + 12].parse().unwrap());

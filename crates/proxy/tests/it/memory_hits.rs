@@ -1,13 +1,15 @@
 //! Hits from memory as seen by clients: many in a row on one connection, split anywhere, unread,
 //! behind misses, beside concurrent clients, and while the proxy drains.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write;
+use std::net::Shutdown;
 use std::sync::Barrier;
 use std::thread::sleep;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::exchange_bytes;
+use testkit::io::PATIENCE;
 use testkit::origin::{Origin, Then, ok};
 
 use crate::rig::{Rig, wait_until};
@@ -63,19 +65,12 @@ fn get(path: &str, fields: &str) -> String {
 
 /// Sends pieces one after the other, and reads to the end of the connection.
 fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    for (number, piece) in pieces.iter().enumerate() {
-        if number > 0 {
+    let pause = |_: &_| {
+        if pieces.len() > 1 {
             sleep(Duration::from_millis(2));
         }
-        let _ = stream.write_all(piece);
-    }
-    let _ = stream.shutdown(Shutdown::Write);
-    let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read);
-    read
+    };
+    exchange_bytes(rig.address, pieces, pause, (None, PATIENCE)).bytes
 }
 
 /// Masks times, ages and the name of the instance in responses.
@@ -159,21 +154,18 @@ fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
     let text = get("/large", "");
     assert!(talk(&rig, &[text.as_bytes()]).ends_with(body.as_bytes()));
     let before = rig.seen.metrics.total(Event::MemoryHit);
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut client = rig.client();
     // More than the socket buffers hold.
     let count = 400;
-    let mut writing = stream.try_clone().unwrap();
+    let mut writing = client.stream().try_clone().unwrap();
     let requests = text.repeat(count);
     let writer = std::thread::spawn(move || {
         writing.write_all(requests.as_bytes()).unwrap();
         writing.shutdown(Shutdown::Write).unwrap();
     });
     sleep(Duration::from_millis(300));
-    let mut read = Vec::new();
-    stream.read_to_end(&mut read).unwrap();
+    let read = String::from_utf8(client.to_end()).unwrap();
     writer.join().unwrap();
-    let read = String::from_utf8(read).unwrap();
     assert_eq!(read.matches("HTTP/1.1 200 OK").count(), count);
     assert_eq!(read.matches(&body).count(), count);
     let hits = rig.seen.metrics.total(Event::MemoryHit) - before;
@@ -220,14 +212,11 @@ fn what_is_being_read_when_the_drain_begins_is_answered() {
 
 /// Sends `count` requests for `path` at once, and reads the responses.
 fn flood(rig: &Rig, path: &str, count: usize, begin: &Barrier) {
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut client = rig.client();
     begin.wait();
-    stream.write_all(get(path, "").repeat(count).as_bytes()).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    let mut read = Vec::new();
-    stream.read_to_end(&mut read).unwrap();
-    assert_eq!(String::from_utf8(read).unwrap().matches("HTTP/1.1 200 OK").count(), count);
+    client.send(get(path, "").repeat(count)).half_close();
+    let read = String::from_utf8(client.to_end()).unwrap();
+    assert_eq!(read.matches("HTTP/1.1 200 OK").count(), count);
 }
 
 /// Returns the longest run of one URL in the observed requests while two connections send

@@ -5,12 +5,15 @@
 
 use std::hash::BuildHasher as _;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use testkit::client::exchange_bytes;
+use testkit::io::PATIENCE;
+use testkit::listener::serve_each;
 use testkit::origin::{Origin, ok};
 use testkit::random::Random;
 
@@ -52,14 +55,7 @@ impl Drop for Chance {
 
 /// Sends bytes, and reads until the end of the connection.
 fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // The proxy may close the connection before everything is written.
-    let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(Shutdown::Write);
-    let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read);
-    read
+    exchange_bytes(address, &[bytes], |_| (), (None, PATIENCE)).bytes
 }
 
 #[test]
@@ -103,23 +99,15 @@ fn damaged_requests_get_an_answer_or_none() {
 
 /// Starts an origin with damaged responses; each connection gets the next.
 fn damaged_origin(answers: Vec<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let answered = Arc::new(AtomicUsize::new(0));
     let count = answered.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let at = count.fetch_add(1, Ordering::SeqCst);
-            let Some(answer) = answers.get(at % answers.len()).cloned() else { return };
-            thread::spawn(move || {
-                let mut head = [0; 4096];
-                let _ = stream.read(&mut head);
-                let _ = stream.write_all(&answer);
-                let _ = stream.shutdown(Shutdown::Write);
-                let _ = stream.read(&mut head);
-            });
-        }
+    let address = serve_each(move |mut stream| {
+        let at = count.fetch_add(1, Ordering::SeqCst);
+        let mut head = [0; 4096];
+        let _ = stream.read(&mut head);
+        let _ = stream.write_all(&answers[at % answers.len()]);
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read(&mut head);
     });
     (address, answered)
 }

@@ -1,7 +1,7 @@
 //! More clients than the connection limit permits.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -19,24 +19,10 @@ fn crowded(rig: &Rig) -> u64 {
 }
 
 /// Opens a connection and sends these bytes.
-fn begun(to: SocketAddr, bytes: &[u8]) -> TcpStream {
-    let mut stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(bytes).unwrap();
-    stream
-}
-
-/// Reads to the end of a connection, which must be near.
-fn rest(mut stream: TcpStream) -> Vec<u8> {
-    let (mut all, mut some) = (Vec::new(), [0; 1024]);
-    loop {
-        match stream.read(&mut some) {
-            Ok(0) => return all,
-            Ok(n) => all.extend_from_slice(&some[..n]),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return all,
-            Err(error) => panic!("the connection stays open: {error}"),
-        }
-    }
+fn begun(to: SocketAddr, bytes: &[u8]) -> Client {
+    let mut client = Client::connect(to);
+    client.send(bytes);
+    client
 }
 
 #[test]
@@ -72,7 +58,7 @@ fn nobody_keeps_others_out_by_saying_little() {
         client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         assert_eq!(client.answer().text(), "yes", "{bytes:?}");
         assert!(crowded(&rig) > (ROOM * 2) as u64, "{bytes:?}");
-        let told = rest(held.into_iter().next().unwrap());
+        let told = held.into_iter().next().unwrap().to_end();
         // An HTTP/2 client is told that nothing was processed: the last frame is a GOAWAY.
         let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(told.ends_with(&goaway), bytes == PREFACE, "{told:?}");
@@ -119,13 +105,13 @@ fn one_address_has_so_many_connections() {
     for client in &mut two {
         assert_eq!(client.get(&url).text(), "yes");
     }
-    assert!(rest(begun(rig.address, b"")).is_empty());
+    assert!(begun(rig.address, b"").to_end().is_empty());
     assert_eq!(rig.seen.metrics.total(Event::AddressCrowded), 1);
     drop(two);
     let again = || {
         let mut client = begun(rig.address, b"");
-        client.write_all(format!("GET {url} HTTP/1.0\r\n\r\n").as_bytes()).is_ok()
-            && rest(client).ends_with(b"yes")
+        client.try_send(format!("GET {url} HTTP/1.0\r\n\r\n")).is_ok()
+            && client.to_end().ends_with(b"yes")
     };
     wait_until("places are free again", again);
 }

@@ -1,12 +1,12 @@
 //! Connections that wait for their next request, whose bytes arrive in any pieces.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
-use testkit::client::request_text;
+use testkit::client::{exchange_bytes, request_text};
+use testkit::io::PATIENCE;
 use testkit::origin::{Origin, Then, ok};
 
 use crate::rig::{Rig, wait_until};
@@ -60,14 +60,11 @@ fn a_body_that_nobody_waited_for_is_no_request() {
     for sent in [0, 1, smuggled.len() - 1, smuggled.len()] {
         let fields = format!("Max-Forwards: 0\r\nContent-Length: {}\r\n", smuggled.len());
         let head = request_text("OPTIONS", &origin.url("/"), &fields);
-        let mut stream = TcpStream::connect(rig.address).unwrap();
-        stream.write_all((head + &smuggled[..sent]).as_bytes()).unwrap();
-        sleep(Duration::from_millis(30));
-        // The connection may be closed by now.
-        let _ = stream.write_all(&smuggled.as_bytes()[sent..]);
-        let _ = stream.shutdown(Shutdown::Write);
-        let mut read = Vec::new();
-        let _ = stream.read_to_end(&mut read);
+        let (first, rest) = smuggled.split_at(sent);
+        let pieces = [head + first, rest.to_owned()];
+        let pause = |_: &_| sleep(Duration::from_millis(30));
+        // The connection may be closed before the second piece.
+        let read = exchange_bytes(rig.address, &pieces, pause, (None, PATIENCE)).bytes;
         assert!(read.is_empty() || read.starts_with(b"HTTP/1.1 200 "), "{sent}");
     }
     assert!(

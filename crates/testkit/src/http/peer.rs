@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::address;
 use crate::client::get;
 use crate::io::eventually;
-use crate::program::await_listener;
+use crate::larder::await_listener;
 
 mod nginx;
 mod squid;

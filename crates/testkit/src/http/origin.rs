@@ -324,6 +324,39 @@ fn converse(mut stream: TcpStream, script: &Script, shared: &Shared) {
     }
 }
 
+/// A server's side of a connection, on an asynchronous stream.
+pub struct ServerConnection<S> {
+    /// The stream, for unusual responses.
+    pub stream: S,
+    incoming: Incoming,
+    count: usize,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> ServerConnection<S> {
+    /// Returns the server's side of a stream.
+    pub fn new(stream: S) -> ServerConnection<S> {
+        ServerConnection { stream, incoming: Incoming::default(), count: 0 }
+    }
+
+    /// Returns the next request; `None` if the client closes.
+    ///
+    /// # Errors
+    ///
+    /// The connection breaks, or the request is malformed.
+    pub async fn request(&mut self) -> io::Result<Option<Received>> {
+        loop {
+            if let Some(request) = self.incoming.take()? {
+                self.count += 1;
+                return Ok(Some(Received { on_connection: self.count - 1, ..request }));
+            }
+            let Incoming { buffer, bytes, .. } = &mut self.incoming;
+            if !read_more(&mut self.stream, buffer, bytes).await? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
 /// Serves the requests of one connection with the bytes that `respond` returns. It ends when the
 /// client closes, or after a response with [`Then::Close`].
 ///
@@ -331,25 +364,36 @@ fn converse(mut stream: TcpStream, script: &Script, shared: &Shared) {
 ///
 /// The connection breaks, or a request is malformed.
 pub async fn serve_connection(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     mut respond: impl AsyncFnMut(Received) -> (Vec<u8>, Then),
 ) -> io::Result<()> {
-    let (mut incoming, mut on_connection) = (Incoming::default(), 0);
-    loop {
-        if let Some(request) = incoming.take()? {
-            let (bytes, then) = respond(Received { on_connection, ..request }).await;
-            on_connection += 1;
-            stream.write_all(&bytes).await?;
-            if then == Then::Close {
-                return stream.shutdown().await;
-            }
-        } else if !read_more(&mut stream, &mut incoming.buffer, &mut incoming.bytes).await? {
-            return Ok(());
+    let mut connection = ServerConnection::new(stream);
+    while let Some(request) = connection.request().await? {
+        let (bytes, then) = respond(request).await;
+        connection.stream.write_all(&bytes).await?;
+        if then == Then::Close {
+            return connection.stream.shutdown().await;
         }
     }
+    Ok(())
 }
 
 /// Returns a response with status 200, a body and its length; each of the `fields` ends with CR LF.
 pub fn ok(fields: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// Returns a response with this status, a body and its length; each of the `fields` ends with
+/// CR LF.
+pub fn response(status: u16, fields: &str, body: &[u8]) -> Vec<u8> {
+    response_of_length(status, fields, body.len(), body)
+}
+
+/// Works like [`response`] with any `Content-Length`.
+pub fn response_of_length(status: u16, fields: &str, length: usize, body: &[u8]) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {status} Status\r\n{fields}");
+    if status != 304 {
+        head.push_str(&format!("Content-Length: {length}\r\n"));
+    }
+    [head.as_bytes(), b"\r\n", body].concat()
 }

@@ -197,6 +197,9 @@ impl Player<'_> {
             asked = asked.body(body.as_bytes());
         }
         let (reply, bytes) = asked.exchange(stream).await?;
+        if !reply.whole {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         self.origin.stage(&self.id, |stage| stage.replies.push(bytes));
         Ok(reply)
     }

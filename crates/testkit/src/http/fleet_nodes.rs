@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use crate::address;
 use crate::client::{Reply, get};
 use crate::io::eventually;
+use crate::larder::{Larder, Setup, larder_command};
 use crate::origin::Origin;
-use crate::program::{Larder, Setup, larder_command};
 
 /// The host that clients request, on every node.
 pub const HOST: &str = "http://site.test";

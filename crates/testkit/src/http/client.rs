@@ -54,6 +54,11 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// Returns `Cache-Status` with the members of all caches; empty without one.
+    pub fn cache_status(&self) -> String {
+        self.field("cache-status").unwrap_or_default()
+    }
+
     /// Returns `detail` of the proxy's own member of `Cache-Status`, which is the last (other nodes
     /// of a fleet add theirs before); empty without one.
     pub fn detail(&self) -> String {
@@ -277,6 +282,12 @@ impl Client {
         true
     }
 
+    /// Reads all bytes up to the end of the connection.
+    pub fn to_end(&mut self) -> Vec<u8> {
+        while self.fill_or_end() {}
+        self.buffer.split().to_vec()
+    }
+
     /// Returns the next line without its terminator; `None` if the connection ends before.
     pub fn line(&mut self) -> Option<String> {
         loop {
@@ -428,7 +439,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// There is no response, or its body is cut off or malformed.
+    /// There is no response.
     pub async fn exchange(
         &self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -446,20 +457,23 @@ impl Request {
             }
         };
         let mut body = Body::of_response(&reply.head, &self.method)?;
-        loop {
+        reply.whole = loop {
             let kept = &mut reply.body;
-            if let Some(trailers) = body.take(&mut buffer, |bytes| kept.extend_from_slice(bytes))? {
-                reply.trailers = trailers;
-                break;
-            }
-            if !read_more(&mut stream, &mut buffer, &mut received).await? {
-                if body.ends_with_connection() {
-                    break;
+            match body.take(&mut buffer, |bytes| kept.extend_from_slice(bytes)) {
+                Ok(Some(trailers)) => {
+                    reply.trailers = trailers;
+                    break true;
                 }
-                return Err(ErrorKind::UnexpectedEof.into());
+                Ok(None) => {}
+                Err(_) => break false,
             }
-        }
-        (reply.len, reply.whole) = (reply.body.len() as u64, true);
+            match read_more(&mut stream, &mut buffer, &mut received).await {
+                Ok(true) => {}
+                Ok(false) => break body.ends_with_connection(),
+                Err(_) => break false,
+            }
+        };
+        reply.len = reply.body.len() as u64;
         received.truncate(received.len() - buffer.len());
         Ok((reply, received))
     }

@@ -51,8 +51,9 @@ impl Random {
     }
 
     /// Returns a number below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.word() % bound as u64) as usize
+    pub fn below<N: TryFrom<u64> + TryInto<u64>>(&mut self, bound: N) -> N {
+        let bound = bound.try_into().ok().expect("a bound that is not negative");
+        (self.word() % bound).try_into().ok().expect("less than the bound")
     }
 
     /// Returns one of the values.
