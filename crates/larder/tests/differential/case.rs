@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use testkit::client::{Heard, exchange_bytes};
+use testkit::client::{RawReply, exchange_bytes};
 
 use crate::origin::Plan;
 use crate::socket;
@@ -37,7 +37,7 @@ impl Case {
     }
 
     /// Plays the case; returns all received bytes and how the connection ended.
-    pub fn play(&self, to: SocketAddr) -> Heard {
+    pub fn play(&self, to: SocketAddr) -> RawReply {
         let is_read = |stream: &TcpStream| {
             let own = stream.local_addr().expect("a connected socket");
             socket::await_read(to, own);

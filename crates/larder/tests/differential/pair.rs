@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testkit::client::Heard;
+use testkit::client::RawReply;
 
 use crate::case::Case;
 use crate::configurations::Configuration;
@@ -117,7 +117,7 @@ impl Pair {
     ) -> Vec<Difference> {
         let heard = both(&mut self.sides, |side| {
             let bytes = ask(side.program.front());
-            Heard { bytes, end: "the client closed" }
+            RawReply { bytes, end: "the client closed" }
         });
         let name = format!("{}/{name}", self.configuration);
         self.compare(&name, "", heard, false)
@@ -127,7 +127,7 @@ impl Pair {
         &mut self,
         name: &str,
         sent: &str,
-        heard: [Heard; 2],
+        heard: [RawReply; 2],
         either_framing: bool,
     ) -> Vec<Difference> {
         for (side, which) in self.sides.iter_mut().zip(["old", "new"]) {
@@ -135,7 +135,7 @@ impl Pair {
             assert!(lives, "{name}: the {which} program has ended:\n{}", side.program.said());
         }
         let masked = |at: usize| {
-            let Heard { bytes, end } = &heard[at];
+            let RawReply { bytes, end } = &heard[at];
             let mut masked = self.sides[at].masked(bytes);
             if either_framing {
                 masked.text = with_lengths(&masked.text);

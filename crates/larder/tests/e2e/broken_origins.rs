@@ -95,7 +95,7 @@ fn interim_answers_are_passed_on_before_the_final_one() {
     let reply = larder.get(&origin.url(target));
     reply.verify(target);
     assert_eq!(reply.interim.len(), 2, "{:?}", reply.interim);
-    assert!(reply.interim[0].first.contains("103"), "{:?}", reply.interim);
+    assert!(reply.interim[0].contains("103"), "{:?}", reply.interim);
     assert_eq!(reply.interim[0].get("link"), Some("</style.css>; rel=preload"));
 }
 

@@ -202,13 +202,13 @@ fn heads_beyond_the_limit_are_refused_with_a_431() {
     let long = "x".repeat(200_000);
     let mut connection = larder.connect();
     // The program may close the connection before everything is written.
-    let _ = connection.try_send(&get("http://a.test/").header("X-Long", &long).bytes());
+    let _ = connection.try_send(get("http://a.test/").header("X-Long", &long).bytes());
     if let Ok(reply) = connection.read("GET") {
         assert_eq!(reply.status, 431, "{:?}", reply.head);
     }
     let many = (0..8_000).fold(get("http://a.test/"), |r, i| r.header(&format!("X-{i}"), "1"));
     let mut connection = larder.connect();
-    let _ = connection.try_send(&many.bytes());
+    let _ = connection.try_send(many.bytes());
     if let Ok(reply) = connection.read("GET") {
         assert_eq!(reply.status, 431, "{:?}", reply.head);
     }

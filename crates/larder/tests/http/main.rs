@@ -1,14 +1,13 @@
 //! Conformance tests of HTTP caching: scripts of one page of text each, run against the real
 //! program.
 //!
-//! A script (`*.http`, see `testkit::scripts`) states the requests of a client, the responses of the
-//! origin, and the responses that the client must get. Every test in it cites the section of the
-//! RFC that it checks. One program serves all of them concurrently, each below a path of its own,
-//! so tests that wait for staleness cost no more than the slowest. Tests with long waits are played
-//! only in virtual time, in which all tests are also played (`src/simulated_scripts.rs`).
+//! A script (`*.http`, see `testkit::scripts`) states the requests of a client, the responses of
+//! the origin, and the responses that the client must get. Every test in it cites the section of
+//! the RFC that it checks. One program serves all of them concurrently, each below a path of its
+//! own, so tests that wait for staleness cost no more than the slowest. Tests with long waits are
+//! played only in virtual time, in which all tests are also played (`src/simulated_scripts.rs`).
 //! `docs/reference/http.md` goes through the RFCs clause by clause and names the script of each.
-//! Before each request its explanation is requested and compared with what
-//! then happens.
+//! Before each request its explanation is requested and compared with what then happens.
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
 //! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints the

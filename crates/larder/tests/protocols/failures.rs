@@ -12,16 +12,8 @@ use rustls::{ServerConnection, StreamOwned};
 use testkit::authority::{Authority, server_of_file};
 use testkit::client::{Reply, get, request};
 use testkit::larder::{Larder, Setup};
-use testkit::listener::serve_each;
+use testkit::listener::{read_head, serve_each};
 use testkit::origin::Origin;
-
-/// Reads a head and no byte after it.
-fn read_head(stream: &mut impl Read) {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
-        head.push(byte[0]);
-    }
-}
 
 /// Starts a server that responds to every head with these bytes, and then waits or closes.
 fn answers(bytes: &'static [u8], stays: bool) -> SocketAddr {

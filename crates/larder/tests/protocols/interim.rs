@@ -2,8 +2,7 @@
 //! request body, for which the proxy waits only for a limited time.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::thread;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use h2::client::{ResponseFuture, SendRequest};
 use http::{HeaderMap, Request, StatusCode};
 use testkit::authority::Authority;
 use testkit::larder::{Larder, Setup};
-use testkit::listener::serve_each;
+use testkit::listener::{read_head, serve_each};
 use testkit::origin::{Origin, ok};
 use tokio::net::TcpStream;
 
@@ -24,10 +23,7 @@ const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n
 /// expected body with a 100.
 fn talkative() -> SocketAddr {
     serve_each(|mut stream| {
-        let (mut head, mut byte) = (Vec::new(), [0]);
-        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-            head.push(byte[0]);
-        }
+        let head = read_head(&mut stream);
         let mut text = "hello".to_owned();
         if String::from_utf8_lossy(&head).to_lowercase().contains("expect: 100-continue") {
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();

@@ -11,7 +11,7 @@ use testkit::client::{Client, Reply, exchange_bytes, request_text};
 use testkit::io::PATIENCE;
 use testkit::origin::{Origin, Received, Then, ok};
 
-use crate::rig::{Rig, wait_until};
+use crate::rig::Rig;
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 

@@ -1,9 +1,10 @@
 //! Forwarding: methods, bodies, fields, connections.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use testkit::client::{Client, request_text};
+use testkit::listener::{read_head, serve_each};
 use testkit::origin::{Origin, Then, ok};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
@@ -352,24 +353,12 @@ fn an_expectation_waits_for_the_upstream() {
 
 /// Starts an origin that responds once it has read the head of a request, whatever follows.
 fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut client_side = Vec::new();
-            let mut byte = [0u8; 1];
-            while testkit::message::find(&client_side, b"\r\n\r\n").is_none() {
-                if std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) == 0 {
-                    break;
-                }
-                client_side.push(byte[0]);
-            }
-            let _ = stream.write_all(answer);
-            // Reads on until the proxy closes, so that no reset overtakes the response.
-            while std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) > 0 {}
-        }
-    });
-    address
+    serve_each(move |mut stream| {
+        read_head(&mut stream);
+        let _ = stream.write_all(answer);
+        // Reads on until the proxy closes, so that no reset overtakes the response.
+        let _ = stream.read_to_end(&mut Vec::new());
+    })
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::thread;
 use rcgen::date_time_ymd;
 use testkit::authority::{Authority, TlsFront};
 use testkit::client::{Reply, request_text};
+use testkit::listener::serve_each;
 use testkit::origin::{Origin, ok};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::{At, Endpoint as To, Http2};
@@ -102,12 +103,8 @@ fn an_origin_that_asks_for_our_certificate_gets_it() {
 #[test]
 fn an_origin_that_speaks_no_tls_is_an_error_of_its_own() {
     let authority = Authority::new();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        }
+    let address = serve_each(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
     let tls = Some(Tls::new(believing(&authority), Http2::Off));
     let to = To { tls, ..To::plain("127.0.0.1", address.port()) };

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client that sends exactly the given bytes, and returns the responses with every byte.
+//! An HTTP/1.1 client that sends exactly the given bytes, and returns every byte of the responses.
 //!
 //! [`Client`] blocks on a socket of this machine. [`Request::exchange`] does the same over any
 //! asynchronous stream, also in virtual time.
@@ -480,7 +480,7 @@ impl Request {
 }
 
 /// The bytes received on a connection.
-pub struct Heard {
+pub struct RawReply {
     /// All bytes.
     pub bytes: Vec<u8>,
     /// Which side ended the connection.
@@ -495,7 +495,7 @@ pub fn exchange_bytes(
     pieces: &[impl AsRef<[u8]>],
     mut between: impl FnMut(&TcpStream),
     (silence, patience): (Option<Duration>, Duration),
-) -> Heard {
+) -> RawReply {
     let mut stream = TcpStream::connect(to).expect("the proxy accepts");
     stream.set_nodelay(true).expect("a TCP connection");
     for piece in pieces {
@@ -508,13 +508,13 @@ pub fn exchange_bytes(
         stream.set_read_timeout(silence).expect("a time-out can be set");
         match stream.read_to_end(&mut bytes) {
             Err(error) if is_silence(&error) => (),
-            _ => return Heard { bytes, end: "the server closed" },
+            _ => return RawReply { bytes, end: "the server closed" },
         }
     }
     let _ = stream.shutdown(Shutdown::Write);
     stream.set_read_timeout(Some(patience)).expect("a time-out can be set");
     match stream.read_to_end(&mut bytes) {
-        Err(error) if is_silence(&error) => Heard { bytes, end: "the server did not close" },
-        _ => Heard { bytes, end: "the client closed" },
+        Err(error) if is_silence(&error) => RawReply { bytes, end: "the server did not close" },
+        _ => RawReply { bytes, end: "the client closed" },
     }
 }

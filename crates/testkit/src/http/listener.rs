@@ -1,6 +1,6 @@
 //! Servers on the loopback interface that handle each connection in a thread of its own.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
@@ -15,6 +15,15 @@ pub fn serve_each(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAd
         thread::spawn(move || serve(stream));
         true
     })
+}
+
+/// Reads a head and no byte after it; returns what there is of it when the stream ends.
+pub fn read_head(stream: &mut impl Read) -> Vec<u8> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
+        head.push(byte[0]);
+    }
+    head
 }
 
 /// Starts a server that sends received bytes back in capitals.

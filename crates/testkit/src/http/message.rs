@@ -18,7 +18,7 @@ pub type Fields = Vec<(String, String)>;
 pub struct Head {
     text: String,
     /// The request line or status line.
-    pub first: String,
+    pub start_line: String,
     /// The fields.
     pub headers: Fields,
 }
@@ -37,14 +37,14 @@ impl Head {
         };
         let text: String = input.split_to(end + 4).iter().map(|&byte| char::from(byte)).collect();
         let mut lines = text[..end].split("\r\n");
-        let first = lines.next().unwrap_or_default().to_owned();
+        let start_line = lines.next().unwrap_or_default().to_owned();
         let field = |line: &str| {
             let (name, value) = line.split_once(':').filter(|_| !line.contains('\n'))?;
             Some((name.to_owned(), value.trim().to_owned()))
         };
         let headers = lines.map(field).collect::<Option<_>>();
         let headers = headers.ok_or_else(|| invalid("a malformed field"))?;
-        Ok(Some(Head { first, headers, text }))
+        Ok(Some(Head { start_line, headers, text }))
     }
 
     /// Returns the first value of a field.
@@ -72,7 +72,7 @@ impl Head {
     ///
     /// The first line is not a status line.
     pub fn status(&self) -> io::Result<u16> {
-        let status = self.first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5));
+        let status = self.start_line.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5));
         let status = status.and_then(|digits| digits.parse().ok());
         status.ok_or_else(|| invalid("no status line"))
     }
@@ -221,7 +221,7 @@ fn heads_are_read_strictly() {
     {
         assert!(take(wrong.as_bytes()).is_err(), "{wrong:?}");
     }
-    assert!(Head { first: "not HTTP".to_owned(), ..Head::default() }.status().is_err());
+    assert!(Head { start_line: "not HTTP".to_owned(), ..Head::default() }.status().is_err());
 }
 
 #[test]

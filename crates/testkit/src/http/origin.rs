@@ -43,7 +43,7 @@ pub struct Received {
 
 impl Received {
     fn new(head: Head) -> Received {
-        let mut words = head.first.split(' ').map(str::to_owned);
+        let mut words = head.start_line.split(' ').map(str::to_owned);
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         Received { head, method, path, ..Received::default() }
     }

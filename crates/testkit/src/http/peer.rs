@@ -30,13 +30,21 @@ pub struct Peer {
 }
 
 /// nginx.
-pub const NGINX: Peer = nginx::PEER;
+pub const NGINX: Peer = Peer { name: "nginx", probe: &["nginx", "-v"], command: nginx::command };
+
 /// Squid.
-pub const SQUID: Peer = squid::PEER;
+pub const SQUID: Peer = Peer { name: "squid", probe: &["squid", "-v"], command: squid::command };
+
 /// Apache Traffic Server.
-pub const TRAFFIC_SERVER: Peer = traffic_server::PEER;
+pub const TRAFFIC_SERVER: Peer = Peer {
+    name: "trafficserver",
+    probe: &["traffic_server", "-V"],
+    command: traffic_server::command,
+};
+
 /// Varnish.
-pub const VARNISH: Peer = varnish::PEER;
+pub const VARNISH: Peer =
+    Peer { name: "varnish", probe: &["varnishd", "-V"], command: varnish::command };
 
 impl Peer {
     /// Returns its version if it is selected and installed; otherwise prints the reason and returns

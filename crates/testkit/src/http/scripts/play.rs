@@ -254,7 +254,7 @@ impl Player<'_> {
                 let found = interim.iter().any(|head| {
                     let fields =
                         head.headers.iter().map(|(name, value)| format!("{name}: {value}"));
-                    head.first.split(' ').nth(1) == Some(&status.to_string())
+                    head.status().ok() == Some(*status)
                         && fields.collect::<Vec<_>>().join(", ").eq_ignore_ascii_case(field)
                 });
                 found.then_some(()).ok_or_else(|| format!("no {status} {field:?} in {interim:?}"))
