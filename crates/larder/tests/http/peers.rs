@@ -9,11 +9,12 @@ use testkit::scripts::format::{Front, Test};
 use testkit::scripts::origin::Origin;
 use testkit::scripts::play::{Proxies, play_all};
 use testkit::scripts::world::World;
+use tokio::task::spawn_blocking;
 
 use crate::reasons::{self, Reasons};
 
 /// Plays all scripts that need no configuration of ours, and prints the differences.
-fn compare(peer: &Peer, reasons: Reasons) {
+fn compare(peer: &'static Peer, reasons: Reasons) {
     let Some(version) = peer.wanted() else { return };
     World::in_real_time(async |world, origin| {
         compare_with(peer, &version, reasons, &world, &origin).await
@@ -21,7 +22,7 @@ fn compare(peer: &Peer, reasons: Reasons) {
 }
 
 async fn compare_with(
-    peer: &Peer,
+    peer: &'static Peer,
     version: &str,
     reasons: Reasons,
     world: &World,
@@ -32,7 +33,9 @@ async fn compare_with(
     let is_own =
         |test: &Test| ["purge", "sharing"].iter().any(|own| test.place.file.starts_with(own));
     tests.retain(|test| test.front == Front::Reverse && !is_own(test) && !test.is_long());
-    let running = peer.start(origin.address());
+    let address = origin.address();
+    // The origin serves on this thread while the peer starts.
+    let running = spawn_blocking(move || peer.start(address)).await.expect("no panic");
     let proxies = Proxies {
         reverse: running.address(),
         forward: None,

@@ -36,7 +36,7 @@ impl Head {
             return if is_bare { Err(invalid("a bare line feed")) } else { Ok(None) };
         };
         let text: String = input.split_to(end + 4).iter().map(|&byte| char::from(byte)).collect();
-        let mut lines = text[..end].split("\r\n");
+        let mut lines = text.trim_end_matches("\r\n").split("\r\n");
         let start_line = lines.next().unwrap_or_default().to_owned();
         let field = |line: &str| {
             let (name, value) = line.split_once(':').filter(|_| !line.contains('\n'))?;
