@@ -112,7 +112,7 @@ impl Drop for Server {
 fn get(address: &str, target: &str) -> String {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let to = address.parse().expect("an address");
-    let heard = exchange_bytes(to, &[request], |_| (), (None, PATIENCE));
+    let heard = exchange_bytes(to, &[request], |_, _| (), (None, PATIENCE));
     String::from_utf8(heard.bytes).expect("UTF-8")
 }
 

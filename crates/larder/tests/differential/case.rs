@@ -38,7 +38,7 @@ impl Case {
 
     /// Plays the case; returns all received bytes and how the connection ended.
     pub fn play(&self, to: SocketAddr) -> RawReply {
-        let is_read = |stream: &TcpStream| {
+        let is_read = |stream: &TcpStream, _| {
             let own = stream.local_addr().expect("a connected socket");
             socket::await_read(to, own);
         };

@@ -13,9 +13,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Sends bytes on a new connection, part after part, and returns all received bytes until it ends.
 pub fn exchange(proxy: SocketAddr, parts: &[&[u8]], patience: Duration) -> Vec<u8> {
-    let pause = |_: &_| {
-        if parts.len() > 1 {
-            std::thread::sleep(PAUSE)
+    let pause = |_: &_, left: usize| {
+        if left > 0 {
+            std::thread::sleep(PAUSE);
         }
     };
     exchange_bytes(proxy, parts, pause, (Some(SILENCE), patience)).bytes

@@ -315,7 +315,7 @@ fn smuggle(bytes: &str) -> (Vec<String>, Vec<u16>) {
     let origin = Origin::always(ok("Cache-Control: no-store\r\n", ""));
     let rig = Rig::forward();
     let bytes = bytes.replace("ORIGIN", &origin.address().to_string());
-    let read = exchange_bytes(rig.address, &[bytes], |_| (), (None, PATIENCE)).bytes;
+    let read = exchange_bytes(rig.address, &[bytes], |_, _| (), (None, PATIENCE)).bytes;
     let read = String::from_utf8_lossy(&read).into_owned();
     let statuses =
         read.match_indices("HTTP/1.1 ").map(|(at, _)| read[at + 9..at + 12].parse().unwrap());

@@ -65,8 +65,8 @@ fn get(path: &str, fields: &str) -> String {
 
 /// Sends pieces one after the other, and reads to the end of the connection.
 fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
-    let pause = |_: &_| {
-        if pieces.len() > 1 {
+    let pause = |_: &_, left: usize| {
+        if left > 0 {
             sleep(Duration::from_millis(2));
         }
     };

@@ -55,7 +55,7 @@ impl Drop for Chance {
 
 /// Sends bytes, and reads until the end of the connection.
 fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
-    exchange_bytes(address, &[bytes], |_| (), (None, PATIENCE)).bytes
+    exchange_bytes(address, &[bytes], |_, _| (), (None, PATIENCE)).bytes
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_body_that_nobody_waited_for_is_no_request() {
         let head = request_text("OPTIONS", &origin.url("/"), &fields);
         let (first, rest) = smuggled.split_at(sent);
         let pieces = [head + first, rest.to_owned()];
-        let pause = |_: &_| sleep(Duration::from_millis(30));
+        let pause = |_: &_, _| sleep(Duration::from_millis(30));
         // The connection may be closed before the second piece.
         let read = exchange_bytes(rig.address, &pieces, pause, (None, PATIENCE)).bytes;
         assert!(read.is_empty() || read.starts_with(b"HTTP/1.1 200 "), "{sent}");

@@ -487,21 +487,22 @@ pub struct RawReply {
     pub end: &'static str,
 }
 
-/// Sends pieces on a new connection, with `between` called after each, and reads until the end. The
-/// client ends its side after a `silence`, so that a proxy that waits for more learns that nothing
-/// comes; without a `silence`, at once. Then it reads for at most `patience`.
+/// Sends pieces on a new connection, and reads until the end. Calls `after` after each piece with
+/// the number of pieces left. The client ends its side after a `silence`, so that a proxy that
+/// waits for more learns that nothing comes; without a `silence`, at once. Then it reads for at most
+/// `patience`.
 pub fn exchange_bytes(
     to: SocketAddr,
     pieces: &[impl AsRef<[u8]>],
-    mut between: impl FnMut(&TcpStream),
+    mut after: impl FnMut(&TcpStream, usize),
     (silence, patience): (Option<Duration>, Duration),
 ) -> RawReply {
     let mut stream = TcpStream::connect(to).expect("the proxy accepts");
     stream.set_nodelay(true).expect("a TCP connection");
-    for piece in pieces {
+    for (number, piece) in pieces.iter().enumerate() {
         // A proxy that rejects the request need not read all of it.
         let _ = stream.write_all(piece.as_ref());
-        between(&stream);
+        after(&stream, pieces.len() - number - 1);
     }
     let mut bytes = Vec::new();
     if silence.is_some() {
