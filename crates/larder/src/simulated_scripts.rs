@@ -5,31 +5,20 @@
 //! All scripts except those with long waits also run against the real program, which alone covers
 //! the command line, real sockets and the binary.
 
-#[path = "../tests/http/explanation.rs"]
-mod explanation;
-#[path = "../tests/e2e/message.rs"]
-#[allow(dead_code)] // Other tests use this file, too.
-mod message;
-#[path = "../tests/http/origin.rs"]
-mod origin;
-#[path = "../tests/http/play.rs"]
-mod play;
-#[path = "../tests/http/script.rs"]
-#[allow(dead_code)] // As above.
-mod script;
-#[path = "../tests/http/world.rs"]
-mod world;
-
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proxy::AdminSetup;
 use proxy::observe::metrics::Metrics;
-use proxy::{AdminSetup, Network};
 use sim::network::{Host, Link};
 use simulation::{Cache, Proxy, Running};
+use testkit::scripts::format::Test;
+use testkit::scripts::origin::Origin;
+use testkit::scripts::play::{Proxies, play_all};
+use testkit::scripts::world::World;
 
 use crate::config::file::File;
 use crate::config::layers::Layer;
@@ -37,31 +26,11 @@ use crate::config::loaded::Loaded;
 use crate::config::to_options::{Surroundings, guard, proxy_options};
 use crate::config::webroot::OpenRoots;
 
-use origin::Origin;
-use play::{Proxies, play_all};
-use script::Test;
-use world::World;
-
-/// Number of tests that run concurrently, as with the real program.
-const PLAYERS: usize = 24;
-
+/// The port of the origin.
 const ORIGIN: u16 = 80;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
-}
-
-fn tests() -> Vec<Test> {
-    let entries = fs::read_dir(directory()).unwrap();
-    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
-    paths.sort();
-    let parse = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let parsed = script::parse(&name, &fs::read_to_string(path).unwrap());
-        parsed.unwrap_or_else(|problem| panic!("{problem}"))
-    };
-    paths.iter().flat_map(parse).collect()
 }
 
 /// Starts a proxy with this configuration as the program would. Returns its address and that of its
@@ -95,8 +64,7 @@ async fn larder(
 async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, Duration) {
     let localhost = IpAddr::from(Ipv4Addr::LOCALHOST);
     let host = simulated.network.host_at("localhost", localhost);
-    let network: Network = simulation::network_of(&host);
-    let world = World { clock: simulated.clock, network, players: PLAYERS };
+    let world = World::new(simulated.clock, simulation::network_of(&host));
     let origin = Origin::start(simulation::listen(&host, ORIGIN).unwrap(), world.clock);
     let text = |name: &str| fs::read_to_string(directory().join(name)).unwrap();
     let reverse = format!("reverse = \"http://{}\"\n", origin.address());
@@ -124,7 +92,7 @@ async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, D
 
 #[test]
 fn larder_does_what_the_scripts_say_in_virtual_time() {
-    let tests = tests();
+    let tests = testkit::scripts::load(&directory());
     let count = tests.len();
     let waits = tests.iter().map(Test::waits).max().unwrap();
     assert!(tests.iter().any(Test::is_long));

@@ -10,6 +10,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use testkit::client::exchange_bytes;
+use testkit::loop_device::{Blocks, LoopDevice};
+use testkit::skip::skipped;
+
 /// Longer than any machine needs; only reached if the program hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -106,13 +110,10 @@ impl Drop for Server {
 }
 
 fn get(address: &str, target: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
     let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
+    let to = address.parse().expect("an address");
+    let heard = exchange_bytes(to, &[request], |_, _| (), (None, PATIENCE));
+    String::from_utf8(heard.bytes).expect("UTF-8")
 }
 
 #[track_caller]
@@ -343,13 +344,11 @@ fn on_a_read_only_file_system_it_serves_without_a_cache() {
     };
     let Ok(output) = in_mount(&check) else { return };
     if output.status.code() == Some(77) || !Path::new("/proc/self/ns/mnt").exists() {
-        eprintln!("skipped: nothing can be mounted here");
-        return;
+        return skipped("nothing can be mounted here");
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("unshare") {
-        eprintln!("skipped: {said}");
-        return;
+        return skipped(&said);
     }
     assert!(output.status.success() && said.contains("is read-only"), "{said}");
     let serve = format!("timeout 3 {program} {} --config larder.toml", SERVE.join(" "));
@@ -455,44 +454,25 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(status.code(), Some(128 + 2), "{said:#?}");
 }
 
-/// A loop device for a test, removed on drop.
-struct Loop(String);
-
-impl Loop {
-    fn over(directory: &Path) -> Option<Loop> {
-        let image = directory.join("image");
-        fs::File::create(&image).and_then(|file| file.set_len(32 << 20)).expect("created");
-        let output = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok()?;
-        let path = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-        (output.status.success() && !path.is_empty()).then_some(Loop(path))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.0]).status();
-    }
-}
-
 #[test]
 fn a_blank_block_device_is_taken_and_one_with_a_file_system_is_not() {
     let dir = tempfile::tempdir().expect("a directory");
-    let Some(device) = Loop::over(dir.path()) else {
-        eprintln!("SKIPPED: no loop device can be made here");
-        return;
+    let device = match LoopDevice::over(&dir.path().join("image"), 32 << 20, Blocks::Sparse) {
+        Ok(device) => device,
+        Err(why) => return skipped(&format!("no block device: {why}")),
     };
-    let server = Server::start(dir.path(), &["--cache", &device.0]);
-    assert!(server.says(&format!("cache {}: 32M", device.0)), "{:#?}", server.said);
+    let device = device.path().to_str().expect("UTF-8");
+    let server = Server::start(dir.path(), &["--cache", device]);
+    assert!(server.says(&format!("cache {device}: 32M")), "{:#?}", server.said);
     assert_eq!(server.stop("-TERM").0.code(), Some(0));
-    let server = Server::start(dir.path(), &["--cache", &device.0]);
+    let server = Server::start(dir.path(), &["--cache", device]);
     assert!(!server.says("creating"), "{:#?}", server.said);
     assert_eq!(server.stop("-TERM").0.code(), Some(0));
-    let made = Command::new("mkfs.ext4").args(["-q", "-F", &device.0]).status();
+    let made = Command::new("mkfs.ext4").args(["-q", "-F", device]).status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: the half with a file system, as there is no mkfs.ext4");
-        return;
+        return skipped("the half with a file system, as there is no mkfs.ext4");
     }
-    let output = serve_fails(dir.path(), &["--cache", &device.0]);
+    let output = serve_fails(dir.path(), &["--cache", device]);
     expect_failure(&output, 1, &["file system", "larder format --force"]);
 }
 
@@ -503,8 +483,7 @@ fn started_as_root_it_becomes_the_user() {
     if id.stdout.trim_ascii() != b"0" {
         let output = serve_fails(dir.path(), &["--user", "root", "--cache-size", "16M"]);
         expect_failure(&output, 2, &["only root can become user \"root\""]);
-        eprintln!("SKIPPED: becoming another user needs root");
-        return;
+        return skipped("becoming another user needs root");
     }
     // Files that the user cannot open are reported at once, not by the upgrade that fails.
     let closed = fs::Permissions::from_mode(0o700);

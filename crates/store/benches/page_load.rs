@@ -44,9 +44,6 @@ use support::arm::Arm;
 use support::figures::{Count, Moment, Outcome, report};
 use support::objects::{filler, metadata, read_whole, store_fetched};
 use support::pages::Keys;
-use testbed::loop_device::{Blocks, LoopDevice};
-use testbed::pages::{self, Visits, body_len};
-use testbed::throttle::{Limit, Throttle};
 
 /// Sessions, each of which has one request under way.
 const SESSIONS: usize = 32;

@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testbed::file_system::{FileSystem, Purpose};
-use testbed::loop_device::{Blocks, LoopDevice};
+use testkit::file_system::{FileSystem, Purpose};
+use testkit::loop_device::{Blocks, LoopDevice};
 
 use self::parts::{Devices, measure};
 use crate::compare::{Comparison, Rounds};

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
-use testbed::loop_device::{Blocks, LoopDevice};
+use testkit::loop_device::{Blocks, LoopDevice};
 
 /// Why it cannot be tried here; `None`: it can.
 fn missing(directory: &Path) -> Option<String> {

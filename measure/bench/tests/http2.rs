@@ -12,7 +12,7 @@ use std::thread;
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
-use testbed::address;
+use testkit::address;
 
 /// What the server does to one answer in twenty.
 #[derive(Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use testbed::address;
+use testkit::address;
 
 /// What the proxy does to an answer: its head without the empty line, and its body.
 type Lie = fn(&mut Lies, &str, &mut Vec<u8>, &mut Vec<u8>);

@@ -9,7 +9,7 @@ use lab::advise::advice::config_file;
 use lab::advise::log_replay::{Setup, System};
 use store::LayoutName;
 use store::policy::{AdmissionName, PolicyName};
-use testbed::program;
+use testkit::program;
 
 const M: u64 = 1 << 20;
 

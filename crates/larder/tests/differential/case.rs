@@ -1,8 +1,9 @@
 //! A case: the bytes that a client sends on one connection, and how.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use testkit::client::{RawReply, exchange_bytes};
 
 use crate::origin::Plan;
 use crate::socket;
@@ -36,29 +37,12 @@ impl Case {
     }
 
     /// Plays the case; returns all received bytes and how the connection ended.
-    pub fn play(&self, to: SocketAddr) -> Heard {
-        let mut stream = TcpStream::connect(to).expect("the program accepts");
-        stream.set_nodelay(true).expect("a TCP connection");
-        let own = stream.local_addr().expect("a connected socket");
-        for piece in &self.pieces {
-            // A program that rejects the request need not read all of it.
-            let _ = stream.write_all(piece);
+    pub fn play(&self, to: SocketAddr) -> RawReply {
+        let is_read = |stream: &TcpStream, _| {
+            let own = stream.local_addr().expect("a connected socket");
             socket::await_read(to, own);
-        }
-        let mut bytes = Vec::new();
-        if self.waits {
-            stream.set_read_timeout(Some(SILENCE)).expect("a time-out can be set");
-            match stream.read_to_end(&mut bytes) {
-                Err(error) if is_silence(&error) => (),
-                _ => return Heard { bytes, end: "the server closed" },
-            }
-        }
-        let _ = stream.shutdown(Shutdown::Write);
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
-        match stream.read_to_end(&mut bytes) {
-            Err(error) if is_silence(&error) => Heard { bytes, end: "the server did not close" },
-            _ => Heard { bytes, end: "the client closed" },
-        }
+        };
+        exchange_bytes(to, &self.pieces, is_read, (self.waits.then_some(SILENCE), PATIENCE))
     }
 
     /// Returns the sent bytes in readable form.
@@ -66,16 +50,4 @@ impl Case {
         let pieces = self.pieces.iter().map(|piece| format!("\"{}\"", piece.escape_ascii()));
         pieces.collect::<Vec<_>>().join("\n    then ")
     }
-}
-
-fn is_silence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-/// The bytes that a client received.
-pub struct Heard {
-    /// All bytes.
-    pub bytes: Vec<u8>,
-    /// Which side ended the connection.
-    pub end: &'static str,
 }

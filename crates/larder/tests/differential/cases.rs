@@ -1,8 +1,9 @@
 //! The cases that are played on HTTP/1 connections: pages in many forms, and requests and responses
 //! that parsers may read differently. The selection of cases and their damage follow from a seed.
 
+use testkit::random::Random;
+
 use crate::case::Case;
-use crate::chance::Chance;
 use crate::origin::Plan;
 use crate::pages::{ANSWERS, FIELDS, HOSTS, METHODS, QUERIES, SELECTING, TARGETS, VARYING, get};
 use crate::wire::{bytes, fill_in};
@@ -87,10 +88,10 @@ pub fn pipelines() -> Vec<Case> {
 
 /// Returns `count` damaged requests, by a seed.
 pub fn damaged(seed: u64, count: usize) -> Vec<Case> {
-    let mut chance = Chance::of(seed);
+    let mut chance = Random::of(seed);
     let mut cases = Vec::new();
     for number in 0..count {
-        let one = |chance: &mut Chance| {
+        let one = |chance: &mut Random| {
             let (path, _) = chance.one_of(&ANSWERS);
             let target = format!("{path}{}", chance.one_of(&QUERIES));
             let fields = *chance.one_of::<&str>(FIELDS);
@@ -254,7 +255,7 @@ pub fn files() -> Vec<Case> {
 }
 
 /// Returns about `count` of the cases, by a seed, in their order.
-pub fn sample(cases: Vec<Case>, count: usize, chance: &mut Chance) -> Vec<Case> {
+pub fn sample(cases: Vec<Case>, count: usize, chance: &mut Random) -> Vec<Case> {
     let all = cases.len();
     cases.into_iter().filter(|_| chance.below(all) < count).collect()
 }

@@ -17,13 +17,13 @@
 mod answers;
 mod case;
 mod cases;
-#[path = "../../../proxy/tests/it/chance.rs"]
-mod chance;
 mod configurations;
 mod difference;
 mod http2;
 mod intended;
 mod masked;
+#[allow(dead_code)]
+#[path = "../smuggling/origin.rs"]
 mod origin;
 mod pages;
 mod pair;
@@ -44,8 +44,9 @@ use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use testkit::random::Random;
+
 use case::Case;
-use chance::Chance;
 use configurations::Configuration;
 use difference::Difference;
 use intended::{INTENDED, Uses};
@@ -115,7 +116,7 @@ impl Comparison<'_> {
         let begin = Instant::now();
         let before = self.requests;
         let mut pair = Pair::start(self.programs, configuration, &pages::plans());
-        let mut chance = Chance::of(self.seed);
+        let mut chance = Random::of(self.seed);
         let is_bare = configuration.name == "bare";
         let count = if is_bare { self.amount.bare } else { self.amount.sample };
         let fill = cases::fill();

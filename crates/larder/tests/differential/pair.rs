@@ -6,11 +6,13 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::case::{Case, Heard};
+use testkit::client::RawReply;
+
+use crate::case::Case;
 use crate::configurations::Configuration;
 use crate::difference::{Difference, Place};
 use crate::masked::{Masked, SIDE_BY_SIDE, latin1, with_lengths};
-use crate::origin::{Origin, Plan};
+use crate::origin::{Origin, Parsed, Plan};
 use crate::program::{Program, Start};
 
 /// Time after which missing output of one program counts as a difference.
@@ -70,7 +72,8 @@ impl Pair {
         plans: &[(String, Plan)],
     ) -> Pair {
         let side = |program: &Path| {
-            let origin = Origin::start(plans);
+            let origin = Origin::start();
+            origin.plan(plans);
             let program = Program::start(&Start {
                 program,
                 origin: Some(origin.address()),
@@ -114,7 +117,7 @@ impl Pair {
     ) -> Vec<Difference> {
         let heard = both(&mut self.sides, |side| {
             let bytes = ask(side.program.front());
-            Heard { bytes, end: "the client closed" }
+            RawReply { bytes, end: "the client closed" }
         });
         let name = format!("{}/{name}", self.configuration);
         self.compare(&name, "", heard, false)
@@ -124,7 +127,7 @@ impl Pair {
         &mut self,
         name: &str,
         sent: &str,
-        heard: [Heard; 2],
+        heard: [RawReply; 2],
         either_framing: bool,
     ) -> Vec<Difference> {
         for (side, which) in self.sides.iter_mut().zip(["old", "new"]) {
@@ -132,7 +135,7 @@ impl Pair {
             assert!(lives, "{name}: the {which} program has ended:\n{}", side.program.said());
         }
         let masked = |at: usize| {
-            let Heard { bytes, end } = &heard[at];
+            let RawReply { bytes, end } = &heard[at];
             let mut masked = self.sides[at].masked(bytes);
             if either_framing {
                 masked.text = with_lengths(&masked.text);
@@ -224,7 +227,14 @@ impl Side {
     /// Returns the number of requests not compared yet, and these requests, masked.
     fn seen(&self) -> (usize, Masked) {
         let seen = self.origin.seen(self.seen);
-        (seen.len(), self.masked(&seen.join(&b"\n----\n"[..])))
+        let shown = seen.iter().map(|seen| match &seen.parsed {
+            Parsed::Malformed(why) => {
+                [format!("malformed ({why}): ").as_bytes(), &seen.bytes].concat()
+            }
+            _ => seen.bytes.clone(),
+        });
+        let shown: Vec<_> = shown.collect();
+        (seen.len(), self.masked(&shown.join(&b"\n----\n"[..])))
     }
 
     /// Returns the lines of the access log not compared yet, masked.

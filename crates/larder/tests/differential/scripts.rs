@@ -2,45 +2,18 @@
 //! and the requests at the origins are compared byte for byte. Their correctness is checked by the
 //! tests of the scripts.
 
-#[path = "../http/explanation.rs"]
-#[allow(dead_code)] // The tests of the scripts use all of these files.
-mod explanation;
-#[path = "../e2e/message.rs"]
-#[allow(dead_code)]
-mod message;
-#[path = "../http/origin.rs"]
-#[allow(dead_code)]
-mod origin;
-#[path = "../http/play.rs"]
-#[allow(dead_code)]
-mod play;
-#[path = "../http/script.rs"]
-#[allow(dead_code)]
-mod script;
-#[path = "../http/world.rs"]
-#[allow(dead_code)]
-mod world;
-
 use std::collections::HashMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use proxy::{ListenSocket, Network, TokioClock};
-use tokio::task::LocalSet;
+use testkit::scripts::format::{Plan, Step, Test};
+use testkit::scripts::play::{Proxies, play_all};
+use testkit::scripts::world::World;
 
 use crate::difference::{Difference, Place};
 use crate::masked::{Masked, latin1};
 use crate::pair::both;
 use crate::program::{Program, Start};
-
-use origin::Origin;
-use play::{Proxies, play_all};
-use script::{Plan, Step, Test};
-use world::World;
-
-/// Number of tests played concurrently: most of them wait.
-const PLAYERS: usize = 24;
 
 /// Maximum difference in seconds between corresponding moments of two plays, each of which waits on
 /// its own.
@@ -61,16 +34,7 @@ fn directory() -> PathBuf {
 /// Returns one of every `step` tests that wait for at most `wait_max` seconds and do not depend on
 /// exact timing, and the number of tests left out.
 fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
-    let entries = fs::read_dir(directory()).expect("the directory of the scripts");
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
-    paths.sort();
-    let mut tests = Vec::new();
-    for path in paths {
-        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-        let text = fs::read_to_string(&path).expect("a script");
-        tests.extend(script::parse(&name, &text).unwrap_or_else(|problem| panic!("{problem}")));
-    }
+    let mut tests = testkit::scripts::load(&directory());
     let all = tests.len();
     tests.retain(|test| test.waits() <= wait_max && !is_momentary(test));
     let left_out = all - tests.len();
@@ -116,12 +80,7 @@ pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Differe
 
 /// Plays the tests to one program, in each of the configurations that they require.
 fn play(program: &Path, tests: &[Test]) -> Played {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    LocalSet::new().block_on(&runtime.expect("a runtime"), async {
-        let world =
-            World { clock: TokioClock::system(), network: Network::System, players: PLAYERS };
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
-        let origin = Origin::start(ListenSocket::Tcp(listener), world.clock);
+    World::in_real_time(async |world, origin| {
         let start = |file: &str, reverse: bool| {
             let configuration = fs::read_to_string(directory().join(file)).expect("a file");
             let origin = reverse.then(|| origin.address());

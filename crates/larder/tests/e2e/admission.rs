@@ -1,9 +1,9 @@
 //! Admission: with `admission = "second-hit"`, objects are stored when they are fetched for the
 //! second time.
 
-use crate::client::get;
-use crate::origin::Origin;
-use crate::runner::Setup;
+use testkit::client::get;
+use testkit::larder::Setup;
+use testkit::origin::Origin;
 
 fn second_hit() -> Setup {
     Setup::forward().config("[store]\nadmission = 'second-hit'\n")

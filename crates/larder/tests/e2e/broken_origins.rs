@@ -1,8 +1,8 @@
 //! Faulty responses of an origin are never passed on as correct, and never stored.
 
-use crate::client::get;
-use crate::origin::Origin;
-use crate::runner::Setup;
+use testkit::client::get;
+use testkit::larder::Setup;
+use testkit::origin::Origin;
 
 /// Fetches `target` twice: neither response may count as complete, and the second must be fetched
 /// again.
@@ -53,7 +53,7 @@ fn an_origin_that_closes_without_a_word_is_a_502() {
 #[test]
 fn an_origin_that_is_not_there_is_a_502() {
     let larder = Setup::forward().start();
-    let reply = larder.get(&format!("http://{}/page", testbed::address::free()));
+    let reply = larder.get(&format!("http://{}/page", testkit::address::free()));
     assert_eq!(reply.status, 502, "{:?}", reply.head);
     assert!(reply.outcome().starts_with("ERROR"), "{:?}", reply.head);
 }
@@ -95,7 +95,7 @@ fn interim_answers_are_passed_on_before_the_final_one() {
     let reply = larder.get(&origin.url(target));
     reply.verify(target);
     assert_eq!(reply.interim.len(), 2, "{:?}", reply.interim);
-    assert!(reply.interim[0].first.contains("103"), "{:?}", reply.interim);
+    assert!(reply.interim[0].contains("103"), "{:?}", reply.interim);
     assert_eq!(reply.interim[0].get("link"), Some("</style.css>; rel=preload"));
 }
 

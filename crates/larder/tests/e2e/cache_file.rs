@@ -3,13 +3,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 
-use crate::origin::Origin;
-use crate::runner::{Larder, PAST_THE_BOUND, Setup, larder};
-use crate::skip::skipped;
+use testkit::larder::{Larder, PAST_THE_BOUND, Setup, larder};
+use testkit::loop_device::{Blocks, LoopDevice};
+use testkit::origin::Origin;
+use testkit::skip::skipped;
 
 /// Offsets of the two copies of the superblock. Tests keep the magic at their heads when they
 /// damage them: without it the file would count as foreign.
@@ -227,9 +228,9 @@ fn a_damaged_body_is_a_miss_and_never_served() {
 
 /// Returns the position of the first stored object's body in the image of a cache.
 fn first_body(image: &[u8]) -> usize {
-    let name = crate::body::Name { target: target(0), version: 0, variant: String::new() };
+    let name = testkit::body::Name { target: target(0), version: 0, variant: String::new() };
     let mut body = vec![0; 64];
-    crate::body::fill(name.seed(), 0, &mut body);
+    testkit::body::fill(name.seed(), 0, &mut body);
     image.windows(body.len()).position(|w| w == body).expect("the body lies in the cache")
 }
 
@@ -328,40 +329,19 @@ fn two_caches_share_the_objects_and_one_lost_costs_its_share() {
     running.stop();
 }
 
-/// A loop device over a file, removed on drop.
-struct Loop {
-    device: PathBuf,
-    _directory: tempfile::TempDir,
-}
-
-impl Loop {
-    fn set_up(size: u64) -> Result<Loop, String> {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("disk");
-        File::create(&file).unwrap().set_len(size).unwrap();
-        let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
-        let output = output.map_err(|e| format!("losetup: {e}"))?;
-        if !output.status.success() {
-            return Err(format!("losetup: {}", String::from_utf8_lossy(&output.stderr).trim()));
-        }
-        let device = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-        Ok(Loop { device, _directory: directory })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
-    }
+/// Returns a block device, or the reason for which there is none.
+fn block_device(setup: &Setup) -> Result<LoopDevice, String> {
+    LoopDevice::over(&setup.path("disk"), 64 << 20, Blocks::Sparse)
 }
 
 #[test]
 fn a_block_device_is_a_cache_like_a_file() {
-    let disk = match Loop::set_up(64 << 20) {
+    let setup = Setup::forward();
+    let disk = match block_device(&setup) {
         Ok(disk) => disk,
         Err(why) => return skipped(&format!("no block device: {why}")),
     };
-    let setup = Setup::forward().without("cache-size").cache_at(&disk.device);
+    let setup = setup.without("cache-size").cache_at(disk.path());
     let origin = Origin::start();
     let running = setup.start();
     store(&running, &origin);
@@ -374,18 +354,19 @@ fn a_block_device_is_a_cache_like_a_file() {
 
 #[test]
 fn a_block_device_with_a_file_system_is_not_overwritten() {
-    let disk = match Loop::set_up(64 << 20) {
+    let setup = Setup::forward();
+    let disk = match block_device(&setup) {
         Ok(disk) => disk,
         Err(why) => return skipped(&format!("no block device: {why}")),
     };
-    let made = Command::new("mkfs.ext4").arg("-q").arg(&disk.device).status();
+    let made = Command::new("mkfs.ext4").arg("-q").arg(disk.path()).status();
     if !made.is_ok_and(|s| s.success()) {
         return skipped("no mkfs.ext4");
     }
-    let before = bytes_at(&disk.device, 0, 1 << 20);
-    let setup = Setup::forward().without("cache-size").cache_at(&disk.device);
+    let before = bytes_at(disk.path(), 0, 1 << 20);
+    let setup = setup.without("cache-size").cache_at(disk.path());
     let (status, said) = setup.refused();
     assert!(!status.success());
     assert!(said.contains("larder format"), "{said}");
-    assert!(before == bytes_at(&disk.device, 0, 1 << 20), "{said}");
+    assert!(before == bytes_at(disk.path(), 0, 1 << 20), "{said}");
 }

@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-
-use crate::client::{Reply, get, request};
-use crate::runner::{Larder, Setup, eventually};
+use testkit::client::{Reply, get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
 
 /// Starts the program over a directory with these files, with these keys of `[files]`.
 fn serve(files: &[(&str, &str)], keys: &str) -> (TempDir, Larder) {
@@ -169,7 +169,7 @@ fn a_download_of_a_large_file_survives_what_leaves_its_bytes() {
     let (path, size) = (root.path().join("large"), 64 << 20);
     File::create(&path).unwrap().set_len(size).unwrap();
     let mut client = larder.connect();
-    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    client.send(get("/large").header("Host", "a").bytes());
     let head = client.read_head().unwrap();
     // More than the sockets hold is still to come.
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -177,7 +177,7 @@ fn a_download_of_a_large_file_survives_what_leaves_its_bytes() {
     fs::rename(&path, root.path().join("moved")).unwrap();
     let mut log = OpenOptions::new().append(true).open(root.path().join("moved")).unwrap();
     log.write_all(b"more").unwrap();
-    let reply = client.read_body("GET", head).unwrap();
+    let reply = client.rest(head, "GET");
     assert_eq!((reply.whole, reply.len), (true, size));
     assert_eq!(ask(&larder, "/moved", &[]).len, size + 4);
 }
@@ -233,10 +233,10 @@ fn a_large_file_is_sent_to_each_client_whole_and_by_ranges() {
 fn a_large_file_that_is_emptied_is_cut() {
     let (root, larder, bytes) = serve_large();
     let mut client = larder.connect();
-    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    client.send(get("/large").header("Host", "a").bytes());
     let head = client.read_head().unwrap();
     fs::write(root.path().join("large"), "").unwrap();
-    let reply = client.read_body("GET", head).unwrap();
+    let reply = client.rest(head, "GET");
     assert!(!reply.whole && bytes.starts_with(&reply.body), "{} bytes", reply.len);
 }
 
@@ -250,7 +250,7 @@ fn a_client_that_leaves_a_large_file_frees_it() {
         names.into_iter().any(|name| name == path)
     };
     let mut client = larder.connect();
-    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    client.send(get("/large").header("Host", "a").bytes());
     client.read_head().unwrap();
     assert!(eventually(is_open));
     drop(client);

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{ReadWriteFlags, preadv2};
 use tempfile::TempDir;
-
-use crate::client::{Reply, get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually, larder};
+use testkit::client::{Reply, get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder};
+use testkit::origin::Origin;
 
 /// A directory and the program that serves it.
 struct Site {
@@ -436,11 +436,11 @@ fn a_large_file_that_changes_on_its_way_is_cut() {
     thread::sleep(Duration::from_millis(50));
     let larder = site.start();
     let mut client = larder.connect();
-    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    client.send(get("/large").header("Host", "a").bytes());
     let head = client.read_head().unwrap();
     // More than the sockets hold is still to come.
     file.write_all_at(b"changed", size - 10).unwrap();
-    let reply = client.read_body("GET", head).unwrap();
+    let reply = client.rest(head, "GET");
     assert!(!reply.whole, "{} bytes of two versions", reply.len);
     let again = ask(&larder, "/large");
     assert_eq!((again.whole, again.len), (true, size));
@@ -502,7 +502,7 @@ fn sites_of_one_host_by_path() {
         assert_eq!((reply.status, reply.text().as_str()), (200, text), "{path}");
         assert_eq!(ask("a.test", path).outcome(), "HIT_RAM", "{path}");
     }
-    assert!(origin.requests("/static/a.txt").is_empty());
+    assert!(origin.requests_for("/static/a.txt").is_empty());
     for (path, to) in
         [("/m", "/m/"), ("/m/d?q", "/m/d/?q"), ("/static", "/static/"), ("/static/d", "/static/d/")]
     {
@@ -520,7 +520,7 @@ fn sites_of_one_host_by_path() {
     }
     for path in ["/page", "/statics", "/static/../page", "/m%2f..%2fpage", "/m/%2e%2e%2fa.txt"] {
         assert_eq!(ask("a.test", path).status, 200, "{path}");
-        assert_eq!(origin.requests(path).len(), 1, "{path}: as it was sent");
+        assert_eq!(origin.requests_for(path).len(), 1, "{path}: as it was sent");
     }
     assert_eq!(ask("b.test", "/static/a.txt").text(), "whole");
     assert_eq!((ask("b.test", "/page").status, ask("c.test", "/static/a.txt").status), (404, 421));
@@ -562,7 +562,7 @@ fn a_site_of_files_by_path_alone_is_for_every_host() {
     assert_eq!((again.text().as_str(), again.outcome().as_str()), ("shared", "HIT_RAM"));
     assert_eq!(ask("b.test", "/static/a.txt").text(), "own");
     assert_eq!(ask("a.test", "/page").status, 200);
-    assert_eq!(origin.requests("/page").len(), 1);
+    assert_eq!(origin.requests_for("/page").len(), 1);
     assert_eq!(ask("c.test", "/page").status, 404);
     assert!(larder.purge("http://c.test/static/a.txt"));
     assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");

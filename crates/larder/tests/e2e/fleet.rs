@@ -5,10 +5,12 @@ use std::fs;
 use std::thread::sleep;
 
 use rustix::process::Signal;
-
-use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, name, purge, version, view};
-use crate::origin::Origin;
-use crate::runner::{Larder, PAST_THE_BOUND, eventually};
+use testkit::fleet_nodes::{
+    Crowd, Fleet, HOST, ask, await_whole, fetch, name, purge, version, view,
+};
+use testkit::io::eventually;
+use testkit::larder::{Larder, PAST_THE_BOUND};
+use testkit::origin::Origin;
 
 /// Returns the sum of a counter's series that have these labels.
 fn counted(node: &Larder, series: &str) -> u64 {
@@ -325,7 +327,7 @@ fn settings_that_contradict_each_other_end_the_start() {
         assert!(!status.success(), "{change:?}: {said}");
         assert!(words.iter().all(|word| said.contains(word)), "{change:?}: {said}");
     }
-    let alone = crate::runner::Setup::forward().start();
+    let alone = testkit::larder::Setup::forward().start();
     let (code, said) = ask(&alone, &["fleet", "status"]);
     assert!(code == 1 && said.contains("this is not a node of a fleet"), "{code} {said}");
     alone.signal(Signal::TERM);

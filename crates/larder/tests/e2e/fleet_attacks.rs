@@ -5,10 +5,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use crate::client::request;
-use crate::fleet_nodes::{Crowd, Fleet, await_whole, fetch, purge, view};
-use crate::origin::Origin;
-use crate::runner::eventually;
+use testkit::client::request;
+use testkit::fleet_nodes::{Crowd, Fleet, await_whole, fetch, purge, view};
+use testkit::io::eventually;
+use testkit::origin::Origin;
+
 use crate::sharing::raise_descriptor_limit;
 
 /// Start of an HTTP/2 connection, with settings.
@@ -45,7 +46,7 @@ fn strangers_at_the_nodes_address_keep_out_neither_clients_nor_nodes() {
     // A client that sends requests from time to time.
     let mut client = nodes[0].connect();
     let mut ask_again = || {
-        client.send(b"GET /again HTTP/1.1\r\nHost: site.test\r\n\r\n").unwrap();
+        client.send(b"GET /again HTTP/1.1\r\nHost: site.test\r\n\r\n");
         client
             .read("GET")
             .expect("its connection was not closed for a stranger's")

@@ -4,9 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::fleet_nodes::key;
-use crate::runner::PROGRAM;
-use crate::skip::skipped;
+use testkit::fleet_nodes::key;
+use testkit::larder::larder_path;
+use testkit::skip::skipped;
 
 /// What is run in a namespace of its own, with `$larder`, `$dir` and `$key` set. Lines that begin
 /// with `=` are what the test looks at.
@@ -96,7 +96,7 @@ fn a_node_that_was_cut_off_does_not_give_out_what_was_purged_meanwhile() {
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new("unshare")
         .args(["-n", "bash", "-c", SCRIPT])
-        .env("larder", PROGRAM)
+        .env("larder", larder_path())
         .env("dir", directory.path())
         .env("key", key(directory.path(), 7))
         .output()

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
-
-use crate::client::request;
-use crate::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually};
+use testkit::client::request;
+use testkit::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
+use testkit::origin::Origin;
 
 /// Writes an authority of this name as `NAME.pem`, and a certificate of it for a node, with its
 /// key, as `NAME-node.pem`.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::client::request;
-use crate::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
-use crate::origin::Origin;
-use crate::runner::Larder;
+use testkit::client::request;
+use testkit::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
+use testkit::larder::Larder;
+use testkit::origin::Origin;
 
 /// Returns the weight of node `name` in the view of another.
 fn weight(at: &Larder, name: &str) -> u64 {

@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
-use std::thread;
 
-use crate::client::{Connection, get, request};
-use crate::origin::Origin;
-use crate::runner::Setup;
-use crate::skip::skipped;
+use testkit::client::{Client, get, request};
+use testkit::larder::Setup;
+use testkit::listener::echo;
+use testkit::origin::Origin;
+use testkit::skip::skipped;
 
 #[test]
 fn an_origin_form_request_to_a_forward_proxy_is_told_what_to_do() {
@@ -20,20 +20,12 @@ fn an_origin_form_request_to_a_forward_proxy_is_told_what_to_do() {
 
 #[test]
 fn a_tunnel_carries_bytes_both_ways() {
-    let echo = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = echo.local_addr().unwrap();
-    thread::spawn(move || {
-        let (mut peer, _) = echo.accept().unwrap();
-        let mut buffer = [0; 1000];
-        while let Ok(n @ 1..) = peer.read(&mut buffer) {
-            peer.write_all(&buffer[..n].to_ascii_uppercase()).unwrap();
-        }
-    });
+    let target = echo();
     let config = format!("connect-ports = [443, {}]\n", target.port());
     let larder = Setup::forward().config(&config).start();
     let mut connection = larder.connect();
     let open = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
-    connection.send(open.as_bytes()).unwrap();
+    connection.send(open.as_bytes());
     let reply = connection.read("CONNECT").unwrap();
     assert_eq!(reply.status, 200, "{:?}", reply.head);
     let mut stream = connection.stream();
@@ -71,7 +63,7 @@ fn nobody_reaches_the_admin_interface_through_the_proxy() {
 
 #[test]
 fn a_request_that_comes_round_is_refused_as_a_loop() {
-    let (here, there) = (testbed::address::free(), testbed::address::free());
+    let (here, there) = (testkit::address::free(), testkit::address::free());
     let one = Setup::reverse(&format!("http://{there}")).listen(here).start();
     let two = Setup::reverse(&format!("http://{here}")).listen(there).start();
     let reply = one.get("/page");
@@ -81,7 +73,7 @@ fn a_request_that_comes_round_is_refused_as_a_loop() {
 
 #[test]
 fn a_reverse_proxy_is_not_its_own_upstream() {
-    let address = testbed::address::free();
+    let address = testkit::address::free();
     let larder = Setup::reverse(&format!("http://{address}")).listen(address).start();
     let reply = larder.get("/page");
     assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED"));
@@ -97,7 +89,7 @@ fn a_reverse_proxy_serves_its_upstream_and_passes_the_host_on() {
     let again = larder.send(&ask);
     again.verify(target);
     assert_eq!(again.outcome(), "HIT_RAM");
-    let seen = origin.requests(target);
+    let seen = origin.requests_for(target);
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].head.get("host"), Some("www.example.test"));
     assert!(seen[0].head.get("via").is_some(), "{:?}", seen[0]);
@@ -117,7 +109,7 @@ fn the_upstream_of_a_reverse_proxy_never_follows_from_the_request() {
 
 #[test]
 fn an_upstream_that_is_not_there_at_start_is_no_error() {
-    let address = testbed::address::free();
+    let address = testkit::address::free();
     let larder = Setup::reverse(&format!("http://{address}")).start();
     assert_eq!(larder.get("/page").status, 502);
     let origin = Origin::start_at(&address.to_string());
@@ -157,7 +149,7 @@ fn hop_by_hop_headers_stay_on_their_hop() {
     let reply = larder.send(&ask);
     reply.verify(target);
     assert_eq!((reply.head.get("x-private"), reply.header("x-public")), (None, "1"));
-    let seen = &origin.requests(target)[0].head;
+    let seen = &origin.requests_for(target)[0].head;
     assert_eq!((seen.get("x-mine"), seen.get("x-yours")), (None, Some("1")));
     assert_eq!(seen.get("proxy-authorization"), None);
     assert!(seen.get("via").is_some());
@@ -172,7 +164,7 @@ fn two_hosts_or_a_host_that_contradicts_the_url_are_refused_or_overruled() {
     assert_eq!(larder.send(&two).status, 400);
     let other = larder.send(&get(&url).header("Host", "other.test"));
     if other.status == 200 {
-        assert_eq!(origin.requests("/page")[0].head.get("host"), Some(host.as_str()));
+        assert_eq!(origin.requests_for("/page")[0].head.get("host"), Some(host.as_str()));
     } else {
         assert_eq!(other.status, 400);
     }
@@ -185,9 +177,9 @@ fn an_old_client_gets_a_body_that_it_can_delimit() {
     for _ in 0..2 {
         let mut connection = larder.connect();
         let ask = format!("GET {} HTTP/1.0\r\n\r\n", origin.url(target));
-        connection.send(ask.as_bytes()).unwrap();
+        connection.send(ask.as_bytes());
         let reply = connection.read("GET").unwrap();
-        assert!(!reply.head.chunked(), "{:?}", reply.head);
+        assert!(!reply.head.is_chunked(), "{:?}", reply.head);
         reply.verify(target);
     }
 }
@@ -198,7 +190,7 @@ fn pipelined_requests_are_answered_in_order() {
     let targets: Vec<String> = (0..10).map(|i| format!("/page{i}?size={}", 1 + i * 999)).collect();
     let mut connection = larder.connect();
     let all: Vec<u8> = targets.iter().flat_map(|t| get(&origin.url(t)).bytes()).collect();
-    connection.send(&all).unwrap();
+    connection.send(&all);
     for target in &targets {
         connection.read("GET").unwrap().verify(target);
     }
@@ -210,13 +202,13 @@ fn heads_beyond_the_limit_are_refused_with_a_431() {
     let long = "x".repeat(200_000);
     let mut connection = larder.connect();
     // The program may close the connection before everything is written.
-    let _ = connection.send(&get("http://a.test/").header("X-Long", &long).bytes());
+    let _ = connection.try_send(get("http://a.test/").header("X-Long", &long).bytes());
     if let Ok(reply) = connection.read("GET") {
         assert_eq!(reply.status, 431, "{:?}", reply.head);
     }
     let many = (0..8_000).fold(get("http://a.test/"), |r, i| r.header(&format!("X-{i}"), "1"));
     let mut connection = larder.connect();
-    let _ = connection.send(&many.bytes());
+    let _ = connection.try_send(many.bytes());
     if let Ok(reply) = connection.read("GET") {
         assert_eq!(reply.status, 431, "{:?}", reply.head);
     }
@@ -248,7 +240,8 @@ fn clients_from_elsewhere_are_refused_and_told_so() {
     // A client with a non-loopback address of this machine needs a peer: a pair of interfaces, one
     // end in a namespace of its own.
     let setup = Setup::forward();
-    let (cache, program) = (setup.cache(), crate::runner::PROGRAM);
+    let (cache, program) = (setup.cache(), testkit::larder::larder_path());
+    let program = program.display();
     let script = format!(
         "set -e; ip link set lo up; \
          ip link add near type veth peer name far || {{ echo NOVETH; exit 0; }}; \
@@ -278,7 +271,7 @@ fn a_machine_s_own_clients_may_use_it_by_any_of_its_addresses() {
     let Some(address) = other_address() else {
         return skipped("this machine has no address besides loopback");
     };
-    let listen = std::net::SocketAddr::new(address, testbed::address::free().port());
+    let listen = std::net::SocketAddr::new(address, testkit::address::free().port());
     let (origin, larder) = (Origin::start(), Setup::forward().listen(listen).start());
     let reply = larder.get(&origin.url("/page"));
     reply.verify("/page");
@@ -290,10 +283,10 @@ fn it_serves_on_ipv6_too() {
         return skipped("no IPv6 loopback address");
     }
     let origin = Origin::start_at("[::1]:0");
-    let listen = format!("[::1]:{}", testbed::address::free().port()).parse().unwrap();
+    let listen = format!("[::1]:{}", testkit::address::free().port()).parse().unwrap();
     let larder = Setup::forward().listen(listen).start();
     for outcome in ["MISS", "HIT_RAM"] {
-        let mut connection = Connection::open(listen).unwrap();
+        let mut connection = Client::open(listen).unwrap();
         let reply = get(&origin.url("/page")).send_on(&mut connection).unwrap();
         reply.verify("/page");
         assert_eq!(reply.outcome(), outcome);

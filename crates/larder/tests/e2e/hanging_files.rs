@@ -20,10 +20,10 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 use tempfile::TempDir;
-
-use crate::client::{Reply, get, request};
-use crate::runner::{Larder, Setup, eventually};
-use crate::skip::skipped;
+use testkit::client::{Reply, get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
+use testkit::skip::skipped;
 
 /// Concurrent file checks and reads of one root, as documented in the guide.
 const PLACES: usize = 64;
@@ -126,7 +126,7 @@ fn ask_for_hanging(larder: &Larder, count: usize) -> Vec<TcpStream> {
     let one = |number: usize| {
         let mut connection = larder.connect();
         let path = format!("/hung/{number}/file");
-        connection.send(&get(&path).header("Host", "a").bytes()).unwrap();
+        connection.send(get(&path).header("Host", "a").bytes());
         connection.stream().try_clone().unwrap()
     };
     (0..count).map(one).collect()

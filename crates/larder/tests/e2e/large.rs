@@ -1,8 +1,8 @@
 //! Objects of any size, in a fixed amount of memory.
 
-use crate::client::get;
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
+use testkit::client::get;
+use testkit::larder::{Larder, Setup};
+use testkit::origin::Origin;
 
 /// Returns the memory that the process may use: `--memory` and 5% of it, 64 MiB, and 512 KiB per
 /// connection.

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use crate::client::get;
-use crate::origin::Origin;
-use crate::runner::{Larder, PROGRAM, Setup, larder};
+use testkit::client::get;
+use testkit::larder::{Larder, Setup, larder, larder_path};
+use testkit::origin::Origin;
 
 /// Every layout, and every preset that adds something to one.
 const ARMS: [(&str, &str); 8] = [
@@ -197,7 +197,7 @@ fn format_makes_a_cache_of_a_layout() {
     let setup = setup("preset", "larder");
     let cache = setup.cache().display().to_string();
     let format = ["format", &cache, "--cache-size", "16M", "--layout", "buddy"];
-    assert!(Command::new(PROGRAM).args(format).output().unwrap().status.success());
+    assert!(Command::new(larder_path()).args(format).output().unwrap().status.success());
     let said = inspect(&setup, &["superblock"]);
     assert!(said.contains("buddy") && said.contains("threshold      256"), "{said}");
 }

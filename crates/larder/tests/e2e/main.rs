@@ -1,19 +1,9 @@
 //! End-to-end tests: the real program, real sockets, a scripted origin in this process.
 //!
-//! Every body follows from its URL ([`body`]), so every response is checked byte by byte. The
-//! origin's faults are written in the URLs ([`origin`]). Tests are plain statements; their tools
-//! are in [`runner`] (the program), [`fleet_nodes`] (several of it) and [`client`] (one side of a
-//! socket).
+//! Every body follows from its URL, so every response is checked byte by byte. The origin's faults
+//! are written in the URLs. Tests are plain statements; their tools are in `testkit`.
 
 #![allow(clippy::unwrap_used)]
-
-mod body;
-mod client;
-mod fleet_nodes;
-mod message;
-mod origin;
-mod runner;
-mod skip;
 
 mod admission;
 mod broken_origins;

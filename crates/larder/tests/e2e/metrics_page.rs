@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use crate::fleet_nodes::Fleet;
-use crate::origin::Origin;
-use crate::runner::Setup;
+use testkit::fleet_nodes::Fleet;
+use testkit::larder::Setup;
+use testkit::origin::Origin;
 
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
 const END: &str = "<!-- end of metrics -->\n";

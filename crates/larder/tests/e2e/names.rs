@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::thread::sleep;
 
-use crate::client::{Reply, get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, PAST_THE_BOUND, PROGRAM, Setup};
+use testkit::client::{Reply, get, request};
+use testkit::larder::{Larder, PAST_THE_BOUND, Setup, larder_path};
+use testkit::origin::Origin;
 
 fn run(words: &[&str]) -> (i32, String) {
-    let output = Command::new(PROGRAM).args(words).output().expect("the program can be run");
+    let output = Command::new(larder_path()).args(words).output().expect("the program can be run");
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
     (output.status.code().expect("it ended by itself"), said.concat())
 }
@@ -49,7 +49,7 @@ fn the_hosts_of_a_site_are_one_object_to_clients_and_tools() {
         let outcome = ask(&larder, name, "/page").outcome();
         assert_eq!(outcome, if at == 0 { "MISS" } else { "HIT_RAM" }, "{name}");
     }
-    let seen = &origin.requests("/page")[0].head;
+    let seen = &origin.requests_for("/page")[0].head;
     let told = (seen.get("host"), seen.get("x-forwarded-host"));
     assert_eq!(told, (Some("www.test"), Some("www.test")), "no name beside the key's");
 
@@ -89,7 +89,7 @@ fn a_site_may_keep_its_hosts_apart() {
     let port = larder.address().port();
     for name in ["localhost", "www.test", &format!("www.test:{port}")] {
         assert_eq!(ask(&larder, name, "/page").outcome(), "MISS", "{name}");
-        let last = origin.requests("/page").pop().expect("it was asked");
+        let last = origin.requests_for("/page").pop().expect("it was asked");
         assert_eq!(last.head.get("host"), Some(name));
     }
     let said = purge(larder.admin(), "http://localhost/page");
@@ -108,7 +108,7 @@ fn what_is_posted_keeps_its_host_and_makes_the_shared_object_invalid() {
     assert_eq!(ask(&larder, "www.test", "/page").outcome(), "MISS");
     let post = request("POST", "/page").header("Host", "localhost").body(b"x");
     larder.send(&post);
-    let last = origin.requests("/page").pop().expect("it was asked");
+    let last = origin.requests_for("/page").pop().expect("it was asked");
     assert_eq!(last.head.get("host"), Some("localhost"), "who compares it with Origin finds it");
     assert_eq!(ask(&larder, "www.test", "/page").outcome(), "MISS");
 }

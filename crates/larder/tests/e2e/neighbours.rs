@@ -4,9 +4,10 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::client::{get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually};
+use testkit::client::{get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
+use testkit::origin::Origin;
 
 /// Long enough for an unwanted validation to arrive.
 const QUIET: Duration = Duration::from_millis(400);
@@ -58,10 +59,10 @@ fn stale_neighbours_are_validated_behind_on_the_same_connection() {
     reply.verify(&targets[0]);
     assert_eq!(reply.outcome(), "REVALIDATED");
     assert!(eventually(|| validations(&larder, "validated") == 2), "{}", larder.metrics());
-    let page = origin.requests(&targets[0]);
+    let page = origin.requests_for(&targets[0]);
     for target in &targets[1..] {
-        let asked = origin.requests(target);
-        assert_eq!((asked.len(), asked[1].method(), asked[1].from), (2, "GET", page[1].from));
+        let asked = origin.requests_for(target);
+        assert_eq!((asked.len(), &*asked[1].method, asked[1].from), (2, "GET", page[1].from));
         let head = &asked[1].head;
         assert!(head.get("if-none-match").is_some(), "{asked:?}");
         assert_eq!(head.get("user-agent"), Some("test/1"));
@@ -71,7 +72,7 @@ fn stale_neighbours_are_validated_behind_on_the_same_connection() {
         assert_eq!(reply.outcome(), "HIT_RAM");
     }
     assert_eq!(metric(&larder, "larder_neighbours_used_total"), 2);
-    assert_eq!(origin.requests(&targets[1]).len(), 2);
+    assert_eq!(origin.requests_for(&targets[1]).len(), 2);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn what_is_not_to_be_asked_is_not_asked() {
         assert_eq!(origin.fetches(target), 1, "{target}");
     }
     assert_eq!(other.fetches(&elsewhere), 1);
-    let head = &origin.requests(&asked[1])[1].head;
+    let head = &origin.requests_for(&asked[1])[1].head;
     // As in the variant's key; the page's client requested French.
     assert_eq!(head.get("accept-language"), Some("de,en;q=0.5"));
     assert!(head.get("x-kind").is_none() && head.get("cookie").is_none(), "{head:?}");

@@ -1,8 +1,9 @@
 //! Each outcome of a request has one name, which states what happened.
 
-use crate::client::{get, request};
-use crate::origin::Origin;
-use crate::runner::{Setup, eventually};
+use testkit::client::{get, request};
+use testkit::io::eventually;
+use testkit::larder::Setup;
+use testkit::origin::Origin;
 
 #[test]
 fn a_miss_then_a_hit_from_memory() {
@@ -30,7 +31,7 @@ fn a_stale_object_that_the_origin_confirms_is_revalidated() {
     let again = larder.get(&origin.url(target));
     again.verify(target);
     assert_eq!((again.status, again.outcome().as_str()), (200, "REVALIDATED"));
-    let asked = origin.requests(target);
+    let asked = origin.requests_for(target);
     assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
 }
 
@@ -81,7 +82,7 @@ fn a_method_that_is_never_cached_goes_past_the_cache() {
         assert!(reply.outcome().starts_with("BYPASS"), "{:?}", reply.head);
         assert_eq!(origin.fetches(target), fetches);
     }
-    assert_eq!(origin.requests(target)[0].body, b"a=1&b=2");
+    assert_eq!(origin.requests_for(target)[0].body, b"a=1&b=2");
 }
 
 #[test]
@@ -136,11 +137,11 @@ fn followers_of_a_running_fill_share_it() {
         let first = scope.spawn(|| larder.get(&url));
         origin.await_fetches(target, 1);
         let mut second = larder.connect();
-        second.send(&get(&url).bytes()).unwrap();
+        second.send(get(&url).bytes());
         // Once its head has arrived, it follows a fill that cannot end before the gate is opened.
         let head = second.read_head().unwrap();
         origin.open("half");
-        let second = second.read_body("GET", head).unwrap();
+        let second = second.rest(head, "GET");
         first.join().unwrap().verify(target);
         second.verify(target);
         assert_eq!(second.outcome(), "HIT_FILL");

@@ -3,10 +3,10 @@
 
 use std::thread;
 
-use crate::body::mix;
-use crate::client::{Reply, get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, PAST_THE_BOUND, Setup};
+use testkit::body::mix;
+use testkit::client::{Reply, get, request};
+use testkit::larder::{Larder, PAST_THE_BOUND, Setup};
+use testkit::origin::Origin;
 
 /// Requests `bytes=first-last` and checks every byte of the part.
 #[track_caller]
@@ -22,8 +22,8 @@ fn part(larder: &Larder, origin: &Origin, target: &str, first: u64, last: u64) -
 
 /// Returns the ranges that the origin received, in order; `-` for the whole.
 fn asked(origin: &Origin, target: &str) -> Vec<String> {
-    let range = |head: &crate::message::Head| head.get("range").unwrap_or("-").to_owned();
-    origin.requests(target).iter().map(|seen| range(&seen.head)).collect()
+    let range = |head: &testkit::message::Head| head.get("range").unwrap_or("-").to_owned();
+    origin.requests_for(target).iter().map(|seen| range(&seen.head)).collect()
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn ranges_are_joined_and_a_whole_fetches_only_what_is_missing() {
         "bytes=160001-299999",
     ];
     assert_eq!(asked(&origin, target), expected);
-    for seen in &origin.requests(target)[1..] {
+    for seen in &origin.requests_for(target)[1..] {
         assert!(seen.head.get("if-range").is_some(), "{seen:?}");
     }
 }
@@ -188,7 +188,7 @@ fn stale_parts_are_validated() {
     assert_eq!(part(&larder, &origin, target, 0, 999).outcome(), "REVALIDATED");
     let longer = part(&larder, &origin, target, 500, 1_999);
     assert_eq!(longer.outcome(), "REVALIDATED");
-    let asked = origin.requests(target);
+    let asked = origin.requests_for(target);
     assert_eq!(asked[1].head.get("range"), Some("bytes=0-999"));
     assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
     assert_eq!(asked[3].head.get("range"), Some("bytes=1000-1999"));
@@ -278,7 +278,7 @@ fn a_whole_that_broke_off_is_resumed() {
     // Each attempt brings half of the requested bytes, and none of them twice.
     let next = larder.get(&origin.url(target));
     next.verify_from(target, 0);
-    let resumed = &origin.requests(target)[1].head;
+    let resumed = &origin.requests_for(target)[1].head;
     assert_eq!(resumed.get("range"), Some("bytes=1500000-2999999"));
     assert!(resumed.get("if-range").is_some(), "{resumed:?}");
     origin.change(target);
@@ -296,16 +296,16 @@ fn a_far_range_does_not_wait_for_a_running_fetch() {
         origin.await_fetches(target, 1);
         // Half of a part of 1,000 bytes waits at the same gate; its head does not.
         let mut second = larder.connect();
-        second.send(&get(&url).header("Range", "bytes=7000000-7000999").bytes()).unwrap();
+        second.send(get(&url).header("Range", "bytes=7000000-7000999").bytes());
         origin.await_fetches(target, 2);
         let head = second.read_head().unwrap();
         origin.open("half");
-        let second = second.read_body("GET", head).unwrap();
+        let second = second.rest(head, "GET");
         assert_eq!((second.status, second.len), (206, 1000));
         second.verify_from(target, 7_000_000);
         first.join().unwrap().verify(target);
     });
-    assert_eq!(origin.requests(target)[1].head.get("range"), Some("bytes=7000000-7000999"));
+    assert_eq!(origin.requests_for(target)[1].head.get("range"), Some("bytes=7000000-7000999"));
 }
 
 /// The origin has another version, and the stored one is purged during its response. The whole that
@@ -368,7 +368,7 @@ fn random_ranges_are_right_byte_by_byte() {
                 };
                 for _ in 0..60 {
                     let target = targets[below(3) as usize];
-                    let size = crate::origin::size_of(target);
+                    let size = testkit::body::size_of(target);
                     if below(30) == 0 {
                         origin.change(target);
                     }

@@ -3,14 +3,14 @@
 
 use std::process::Command;
 
-use crate::origin::Origin;
-use crate::runner::{PROGRAM, Setup};
+use testkit::larder::{Setup, larder_path};
+use testkit::origin::Origin;
 
 const SIZES: [u64; 6] = [0, 1, 3_000, 40_000, 70_000, 250_000];
 
 /// Returns the names in the help of `serve`.
 fn names(flag: &str) -> Vec<String> {
-    let help = Command::new(PROGRAM).args(["serve", "--help"]).output().unwrap();
+    let help = Command::new(larder_path()).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = help.split_once(&format!("--{flag} <")).expect("the flag");
@@ -75,6 +75,6 @@ fn a_cache_formatted_for_a_preset_is_used_as_it_is() {
     let setup = Setup::forward().flag("preset", "ucfs");
     let cache = setup.cache().display().to_string();
     let format = ["format", &cache, "--cache-size", "64M", "--preset", "tfs"];
-    assert!(Command::new(PROGRAM).args(format).output().unwrap().status.success());
+    assert!(Command::new(larder_path()).args(format).output().unwrap().status.success());
     serves(&setup, "ucfs");
 }

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use testkit::client::{Client, get, request};
+use testkit::io::eventually;
+use testkit::larder::{Setup, larder, percent};
+use testkit::origin::Origin;
 
-use crate::client::{Connection, get, request};
-use crate::origin::Origin;
-use crate::runner::{Setup, eventually, larder, percent};
 use crate::sharing::raise_descriptor_limit;
 
 #[test]
@@ -77,7 +78,7 @@ fn idle_clients_make_way_when_descriptors_run_out() {
     let setup = Setup::forward().config("[client]\nconnections = 1000\n");
     let setup = setup.descriptors(96).flag("workers", "1");
     let (origin, running) = (Origin::start(), setup.start());
-    let mut idle: Vec<Connection> = Vec::new();
+    let mut idle: Vec<Client> = Vec::new();
     for n in 0..200 {
         let mut connection = running.connect();
         if n % 2 == 0 {
@@ -142,7 +143,7 @@ fn running_out_of_descriptors_pauses_and_recovers() {
 #[test]
 fn the_admin_interface_answers_only_to_names_that_cannot_be_rebound() {
     let running = Setup::forward().start();
-    let ask = |request: crate::client::Request| request.send(running.admin()).status;
+    let ask = |request: testkit::client::Request| request.send(running.admin()).status;
     assert_eq!(ask(get("/healthz").header("Host", "localhost")), 200);
     assert_eq!(ask(get("/healthz").header("Host", "127.0.0.1:3129")), 200);
     assert!((400..500).contains(&ask(get("/healthz").header("Host", "evil.example"))));
@@ -182,7 +183,7 @@ fn metrics_are_in_the_format_of_prometheus() {
 fn many_idle_connections_and_quick_ones_live_together() {
     raise_descriptor_limit();
     let (origin, running) = (Origin::start(), Setup::forward().start());
-    let idle: Vec<Connection> = (0..200).map(|_| running.connect()).collect();
+    let idle: Vec<Client> = (0..200).map(|_| running.connect()).collect();
     for _ in 0..50 {
         running.get(&origin.url("/page")).verify("/page");
     }

@@ -6,14 +6,14 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::client::request;
-use crate::origin::Origin;
-use crate::runner::{PAST_THE_BOUND, PROGRAM, Setup};
+use testkit::client::request;
+use testkit::larder::{PAST_THE_BOUND, Setup, larder_path};
+use testkit::origin::Origin;
 
 /// Runs `larder purge` with these arguments; returns its exit code and its output.
 fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {
     let admin = admin.to_string();
-    let Output { status, stdout, stderr } = Command::new(PROGRAM)
+    let Output { status, stdout, stderr } = Command::new(larder_path())
         .args(["purge", "--admin", &admin])
         .args(words)
         .output()
@@ -71,7 +71,7 @@ fn the_command_purges_by_url_prefix_host_tag_and_all() {
 
 #[test]
 fn what_the_command_cannot_do_it_explains() {
-    let nowhere = testbed::address::free();
+    let nowhere = testkit::address::free();
     let (code, said) = run(nowhere, &["http://a.test/"]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("http://a.test/: not purged: no answer"), "{said}");
@@ -170,7 +170,7 @@ fn a_secret_admits_purges_and_is_shown_to_nobody() {
         larder.send(&request(method, &url).header("X-Purge-Secret", secret))
     };
     with("GET", "s3cret-word").verify("/page");
-    let asked = &origin.requests("/page")[0].head;
+    let asked = &origin.requests_for("/page")[0].head;
     assert_eq!(asked.get("x-purge-secret"), None, "the origin was told");
     let missing = larder.send(&request("PURGE", &url));
     assert_eq!((missing.status, missing.outcome().as_str()), (403, "DENIED"));

@@ -3,9 +3,9 @@
 use std::thread::sleep;
 
 use rustix::process::Signal;
-
-use crate::origin::Origin;
-use crate::runner::{PAST_THE_BOUND, Setup, eventually};
+use testkit::io::eventually;
+use testkit::larder::{PAST_THE_BOUND, Setup};
+use testkit::origin::Origin;
 
 const SIZES: [u64; 6] = [0, 1, 3_000, 65_536, 300_000, 5_000_000];
 
@@ -178,7 +178,7 @@ fn a_running_answer_is_finished_before_the_end() {
     let url = origin.url(target);
     std::thread::scope(|scope| {
         let address = larder.address();
-        let running = scope.spawn(move || crate::client::get(&url).send(address));
+        let running = scope.spawn(move || testkit::client::get(&url).send(address));
         origin.await_fetches(target, 1);
         larder.signal(Signal::TERM);
         let refused = eventually(|| std::net::TcpStream::connect(address).is_err());
@@ -199,7 +199,7 @@ fn a_second_signal_ends_at_once() {
     let target = "/page?size=500000&gate=never";
     let url = origin.url(target);
     let mut stuck = larder.connect();
-    stuck.send(&crate::client::get(&url).bytes()).unwrap();
+    stuck.send(testkit::client::get(&url).bytes());
     origin.await_fetches(target, 1);
     larder.signal(Signal::TERM);
     let address = larder.address();

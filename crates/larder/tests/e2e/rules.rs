@@ -6,10 +6,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-
-use crate::client::{get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually, percent};
+use testkit::client::{get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, percent};
+use testkit::origin::Origin;
 
 /// Returns the response of `/explain` to a query.
 fn explain(larder: &Larder, query: &str) -> Value {
@@ -35,7 +35,7 @@ fn what_is_popular_is_validated_before_it_expires() {
         origin.fetches(target) > 1
     });
     assert!(refreshed);
-    let asked = origin.requests(target);
+    let asked = origin.requests_for(target);
     assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
 }
 
@@ -43,7 +43,7 @@ fn what_is_popular_is_validated_before_it_expires() {
 fn in_lines(larder: &Larder, url: &str) -> (ExitStatus, String) {
     let admin = larder.admin().to_string();
     let header = "Accept-Language: de";
-    crate::runner::larder(&["explain", url, "--ask", "--header", header, "--admin", &admin])
+    testkit::larder::larder(&["explain", url, "--ask", "--header", header, "--admin", &admin])
 }
 
 #[test]

@@ -4,10 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-
-use crate::client::{Reply, get};
-use crate::origin::Origin;
-use crate::runner::Setup;
+use testkit::client::{Reply, get};
+use testkit::larder::Setup;
+use testkit::origin::Origin;
 
 /// Raises this process's limit of open sockets to the maximum.
 pub fn raise_descriptor_limit() {
@@ -18,7 +17,7 @@ pub fn raise_descriptor_limit() {
 
 /// Sends the same request from `clients` connections; opens the gate when all have sent it.
 fn together(
-    larder: &crate::runner::Larder,
+    larder: &testkit::larder::Larder,
     origin: &Origin,
     url: &str,
     clients: usize,
@@ -31,7 +30,7 @@ fn together(
                 let asked = &asked;
                 let client = move || {
                     let mut connection = larder.connect();
-                    connection.send(&get(url).bytes()).unwrap();
+                    connection.send(get(url).bytes());
                     asked.wait();
                     connection.read("GET").unwrap()
                 };
@@ -80,10 +79,10 @@ fn a_client_that_leaves_does_not_end_the_fill_for_the_others() {
     let target = "/page?size=1000000&gate=half";
     let url = origin.url(target);
     let mut leaver = larder.connect();
-    leaver.send(&get(&url).bytes()).unwrap();
+    leaver.send(get(&url).bytes());
     origin.await_fetches(target, 1);
     let mut stays = larder.connect();
-    stays.send(&get(&url).bytes()).unwrap();
+    stays.send(get(&url).bytes());
     stays.read_head().unwrap();
     drop(leaver);
     origin.open("half");
@@ -111,7 +110,7 @@ fn a_slow_follower_does_not_slow_the_others() {
     let target = "/page?size=40000000";
     let url = origin.url(target);
     let mut slow = larder.connect();
-    slow.send(&get(&url).bytes()).unwrap();
+    slow.send(get(&url).bytes());
     // Its 40 MB exceed all socket buffers: while it does not read, the others must be served.
     origin.await_fetches(target, 1);
     larder.get(&url).verify(target);

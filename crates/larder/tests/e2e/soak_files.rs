@@ -16,22 +16,22 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use tempfile::TempDir;
-
 use self::history::{Content, History};
 use self::tree::{CHANGES, DIRECTORIES, KINDS, NAMES, Place, Tree};
-use crate::body::mix;
-use crate::client::{Connection, Reply, Request, get};
+use rustix::process::Signal;
+use tempfile::TempDir;
+use testkit::body::mix;
+use testkit::client::{Client, Reply, Request, get};
+use testkit::larder::{Larder, Setup};
+use testkit::random::Random;
+
 use crate::large::assert_memory;
-use crate::runner::{Larder, Setup};
-use crate::soak::{Chance, seed, setting};
+use crate::soak::{seed, setting};
 
 const CLIENTS: u64 = 6;
 const WRITERS: usize = 3;
@@ -102,13 +102,13 @@ fn add(counter: &AtomicU64, number: u64) {
 
 impl World {
     fn new(seed: u64, way: Way) -> World {
-        let mut chance = Chance::new(seed);
+        let mut random = Random::of(seed);
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(at("outside")).unwrap();
         let names: &[&str] = if way == Way::Deployed { &["one", "two"] } else { &["www"] };
-        let tree = |name: &&str| Tree::new(&at(name), &at("outside"), &mut chance);
+        let tree = |name: &&str| Tree::new(&at(name), &at("outside"), &mut random);
         let trees = names.iter().map(tree).collect();
         if way == Way::Deployed {
             symlink(at("one"), at("www")).unwrap();
@@ -118,7 +118,7 @@ impl World {
             Way::FewWatches => 5,
             Way::Unwatched => 0,
         };
-        let compresses = chance.below(2) == 0;
+        let compresses = random.below(2) == 0;
         let compress = if compresses { "compress = [\"gzip\", \"zstd\"]\n" } else { "" };
         // Root can read files that are unreadable for others.
         let user = if rustix::process::getuid().is_root() { "user = \"nobody\"\n" } else { "" };
@@ -158,24 +158,24 @@ impl World {
     }
 
     /// Changes the files that a writer owns, at changing speeds and with pauses.
-    fn write(&self, writer: usize, mut chance: Chance) {
+    fn write(&self, writer: usize, mut random: Random) {
         while !self.is_over() {
-            let tree = &self.trees[chance.below(self.trees.len() as u64) as usize];
-            let changes = 1 + chance.below(30);
-            let pause = chance.below(30);
+            let tree = &self.trees[random.below(self.trees.len())];
+            let changes = 1 + random.below(30);
+            let pause = random.below(30);
             for _ in 0..changes {
-                tree.change_any(&mut chance, writer, WRITERS);
+                tree.change_any(&mut random, writer, WRITERS);
                 thread::sleep(Duration::from_millis(pause));
             }
-            thread::sleep(Duration::from_millis(chance.below(400)));
+            thread::sleep(Duration::from_millis(random.below(400)));
         }
     }
 
     /// Replaces the root's link from time to time.
-    fn deploy(&self, mut chance: Chance) {
+    fn deploy(&self, mut random: Random) {
         let link = self.directory.path().join("www");
         while self.trees.len() > 1 && !self.is_over() {
-            thread::sleep(Duration::from_millis(500 + chance.below(1_500)));
+            thread::sleep(Duration::from_millis(500 + random.below(1_500)));
             let tree = 1 - self.served.last();
             let next = self.directory.path().join("next");
             symlink(self.directory.path().join(["one", "two"][tree]), &next).unwrap();
@@ -185,25 +185,25 @@ impl World {
         }
     }
 
-    fn read(&self, to: SocketAddr, mut chance: Chance) {
+    fn read(&self, to: SocketAddr, mut random: Random) {
         let (mut connection, mut known) = (None, HashMap::new());
         while !self.is_over() {
             if connection.is_none() {
-                connection = Connection::open(to).ok();
+                connection = Client::open(to).ok();
             }
             let Some(open) = &mut connection else {
                 thread::sleep(Duration::from_millis(5));
                 continue;
             };
-            let place = Place::any(&mut chance);
-            let asked = match chance.below(10) {
-                0 | 1 => self.ask_part(open, place, &mut chance),
-                _ => self.ask(open, place, &mut chance, &mut known),
+            let place = Place::any(&mut random);
+            let asked = match random.below(10) {
+                0 | 1 => self.ask_part(open, place, &mut random),
+                _ => self.ask(open, place, &mut random, &mut known),
             };
             if asked.is_err() {
                 add(&self.counts.unanswered, 1);
             }
-            if !asked.unwrap_or(false) || chance.below(100) == 0 {
+            if !asked.unwrap_or(false) || random.below(100) == 0 {
                 connection = None;
             }
         }
@@ -212,21 +212,21 @@ impl World {
     /// Requests a whole file; returns whether the connection can be reused.
     fn ask(
         &self,
-        connection: &mut Connection,
+        connection: &mut Client,
         place: Place,
-        chance: &mut Chance,
+        random: &mut Random,
         known: &mut HashMap<(Place, &'static str), Known>,
     ) -> io::Result<bool> {
-        let accepted = ["", "gzip", "zstd, gzip"][chance.below(3) as usize];
+        let accepted = ["", "gzip", "zstd, gzip"][random.below(3_usize)];
         let mut request = get(&place.path()).header("Host", "www.test");
         if !accepted.is_empty() {
             request = request.header("Accept-Encoding", accepted);
         }
-        let condition = known.get(&(place, accepted)).filter(|_| chance.below(3) == 0);
+        let condition = known.get(&(place, accepted)).filter(|_| random.below(3) == 0);
         if let Some(known) = condition {
             request = request.header("If-None-Match", &known.tag);
         }
-        let slow = (chance.below(30) == 0).then(|| Duration::from_millis(chance.below(20)));
+        let slow = (random.below(30) == 0).then(|| Duration::from_millis(random.below(20)));
         let began = Instant::now();
         let reply = answer(connection, &request, slow)?;
         let ended = Instant::now();
@@ -350,12 +350,12 @@ impl World {
     /// Requests a range.
     fn ask_part(
         &self,
-        connection: &mut Connection,
+        connection: &mut Client,
         place: Place,
-        chance: &mut Chance,
+        random: &mut Random,
     ) -> io::Result<bool> {
-        let bits = chance.below(23);
-        let (first, count) = (chance.below(1 << bits), 1 + chance.below(1 << bits));
+        let bits = random.below(23);
+        let (first, count) = (random.below(1 << bits), 1 + random.below(1 << bits));
         let range = format!("bytes={first}-{}", first + count - 1);
         let request = get(&place.path()).header("Host", "www.test").header("Range", &range);
         let began = Instant::now();
@@ -395,14 +395,14 @@ impl World {
 
     /// Runs the program for a time, while clients read and write: suspends it sometimes during more
     /// changes than the kernel queues, ends it in either way, and restarts it.
-    fn run(&self, time: Duration, mut chance: Chance) -> Larder {
+    fn run(&self, time: Duration, mut random: Random) -> Larder {
         let end = Instant::now() + time;
         let mut larder = self.setup.start();
         while Instant::now() < end {
             let left = end.saturating_duration_since(Instant::now());
-            let life = Duration::from_millis(500 + chance.below(6_000)).min(left);
+            let life = Duration::from_millis(500 + random.below(6_000)).min(left);
             thread::sleep(life / 2);
-            if chance.below(2) == 0 {
+            if random.below(2) == 0 {
                 larder.signal(Signal::STOP);
                 self.trees[self.served.last()].burst();
                 larder.signal(Signal::CONT);
@@ -410,7 +410,7 @@ impl World {
             thread::sleep(life / 2);
             assert_memory(&larder, MEMORY, CLIENTS);
             add(&self.counts.overflows, overflows(&larder));
-            match chance.below(2) {
+            match random.below(2) {
                 0 => drop(larder.stop()),
                 _ => larder.kill(),
             }
@@ -474,16 +474,12 @@ impl World {
 }
 
 /// Sends a request and reads the response; with `slow`, with pauses between pieces.
-fn answer(
-    connection: &mut Connection,
-    request: &Request,
-    slow: Option<Duration>,
-) -> io::Result<Reply> {
-    connection.send(&request.bytes())?;
+fn answer(connection: &mut Client, request: &Request, slow: Option<Duration>) -> io::Result<Reply> {
+    connection.try_send(request.bytes())?;
     let Some(pause) = slow else { return connection.read("GET") };
     let head = connection.read_head()?;
     let mut body = Vec::new();
-    let mut reply = connection.body_with("GET", head, |_, bytes| {
+    let mut reply = connection.rest_with(head, "GET", |_, bytes| {
         body.extend_from_slice(bytes);
         thread::sleep(pause);
     })?;
@@ -512,7 +508,7 @@ fn decoded(coding: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 
 fn round(seed: u64, way: Way, time: Duration) {
     let world = World::new(seed, way);
-    let of = |part: u64| Chance::new(mix(seed ^ (part << 32)));
+    let of = |part: u64| Random::of(mix(seed ^ (part << 32)));
     // The program that serves at the end has the same address as all before it.
     let address = world.setup.address();
     let larder = thread::scope(|scope| {

@@ -2,15 +2,16 @@
 //! do with the object meanwhile. None of these responses has a strong validator, so the rest of one
 //! cannot come from the origin.
 
-use crate::client::{Connection, Reply, get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
+use testkit::client::{Client, Reply, get, request};
+use testkit::larder::{Larder, Setup};
+use testkit::message::Head;
+use testkit::origin::Origin;
 
 /// More than socket buffers and the windows in memory hold.
 const TARGET: &str = "/film?size=16000000";
 
 /// A client that has read the head of a response, and continues when told to.
-struct Slow(Connection, (crate::message::Head, Vec<crate::message::Head>));
+struct Slow(Client, Head);
 
 impl Slow {
     fn begin(larder: &Larder, url: &str, range: Option<&str>) -> Slow {
@@ -20,13 +21,13 @@ impl Slow {
             Some(range) => asked.header("Range", range),
             None => asked,
         };
-        connection.send(&asked.bytes()).unwrap();
+        connection.send(asked.bytes());
         let head = connection.read_head().unwrap();
         Slow(connection, head)
     }
 
     fn read_on(mut self) -> Reply {
-        self.0.read_body("GET", self.1).unwrap()
+        self.0.rest(self.1, "GET")
     }
 }
 

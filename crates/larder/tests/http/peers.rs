@@ -2,24 +2,27 @@
 //! from what operators are used to, and why. Every difference is printed with the section of the
 //! RFC and our reason; a difference in a script without a reason fails.
 
-use crate::origin::Origin;
-use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
-use crate::play::{Proxies, play_all};
-use crate::reasons::{self, Reasons};
-use crate::script::{Front, Test};
-use crate::world::World;
 use std::collections::HashMap;
 
+use testkit::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
+use testkit::scripts::format::{Front, Test};
+use testkit::scripts::origin::Origin;
+use testkit::scripts::play::{Proxies, play_all};
+use testkit::scripts::world::World;
+use tokio::task::spawn_blocking;
+
+use crate::reasons::{self, Reasons};
+
 /// Plays all scripts that need no configuration of ours, and prints the differences.
-fn compare(peer: &Peer, reasons: Reasons) {
+fn compare(peer: &'static Peer, reasons: Reasons) {
     let Some(version) = peer.wanted() else { return };
-    crate::in_real_time(async |world, origin| {
+    World::in_real_time(async |world, origin| {
         compare_with(peer, &version, reasons, &world, &origin).await
     });
 }
 
 async fn compare_with(
-    peer: &Peer,
+    peer: &'static Peer,
     version: &str,
     reasons: Reasons,
     world: &World,
@@ -30,7 +33,9 @@ async fn compare_with(
     let is_own =
         |test: &Test| ["purge", "sharing"].iter().any(|own| test.place.file.starts_with(own));
     tests.retain(|test| test.front == Front::Reverse && !is_own(test) && !test.is_long());
-    let running = peer.start(origin.address());
+    let address = origin.address();
+    // The origin serves on this thread while the peer starts.
+    let running = spawn_blocking(move || peer.start(address)).await.expect("no panic");
     let proxies = Proxies {
         reverse: running.address(),
         forward: None,

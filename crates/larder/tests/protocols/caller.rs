@@ -11,13 +11,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ClientConfig;
+use testkit::body::size_of;
+use testkit::body::{self, Name};
+use testkit::io::PATIENCE;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-use crate::body::{self, Name};
-use crate::origin::{PATIENCE, size_of};
 
 /// Runs a test's asynchronous part, with a time limit.
 pub fn run<T>(work: impl Future<Output = T>) -> T {

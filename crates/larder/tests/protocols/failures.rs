@@ -4,47 +4,20 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::thread;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, date_time_ymd};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-
-use crate::authority::Authority;
-use crate::client::{Reply, get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
-
-/// Starts a server that runs `does` with each connection.
-fn server(does: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let does = Arc::new(does);
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let does = does.clone();
-            thread::spawn(move || does(stream));
-        }
-    });
-    address
-}
-
-/// Reads a head and no byte after it.
-fn read_head(stream: &mut impl Read) {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
-        head.push(byte[0]);
-    }
-}
+use rustls::{ServerConnection, StreamOwned};
+use testkit::authority::{Authority, server_of_file};
+use testkit::client::{Reply, get, request};
+use testkit::larder::{Larder, Setup};
+use testkit::listener::{read_head, serve_each};
+use testkit::origin::Origin;
 
 /// Starts a server that responds to every head with these bytes, and then waits or closes.
 fn answers(bytes: &'static [u8], stays: bool) -> SocketAddr {
-    server(move |mut stream| {
+    serve_each(move |mut stream| {
         read_head(&mut stream);
         let _ = stream.write_all(bytes);
         if stays {
@@ -73,8 +46,8 @@ const TIMES: &str = "[upstream]\nconnect-timeout = '500ms'\nhead-timeout = '500m
 
 #[test]
 fn each_phase_is_a_line_and_none_of_it_is_shown() {
-    let nobody = testbed::address::free();
-    let deaf = server(|mut stream| {
+    let nobody = testkit::address::free();
+    let deaf = serve_each(|mut stream| {
         read_head(&mut stream);
         // Closed with the body unread, the connection is reset.
     });
@@ -120,27 +93,8 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
 
 /// Starts a TLS server that shows this certificate, and may require one.
 fn secured(chain: &Path, wants: Option<&Authority>) -> SocketAddr {
-    let certificates = CertificateDer::pem_file_iter(chain).unwrap().map(Result::unwrap).collect();
-    let key = PrivateKeyDer::from_pem_file(chain).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .unwrap();
-    let builder = match wants {
-        None => builder.with_no_client_auth(),
-        Some(authority) => {
-            let directory = tempfile::tempdir().unwrap();
-            let mut roots = RootCertStore::empty();
-            for root in CertificateDer::pem_file_iter(authority.file(directory.path())).unwrap() {
-                roots.add(root.unwrap()).unwrap();
-            }
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.unwrap())
-        }
-    };
-    let config = Arc::new(builder.with_single_cert(certificates, key).unwrap());
-    server(move |stream| {
+    let config = server_of_file(chain, &[], wants);
+    serve_each(move |stream| {
         let connection = ServerConnection::new(config.clone()).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
         read_head(&mut stream);
@@ -163,8 +117,8 @@ fn tls_says_in_plain_words_what_is_wrong() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let (authority, stranger) = (Authority::new(), Authority::new());
-    let good = authority.issue(directory.path(), "good", &["localhost"]);
-    let named = authority.issue(directory.path(), "named", &["inside.example"]);
+    let good = authority.issue_file(directory.path(), "good", &["localhost"]);
+    let named = authority.issue_file(directory.path(), "named", &["inside.example"]);
     let (old, own, young) = (at("old.pem"), at("own.pem"), at("young.pem"));
     let strange = at("strange.pem");
     self_signed(&strange, |params| params.distinguished_name.push(DnType::CommonName, "stranger"));
@@ -175,8 +129,8 @@ fn tls_says_in_plain_words_what_is_wrong() {
     });
     self_signed(&own, |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained));
     self_signed(&young, |params| params.not_before = date_time_ymd(2999, 1, 1));
-    let file = authority.file(directory.path());
-    let plain = server(|mut stream| {
+    let file = authority.file_in(directory.path());
+    let plain = serve_each(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad\r\n\r\n");
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -214,7 +168,7 @@ fn tls_says_in_plain_words_what_is_wrong() {
 
 #[test]
 fn a_forward_proxy_says_what_went_wrong_and_nothing_of_its_own_surroundings() {
-    let nobody = testbed::address::free();
+    let nobody = testkit::address::free();
     let larder = Setup::forward().start();
     let reply = larder.get(&format!("http://{nobody}/x"));
     assert_eq!((reply.status, reply.text().as_str()), {
@@ -228,7 +182,7 @@ fn a_forward_proxy_says_what_went_wrong_and_nothing_of_its_own_surroundings() {
     let config = format!("connect-ports = [{}]\n", nobody.port());
     let larder = Setup::forward().config(&config).start();
     let mut tunnel = larder.connect();
-    tunnel.send(format!("CONNECT {nobody} HTTP/1.1\r\nHost: {nobody}\r\n\r\n").as_bytes()).unwrap();
+    tunnel.send(format!("CONNECT {nobody} HTTP/1.1\r\nHost: {nobody}\r\n\r\n").as_bytes());
     let reply = tunnel.read("CONNECT").unwrap();
     assert_eq!(reply.status, 502);
     is_discreet(&reply, &[]);
@@ -237,7 +191,7 @@ fn a_forward_proxy_says_what_went_wrong_and_nothing_of_its_own_surroundings() {
 
 #[test]
 fn a_failure_is_told_though_another_server_answers_and_many_are_counted() {
-    let (origin, nobody) = (Origin::start(), testbed::address::free());
+    let (origin, nobody) = (Origin::start(), testkit::address::free());
     let failing = answers(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", false);
     let good = origin.url("");
     let config = format!(

@@ -6,20 +6,20 @@ use http::Request;
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use rustix::process::Signal;
+use testkit::authority::Authority;
+use testkit::larder::{Larder, Setup};
+use testkit::origin::Origin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::authority::Authority;
 use crate::caller::{Caller, run};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Starts a reverse proxy that speaks HTTP/2 without TLS.
 fn plain(more: &str) -> (Origin, SocketAddr, Setup, Larder) {
-    let (origin, address) = (Origin::start(), testbed::address::free());
+    let (origin, address) = (Origin::start(), testkit::address::free());
     let config = format!("[[listener]]\naddress = \"{address}\"\nh2c = true\n{more}");
     let setup = Setup::reverse(&origin.url("")).config(&config);
     let larder = setup.start();
@@ -111,9 +111,9 @@ fn serves(address: SocketAddr) {
 #[test]
 fn many_requests_run_at_once_on_a_connection() {
     let (authority, origin, address) =
-        (Authority::new(), Origin::start(), testbed::address::free());
+        (Authority::new(), Origin::start(), testkit::address::free());
     let setup = Setup::reverse(&origin.url(""));
-    let chain = authority.issue(&setup.path(""), "a", &["a.example"]);
+    let chain = authority.issue_file(&setup.path(""), "a", &["a.example"]);
     let config = format!(
         "[[listener]]\naddress = \"{address}\"\ntls = true\n[[certificate]]\nchain = {chain:?}\n"
     );
@@ -161,7 +161,7 @@ fn prior_knowledge_and_http_1_share_a_listener() {
         // The URL says https, but the connection is not TLS.
         assert_eq!(two.get("https", "a.example", "/page").await.unwrap().status, 421);
     });
-    let seen = &origin.requests("/form")[0];
+    let seen = &origin.requests_for("/form")[0];
     assert_eq!(seen.body, b"the body");
     assert_eq!(seen.head.get("host"), Some("a.example"));
     assert_eq!(seen.head.get("cookie"), Some("a=1; b=2"));
@@ -211,7 +211,7 @@ fn malformed_heads_are_refused() {
         let answer = caller.ask(request.body(Full::default()).unwrap()).await.unwrap();
         assert_eq!(answer.status, 400);
     });
-    assert_eq!(origin.requests("/page?cc=no-store").len(), 0);
+    assert_eq!(origin.requests_for("/page?cc=no-store").len(), 0);
     serves(address);
 }
 
@@ -349,17 +349,8 @@ fn at_the_end_running_answers_are_finished_and_no_new_ones_begin() {
 
 #[test]
 fn a_tunnel_runs_on_a_stream() {
-    let address = testbed::address::free();
-    let echo = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = echo.local_addr().unwrap();
-    std::thread::spawn(move || {
-        use std::io::{Read, Write};
-        let (mut peer, _) = echo.accept().unwrap();
-        let mut buffer = [0; 1000];
-        while let Ok(n @ 1..) = peer.read(&mut buffer) {
-            peer.write_all(&buffer[..n].to_ascii_uppercase()).unwrap();
-        }
-    });
+    let address = testkit::address::free();
+    let target = testkit::listener::echo();
     let config = format!(
         "connect-ports = [{}]\n[[listener]]\naddress = \"{address}\"\nh2c = true\n",
         target.port()

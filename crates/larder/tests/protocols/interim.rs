@@ -2,19 +2,19 @@
 //! request body, for which the proxy waits only for a limited time.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::thread;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{HeaderMap, Request, StatusCode};
+use testkit::authority::Authority;
+use testkit::larder::{Larder, Setup};
+use testkit::listener::{read_head, serve_each};
+use testkit::origin::{Origin, ok};
 use tokio::net::TcpStream;
 
-use crate::authority::Authority;
 use crate::caller::{handshake, run};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
 
 const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\
     Connection: x-hop\r\nX-Hop: 1\r\n\r\n";
@@ -22,32 +22,19 @@ const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n
 /// Starts an origin server that sends interim responses before the final one, and requests an
 /// expected body with a 100.
 fn talkative() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let (mut head, mut byte) = (Vec::new(), [0]);
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-                head.push(byte[0]);
-            }
-            let mut text = "hello".to_owned();
-            if String::from_utf8_lossy(&head).to_lowercase().contains("expect: 100-continue") {
-                stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
-                let mut body = [0; 5];
-                stream.read_exact(&mut body).unwrap();
-                text = String::from_utf8(body.to_vec()).unwrap();
-            }
-            let last = format!(
-                "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\
-                 Content-Length: {}\r\n\r\n{text}",
-                text.len()
-            );
-            // The client may be gone.
-            let _ = stream.write_all(format!("{HINTS}{HINTS}{last}").as_bytes());
+    serve_each(|mut stream| {
+        let head = read_head(&mut stream);
+        let mut text = "hello".to_owned();
+        if String::from_utf8_lossy(&head).to_lowercase().contains("expect: 100-continue") {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+            let mut body = [0; 5];
+            stream.read_exact(&mut body).unwrap();
+            text = String::from_utf8(body.to_vec()).unwrap();
         }
-    });
-    address
+        let last = ok("Cache-Control: max-age=60\r\nConnection: close\r\n", &text);
+        // The client may be gone.
+        let _ = stream.write_all(format!("{HINTS}{HINTS}{last}").as_bytes());
+    })
 }
 
 /// An HTTP/2 client.
@@ -87,7 +74,7 @@ async fn answer(answer: ResponseFuture) -> (StatusCode, HeaderMap, Vec<u8>) {
 }
 
 fn plain(upstream: &str, more: &str) -> (SocketAddr, Larder, Setup) {
-    let address = testbed::address::free();
+    let address = testkit::address::free();
     let config = format!("[[listener]]\naddress = \"{address}\"\nh2c = true\n{more}");
     let setup = Setup::reverse(upstream).config(&config);
     (address, setup.start(), setup)
@@ -124,15 +111,15 @@ fn hints_come_before_the_answer_however_it_comes_about() {
 
 #[test]
 fn hints_pass_through_http2_on_both_sides() {
-    let (authority, address) = (Authority::new(), testbed::address::free_at_localhost());
+    let (authority, address) = (Authority::new(), testkit::address::free_at_localhost());
     let setup = Setup::reverse(&format!("http://{}", talkative()));
-    let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
+    let chain = authority.issue_file(&setup.path(""), "localhost", &["localhost"]);
     let listener = format!("[[listener]]\naddress = \"{address}\"\ntls = true\n");
     let certificate = format!("[[certificate]]\nchain = {chain:?}\n");
     let setup = setup.config(&format!("{listener}{certificate}"));
     let _server = setup.start();
     let own = Setup::reverse(&format!("https://localhost:{}", address.port()));
-    let (ca, front) = (authority.file(&own.path("")), testbed::address::free());
+    let (ca, front) = (authority.file_in(&own.path("")), testkit::address::free());
     let listener = format!("[[listener]]\naddress = \"{front}\"\ntls = true\n");
     let upstream = format!("reverse-host = 'upstream'\n[upstream]\ntls-ca = {ca:?}\n");
     let own = own.config(&format!("{upstream}{listener}{certificate}"));
@@ -198,7 +185,7 @@ fn a_body_that_is_withheld_is_given_up_and_the_others_are_not() {
         assert_eq!(answer(gated).await.2.len(), 1000);
         assert_eq!(answer(client.request(get("/page"), true).await.0).await.0, 200);
     });
-    assert!(origin.requests("/form").is_empty(), "half a body passed for a whole one");
+    assert!(origin.requests_for("/form").is_empty(), "half a body passed for a whole one");
 }
 
 #[test]
@@ -218,6 +205,6 @@ fn what_a_client_takes_back_is_given_up() {
     });
     let busy = |line: &str| line.starts_with("larder_requests_total") && line.ends_with(" 1");
     let done = || larder.metrics().lines().any(busy);
-    assert!(crate::runner::eventually(done), "{}", larder.metrics());
+    assert!(testkit::io::eventually(done), "{}", larder.metrics());
     origin.open("end");
 }

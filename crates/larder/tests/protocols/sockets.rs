@@ -9,11 +9,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::origin::{Origin, PATIENCE};
-use crate::runner::{Larder, Setup};
-use crate::skip::skipped;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
+use testkit::io::PATIENCE;
+use testkit::larder::{Larder, Setup, larder_path};
+use testkit::origin::Origin;
+use testkit::skip::skipped;
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
 
@@ -44,13 +43,13 @@ fn connect(address: SocketAddr) -> TcpStream {
 }
 
 fn client_seen(origin: &Origin) -> String {
-    let seen = origin.requests("/page");
+    let seen = origin.requests_for("/page");
     seen.last().unwrap().head.get("x-forwarded-for").unwrap().to_owned()
 }
 
 #[test]
 fn a_balancer_says_who_the_client_is() {
-    let address = testbed::address::free();
+    let address = testkit::address::free();
     let more = "proxy-protocol = [\"127.0.0.0/8\"]\nh2c = true\n";
     let (origin, _setup, larder) = with_listener(&address.to_string(), more);
     let v1 = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
@@ -61,7 +60,7 @@ fn a_balancer_says_who_the_client_is() {
     v2.extend([&source[..], &target[..], &[0, 5, 0, 80]].concat());
     v2.extend(b"GET /page?cc=no-store HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
     assert!(exchange(connect(address), &v2).starts_with("HTTP/1.1 200"));
-    let seen = origin.requests("/page?cc=no-store");
+    let seen = origin.requests_for("/page?cc=no-store");
     assert_eq!(seen[0].head.get("x-forwarded-for"), Some("2001:db8::9"));
     for bytes in [REQUEST.to_vec(), b"PROXY TCP4 nonsense\r\n".to_vec()] {
         assert_eq!(exchange(connect(address), &bytes), "");
@@ -75,14 +74,14 @@ fn a_balancer_says_who_the_client_is() {
 
 #[test]
 fn only_a_trusted_balancer_is_believed() {
-    let address = testbed::address::free();
+    let address = testkit::address::free();
     let more = "proxy-protocol = [\"192.0.2.0/24\"]\n";
     let (origin, _setup, larder) = with_listener(&address.to_string(), more);
     let claimed = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
     for bytes in [claimed, REQUEST.to_vec()] {
         assert_eq!(exchange(connect(address), &bytes), "");
     }
-    assert_eq!(origin.requests("/page").len(), 0);
+    assert_eq!(origin.requests_for("/page").len(), 0);
     assert!(larder.metrics().contains("larder_proxy_protocol_refused_total 2\n"));
 }
 
@@ -146,7 +145,7 @@ fn sockets_of_a_service_manager_are_served_with_what_their_tables_say() {
     let script = "exec 3<&0 4<&1 </dev/null >/dev/null; \
                   LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" serve --config \"$1\"";
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", script, PROGRAM]).arg(&config).current_dir(directory.path());
+    command.args(["-c", script]).arg(larder_path()).arg(&config).current_dir(directory.path());
     command.stdin(OwnedFd::from(tcp)).stdout(OwnedFd::from(unix)).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     // Both sockets have been listening since before the start, so no client is refused.
@@ -160,7 +159,7 @@ fn sockets_of_a_service_manager_are_served_with_what_their_tables_say() {
     assert!(plain.starts_with("HTTP/1.1 200"), "{plain}");
     assert_eq!(client_seen(&origin), "127.0.0.1");
     assert!(balanced.starts_with("HTTP/1.1 200"), "{balanced}");
-    let seen = origin.requests("/page?cc=no-store");
+    let seen = origin.requests_for("/page?cc=no-store");
     assert_eq!(seen[0].head.get("x-forwarded-for"), Some("192.0.2.7"));
     assert_eq!(without, "");
 }
@@ -177,7 +176,7 @@ fn ipv6_and_both_families_on_one_socket() {
         let address = format!("{client}:{port}").parse().unwrap();
         let request = String::from_utf8_lossy(REQUEST).replace("/page", "/page?cc=no-store");
         assert!(exchange(connect(address), request.as_bytes()).starts_with("HTTP/1.1 200"));
-        let last = origin.requests("/page?cc=no-store").pop().unwrap();
+        let last = origin.requests_for("/page?cc=no-store").pop().unwrap();
         assert_eq!(last.head.get("x-forwarded-for"), Some(seen));
     }
 }

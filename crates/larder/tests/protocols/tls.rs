@@ -8,13 +8,14 @@ use std::thread;
 
 use rustix::process::Signal;
 use rustls::ClientConfig;
+use testkit::authority::Authority;
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder};
+use testkit::origin::Origin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::authority::Authority;
 use crate::caller::{Caller, handshake, run};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually, larder};
 
 /// A reverse proxy with a TLS listener and these certificates.
 struct Secured {
@@ -27,11 +28,11 @@ struct Secured {
 /// Sets up certificates by name and hosts; `more` is appended to the configuration.
 fn secured(certificates: &[(&str, &[&str])], more: &str) -> Secured {
     let (authority, origin, address) =
-        (Authority::new(), Origin::start(), testbed::address::free());
+        (Authority::new(), Origin::start(), testkit::address::free());
     let setup = Setup::reverse(&origin.url(""));
     let mut config = format!("[[listener]]\naddress = \"{address}\"\ntls = true\n");
     for (name, hosts) in certificates {
-        let path = authority.issue(&setup.path(""), name, hosts);
+        let path = authority.issue_file(&setup.path(""), name, hosts);
         config.push_str(&format!("[[certificate]]\nchain = {path:?}\n"));
     }
     let setup = setup.config(&(config + more));
@@ -65,12 +66,12 @@ fn a_client_is_served_over_tls_and_the_origin_told_so() {
             assert_eq!(answer.outcome(), outcome, "{target}");
         }
     });
-    let seen = &it.origin.requests("/page")[0];
+    let seen = &it.origin.requests_for("/page")[0];
     assert_eq!(seen.head.get("x-forwarded-proto"), Some("https"));
     // The same path without TLS is another object.
-    let plain = crate::client::get("/page").header("Host", "a.example");
+    let plain = testkit::client::get("/page").header("Host", "a.example");
     assert_eq!(larder.send(&plain).outcome(), "MISS");
-    assert_eq!(it.origin.requests("/page")[1].head.get("x-forwarded-proto"), Some("http"));
+    assert_eq!(it.origin.requests_for("/page")[1].head.get("x-forwarded-proto"), Some("http"));
     let said = larder.metrics();
     assert!(said.contains("larder_tls_handshakes_total{result=\"full\"} 1\n"), "{said}");
     assert!(eventually(|| {
@@ -181,7 +182,7 @@ fn certificates_are_replaced_without_a_restart_and_bad_ones_are_not_taken() {
     let asking = ask_all_the_time(&it.authority, it.address, &stop);
     for _ in 0..5 {
         let before = run(shown(it.address, "a.example", it.authority.client(&[]))).unwrap();
-        it.authority.issue(&it.setup.path(""), "a", &["a.example"]);
+        it.authority.issue_file(&it.setup.path(""), "a", &["a.example"]);
         larder.signal(Signal::HUP);
         assert!(now_shows(&larder, &it, &before));
     }
@@ -194,12 +195,12 @@ fn certificates_are_replaced_without_a_restart_and_bad_ones_are_not_taken() {
     assert!(larder.says("the configuration is unchanged"), "{}", larder.said());
     assert!(larder.says("a.pem:1: expected"), "{}", larder.said());
     // The admin interface does the same, and reports the result.
-    let reload = || crate::client::request("POST", "/reload").body(b"");
+    let reload = || testkit::client::request("POST", "/reload").body(b"");
     let reply = larder.admin_send(reload());
     assert!(reply.status == 422 && reply.text().contains("a.pem:1: expected"), "{}", reply.text());
     let still = run(shown(it.address, "a.example", it.authority.client(&[]))).unwrap();
     assert_eq!(still, last);
-    it.authority.issue(&it.setup.path(""), "a", &["a.example"]);
+    it.authority.issue_file(&it.setup.path(""), "a", &["a.example"]);
     assert_eq!(larder.admin_send(reload()).status, 200);
     assert!(now_shows(&larder, &it, &last));
     stop.store(true, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,12 @@ use std::thread::{self, JoinHandle};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
-
-use crate::client::{Connection, get, request};
-use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, view};
-use crate::origin::Origin;
-use crate::runner::{Larder, PROGRAM, Setup, eventually, percent};
+use testkit::client::{Client, get, request};
+use testkit::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, view};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder_path, percent};
+use testkit::listener::echo;
+use testkit::origin::Origin;
 
 /// A process that is not a child of this one, killed on drop.
 struct Stranger(Pid);
@@ -81,8 +82,8 @@ fn ask_all_the_time(
 /// Links or copies the program to a path of its own, so that it can be replaced.
 fn copy_of_program(directory: &TempDir) -> PathBuf {
     let path = directory.path().join("larder");
-    if fs::hard_link(PROGRAM, &path).is_err() {
-        fs::copy(PROGRAM, &path).unwrap();
+    if fs::hard_link(larder_path(), &path).is_err() {
+        fs::copy(larder_path(), &path).unwrap();
     }
     path
 }
@@ -216,8 +217,8 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     }
     // The objects that its response invalidates must be removed where they are stored.
     let slow = "/slow?headgate=slow&cc=no-store";
-    let mut connection = Connection::open(larder.address()).unwrap();
-    connection.send(&request("POST", &origin.url(slow)).body(b"new").bytes()).unwrap();
+    let mut connection = Client::open(larder.address()).unwrap();
+    connection.send(request("POST", &origin.url(slow)).body(b"new").bytes());
     origin.await_fetches(slow, 1);
     larder.signal(Signal::USR2);
     let second = Stranger::of(&larder, 0);
@@ -248,22 +249,8 @@ fn until_the_cache_is_released_everything_is_passed_on_and_nothing_comes_back() 
     second.stop();
 }
 
-/// Starts a server that sends received bytes back in capitals, for one connection.
-fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        let (mut peer, _) = listener.accept().unwrap();
-        let mut buffer = [0; 1000];
-        while let Ok(n @ 1..) = peer.read(&mut buffer) {
-            peer.write_all(&buffer[..n].to_ascii_uppercase()).unwrap();
-        }
-    });
-    address
-}
-
 /// Sends a word through a tunnel and back.
-fn shout(tunnel: &Connection, word: &str) {
+fn shout(tunnel: &Client, word: &str) {
     let mut stream = tunnel.stream();
     stream.write_all(word.as_bytes()).unwrap();
     let mut back = vec![0; word.len()];
@@ -280,20 +267,20 @@ fn what_does_not_need_the_cache_does_not_keep_it() {
         larder.get(&origin.url(target)).verify(target);
     }
     let mut tunnel = larder.connect();
-    tunnel.send(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\n").as_bytes()).unwrap();
+    tunnel.send(format!("CONNECT {far} HTTP/1.1\r\nHost: {far}\r\n\r\n").as_bytes());
     assert_eq!(tunnel.read("CONNECT").unwrap().status, 200);
     // Forwarded, and on its way into the cache: both stop half-way.
     let gated = ["/passed?size=200000&gate=end&cc=no-store", "/filling?size=700000&gate=end"];
     let mut running = gated.map(|target| {
         let mut connection = larder.connect();
-        connection.send(&get(&origin.url(target)).bytes()).unwrap();
+        connection.send(get(&origin.url(target)).bytes());
         let head = connection.read_head().unwrap();
         (connection, head)
     });
     // From the cache, to a client that does not read yet.
     let mut slow = larder.connect();
     let large = "/large?size=8000000&etag=1";
-    slow.send(&get(&origin.url(large)).bytes()).unwrap();
+    slow.send(get(&origin.url(large)).bytes());
     let slow_head = slow.read_head().unwrap();
     larder.signal(Signal::USR2);
     let second = Stranger::of(&larder, 0);
@@ -312,11 +299,11 @@ fn what_does_not_need_the_cache_does_not_keep_it() {
     // The old process has lost nothing of its work in progress.
     assert!(larder.is_running(), "{}", larder.said());
     shout(&tunnel, "still here");
-    slow.read_body("GET", slow_head).unwrap().verify(large);
+    slow.rest(slow_head, "GET").verify(large);
     assert_eq!(origin.fetches(large), 2, "the origin went on where the cache could not");
     origin.open("end");
     for ((connection, head), target) in running.iter_mut().zip(gated) {
-        connection.read_body("GET", head.clone()).unwrap().verify(target);
+        connection.rest(head.clone(), "GET").verify(target);
     }
     assert!(larder.is_running(), "{}", larder.said());
     shout(&tunnel, "to the end");

@@ -4,11 +4,11 @@
 use std::fs;
 
 use rustix::process::Signal;
-
-use crate::authority::Authority;
-use crate::client::{Reply, get, request};
-use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually, larder};
+use testkit::authority::Authority;
+use testkit::client::{Reply, get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup, larder};
+use testkit::origin::Origin;
 
 /// The server only accepts requests for its own name in TLS.
 const OWN_NAME: &str = "reverse-host = 'upstream'\n";
@@ -23,9 +23,9 @@ struct Server {
 }
 
 fn server(origin: &Origin) -> Server {
-    let (authority, address) = (Authority::new(), testbed::address::free_at_localhost());
+    let (authority, address) = (Authority::new(), testkit::address::free_at_localhost());
     let setup = Setup::reverse(&origin.url(""));
-    let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
+    let chain = authority.issue_file(&setup.path(""), "localhost", &["localhost"]);
     let log = setup.path("server.log").display().to_string();
     let setup = setup
         .config(&format!(
@@ -42,7 +42,7 @@ fn server(origin: &Origin) -> Server {
 fn larder_fetches_from_larder_over_tls_and_http2() {
     let origin = Origin::start();
     let server = server(&origin);
-    let authority = server.authority.file(&server.setup.path(""));
+    let authority = server.authority.file_in(&server.setup.path(""));
     for (http2, version) in [("auto", "HTTP/2"), ("off", "HTTP/1.1")] {
         let text = format!("{OWN_NAME}[upstream]\ntls-ca = {authority:?}\nhttp2 = '{http2}'\n");
         let running = Setup::reverse(&server.url).config(&text).start();
@@ -84,7 +84,7 @@ fn outcome(reply: &Reply) -> String {
 fn neighbours_are_validated_on_the_connection_in_http2() {
     let origin = Origin::start();
     let server = server(&origin);
-    let authority = server.authority.file(&server.setup.path(""));
+    let authority = server.authority.file_in(&server.setup.path(""));
     let text = format!(
         "{OWN_NAME}[upstream]\ntls-ca = {authority:?}\n[caching]\nvalidate-neighbours = 4\n"
     );
@@ -135,11 +135,11 @@ fn a_reload_takes_other_authorities() {
     let server = server(&origin);
     let setup = Setup::reverse(&server.url);
     let file = setup.path("ca.pem");
-    fs::copy(Authority::new().file(&setup.path("")), &file).unwrap();
+    fs::copy(Authority::new().file_in(&setup.path("")), &file).unwrap();
     let setup = setup.config(&format!("{OWN_NAME}[upstream]\ntls-ca = {file:?}\n"));
     let running = setup.start();
     assert_eq!(running.get("/page").status, 502);
-    fs::copy(server.authority.file(&setup.path("")), &file).unwrap();
+    fs::copy(server.authority.file_in(&setup.path("")), &file).unwrap();
     running.signal(Signal::HUP);
     let believed = eventually(|| running.get("/page").status == 200);
     assert!(believed, "{}\n{}", running.get("/page").text(), running.said());
@@ -172,7 +172,7 @@ fn files_that_tls_needs_are_missed_before_anything_starts() {
 
 #[test]
 fn operators_see_how_the_servers_of_a_site_are() {
-    let (origin, gone) = (Origin::start(), testbed::address::free());
+    let (origin, gone) = (Origin::start(), testkit::address::free());
     let good = origin.url("");
     let config = format!(
         "[[site]]\nname = 'www'\nhosts = ['127.0.0.1', 'a.example']\n\

@@ -11,12 +11,13 @@ use hyper::body::Incoming;
 use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
 use rustix::process::Signal;
+use testkit::authority::Authority;
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::authority::Authority;
 use crate::caller::{Caller, run};
-use crate::runner::{Larder, Setup, eventually};
 use crate::websocket_origin::{
     CLOSE, Origin, Speaks, TEXT, accept, field, frame, read_frame, read_head,
 };
@@ -51,14 +52,14 @@ impl Scene {
 
     /// Sets up the scene; `more` is additional configuration, tables last.
     fn new(reverse: bool, speaks: Speaks, more: &str) -> Scene {
-        let (authority, address) = (Authority::new(), testbed::address::free());
+        let (authority, address) = (Authority::new(), testkit::address::free());
         let setup = Setup::forward();
-        let chain = authority.issue(&setup.path(""), "localhost", &["localhost"]);
+        let chain = authority.issue_file(&setup.path(""), "localhost", &["localhost"]);
         let origin = Origin::start(speaks, Some(&chain));
         let scheme = if speaks == Speaks::Plain { "http" } else { "https" };
         let base = format!("{scheme}://localhost:{}", origin.address.port());
         let log = setup.path("access.log").display().to_string();
-        let ca = authority.file(&setup.path(""));
+        let ca = authority.file_in(&setup.path(""));
         let own = if reverse { "reverse-host = 'upstream'\n" } else { "" };
         let setup = setup
             .config(&format!(

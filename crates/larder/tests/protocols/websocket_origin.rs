@@ -26,8 +26,7 @@ use h2::{RecvStream, SendStream};
 use http::{Request, Response};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use testkit::authority::server_of_file;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -81,20 +80,8 @@ impl Origin {
 }
 
 fn config(speaks: Speaks, chain: Option<&Path>) -> Arc<ServerConfig> {
-    let file = chain.unwrap();
-    let certificates = CertificateDer::pem_file_iter(file).unwrap().map(Result::unwrap).collect();
-    let key = PrivateKeyDer::from_pem_file(file).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)
-        .unwrap();
-    let protocols: &[&str] =
-        if speaks == Speaks::One { &["http/1.1"] } else { &["h2", "http/1.1"] };
-    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-    Arc::new(config)
+    let alpn: &[&str] = if speaks == Speaks::One { &["http/1.1"] } else { &["h2", "http/1.1"] };
+    server_of_file(chain.unwrap(), alpn, None)
 }
 
 async fn serve(

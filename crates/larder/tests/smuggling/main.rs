@@ -14,26 +14,20 @@
 
 mod answers;
 mod client;
-#[allow(dead_code)]
-#[path = "../e2e/message.rs"]
-mod message;
 mod origin;
 mod page;
-#[path = "../peer/mod.rs"]
-mod peer;
 mod peers;
 mod play;
-#[path = "../http/program.rs"]
-mod program;
 mod requests;
 mod strict;
 mod wire;
 
 use std::time::Duration;
 
+use testkit::larder::{Larder, Setup};
+
 use origin::Origin;
 use play::{Player, Verdict};
-use tempfile::TempDir;
 
 /// Timeout for a response of our own program.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,11 +35,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// One worker, so that each request meets the state that the previous one left.
 const CONFIGURATION: &str = "workers = 1\n";
 
-fn larder(origin: &Origin) -> (program::Larder, TempDir) {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path().join("larder.toml");
-    std::fs::write(&path, CONFIGURATION).unwrap();
-    (program::Larder::start(Some(origin.address()), Some(&path)), directory)
+fn larder(origin: &Origin) -> (Setup, Larder) {
+    let setup = Setup::reverse(&format!("http://{}", origin.address())).config(CONFIGURATION);
+    let running = setup.start();
+    (setup, running)
 }
 
 /// Returns whether a case is to be played.
@@ -97,7 +90,7 @@ fn wanted_requests() -> impl Iterator<Item = (&'static requests::Group, &'static
 /// Starts the program in front of an origin server, and passes a player for it to `play`.
 fn with_player<T>(play: impl FnOnce(&mut Player<'_>) -> T) -> T {
     let origin = Origin::start();
-    let (larder, _directory) = larder(&origin);
+    let (_setup, larder) = larder(&origin);
     play(&mut Player::new(larder.address(), &origin, PATIENCE))
 }
 

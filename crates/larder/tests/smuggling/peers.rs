@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use testkit::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
+
 use crate::origin::Origin;
 use crate::page;
-use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
 use crate::play::{Player, Verdict};
 use crate::play_all;
 

@@ -2,12 +2,11 @@
 //! expectation for Larder.
 
 use std::net::SocketAddr;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::answers;
-use crate::client::{self, Answer, Client};
-use crate::origin::{Origin, Plan, Seen};
+use crate::client::{self, Answer, Sequence};
+use crate::origin::{Origin, Parsed, Plan, Seen};
 use crate::requests;
 use crate::strict::Request;
 use crate::wire::{bytes, fill_in};
@@ -89,21 +88,19 @@ impl<'a> Player<'a> {
         let id = self.id();
         let (first, second) = (format!("/{id}/first"), format!("/{id}/second"));
         let pieces = pieces.iter().map(|piece| bytes(&fill_in(piece, &id))).collect();
-        self.origin.plan(&first, Plan { pieces, close });
-        let (mut client, before) = (Client::new(self.proxy, self.patience), self.origin.answered());
+        self.origin.plan(&[(first.clone(), Plan { pieces, close })]);
+        let (mut client, before) =
+            (Sequence::new(self.proxy, self.patience), self.origin.answered());
         let answer = client.ask(method, &first);
         // Late bytes arrive while no request is sent, and there is time to notice them.
-        let end = Instant::now() + Duration::from_secs(5);
-        while self.origin.answered() == before && Instant::now() < end {
-            thread::sleep(Duration::from_millis(1));
-        }
+        self.origin.await_answered(before);
         let others = [
             client.ask("GET", &second),
-            Client::new(self.proxy, self.patience).ask("GET", &second),
+            Sequence::new(self.proxy, self.patience).ask("GET", &second),
         ];
         let again =
             b"HTTP/1.1 404 Not Found\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\nagain";
-        self.origin.plan(&first, Plan { pieces: vec![again.to_vec()], close: false });
+        self.origin.plan(&[(first.clone(), Plan { pieces: vec![again.to_vec()], close: false })]);
         let later = client.ask("GET", &first);
         let came = Came { answer, others, later };
         let right = came.is(fate) && came.words() == fate.words();
@@ -149,22 +146,23 @@ impl Became {
         let (first, next, others, late, malformed) =
             (None, false, Vec::new(), Vec::new(), Vec::new());
         let mut became = Became { first, next, others, late, malformed, statuses, without_head };
-        for seen in seen {
-            match seen {
-                Seen::Malformed(why) => became.malformed.push(why),
+        for Seen { bytes, parsed } in seen {
+            let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+            match parsed {
+                Parsed::Malformed(why) => became.malformed.push(why),
                 // The origin server may notice the end of an earlier case's connection only now.
-                Seen::Unfinished(line) if is_of_another(&line, id) => {}
-                Seen::Unfinished(_) => became.malformed.push(WITHOUT_END.to_owned()),
-                Seen::Request(request) if is_of_another(&request.target, id) => {
+                Parsed::Unfinished if is_of_another(&String::from_utf8_lossy(line), id) => {}
+                Parsed::Unfinished => became.malformed.push(WITHOUT_END.to_owned()),
+                Parsed::Request(request) if is_of_another(&request.target, id) => {
                     became.late.push(request.target);
                 }
-                Seen::Request(request) if request.target.contains("/next") => became.next = true,
-                Seen::Request(request)
+                Parsed::Request(request) if request.target.contains("/next") => became.next = true,
+                Parsed::Request(request)
                     if became.first.is_none() && !request.target.contains("/smuggled") =>
                 {
                     became.first = Some(request);
                 }
-                Seen::Request(request) => became.others.push(request.target),
+                Parsed::Request(request) => became.others.push(request.target),
             }
         }
         became

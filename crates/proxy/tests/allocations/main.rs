@@ -26,16 +26,8 @@ use proxy::options::Options;
 use proxy::origin::site::Front;
 use proxy::rules::access::Access;
 use proxy::{CacheSetup, CacheSource, Control, ListenSocket, Listener, Network, Setup, TokioClock};
-
-#[expect(dead_code, reason = "the other tests use more of it")]
-#[path = "../it/client.rs"]
-mod client;
-#[expect(dead_code, reason = "the other tests use more of it")]
-#[path = "../it/origin.rs"]
-mod origin;
-
-use client::Client;
-use origin::{Origin, Then, ok};
+use testkit::client::Client;
+use testkit::origin::{Origin, Then, ok};
 
 /// Number of requests counted together, after as many that are not counted.
 const REQUESTS: u64 = 100;
@@ -152,7 +144,7 @@ fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f
         let before = COUNT.load(Ordering::Relaxed);
         for number in round * REQUESTS..(round + 1) * REQUESTS {
             let answer = client.get_with(&url(number), FIELDS);
-            assert!(answer.complete && answer.detail() == outcome, "{}", answer.head);
+            assert!(answer.whole && answer.detail() == outcome, "{}", answer.head);
         }
         COUNT.load(Ordering::Relaxed) - before
     });
@@ -165,7 +157,7 @@ fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f
 fn a_request_allocates_within_its_bound() {
     IGNORED.set(true);
     let body = "x".repeat(2000);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         IGNORED.set(true);
         let fields = match &*asked.path {
             "/private" => "Cache-Control: no-store\r\n",

@@ -7,9 +7,11 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use crate::client::{Answer, Client, request};
-use crate::origin::{Asked, Origin, Then, ok};
-use crate::rig::{Rig, wait_until};
+use testkit::client::{Client, Reply, exchange_bytes, request_text};
+use testkit::io::PATIENCE;
+use testkit::origin::{Origin, Received, Then, ok};
+
+use crate::rig::Rig;
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
@@ -17,11 +19,11 @@ const FRESH: &str = "Cache-Control: max-age=600\r\n";
 /// each.
 fn held_origin(
     held: std::ops::Range<usize>,
-    answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
+    answer: impl Fn(&Received) -> String + Send + Sync + 'static,
 ) -> (Origin, Sender<()>) {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         if held.contains(&asked.number) {
             let _ = receiver.lock().unwrap().recv();
         }
@@ -31,9 +33,9 @@ fn held_origin(
     (origin, sender)
 }
 
-fn ask(rig: &Rig, url: &str, fields: &str) -> thread::JoinHandle<Answer> {
+fn ask(rig: &Rig, url: &str, fields: &str) -> thread::JoinHandle<Reply> {
     let mut client = rig.client();
-    client.send(request("GET", url, fields));
+    client.send(request_text("GET", url, fields));
     thread::spawn(move || client.answer())
 }
 
@@ -49,10 +51,10 @@ fn a_follower_of_another_variant_gets_its_own_after_an_overtaken_fill() {
     let rig = Rig::forward();
     let url = origin.url("/v");
     let first = ask(&rig, &url, "Accept-Language: de\r\n");
-    wait_until("the fetch begins", || origin.count() == 1);
+    origin.await_count(1);
     let followers: Vec<_> = (0..4).map(|_| ask(&rig, &url, "Accept-Language: en\r\n")).collect();
     thread::sleep(std::time::Duration::from_millis(50));
-    rig.client().send(request("DELETE", &url, "")).answer();
+    rig.client().send(request_text("DELETE", &url, "")).answer();
     go.send(()).unwrap();
     assert_eq!(first.join().unwrap().text(), "in de");
     for fill_response in followers {
@@ -74,7 +76,7 @@ fn a_304_for_one_client_reaches_no_other() {
     let url = origin.url("/p");
     rig.client().get(&url);
     let first = ask(&rig, &url, "");
-    wait_until("the validation begins", || origin.count() == 2);
+    origin.await_count(2);
     let followers: Vec<_> = (0..4).map(|_| ask(&rig, &url, "")).collect();
     thread::sleep(std::time::Duration::from_millis(50));
     go.send(()).unwrap();
@@ -87,7 +89,7 @@ fn a_304_for_one_client_reaches_no_other() {
 
 #[test]
 fn an_unrequested_304_confirms_nothing() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let answer = match asked.number {
             0 => ok(
                 "Cache-Control: max-age=0, stale-while-revalidate=0, stale-if-error=60\r\n",
@@ -106,7 +108,7 @@ fn an_unrequested_304_confirms_nothing() {
 
 #[test]
 fn the_vary_of_a_304_applies_to_the_next_request() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let language = asked.field("accept-language").unwrap_or_default();
         let answer = match asked.number {
             0 => ok(&format!("{FRESH}ETag: \"v\"\r\n"), &format!("in {language}")),
@@ -136,7 +138,7 @@ fn unknown_transfer_codings_are_refused() {
     let rig = Rig::forward();
     for coding in ["gzip, chunked", "chunked, chunked", "identity, chunked"] {
         let fields = format!("Transfer-Encoding: {coding}\r\n");
-        let post = request("POST", &origin.url("/"), &fields) + "3\r\nabc\r\n0\r\n\r\n";
+        let post = request_text("POST", &origin.url("/"), &fields) + "3\r\nabc\r\n0\r\n\r\n";
         let status = rig.client().send(post).head()[9..12].parse::<u16>().unwrap();
         assert!([400, 501].contains(&status), "{coding}: {status}");
     }
@@ -146,12 +148,12 @@ fn unknown_transfer_codings_are_refused() {
     {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: {coding}\r\n\r\n");
         let answer = head + body;
-        let origin = Origin::start(move |_, stream| {
+        let origin = Origin::scripted(move |_, stream| {
             let _ = stream.write_all(answer.as_bytes());
             Then::Close
         });
         for method in ["GET", "POST"] {
-            let text = request(method, &origin.url("/"), "");
+            let text = request_text(method, &origin.url("/"), "");
             let answer = rig.client().send(text).answer();
             assert_eq!(answer.detail(), "ERROR(bad-answer)", "{coding} {method}: {answer:?}");
         }
@@ -189,10 +191,10 @@ fn contradictory_lengths_are_a_502_also_for_head() {
     let rig = Rig::forward();
     for lengths in ["Content-Length: 3\r\nContent-Length: 5\r\n", "Content-Length: +3\r\n"] {
         let origin = Origin::always(format!("HTTP/1.1 200 OK\r\n{lengths}\r\n"));
-        let answer = rig.client().send(request("GET", &origin.url("/"), "")).answer();
+        let answer = rig.client().send(request_text("GET", &origin.url("/"), "")).answer();
         assert_eq!(answer.detail(), "ERROR(bad-answer)", "{answer:?}");
         let mut client = rig.client();
-        let answer = client.send(request("HEAD", &origin.url("/"), "")).answer_to("HEAD");
+        let answer = client.send(request_text("HEAD", &origin.url("/"), "")).answer_to("HEAD");
         assert_eq!(answer.field("content-length").filter(|l| l.parse::<u64>().is_err()), None);
     }
 }
@@ -208,7 +210,7 @@ fn bytes_after_a_response_are_never_the_next_one() {
     ] {
         for method in ["GET", "HEAD", "POST"] {
             let first = answer.clone();
-            let origin = Origin::start(move |asked, stream| {
+            let origin = Origin::scripted(move |asked, stream| {
                 let bytes = match asked.path.as_str() {
                     "/first" => first.clone(),
                     _ => ok(FRESH, "second"),
@@ -218,7 +220,7 @@ fn bytes_after_a_response_are_never_the_next_one() {
             });
             let rig = Rig::forward();
             let mut client = rig.client();
-            client.send(request(method, &origin.url("/first"), "If-Match: \"x\"\r\n"));
+            client.send(request_text(method, &origin.url("/first"), "If-Match: \"x\"\r\n"));
             client.answer_to(method);
             let second = client.get(&origin.url("/second"));
             assert_eq!(second.text(), "second", "{method} {answer:?}");
@@ -228,7 +230,7 @@ fn bytes_after_a_response_are_never_the_next_one() {
 
 #[test]
 fn a_removed_field_selects_no_variant() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let language = asked.field("accept-language").unwrap_or("none".to_owned());
         let fields = format!("{FRESH}Vary: Accept-Language\r\n");
         let _ = stream.write_all(ok(&fields, &format!("in {language}")).as_bytes());
@@ -244,12 +246,12 @@ fn a_removed_field_selects_no_variant() {
 
 #[test]
 fn the_upstream_of_a_site_gets_the_host_that_is_in_the_key() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let host = asked.field("host").unwrap_or("missing".to_owned());
         let _ = stream.write_all(ok(FRESH, &format!("site {host}")).as_bytes());
         Then::Stay
     });
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let mut client = rig.client();
     let answer = client.send("GET http://a.example:81/ HTTP/1.0\r\n\r\n").answer();
     assert_eq!(answer.text(), "site a.example:81");
@@ -262,14 +264,14 @@ fn the_upstream_of_a_site_gets_the_host_that_is_in_the_key() {
 
 #[test]
 fn a_client_without_framing_detects_a_truncated_response() {
-    let origin = Origin::start(|_, stream| {
+    let origin = Origin::scripted(|_, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n");
         let _ = stream.write_all(format!("{head}5\r\n12345\r\n").as_bytes());
         Then::Close
     });
     let rig = Rig::forward();
     let mut stream = TcpStream::connect(rig.address).unwrap();
-    let host = origin.address;
+    let host = origin.address();
     write!(stream, "GET http://{host}/ HTTP/1.0\r\n\r\n").unwrap();
     let mut read = Vec::new();
     // The end of a connection would complete the body, so only a reset shows that it is truncated.
@@ -279,7 +281,7 @@ fn a_client_without_framing_detects_a_truncated_response() {
 
 #[test]
 fn credentials_of_one_client_do_not_disable_the_cache_for_others() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let _ = stream.write_all(ok(FRESH, &format!("answer {}", asked.number)).as_bytes());
         Then::Stay
     });
@@ -311,16 +313,12 @@ fn a_connect_has_no_body() {
 fn smuggle(bytes: &str) -> (Vec<String>, Vec<u16>) {
     let origin = Origin::always(ok("Cache-Control: no-store\r\n", ""));
     let rig = Rig::forward();
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    let bytes = bytes.replace("ORIGIN", &origin.address.to_string());
-    stream.write_all(bytes.as_bytes()).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read);
+    let bytes = bytes.replace("ORIGIN", &origin.address().to_string());
+    let read = exchange_bytes(rig.address, &[bytes], |_, _| (), (None, PATIENCE)).bytes;
     let read = String::from_utf8_lossy(&read).into_owned();
     let statuses =
         read.match_indices("HTTP/1.1 ").map(|(at, _)| read[at + 9..at + 12].parse().unwrap());
-    let asked = origin.asked().iter().map(|a| format!("{} {}", a.method, a.path)).collect();
+    let asked = origin.requests().iter().map(|a| format!("{} {}", a.method, a.path)).collect();
     (asked, statuses.collect())
 }
 
@@ -440,7 +438,7 @@ fn an_origins_head_cannot_split_the_response() {
 
 #[test]
 fn hits_have_the_fields_of_the_last_validation() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let answer = match asked.field("if-none-match") {
             Some(_) => format!(
                 "HTTP/1.1 304 Not Modified\r\n{FRESH}ETag: \"v\"\r\nX-Round: {}\r\n\r\n",
@@ -454,7 +452,7 @@ fn hits_have_the_fields_of_the_last_validation() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut client = rig.client();
-    let check = |answer: Answer, detail: &str, round: &str, age: std::ops::Range<u64>| {
+    let check = |answer: Reply, detail: &str, round: &str, age: std::ops::Range<u64>| {
         assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("body", detail));
         assert_eq!(answer.field("x-round").unwrap(), round);
         let shown = answer.field("age").map_or(0, |age| age.parse().unwrap());
@@ -476,7 +474,7 @@ fn hits_have_the_fields_of_the_last_validation() {
 
 #[test]
 fn a_post_on_a_dying_connection_is_not_sent_twice() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         if asked.on_connection > 0 {
             return Then::Close;
         }
@@ -491,7 +489,7 @@ fn a_post_on_a_dying_connection_is_not_sent_twice() {
         client.get(&url);
         let before = origin.count();
         let fields = format!("Content-Length: {}\r\n", body.len());
-        let answer = client.send(request("POST", &url, &fields) + body).answer();
+        let answer = client.send(request_text("POST", &url, &fields) + body).answer();
         assert_eq!(answer.status, 502, "{body:?}");
         assert_eq!(origin.count() - before, 1, "{body:?}");
     }
@@ -510,16 +508,15 @@ fn a_slow_client_gets_a_whole_body_that_the_store_refuses_midway() {
     let origin = Origin::always(answer);
     let rig = Rig::forward();
     let (mut slow, mut fast) = (rig.client(), rig.client());
-    slow.send(request("GET", &origin.url("/"), ""));
-    slow.head();
-    fast.send(request("GET", &origin.url("/"), ""));
+    slow.send(request_text("GET", &origin.url("/"), ""));
+    let head = slow.head();
+    fast.send(request_text("GET", &origin.url("/"), ""));
     fast.head();
     // Nearly as much as the store accepts.
     let mut read = Vec::new();
     assert!(fast.exactly(16_300_000, &mut read));
     drop(fast);
-    let answer =
-        slow.rest("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "GET");
-    assert!(answer.complete && answer.body == body, "{} bytes", answer.body.len());
+    let answer = slow.rest(head, "GET");
+    assert!(answer.whole && answer.body == body, "{} bytes", answer.body.len());
     assert_eq!(origin.count(), 1);
 }

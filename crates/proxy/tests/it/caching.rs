@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proxy::observe::event::Event;
+use testkit::client::{Client, request_text};
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::{Client, request};
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
 /// Starts an origin that responds with the number of the request and with these fields.
 fn counting(fields: &'static str) -> Origin {
-    Origin::start(move |asked, stream| {
+    Origin::scripted(move |asked, stream| {
         let _ = stream.write_all(ok(fields, &format!("answer {}", asked.number)).as_bytes());
         Then::Stay
     })
@@ -23,7 +23,7 @@ fn counting(fields: &'static str) -> Origin {
 
 /// Starts an origin with a validator, which responds 304 to clients that have it.
 fn validating(fields: &'static str) -> Origin {
-    Origin::start(move |asked, stream| {
+    Origin::scripted(move |asked, stream| {
         let answer = match asked.field("if-none-match").as_deref() {
             Some("\"v1\"") => format!("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n{fields}\r\n"),
             _ => ok(&format!("ETag: \"v1\"\r\n{fields}"), "validated body"),
@@ -61,7 +61,7 @@ fn large_objects_come_back_whole_from_ram_and_disk() {
     let origin = Origin::always(answer);
     let mut rig = Rig::forward();
     let first = rig.client().get(&origin.url("/big"));
-    assert!(first.complete && first.text() == body);
+    assert!(first.whole && first.text() == body);
     let second = rig.client().get(&origin.url("/big"));
     assert!(second.text() == body, "{}", second.detail());
     let part = rig.client().get_with(&origin.url("/big"), "Range: bytes=1400000-1400006\r\n");
@@ -80,7 +80,7 @@ fn a_head_is_answered_from_a_stored_get() {
     let rig = Rig::forward();
     let mut client = rig.client();
     client.get(&origin.url("/a"));
-    let head = client.send(request("HEAD", &origin.url("/a"), "")).answer_to("HEAD");
+    let head = client.send(request_text("HEAD", &origin.url("/a"), "")).answer_to("HEAD");
     assert_eq!((head.status, head.detail().as_str()), (200, "HIT_RAM"));
     assert_eq!(head.field("content-length").unwrap(), "8");
     assert_eq!(client.get(&origin.url("/a")).text(), "answer 0");
@@ -108,10 +108,10 @@ fn a_condition_on_a_miss_is_forwarded_and_its_304_is_not_shared() {
     let mut client = rig.client();
     let answer = client.get_with(&origin.url("/"), "If-None-Match: \"v1\"\r\n");
     assert_eq!((answer.status, answer.detail().as_str()), (304, "MISS"));
-    assert_eq!(origin.asked()[0].field("if-none-match").as_deref(), Some("\"v1\""));
+    assert_eq!(origin.requests()[0].field("if-none-match").as_deref(), Some("\"v1\""));
     let answer = client.get(&origin.url("/"));
     assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("validated body", "MISS"));
-    assert_eq!(origin.asked()[1].field("if-none-match"), None);
+    assert_eq!(origin.requests()[1].field("if-none-match"), None);
     assert_eq!(client.get(&origin.url("/")).detail(), "HIT_RAM");
     assert_eq!(origin.count(), 2);
 }
@@ -133,7 +133,7 @@ fn ranges_are_cut_from_the_stored_response() {
     let beyond = client.get_with(&origin.url("/"), "Range: bytes=10-\r\n");
     assert_eq!((beyond.status, beyond.body.len()), (416, 0));
     assert_eq!(beyond.field("content-range").unwrap(), "bytes */10");
-    let head = client.send(request("HEAD", &origin.url("/"), "Range: bytes=0-0\r\n"));
+    let head = client.send(request_text("HEAD", &origin.url("/"), "Range: bytes=0-0\r\n"));
     assert_eq!(head.answer_to("HEAD").status, 200);
     assert_eq!(origin.count(), 1);
 }
@@ -163,7 +163,7 @@ fn several_ranges_come_as_multipart() {
 
 #[test]
 fn a_part_without_a_validator_serves_ranges_within_it() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let answer = match asked.field("range") {
             Some(_) => "HTTP/1.1 206 Partial Content\r\nCache-Control: max-age=60\r\n\
                 Content-Range: bytes 1-2/4\r\nContent-Length: 2\r\n\r\nbc"
@@ -196,7 +196,7 @@ fn a_stale_object_is_validated_and_its_body_served() {
         assert_eq!((answer.status, answer.detail().as_str()), (200, "REVALIDATED"));
         assert_eq!(answer.text(), "validated body");
     }
-    assert!(origin.asked()[1..].iter().all(|asked| asked.field("if-none-match").is_some()));
+    assert!(origin.requests()[1..].iter().all(|asked| asked.field("if-none-match").is_some()));
     let answer = client.get_with(&origin.url("/"), "If-None-Match: \"v1\"\r\n");
     assert_eq!((answer.status, answer.detail().as_str()), (304, "REVALIDATED"));
 }
@@ -209,7 +209,7 @@ fn an_immediately_stale_response_is_stored_again_after_removal() {
     for _ in 0..2 {
         assert_eq!(client.get(&origin.url("/")).detail(), "MISS");
         assert_eq!(client.get(&origin.url("/")).detail(), "REVALIDATED");
-        client.send(request("DELETE", &origin.url("/"), "")).answer();
+        client.send(request_text("DELETE", &origin.url("/"), "")).answer();
     }
 }
 
@@ -245,7 +245,7 @@ fn stale_responses_replace_errors_of_the_origin() {
     const STALE_ON_ERROR: &str =
         "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 1\r\nETag: \"x\"\r\n";
     let failing = |error: &'static str| {
-        Origin::start(move |asked, stream| {
+        Origin::scripted(move |asked, stream| {
             let answer = match asked.number {
                 0 => ok(STALE_ON_ERROR, "good"),
                 _ => error.to_owned(),
@@ -268,7 +268,7 @@ fn stale_responses_replace_errors_of_the_origin() {
         }
     }
     // must-revalidate forbids the stale response.
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let answer = match asked.number {
             0 => {
                 ok("Cache-Control: max-age=1, must-revalidate\r\nAge: 1\r\nETag: \"x\"\r\n", "good")
@@ -338,7 +338,7 @@ fn unstorable_responses_are_not_stored() {
 
 #[test]
 fn variants_are_kept_apart() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let language = asked.field("accept-language").unwrap_or_default();
         let fields = format!("{FRESH}Vary: Accept-Language\r\n");
         let _ = stream.write_all(ok(&fields, &format!("in {language}")).as_bytes());
@@ -359,7 +359,7 @@ fn variants_are_kept_apart() {
     }
     assert_eq!(origin.count(), 2);
     // An unsafe method removes all variants.
-    client.send(request("DELETE", &origin.url("/"), "")).answer();
+    client.send(request_text("DELETE", &origin.url("/"), "")).answer();
     assert_eq!(ask(&mut client, "de"), "MISS");
     assert_eq!(ask(&mut client, "en"), "MISS");
     rig.stop();
@@ -371,7 +371,7 @@ fn variants_are_kept_apart() {
 
 #[test]
 fn unsafe_methods_invalidate_before_their_response() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let answer = match asked.method.as_str() {
             "POST" => ok("Content-Location: /other\r\nLocation: http://elsewhere/x\r\n", "done"),
             "PUT" => "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n".to_owned(),
@@ -386,9 +386,9 @@ fn unsafe_methods_invalidate_before_their_response() {
         client.get(&origin.url(path));
     }
     // An error invalidates nothing.
-    client.send(request("PUT", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
+    client.send(request_text("PUT", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
     assert_eq!(client.get(&origin.url("/a")).detail(), "HIT_RAM");
-    client.send(request("POST", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
+    client.send(request_text("POST", &origin.url("/a"), "Content-Length: 0\r\n")).answer();
     assert_eq!(client.get(&origin.url("/a")).detail(), "MISS");
     assert_eq!(client.get(&origin.url("/other")).detail(), "MISS");
     assert_eq!(client.get(&origin.url("/third")).detail(), "HIT_RAM");
@@ -399,7 +399,7 @@ fn the_response_to_a_post_is_not_stored_after_a_concurrent_change() {
     for changed in [false, true] {
         let deleted = Arc::new(AtomicBool::new(!changed));
         let done = deleted.clone();
-        let origin = Origin::start(move |asked, stream| {
+        let origin = Origin::scripted(move |asked, stream| {
             if asked.method == "POST" {
                 wait_until("the other request", || done.load(Ordering::SeqCst));
             }
@@ -409,10 +409,10 @@ fn the_response_to_a_post_is_not_stored_after_a_concurrent_change() {
         });
         let rig = Rig::forward();
         let (mut post, mut client) = (rig.client(), rig.client());
-        post.send(request("POST", &origin.url("/a"), "Content-Length: 0\r\n"));
+        post.send(request_text("POST", &origin.url("/a"), "Content-Length: 0\r\n"));
         if changed {
-            wait_until("the POST", || origin.count() == 1);
-            client.send(request("DELETE", &origin.url("/a"), "")).answer();
+            origin.await_count(1);
+            client.send(request_text("DELETE", &origin.url("/a"), "")).answer();
             deleted.store(true, Ordering::SeqCst);
         }
         assert_eq!(post.answer().status, 200);
@@ -428,11 +428,11 @@ fn fronts_do_not_share_stored_responses() {
     let mut forward = Rig::forward_on(device.clone());
     forward.client().get(&origin.url("/"));
     forward.stop();
-    let reverse = Rig::reverse_on(origin.address, device);
+    let reverse = Rig::reverse_on(origin.address(), device);
     let mut client = reverse.client();
-    client.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+    client.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address()));
     assert_eq!(client.answer().detail(), "MISS");
-    client.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+    client.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address()));
     assert_eq!(client.answer().detail(), "HIT_RAM");
 }
 

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use proxy::observe::event::Event;
 use proxy::rules::request_rules::{Condition, Rule, Rules};
 use semantics::{ClientReload, Lifetime, Lifetimes, Seconds, Settings};
+use testkit::client::{Client, Reply, request_text};
+use testkit::origin::{Origin, Received, Then, ok};
 
-use crate::client::{Answer, Client, request};
-use crate::origin::{Asked, Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const USED_UP: &str = "Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"v\"\r\n";
@@ -43,10 +43,10 @@ impl Gate {
 
 /// Starts an origin that computes its response on arrival of the request, and sends it when the
 /// gate is open.
-fn gated(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> (Origin, Gate) {
+fn gated(answer: impl Fn(&Received) -> String + Send + Sync + 'static) -> (Origin, Gate) {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let answer = answer(asked);
         held.pass();
         thread::sleep(MOMENT);
@@ -63,24 +63,24 @@ fn send(stream: &mut TcpStream, answer: &str) -> Then {
 }
 
 /// Returns a 304 if the condition matches the current validator, else the body.
-fn validating(asked: &Asked, fields: &str, body: &str) -> String {
+fn validating(asked: &Received, fields: &str, body: &str) -> String {
     match asked.field("if-none-match").is_some_and(|tags| tags.contains("\"v\"")) {
         true => format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"),
         false => ok(fields, body),
     }
 }
 
-struct Waiters(Vec<JoinHandle<Answer>>);
+struct Waiters(Vec<JoinHandle<Reply>>);
 
 impl Waiters {
-    fn answers(self) -> Vec<Answer> {
+    fn answers(self) -> Vec<Reply> {
         self.0.into_iter().map(|waiter| waiter.join().unwrap()).collect()
     }
 }
 
-fn ask(rig: &Rig, method: &'static str, url: &str, fields: &str) -> JoinHandle<Answer> {
+fn ask(rig: &Rig, method: &'static str, url: &str, fields: &str) -> JoinHandle<Reply> {
     let mut client = rig.client();
-    client.send(request(method, url, fields));
+    client.send(request_text(method, url, fields));
     thread::spawn(move || client.answer_to(method))
 }
 
@@ -94,10 +94,10 @@ fn followers(rig: &Rig, count: usize, url: &str, fields: &str) -> Waiters {
 }
 
 /// Starts one client with a running fetch, and `count` clients that wait for it.
-fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Answer>, Waiters) {
+fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<Reply>, Waiters) {
     let before = origin.count();
     let leader = ask(rig, "GET", url, "");
-    wait_until("the fetch is under way", || origin.count() == before + 1);
+    origin.await_count(before + 1);
     (leader, followers(rig, count, url, ""))
 }
 
@@ -114,7 +114,7 @@ fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
 fn explain_says_whether_a_request_would_join_a_fetch() {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         held.pass();
         stream.write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n").unwrap();
         stream.write_all(b"Age: 5\r\nETag: \"v\"\r\nContent-Length: 4\r\n\r\n").unwrap();
@@ -169,7 +169,7 @@ fn waiting_requests_share_a_response_that_expires_on_arrival() {
 fn requests_after_the_head_of_an_expired_response_wait_for_the_next() {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{USED_UP}Content-Length: 4\r\n\r\n");
         // The first body is delayed to the end, the second head until all requests wait for it.
         let halves = [head.as_str(), "body"];
@@ -183,7 +183,7 @@ fn requests_after_the_head_of_an_expired_response_wait_for_the_next() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     let head = first.head();
     let (leader, waiters) = together(&rig, &origin, 20, &url);
     gate.open(2);
@@ -214,10 +214,10 @@ fn an_unshareable_response_sends_all_waiting_requests_at_once() {
         let (leader, waiters) = together(&rig, &origin, CLIENTS, &url);
         gate.open(1);
         assert_eq!(leader.join().unwrap().text(), "body");
-        wait_until("all ask for themselves", || origin.count() == 1 + CLIENTS);
+        origin.await_count(1 + CLIENTS);
         // Requests that arrive now do not wait either.
         let late = ask(&rig, "GET", &url, "");
-        wait_until("another one asks", || origin.count() == 2 + CLIENTS);
+        origin.await_count(2 + CLIENTS);
         gate.open(1 + CLIENTS);
         for answer in waiters.answers().into_iter().chain([late.join().unwrap()]) {
             assert_eq!(answer.text(), "body", "{fields}");
@@ -233,13 +233,13 @@ fn clients_with_credentials_never_wait_for_each_other() {
         let rig = Rig::forward();
         let url = origin.url("/");
         let mut clients: Vec<_> = (0..CLIENTS).map(|_| ask(&rig, "GET", &url, field)).collect();
-        wait_until("each is asked for", || origin.count() == CLIENTS);
+        origin.await_count(CLIENTS);
         // A client without credentials does not wait for a response that may be private either.
         clients.push(ask(&rig, "GET", &url, ""));
-        wait_until("its own is asked for", || origin.count() == CLIENTS + 1);
+        origin.await_count(CLIENTS + 1);
         // Requests with credentials do not wait for its fetch either.
         clients.push(ask(&rig, "GET", &url, field));
-        wait_until("one more is asked for", || origin.count() == CLIENTS + 2);
+        origin.await_count(CLIENTS + 2);
         gate.open(CLIENTS + 2);
         for client in clients {
             assert_eq!(client.join().unwrap().text(), "body", "{field}");
@@ -257,7 +257,7 @@ fn requests_of_another_rule_wait_for_their_own_fetch() {
         let when = Condition { headers, ..Condition::default() };
         Rule { when, ..Rule::new(name.to_owned(), settings) }
     };
-    let session = |asked: &Asked| asked.field("cookie").unwrap_or_default();
+    let session = |asked: &Received| asked.field("cookie").unwrap_or_default();
     let (origin, gate) = gated(move |asked| ok("", &format!("for {}", session(asked))));
     let rig = Rig::forward_with(|options| {
         let rules = vec![rule("members", &["Cookie: *session=*"]), rule("visitors", &[])];
@@ -265,9 +265,9 @@ fn requests_of_another_rule_wait_for_their_own_fetch() {
     });
     let url = origin.url("/");
     let visitor = ask(&rig, "GET", &url, "");
-    wait_until("the visitor's fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let member = ask(&rig, "GET", &url, "Cookie: session=1\r\n");
-    wait_until("the member's fetch is, too", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(2);
     assert_eq!(visitor.join().unwrap().text(), "for ");
     assert_eq!(member.join().unwrap().text(), "for session=1");
@@ -276,14 +276,14 @@ fn requests_of_another_rule_wait_for_their_own_fetch() {
 #[test]
 fn each_waits_for_its_own_variant() {
     let languages = ["a", "b"].map(|language| format!("Accept-Language: {language}\r\n"));
-    let own = |asked: &Asked| asked.field("accept-language").unwrap();
+    let own = |asked: &Received| asked.field("accept-language").unwrap();
     // Only the first response shows that there are variants.
     let (origin, gate) =
         gated(move |asked| ok(&format!("{FRESH}Vary: Accept-Language\r\n"), &own(asked)));
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, &languages[0]);
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = languages.each_ref().map(|fields| followers(&rig, 10, &url, fields));
     gate.open(2);
     assert_eq!(leader.join().unwrap().text(), "a");
@@ -298,7 +298,7 @@ fn each_waits_for_its_own_variant() {
     gate.open(2);
     languages.iter().for_each(|fields| drop(rig.client().get_with(&url, fields)));
     let leaders = languages.each_ref().map(|fields| ask(&rig, "GET", &url, fields));
-    wait_until("both are asked for", || origin.count() == 4);
+    origin.await_count(4);
     let waiters = languages.each_ref().map(|fields| followers(&rig, 10, &url, fields));
     gate.open(2);
     for ((leader, waiters), own) in leaders.into_iter().zip(waiters).zip(["a", "b"]) {
@@ -323,7 +323,7 @@ fn asked_once_more(first: usize, wait: Duration) -> bool {
     let begun = Arc::new(AtomicUsize::new(0));
     let gates = [Gate::default(), Gate::default()];
     let (number, held) = (begun.clone(), gates.clone());
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         held[number.fetch_add(1, SeqCst).min(1)].pass();
         send(stream, &ok(FRESH, "body"))
     });
@@ -334,7 +334,7 @@ fn asked_once_more(first: usize, wait: Duration) -> bool {
         gates.iter().for_each(|gate| gate.open(1_000));
         return false;
     }
-    wait_until("one asks once more", || origin.count() == 2);
+    origin.await_count(2);
     gates[first].open(1);
     let most = 2 + began.elapsed().as_millis() / wait.as_millis();
     for answer in waiters.answers() {
@@ -355,7 +355,7 @@ fn a_reload_does_not_disturb_waiting_requests() {
     let reloads: Vec<_> = ["no-cache", "max-age=0"]
         .map(|directive| ask(&rig, "GET", &url, &format!("Cache-Control: {directive}\r\n")))
         .into();
-    wait_until("they ask for themselves", || origin.count() == 3);
+    origin.await_count(3);
     gate.open(3);
     assert_eq!(leader.join().unwrap().text(), "0");
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0"));
@@ -369,7 +369,7 @@ fn a_request_with_stricter_directives_fetches_alone() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let content = followers(&rig, 5, &url, "Cache-Control: max-age=5\r\n");
     let strict = followers(&rig, 3, &url, "Cache-Control: min-fresh=9\r\n");
     let only = ask(&rig, "GET", &url, "Cache-Control: only-if-cached\r\n");
@@ -377,7 +377,7 @@ fn a_request_with_stricter_directives_fetches_alone() {
     gate.open(1);
     assert_eq!(leader.join().unwrap().text(), "0");
     content.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0"));
-    wait_until("the strict ones ask", || origin.count() == 4);
+    origin.await_count(4);
     gate.open(3);
     strict.answers().iter().for_each(|answer| assert_ne!(answer.text(), "0"));
 }
@@ -388,8 +388,8 @@ fn a_cancelled_leader_does_not_affect_waiting_requests() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut leader: Client = rig.client();
-    leader.send(request("GET", &url, ""));
-    wait_until("the fetch is under way", || origin.count() == 1);
+    leader.send(request_text("GET", &url, ""));
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "");
     drop(leader);
     gate.open(1);
@@ -471,11 +471,11 @@ fn an_unsatisfiable_range_affects_no_other_request() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "Range: bytes=900-\r\n");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "");
     gate.open(1);
     assert_eq!(leader.join().unwrap().status, 416);
-    wait_until("one of the others asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
     assert_eq!(origin.count(), 2);
@@ -491,11 +491,11 @@ fn requests_do_not_wait_for_a_part_that_cannot_be_combined() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "");
     gate.open(1);
     assert_eq!(leader.join().unwrap().text(), "0123");
-    wait_until("one of the others asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0123456789"));
     assert_eq!(origin.count(), 2);
@@ -508,7 +508,7 @@ fn all_waiting_requests_share_an_expired_part() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let leader = ask(&rig, "GET", &url, "Range: bytes=0-3\r\n");
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let waiters = followers(&rig, 20, &url, "Range: bytes=0-3\r\n");
     gate.open(1);
     for answer in waiters.answers().into_iter().chain([leader.join().unwrap()]) {
@@ -525,11 +525,11 @@ fn a_304_for_the_first_client_makes_others_fetch_once() {
     let url = origin.url("/");
     let has = "If-None-Match: \"v\"\r\n";
     let leader = ask(&rig, "GET", &url, has);
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let (waiters, others) = (followers(&rig, 20, &url, has), followers(&rig, 5, &url, ""));
     gate.open(1);
     assert_eq!(leader.join().unwrap().status, 304);
-    wait_until("one of the others asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(1);
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.status, 304));
     others.answers().iter().for_each(|answer| assert_eq!(answer.text(), "body"));
@@ -542,7 +542,7 @@ fn a_304_for_the_first_client_makes_others_fetch_once() {
 fn an_origin_has_one_request_for_a_resource_at_a_time() {
     let now = Arc::new(Mutex::new(std::collections::HashMap::<String, (usize, usize)>::new()));
     let table = now.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let word = |at: usize| asked.path.split('/').nth(at).unwrap();
         let count = |by: isize| {
             let mut table = table.lock().unwrap();
@@ -601,13 +601,13 @@ fn reloads_during_a_fetch_share_the_next_one() {
         }
         let before = origin.count();
         let leader = ask(&rig, "GET", &url, &fields);
-        wait_until("the fetch is under way", || origin.count() == before + 1);
+        origin.await_count(before + 1);
         let later = followers(&rig, 20, &url, &fields);
         let plain = followers(&rig, if is_stored { 0 } else { 5 }, &url, "");
         gate.open(1);
         assert_eq!(leader.join().unwrap().text(), before.to_string());
         plain.answers().iter().for_each(|answer| assert_eq!(answer.text(), before.to_string()));
-        wait_until("one of the later ones asks for all", || origin.count() == before + 2);
+        origin.await_count(before + 2);
         gate.open(1);
         let next = (before + 1).to_string();
         later.answers().iter().for_each(|answer| assert_eq!(answer.text(), next));
@@ -621,11 +621,11 @@ fn shared_fetches_of_no_store_requests_store_nothing() {
     let rig = sharing_reloads();
     let (url, fields) = (origin.url("/"), "Cache-Control: no-store\r\n");
     let leader = ask(&rig, "GET", &url, fields);
-    wait_until("the fetch is under way", || origin.count() == 1);
+    origin.await_count(1);
     let others = followers(&rig, 20, &url, fields);
     // A request whose response may be stored has a fetch of its own, which stores it.
     let plain = ask(&rig, "GET", &url, "");
-    wait_until("it has its own fetch", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(2);
     let theirs = leader.join().unwrap();
     assert_eq!(theirs.detail(), "BYPASS(no-store)");
@@ -644,12 +644,12 @@ fn heads_wait_only_for_a_head_whose_response_is_stored() {
         let rig = Rig::forward();
         let url = origin.url("/");
         let leader = ask(&rig, "HEAD", &url, "");
-        wait_until("it is under way", || origin.count() == 1);
+        origin.await_count(1);
         let joined = rig.seen.metrics.total(Event::FollowerJoined);
         let heads: Vec<_> = (0..5).map(|_| ask(&rig, "HEAD", &url, "")).collect();
         wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == joined + 5);
         gate.open(1);
-        wait_until("the others ask", || origin.count() == fetches);
+        origin.await_count(fetches);
         gate.open(fetches);
         for answer in [vec![leader], heads].map(Waiters).into_iter().flat_map(Waiters::answers) {
             assert_eq!(answer.field("content-length").unwrap(), "10");
@@ -666,7 +666,7 @@ fn ranges_that_cannot_be_cut_from_a_running_fetch_get_all_of_it() {
         let rig = Rig::forward();
         let (url, fields) = (origin.url("/"), format!("Range: {range}\r\n"));
         let leader = ask(&rig, "GET", &url, &fields);
-        wait_until("the fetch is under way", || origin.count() == 1);
+        origin.await_count(1);
         let others = followers(&rig, 10, &url, &fields);
         gate.open(1);
         for answer in [leader.join().unwrap()].into_iter().chain(others.answers()) {
@@ -700,12 +700,12 @@ fn heads_that_reload_share_the_next_head() {
     let rig = sharing_reloads();
     let (url, fields) = (origin.url("/"), "Cache-Control: no-cache\r\n");
     let leader = ask(&rig, "HEAD", &url, fields);
-    wait_until("it is under way", || origin.count() == 1);
+    origin.await_count(1);
     let joined = || rig.seen.metrics.total(Event::FollowerJoined);
     let heads: Vec<_> = (0..10).map(|_| ask(&rig, "HEAD", &url, fields)).collect();
     wait_until("they wait", || joined() == 10);
     gate.open(1);
-    wait_until("one of them asks for all", || origin.count() == 2);
+    origin.await_count(2);
     wait_until("the others wait", || joined() == 19);
     gate.open(1);
     for answer in [vec![leader], heads].map(Waiters).into_iter().flat_map(Waiters::answers) {
@@ -721,12 +721,12 @@ fn a_cancelled_head_is_repeated_by_one_waiting_request() {
     let rig = Rig::forward();
     let url = origin.url("/");
     let mut leader = rig.client();
-    leader.send(request("HEAD", &url, ""));
-    wait_until("it is under way", || origin.count() == 1);
+    leader.send(request_text("HEAD", &url, ""));
+    origin.await_count(1);
     let heads: Vec<_> = (0..10).map(|_| ask(&rig, "HEAD", &url, "")).collect();
     wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == 10);
     leader.reset();
-    wait_until("one of them asks", || origin.count() == 2);
+    origin.await_count(2);
     gate.open(2);
     Waiters(heads).answers().iter().for_each(|answer| assert_eq!(answer.status, 200));
     assert_eq!(origin.count(), 2);
@@ -736,7 +736,7 @@ fn a_cancelled_head_is_repeated_by_one_waiting_request() {
 fn reloads_during_a_body_share_the_next_fetch() {
     let gate = Gate::default();
     let held = gate.clone();
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         if asked.number == 0 {
@@ -747,7 +747,7 @@ fn reloads_during_a_body_share_the_next_fetch() {
     let rig = sharing_reloads();
     let url = origin.url("/");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     first.head();
     let fields = "Cache-Control: no-cache\r\n";
     let reloads = Waiters((0..10).map(|_| ask(&rig, "GET", &url, fields)).collect());
@@ -758,7 +758,7 @@ fn reloads_during_a_body_share_the_next_fetch() {
 
 #[test]
 fn later_clients_do_not_wait_for_a_stalled_body() {
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         match asked.number {
@@ -770,7 +770,7 @@ fn later_clients_do_not_wait_for_a_stalled_body() {
     let rig = Rig::forward_with(|options| options.fill.wait = wait);
     let url = origin.url("/");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     first.head();
     thread::sleep(wait);
     assert_eq!(rig.client().get(&url).text(), "body");

@@ -9,9 +9,10 @@ use proxy::observe::event::Event;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
 use proxy::rules::access::{Access, Action, PortRange, Rule};
+use testkit::client::Client;
+use testkit::message::Head;
+use testkit::origin::Origin;
 
-use crate::client::Client;
-use crate::origin::Origin;
 use crate::rig::Rig;
 
 fn access() -> Access {
@@ -29,7 +30,7 @@ fn rig(admin: SocketAddr, rules: Vec<Rule>) -> Rig {
     Rig::start_at(listener, options)
 }
 
-fn connect(client: &mut Client, target: &str) -> String {
+fn connect(client: &mut Client, target: &str) -> Head {
     client.send(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n")).head()
 }
 
@@ -75,7 +76,7 @@ fn a_rule_refuses_by_name_and_by_address() {
     let mut by_address = Rule::new(Action::Deny);
     by_address.destinations = vec!["127.0.0.2/32".parse().unwrap()];
     let rig = rig(unreachable, vec![by_name, by_address]);
-    let port = origin.address.port();
+    let port = origin.address().port();
     assert_eq!(rig.client().get(&origin.url("/")).status, 200);
     for url in ["http://x.ads.example/".to_owned(), format!("http://127.0.0.2:{port}/")] {
         let answer = rig.client().get(&url);
@@ -112,7 +113,7 @@ fn events_are_counted() {
         assert_eq!(client.get(&origin.url(path)).text(), "abc");
     }
     let mut tunnel = rig.client();
-    connect(&mut tunnel, &origin.address.to_string());
+    connect(&mut tunnel, &origin.address().to_string());
     tunnel.send("GET /c HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(tunnel.answer().text(), "abc");
     rig.stop();

@@ -5,8 +5,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::client::{Answer, request};
-use crate::origin::{Origin, Then, ok};
+use testkit::client::{Reply, request_text};
+use testkit::origin::{Origin, Then, ok};
+
 use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
@@ -15,7 +16,7 @@ const FRESH: &str = "Cache-Control: max-age=600\r\n";
 fn stepwise() -> (Origin, Sender<Vec<u8>>) {
     let (sender, receiver): (Sender<Vec<u8>>, Receiver<Vec<u8>>) = mpsc::channel();
     let receiver = Mutex::new(receiver);
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         for piece in receiver.lock().unwrap().iter() {
             if piece.is_empty() {
                 return Then::Close;
@@ -38,19 +39,19 @@ fn a_hundred_clients_cause_one_fetch_and_get_the_same() {
     let clients: Vec<_> = (0..100)
         .map(|_| {
             let mut client = rig.client();
-            client.send(request("GET", &url, ""));
+            client.send(request_text("GET", &url, ""));
             thread::spawn(move || client.answer())
         })
         .collect();
-    wait_until("the fetch begins", || origin.count() == 1);
+    origin.await_count(1);
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
     pieces.send(head.into_bytes()).unwrap();
     for piece in body.as_bytes().chunks(7001) {
         pieces.send(piece.to_vec()).unwrap();
     }
-    let answers: Vec<Answer> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    let answers: Vec<Reply> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     for answer in &answers {
-        assert!(answer.complete && answer.body == body.as_bytes(), "{}", answer.detail());
+        assert!(answer.whole && answer.body == body.as_bytes(), "{}", answer.detail());
     }
     assert_eq!(origin.count(), 1);
     assert_eq!(answers.iter().filter(|answer| answer.detail() == "MISS").count(), 1);
@@ -62,12 +63,12 @@ fn followers_stream_available_bytes_before_the_end() {
     let rig = Rig::forward();
     let url = origin.url("/s");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n");
     pieces.send(format!("{head}3\r\nabc\r\n").into_bytes()).unwrap();
     assert!(first.head().starts_with("HTTP/1.1 200"));
     let mut second = rig.client();
-    second.send(request("GET", &url, ""));
+    second.send(request_text("GET", &url, ""));
     let head = second.head();
     assert!(head.contains("HIT_FILL") && head.contains("collapsed"), "{head}");
     for client in [&mut first, &mut second] {
@@ -89,7 +90,7 @@ fn an_unshareable_fill_serves_only_its_own_client() {
     let held = gate.lock().unwrap();
     let origin = {
         let gate = gate.clone();
-        Origin::start(move |asked, stream| {
+        Origin::scripted(move |asked, stream| {
             if asked.number == 0 {
                 drop(gate.lock().unwrap());
             }
@@ -103,11 +104,11 @@ fn an_unshareable_fill_serves_only_its_own_client() {
     let clients: Vec<_> = (0..10)
         .map(|_| {
             let mut client = rig.client();
-            client.send(request("GET", &url, ""));
+            client.send(request_text("GET", &url, ""));
             thread::spawn(move || client.answer())
         })
         .collect();
-    wait_until("the fetch begins", || origin.count() == 1);
+    origin.await_count(1);
     drop(held);
     let mut texts: Vec<String> =
         clients.into_iter().map(|client| client.join().unwrap().text()).collect();
@@ -122,7 +123,7 @@ fn an_unshareable_fill_serves_only_its_own_client() {
 fn the_leader_may_disconnect_before_the_head() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         let _ = receiver.lock().unwrap().recv();
         let _ = stream.write_all(ok(FRESH, "for all").as_bytes());
         Then::Stay
@@ -131,11 +132,11 @@ fn the_leader_may_disconnect_before_the_head() {
     let url = origin.url("/left");
     let ask = || {
         let mut client = rig.client();
-        client.send(request("GET", &url, ""));
+        client.send(request_text("GET", &url, ""));
         client
     };
     let first = ask();
-    wait_until("the fetch begins", || origin.count() == 1);
+    origin.await_count(1);
     let rest: Vec<_> = (0..4).map(|_| ask()).collect();
     thread::sleep(std::time::Duration::from_millis(100));
     first.reset();
@@ -158,7 +159,7 @@ fn the_leader_may_disconnect_before_the_head() {
 fn a_follower_of_another_variant_fetches_its_own() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         if asked.number == 0 {
             let _ = receiver.lock().unwrap().recv();
         }
@@ -171,11 +172,11 @@ fn a_follower_of_another_variant_fetches_its_own() {
     let url = origin.url("/v");
     let ask = |language: &'static str| {
         let mut client = rig.client();
-        client.send(request("GET", &url, &format!("Accept-Language: {language}\r\n")));
+        client.send(request_text("GET", &url, &format!("Accept-Language: {language}\r\n")));
         thread::spawn(move || (language, client.answer()))
     };
     let first = ask("de");
-    wait_until("the fetch begins", || origin.count() == 1);
+    origin.await_count(1);
     let rest: Vec<_> = (0..12).map(|i| ask(["de", "en", "fr"][i % 3])).collect();
     thread::sleep(std::time::Duration::from_millis(50));
     sender.send(()).unwrap();
@@ -198,15 +199,15 @@ fn a_broken_transfer_is_cut_for_all_and_not_stored() {
         let url = origin.url("/d");
         let mut clients: Vec<_> = (0..5).map(|_| rig.client()).collect();
         for client in &mut clients {
-            client.send(request("GET", &url, ""));
+            client.send(request_text("GET", &url, ""));
         }
-        wait_until("the fetch begins", || origin.count() == 1);
+        origin.await_count(1);
         pieces.send(head.as_bytes().to_vec()).unwrap();
-        let heads: Vec<String> = clients.iter_mut().map(|client| client.head()).collect();
+        let heads: Vec<_> = clients.iter_mut().map(|client| client.head()).collect();
         pieces.send(Vec::new()).unwrap();
         for (client, client_head) in clients.iter_mut().zip(heads) {
             let answer = client.rest(client_head, "GET");
-            assert!(!answer.complete, "{head:?}: {answer:?}");
+            assert!(!answer.whole, "{head:?}: {answer:?}");
         }
         // Nothing was stored: this is a separate fetch, which fails in the same way.
         pieces.send(Vec::new()).unwrap();
@@ -217,7 +218,7 @@ fn a_broken_transfer_is_cut_for_all_and_not_stored() {
 
 #[test]
 fn malformed_chunks_are_not_stored() {
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let chunks =
             if asked.number == 0 { "5\r\n12345\r\nzz\r\n" } else { "3\r\nabc\r\n0\r\n\r\n" };
         let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n{chunks}");
@@ -225,14 +226,14 @@ fn malformed_chunks_are_not_stored() {
         Then::Stay
     });
     let rig = Rig::forward();
-    assert!(!rig.client().get(&origin.url("/")).complete);
+    assert!(!rig.client().get(&origin.url("/")).whole);
     let answer = rig.client().get(&origin.url("/"));
     assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("abc", "MISS"));
 }
 
 #[test]
 fn a_body_delimited_by_close_is_stored_after_a_clean_end() {
-    let origin = Origin::start(|_, stream| {
+    let origin = Origin::scripted(|_, stream| {
         let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n{FRESH}\r\nuntil the end").as_bytes());
         Then::Close
     });
@@ -250,12 +251,12 @@ fn a_disconnected_client_stops_neither_the_fill_nor_others() {
     let rig = Rig::forward();
     let url = origin.url("/l");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\n12345");
     pieces.send(head.into_bytes()).unwrap();
     assert!(first.head().starts_with("HTTP/1.1 200"));
     let mut second = rig.client();
-    second.send(request("GET", &url, ""));
+    second.send(request_text("GET", &url, ""));
     assert!(second.head().contains("HIT_FILL"));
     drop(first);
     drop(second);
@@ -271,7 +272,7 @@ fn an_abandoned_fill_is_ended_when_much_is_missing() {
     let gone = Arc::new(Mutex::new(false));
     let origin = {
         let gone = gone.clone();
-        Origin::start(move |asked, stream| {
+        Origin::scripted(move |asked, stream| {
             if asked.number > 0 {
                 let _ = stream.write_all(ok(FRESH, "small now").as_bytes());
                 return Then::Stay;
@@ -285,7 +286,7 @@ fn an_abandoned_fill_is_ended_when_much_is_missing() {
     };
     let rig = Rig::forward();
     let mut client = rig.client();
-    client.send(request("GET", &origin.url("/"), ""));
+    client.send(request_text("GET", &origin.url("/"), ""));
     client.head();
     drop(client);
     wait_until("the origin sees the end", || *gone.lock().unwrap());
@@ -297,7 +298,7 @@ fn a_slow_follower_continues_from_the_store_during_the_fill() {
     let body: Vec<u8> = (0..6_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let origin = {
         let body = body.clone();
-        Origin::start(move |_, stream| {
+        Origin::scripted(move |_, stream| {
             let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
             let _ = stream.write_all(head.as_bytes());
             let _ = stream.write_all(&body);
@@ -307,11 +308,11 @@ fn a_slow_follower_continues_from_the_store_during_the_fill() {
     let rig = Rig::forward();
     let url = origin.url("/slow");
     let mut slow = rig.client();
-    slow.send(request("GET", &url, ""));
+    slow.send(request_text("GET", &url, ""));
     slow.head();
     // The slow client does not read; another client gets the whole body meanwhile.
     let fast = rig.client().get(&url);
-    assert!(fast.complete && fast.body == body, "{}", fast.detail());
+    assert!(fast.whole && fast.body == body, "{}", fast.detail());
     let mut read = Vec::new();
     assert!(slow.exactly(body.len(), &mut read));
     assert!(read == body);
@@ -323,7 +324,7 @@ fn an_unstored_fill_follows_its_clients_pace() {
     let sent = Arc::new(Mutex::new(0usize));
     let origin = {
         let sent = sent.clone();
-        Origin::start(move |_, stream| {
+        Origin::scripted(move |_, stream| {
             let head =
                 "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 50000000\r\n\r\n";
             let _ = stream.write_all(head.as_bytes());
@@ -338,7 +339,7 @@ fn an_unstored_fill_follows_its_clients_pace() {
     };
     let rig = Rig::forward_with(|options| options.client.buffers = 1 << 20);
     let mut client = rig.client();
-    client.send(request("GET", &origin.url("/"), ""));
+    client.send(request_text("GET", &origin.url("/"), ""));
     client.head();
     thread::sleep(std::time::Duration::from_millis(300));
     // Sockets and buffers hold some of it, but never the whole.
@@ -356,11 +357,11 @@ fn a_stalled_client_does_not_stop_other_followers() {
     let url = origin.url("/");
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 60000000\r\n\r\n");
     let mut stalled = rig.client();
-    stalled.send(request("GET", &url, ""));
+    stalled.send(request_text("GET", &url, ""));
     pieces.send(head.into_bytes()).unwrap();
     stalled.head();
     let mut other = rig.client();
-    other.send(request("GET", &url, ""));
+    other.send(request_text("GET", &url, ""));
     other.head();
     for _ in 0..60 {
         pieces.send(vec![b'x'; 1_000_000]).unwrap();
@@ -376,7 +377,7 @@ fn a_range_of_a_running_fill_is_served_when_available() {
     let rig = Rig::forward_with(|options| options.fill.follow_distance = 0);
     let url = origin.url("/part");
     let mut first = rig.client();
-    first.send(request("GET", &url, ""));
+    first.send(request_text("GET", &url, ""));
     let head = format!(
         "HTTP/1.1 200 OK\r\n{FRESH}Accept-Ranges: bytes\r\nContent-Length: 10\r\n\r\n01234"
     );
@@ -392,9 +393,9 @@ fn a_range_of_a_running_fill_is_served_when_available() {
     assert_eq!(part.field("content-range").unwrap(), "bytes 2-4/10");
     // Beyond the bytes received so far: the request goes to the origin unchanged.
     let mut beyond = rig.client();
-    beyond.send(request("GET", &url, "Range: bytes=7-8\r\n"));
-    wait_until("the range is asked for", || origin.count() == 2);
-    assert_eq!(origin.asked()[1].field("range").unwrap(), "bytes=7-8");
+    beyond.send(request_text("GET", &url, "Range: bytes=7-8\r\n"));
+    origin.await_count(2);
+    assert_eq!(origin.requests()[1].field("range").unwrap(), "bytes=7-8");
     pieces.send(b"56789".to_vec()).unwrap();
     assert!(first.exactly(5, &mut read) && read == b"0123456789");
     pieces.send(Vec::new()).unwrap();
@@ -411,7 +412,7 @@ fn a_body_refused_by_the_store_is_served_to_all() {
     let body: Vec<u8> = (0..20_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
     let origin = {
         let body = body.clone();
-        Origin::start(move |_, stream| {
+        Origin::scripted(move |_, stream| {
             let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
             let _ = stream.write_all(head.as_bytes());
             let _ = stream.write_all(&body);
@@ -423,13 +424,13 @@ fn a_body_refused_by_the_store_is_served_to_all() {
     let clients: Vec<_> = (0..4)
         .map(|_| {
             let mut client = rig.client();
-            client.send(request("GET", &url, ""));
+            client.send(request_text("GET", &url, ""));
             thread::spawn(move || client.answer())
         })
         .collect();
     for client in clients {
         let answer = client.join().unwrap();
-        assert!(answer.complete && answer.body == body, "{}", answer.detail());
+        assert!(answer.whole && answer.body == body, "{}", answer.detail());
         assert!(!answer.field("cache-status").unwrap().contains("stored"));
     }
 }
@@ -438,7 +439,7 @@ fn a_body_refused_by_the_store_is_served_to_all() {
 fn validations_are_shared_too() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let answer = if asked.number == 0 {
             ok("Cache-Control: max-age=0\r\nETag: \"v\"\r\n", "body")
         } else {
@@ -455,11 +456,11 @@ fn validations_are_shared_too() {
     let clients: Vec<_> = (0..10)
         .map(|_| {
             let mut client = rig.client();
-            client.send(request("GET", &url, ""));
+            client.send(request_text("GET", &url, ""));
             thread::spawn(move || client.answer())
         })
         .collect();
-    wait_until("the validation begins", || origin.count() == 2);
+    origin.await_count(2);
     thread::sleep(std::time::Duration::from_millis(50));
     sender.send(()).unwrap();
     for client in clients {
@@ -476,7 +477,7 @@ fn a_removal_overtakes_a_running_fill() {
     let rig = Rig::forward();
     let url = origin.url("/r");
     let mut client = rig.client();
-    client.send(request("GET", &url, ""));
+    client.send(request_text("GET", &url, ""));
     let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 6\r\n\r\nold");
     pieces.send(head.into_bytes()).unwrap();
     client.head();
@@ -484,10 +485,10 @@ fn a_removal_overtakes_a_running_fill() {
     // origin takes pieces in order: hand it that response before the end of the first.
     let delete = {
         let mut client = rig.client();
-        client.send(request("DELETE", &url, ""));
+        client.send(request_text("DELETE", &url, ""));
         thread::spawn(move || client.answer())
     };
-    wait_until("the DELETE is there", || origin.count() == 2);
+    origin.await_count(2);
     pieces.send(b"old".to_vec()).unwrap();
     pieces.send(Vec::new()).unwrap();
     let mut body = Vec::new();

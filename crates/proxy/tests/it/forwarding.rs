@@ -1,13 +1,14 @@
 //! Forwarding: methods, bodies, fields, connections.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
+use testkit::client::{Client, request_text};
+use testkit::listener::{read_head, serve_each};
+use testkit::origin::{Origin, Then, ok};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
-use crate::client::{Client, request};
-use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
 
 #[test]
@@ -20,9 +21,9 @@ fn a_get_is_forwarded_and_answered() {
     assert_eq!(answer.field("x-hop"), None);
     assert!(answer.field("via").unwrap().starts_with("1.1 larder"));
     assert!(answer.field("date").is_some());
-    let asked = &origin.asked()[0];
+    let asked = &origin.requests()[0];
     assert_eq!(asked.path, "/x?y=z");
-    assert_eq!(asked.field("host").unwrap(), origin.address.to_string());
+    assert_eq!(asked.field("host").unwrap(), origin.address().to_string());
     assert!(asked.field("via").unwrap().starts_with("1.1 larder"));
 }
 
@@ -33,7 +34,7 @@ fn hop_by_hop_fields_and_proxy_credentials_are_not_forwarded() {
     let fields = "Connection: keep-alive, X-Secret\r\nX-Secret: 1\r\nProxy-Connection: x\r\n\
         Proxy-Authorization: Basic eA==\r\nTE: trailers, gzip\r\nUpgrade: h2c\r\n";
     rig.client().get_with(&origin.url("/"), fields);
-    let asked = &origin.asked()[0];
+    let asked = &origin.requests()[0];
     for gone in ["x-secret", "proxy-connection", "proxy-authorization", "upgrade"] {
         assert_eq!(asked.field(gone), None, "{gone}");
     }
@@ -44,33 +45,33 @@ fn hop_by_hop_fields_and_proxy_credentials_are_not_forwarded() {
 fn user_information_is_neither_logged_nor_sent() {
     let origin = Origin::always(ok("", ""));
     let mut rig = Rig::forward();
-    let url = format!("http://me:secret@{}/x", origin.address);
-    let request = format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address);
+    let url = format!("http://me:secret@{}/x", origin.address());
+    let request = format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address());
     assert_eq!(rig.client().send(request).answer().status, 200);
     rig.stop();
-    assert!(!origin.asked()[0].head.contains("secret"));
+    assert!(!origin.requests()[0].head.contains("secret"));
     assert_eq!(*rig.seen.urls.lock().unwrap(), [origin.url("/x")]);
 }
 
 #[test]
 fn bodies_stream_both_ways() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let _ = stream.write_all(ok("", &format!("{} bytes", asked.body.len())).as_bytes());
         Then::Stay
     });
     let rig = Rig::forward();
     let mut client = rig.client();
-    client.send(request("POST", &origin.url("/"), "Content-Length: 5\r\n")).send("12345");
+    client.send(request_text("POST", &origin.url("/"), "Content-Length: 5\r\n")).send("12345");
     assert_eq!(client.answer().text(), "5 bytes");
-    let chunked = request("PUT", &origin.url("/"), "Transfer-Encoding: chunked\r\n");
+    let chunked = request_text("PUT", &origin.url("/"), "Transfer-Encoding: chunked\r\n");
     client.send(chunked).send("3\r\nabc\r\n0\r\n\r\n");
     assert_eq!(client.answer().status, 200);
-    assert_eq!(origin.asked()[1].method, "PUT");
-    assert!(origin.asked()[1].body.windows(3).any(|w| w == b"abc"));
-    let get = request("GET", &origin.url("/"), "Transfer-Encoding: chunked\r\n");
+    assert_eq!(origin.requests()[1].method, "PUT");
+    assert!(origin.requests()[1].body.windows(3).any(|w| w == b"abc"));
+    let get = request_text("GET", &origin.url("/"), "Transfer-Encoding: chunked\r\n");
     client.send(get).send("3\r\nxyz\r\n0\r\n\r\n");
     assert_eq!(client.answer().status, 200);
-    assert!(origin.asked()[2].body.windows(3).any(|w| w == b"xyz"));
+    assert!(origin.requests()[2].body.windows(3).any(|w| w == b"xyz"));
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn a_head_response_has_a_length_and_no_body() {
     let rig = Rig::forward();
     let mut client = rig.client();
     for _ in 0..2 {
-        let answer = client.send(request("HEAD", &origin.url("/"), "")).answer_to("HEAD");
+        let answer = client.send(request_text("HEAD", &origin.url("/"), "")).answer_to("HEAD");
         assert_eq!(answer.status, 200);
         assert_eq!(answer.field("content-length").unwrap(), "999");
     }
@@ -107,7 +108,7 @@ fn lengths_without_bodies_are_not_awaited() {
 
 #[test]
 fn upstream_connections_are_reused_and_dead_ones_detected() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let _ = stream.write_all(ok("", "x").as_bytes());
         // Closes without notice after the second request of a connection.
         if asked.on_connection == 1 { Then::Close } else { Then::Stay }
@@ -117,16 +118,16 @@ fn upstream_connections_are_reused_and_dead_ones_detected() {
     for i in 0..6 {
         let url = origin.url(&format!("/{i}"));
         let method = if i % 2 == 0 { "GET" } else { "DELETE" };
-        assert_eq!(client.send(request(method, &url, "")).answer().status, 200, "request {i}");
+        assert_eq!(client.send(request_text(method, &url, "")).answer().status, 200, "request {i}");
     }
     assert_eq!(origin.count(), 6);
-    assert!(origin.asked().iter().any(|asked| asked.on_connection == 1));
+    assert!(origin.requests().iter().any(|asked| asked.on_connection == 1));
 }
 
 #[test]
 fn a_request_on_a_dying_pooled_connection_is_retried_once() {
     // The first connection answers one request, reads a second and closes without a response.
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         if asked.number == 1 {
             return Then::Close;
         }
@@ -137,10 +138,10 @@ fn a_request_on_a_dying_pooled_connection_is_retried_once() {
     let mut client = rig.client();
     assert_eq!(client.get(&origin.url("/a")).status, 200);
     assert_eq!(client.get(&origin.url("/b")).status, 200);
-    let paths: Vec<_> = origin.asked().into_iter().map(|asked| asked.path).collect();
+    let paths: Vec<_> = origin.requests().into_iter().map(|asked| asked.path).collect();
     assert_eq!(paths, ["/a", "/b", "/b"]);
     // A POST is not retried: whether it had an effect is unknown.
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         if asked.number == 1 {
             return Then::Close;
         }
@@ -148,7 +149,7 @@ fn a_request_on_a_dying_pooled_connection_is_retried_once() {
         Then::Stay
     });
     assert_eq!(client.get(&origin.url("/a")).status, 200);
-    let post = request("POST", &origin.url("/b"), "Content-Length: 1\r\n");
+    let post = request_text("POST", &origin.url("/b"), "Content-Length: 1\r\n");
     assert_eq!(client.send(post).send("x").answer().status, 502);
     assert_eq!(origin.count(), 2);
 }
@@ -157,7 +158,7 @@ fn a_request_on_a_dying_pooled_connection_is_retried_once() {
 fn a_request_is_retried_unmodified_after_only_interim_responses() {
     const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     // The second request of each connection gets only an interim response.
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         if asked.on_connection == 1 {
             let _ = stream.write_all(HINTS.as_bytes());
             return Then::Close;
@@ -169,7 +170,7 @@ fn a_request_is_retried_unmodified_after_only_interim_responses() {
     let mut client = rig.client();
     for path in ["/a", "/b"] {
         let fields = "Accept-Encoding: gzip\r\nCookie: c=d\r\n";
-        client.send(request("GET", &origin.url(path), fields));
+        client.send(request_text("GET", &origin.url(path), fields));
         let mut head = client.head();
         if path == "/b" {
             assert!(head.starts_with("HTTP/1.1 103 "), "{head}");
@@ -177,20 +178,21 @@ fn a_request_is_retried_unmodified_after_only_interim_responses() {
         }
         assert_eq!(client.rest(head, "GET").text(), "x");
     }
-    let [_, broken, again] = &origin.asked()[..] else { panic!("{:?}", origin.asked()) };
+    let [_, broken, again] = &origin.requests()[..] else { panic!("{:?}", origin.requests()) };
     assert_eq!((broken.on_connection, again.on_connection), (1, 0));
     assert!(again.field("host").is_some() && again.head == broken.head, "{again:?}");
 }
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let _ = stream.write_all(ok("", &asked.path).as_bytes());
         Then::Stay
     });
     let rig = Rig::forward();
     let mut client = rig.client();
-    let all: String = (0..20).map(|i| request("GET", &origin.url(&format!("/{i}")), "")).collect();
+    let all: String =
+        (0..20).map(|i| request_text("GET", &origin.url(&format!("/{i}")), "")).collect();
     client.send(all);
     for i in 0..20 {
         assert_eq!(client.answer().text(), format!("/{i}"));
@@ -218,14 +220,14 @@ fn http10_clients_get_no_chunks_and_keep_alive_on_request() {
 
 #[test]
 fn a_half_closed_client_still_gets_its_response() {
-    let origin = Origin::start(|_, stream| {
+    let origin = Origin::scripted(|_, stream| {
         std::thread::sleep(Duration::from_millis(50));
         let _ = stream.write_all(ok("", "late").as_bytes());
         Then::Stay
     });
     let rig = Rig::forward();
     let mut client = rig.client();
-    client.send(request("GET", &origin.url("/"), "")).half_close();
+    client.send(request_text("GET", &origin.url("/"), "")).half_close();
     assert_eq!(client.answer().text(), "late");
     assert!(client.closed());
 }
@@ -233,7 +235,7 @@ fn a_half_closed_client_still_gets_its_response() {
 #[test]
 fn interim_responses_precede_the_final_one() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         let _ = stream.write_all(hints.as_bytes());
         std::thread::sleep(Duration::from_millis(20));
         let _ = stream.write_all(format!("{hints}{}", ok("", "final")).as_bytes());
@@ -242,7 +244,7 @@ fn interim_responses_precede_the_final_one() {
     let rig = Rig::forward();
     let mut client = rig.client();
     let url = origin.url("/");
-    client.send(request("GET", &url, "") + &request("GET", &url, ""));
+    client.send(request_text("GET", &url, "") + &request_text("GET", &url, ""));
     for _ in 0..2 {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
         assert!(client.head().starts_with("HTTP/1.1 103 "));
@@ -255,7 +257,7 @@ fn interim_responses_precede_the_final_one() {
 
 #[test]
 fn field_names_keep_their_case_both_ways() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         let (status, length) = match asked.field("If-None-Match") {
             Some(_) => ("304 Not Modified", "X-Of-304: 1\r\n"),
             None => ("200 OK", "Content-length: 4\r\n"),
@@ -277,7 +279,7 @@ fn field_names_keep_their_case_both_ways() {
     let rig = Rig::forward();
     let fields = "X-Own-NAME: 1\r\nsmall: 2\r\nDNT: 1\r\n";
     let ask = |method, path, more: &str| {
-        let text = request(method, &origin.url(path), &format!("{fields}{more}"));
+        let text = request_text(method, &origin.url(path), &format!("{fields}{more}"));
         rig.client().send(text).answer_to(method)
     };
     for (method, path, more, outcome) in [
@@ -300,7 +302,7 @@ fn field_names_keep_their_case_both_ways() {
         }
     }
     assert!(ask("GET", "/old", "").head.contains("\r\nX-Of-304: 1\r\n"));
-    for asked in origin.asked() {
+    for asked in origin.requests() {
         for line in ["\r\nX-Own-NAME: 1", "\r\nsmall: 2", "\r\nDNT: 1"] {
             assert!(asked.head.contains(line), "{line:?}: {}", asked.head);
         }
@@ -310,15 +312,18 @@ fn field_names_keep_their_case_both_ways() {
 #[test]
 fn a_trusted_proxy_knows_the_scheme_whatever_the_url_says() {
     let origin = Origin::always(ok("Cache-Control: no-store\r\n", "x"));
-    let endpoint = Endpoint::plain("127.0.0.1", origin.address.port());
+    let endpoint = Endpoint::plain("127.0.0.1", origin.address().port());
     for (trusted, status) in [("127.0.0.0/8", 200), ("192.0.2.0/24", 421)] {
         let rig = Rig::reverse_to(Group::one(endpoint.clone()), |options| {
             options.forwarded.trust = vec![trusted.parse().unwrap()].into();
         });
         let mut client = rig.client();
         for (scheme, expected) in [("http", 200), ("https", status)] {
-            let text =
-                request("GET", &format!("{scheme}://a.example/"), "X-Forwarded-Proto: https\r\n");
+            let text = request_text(
+                "GET",
+                &format!("{scheme}://a.example/"),
+                "X-Forwarded-Proto: https\r\n",
+            );
             assert_eq!(client.send(text).answer().status, expected, "{scheme} {trusted}");
         }
     }
@@ -327,7 +332,7 @@ fn a_trusted_proxy_knows_the_scheme_whatever_the_url_says() {
 
 #[test]
 fn an_expectation_waits_for_the_upstream() {
-    let origin = Origin::start(|_, _| Then::Close);
+    let origin = Origin::scripted(|_, _| Then::Close);
     drop(origin);
     // The origin rejects the request without its body, so the client is not asked to send it.
     let refusing = raw_origin(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
@@ -335,12 +340,12 @@ fn an_expectation_waits_for_the_upstream() {
     let rig = Rig::forward_with(|options| options.client.request_buffer = 0);
     let mut client = rig.client();
     let fields = "Expect: 100-continue\r\nContent-Length: 3\r\n";
-    client.send(request("POST", &format!("http://{refusing}/"), fields));
+    client.send(request_text("POST", &format!("http://{refusing}/"), fields));
     assert!(client.head().starts_with("HTTP/1.1 417 "));
     let asking =
         raw_origin(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let mut client = rig.client();
-    client.send(request("POST", &format!("http://{asking}/"), fields));
+    client.send(request_text("POST", &format!("http://{asking}/"), fields));
     assert!(client.head().starts_with("HTTP/1.1 100 "));
     client.send("abc");
     assert_eq!(client.answer().status, 200);
@@ -348,24 +353,12 @@ fn an_expectation_waits_for_the_upstream() {
 
 /// Starts an origin that responds once it has read the head of a request, whatever follows.
 fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut client_side = Vec::new();
-            let mut byte = [0u8; 1];
-            while crate::client::find(&client_side, b"\r\n\r\n").is_none() {
-                if std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) == 0 {
-                    break;
-                }
-                client_side.push(byte[0]);
-            }
-            let _ = stream.write_all(answer);
-            // Reads on until the proxy closes, so that no reset overtakes the response.
-            while std::io::Read::read(&mut stream, &mut byte).unwrap_or(0) > 0 {}
-        }
-    });
-    address
+    serve_each(move |mut stream| {
+        read_head(&mut stream);
+        let _ = stream.write_all(answer);
+        // Reads on until the proxy closes, so that no reset overtakes the response.
+        let _ = stream.read_to_end(&mut Vec::new());
+    })
 }
 
 #[test]
@@ -376,7 +369,7 @@ fn trailers_reach_a_client_that_accepts_them() {
     );
     let rig = Rig::forward();
     let mut client = rig.client();
-    client.send(request("GET", &origin.url("/"), "TE: trailers\r\nConnection: te\r\n"));
+    client.send(request_text("GET", &origin.url("/"), "TE: trailers\r\nConnection: te\r\n"));
     let head = client.head();
     assert!(head.to_ascii_lowercase().contains("trailer: x-sum"), "{head}");
     let lines: Vec<_> = std::iter::from_fn(|| client.line()).take(4).collect();
@@ -387,18 +380,18 @@ fn trailers_reach_a_client_that_accepts_them() {
 #[test]
 fn a_reverse_proxy_fixes_the_upstream_and_passes_the_host() {
     let origin = Origin::always(ok("", "site"));
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let mut client = rig.client();
     client.send("GET /x HTTP/1.1\r\nHost: www.example:8000\r\n\r\n");
     assert_eq!(client.answer().text(), "site");
-    assert_eq!(origin.asked()[0].field("host").unwrap(), "www.example:8000");
+    assert_eq!(origin.requests()[0].field("host").unwrap(), "www.example:8000");
     // An absolute form selects at most the site.
     client.send("GET http://elsewhere.example/y HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n");
     assert_eq!(client.answer().text(), "site");
-    assert_eq!(origin.asked()[1].path, "/y");
-    let rig = Rig::reverse(origin.address, false);
+    assert_eq!(origin.requests()[1].path, "/y");
+    let rig = Rig::reverse(origin.address(), false);
     rig.client().send("GET / HTTP/1.1\r\nHost: www.example\r\n\r\n").answer();
-    assert_eq!(origin.asked()[2].field("host").unwrap(), origin.address.to_string());
+    assert_eq!(origin.requests()[2].field("host").unwrap(), origin.address().to_string());
 }
 
 #[test]
@@ -417,7 +410,7 @@ fn a_tunnel_carries_bytes_both_ways() {
         options.access = std::sync::Arc::new(access.connect_ports(ports));
     });
     let mut client = Client::connect(rig.address);
-    let target = origin.address;
+    let target = origin.address();
     // The first bytes may come with the request.
     client.send(format!(
         "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -434,7 +427,7 @@ fn a_tunnel_carries_bytes_both_ways() {
 
 #[test]
 fn running_responses_finish_before_the_proxy_stops() {
-    let origin = Origin::start(|_, stream| {
+    let origin = Origin::scripted(|_, stream| {
         std::thread::sleep(Duration::from_millis(100));
         let _ = stream.write_all(ok("", "drained").as_bytes());
         Then::Stay
@@ -443,7 +436,7 @@ fn running_responses_finish_before_the_proxy_stops() {
     let mut idle = rig.client();
     assert_eq!(idle.get(&origin.url("/")).status, 200);
     let mut busy = rig.client();
-    busy.send(request("GET", &origin.url("/"), ""));
+    busy.send(request_text("GET", &origin.url("/"), ""));
     while origin.count() < 2 {
         std::thread::yield_now();
     }
@@ -463,7 +456,7 @@ fn a_drain_during_startup_stops_the_proxy() {
 #[test]
 fn the_origin_gets_the_host_of_the_key() {
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
-    let mut rig = Rig::reverse(origin.address, true);
+    let mut rig = Rig::reverse(origin.address(), true);
     let hosts = [
         ("A.Example:80", "a.example"),
         ("b.EXAMPLE:", "b.example"),
@@ -477,7 +470,7 @@ fn the_origin_gets_the_host_of_the_key() {
             client.send(format!("GET /%61 HTTP/1.1\r\nHost: {spelling}\r\n\r\n"));
             assert_eq!(client.answer().text(), "yes");
         }
-        let asked = origin.asked();
+        let asked = origin.requests();
         assert_eq!(asked.len(), n + 1, "{host} and {told} are one");
         assert_eq!(asked[n].field("host").unwrap(), *told);
         assert!(asked[n].head.starts_with("GET /%61 "), "{}", asked[n].head);

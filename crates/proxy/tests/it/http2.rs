@@ -3,31 +3,31 @@
 use std::net::SocketAddr;
 use std::thread;
 
+use testkit::authority::Authority;
+use testkit::client::{Client, Reply};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::{Endpoint, Http2};
 use upstream::settings::tls::{Tls, TlsOptions};
 
-use crate::authority::Authority;
-use crate::client::{Answer, Client};
 use crate::http2_origin::Http2Origin;
 use crate::rig::Rig;
 
 /// Starts a reverse proxy that speaks HTTP/2 with prior knowledge.
 fn rig(origin: &Http2Origin) -> Rig {
     let http2 = Http2::PriorKnowledge;
-    Rig::reverse_to(Group::one(Endpoint { http2, ..plain(origin.address) }), |_| ())
+    Rig::reverse_to(Group::one(Endpoint { http2, ..plain(origin.address()) }), |_| ())
 }
 
 fn plain(address: SocketAddr) -> Endpoint {
     Endpoint::plain(&address.ip().to_string(), address.port())
 }
 
-fn ask(client: &mut Client, method: &str, path: &str, fields: &str) -> Answer {
+fn ask(client: &mut Client, method: &str, path: &str, fields: &str) -> Reply {
     client.send(format!("{method} {path} HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n"));
     client.answer_to(method)
 }
 
-fn told(answer: &Answer) -> (u16, &str, String) {
+fn told(answer: &Reply) -> (u16, &str, String) {
     (answer.status, std::str::from_utf8(&answer.body).unwrap(), answer.detail())
 }
 
@@ -44,7 +44,7 @@ fn a_request_is_converted_to_http2() {
     assert!(answer.field("via").unwrap().starts_with("2.0 larder"));
     assert_eq!(told(&ask(&mut client, "GET", "/x?y", "")).2, "HIT_RAM");
     assert_eq!(told(&ask(&mut client, "HEAD", "/h", "")), (200, "", "MISS".to_owned()));
-    let asked = &origin.asked()[0];
+    let asked = &origin.requests()[0];
     assert_eq!(asked.uri().to_string(), "http://a.example/x?y");
     let fields = asked.headers();
     for gone in ["host", "connection", "x-hop", "keep-alive", "upgrade"] {
@@ -89,7 +89,7 @@ fn bodies_trailers_and_interim_answers_pass() {
     client.send("GET /trailers HTTP/1.1\r\nHost: a.example\r\nTE: trailers\r\n\r\n");
     let head = client.head();
     let answer = client.rest(head, "GET");
-    assert_eq!((answer.text().as_str(), answer.complete), ("body", true));
+    assert_eq!((answer.text().as_str(), answer.whole), ("body", true));
     assert_eq!(answer.field("trailer").unwrap(), "x-sum");
 }
 
@@ -109,7 +109,7 @@ fn an_upload_continues_during_its_response() {
     }
     client.send("0\r\n\r\n");
     let answer = client.rest(head, "POST");
-    assert_eq!((answer.text().as_str(), answer.complete), ("abc", true));
+    assert_eq!((answer.text().as_str(), answer.whole), ("abc", true));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_truncated_body_never_looks_complete() {
     for path in ["/cut", "/quiet"] {
         for _ in 0..2 {
             let answer = ask(&mut rig.client(), "GET", path, "");
-            assert_eq!((answer.text().as_str(), answer.complete), ("half!", false), "{path}");
+            assert_eq!((answer.text().as_str(), answer.whole), ("half!", false), "{path}");
         }
     }
     // The connection can still be used.
@@ -165,7 +165,7 @@ fn unprocessed_requests_are_retried_whatever_the_method() {
     assert_eq!(origin.connections(), 2);
     // A single refused stream.
     assert_eq!(ask(&mut client, "POST", "/refuse", "").text(), "POST 0");
-    let refused = origin.asked().iter().filter(|asked| asked.uri().path() == "/refuse").count();
+    let refused = origin.requests().iter().filter(|asked| asked.uri().path() == "/refuse").count();
     assert_eq!((refused, origin.connections()), (2, 2));
 }
 
@@ -192,9 +192,9 @@ fn tls_negotiates_the_http_version() {
         };
         let tls = Some(Tls::new(options, http2));
         let rig =
-            Rig::reverse_to(Group::one(Endpoint { tls, http2, ..plain(origin.address) }), |_| ());
+            Rig::reverse_to(Group::one(Endpoint { tls, http2, ..plain(origin.address()) }), |_| ());
         let status = ask(&mut rig.client(), "GET", "/x", "").status;
-        (status, origin.asked().first().map(|asked| asked.uri().to_string()))
+        (status, origin.requests().first().map(|asked| asked.uri().to_string()))
     };
     let secured = Some("https://a.example/x".to_owned());
     assert_eq!(with(&["h2", "http/1.1"], Http2::Negotiated), (200, secured.clone()));
@@ -208,9 +208,9 @@ fn an_origin_may_choose_http1() {
     use crate::authority::Front;
     use crate::origin::ok;
     let authority = Authority::new();
-    let behind = crate::origin::Origin::always(ok("Cache-Control: no-store\r\n", "old"));
+    let behind = testkit::origin::Origin::always(ok("Cache-Control: no-store\r\n", "old"));
     let config = authority.server(authority.issue("origin.example"), &["http/1.1"], false);
-    let front = Front::start(behind.address, config);
+    let front = TlsFront::start(behind.address(), config);
     let options = TlsOptions {
         authorities: Some(authority.file()),
         name: Some("origin.example".to_owned()),
@@ -218,7 +218,8 @@ fn an_origin_may_choose_http1() {
     };
     let http2 = Http2::Negotiated;
     let tls = Some(Tls::new(options, http2));
-    let rig = Rig::reverse_to(Group::one(Endpoint { tls, http2, ..plain(front.address) }), |_| ());
+    let rig =
+        Rig::reverse_to(Group::one(Endpoint { tls, http2, ..plain(front.address()) }), |_| ());
     let mut client = rig.client();
     for _ in 0..3 {
         assert_eq!(ask(&mut client, "GET", "/x", "").text(), "old");

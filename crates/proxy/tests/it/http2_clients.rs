@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{HeaderMap, Method, Request, StatusCode};
+use testkit::origin::{Origin, Then, ok};
 
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Runs `talk` on one connection.
@@ -52,7 +52,7 @@ async fn answer(
 #[test]
 fn a_response_without_a_body_ends_with_its_head() {
     let origin = Origin::always("HTTP/1.1 204 No Content\r\n\r\n");
-    let rig = Rig::h2c(origin.address);
+    let rig = Rig::h2c(origin.address());
     on_connection(rig.address, async |mut sender| {
         let only_stored = request(Method::HEAD, "/a", &[("cache-control", "only-if-cached")]);
         for (asked, status) in [(only_stored, 504), (request(Method::GET, "/b", &[]), 204)] {
@@ -70,7 +70,7 @@ fn forbidden_trailers_are_dropped() {
         4\r\nbody\r\n0\r\nConnection: x\r\nContent-Length: 9\r\nSet-Cookie: a\r\n";
     for (more, expected) in [("", None), ("X-Sum: 4\r\n", Some("4"))] {
         let origin = Origin::always(format!("{text}{more}\r\n"));
-        let rig = Rig::h2c(origin.address);
+        let rig = Rig::h2c(origin.address());
         let asked = request(Method::GET, "/", &[("te", "trailers")]);
         let told = on_connection(rig.address, async |mut sender| answer(&mut sender, asked).await);
         let (status, body, trailers) = told.unwrap();
@@ -85,7 +85,7 @@ fn forbidden_trailers_are_dropped() {
 fn slow_to_write() -> (Origin, Sender<()>) {
     let (tell, told): (_, Receiver<()>) = channel();
     let told = Arc::new(Mutex::new(told));
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         if asked.method == "POST" {
             told.lock().unwrap().recv().unwrap();
         }
@@ -98,9 +98,9 @@ fn slow_to_write() -> (Origin, Sender<()>) {
 #[test]
 fn a_write_of_a_disconnected_client_still_invalidates() {
     let (origin, tell) = slow_to_write();
-    let rig = Rig::h2c(origin.address);
+    let rig = Rig::h2c(origin.address());
     let ask = || rig.client().send("GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n").answer().detail();
-    let has_come = |count| wait_until("the request has come", || origin.count() == count);
+    let has_come = |count| origin.await_count(count);
     let is_fetched_again = || wait_until("it is fetched again", || ask() == "MISS");
     assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
     // A client that cancels its request in HTTP/2.
@@ -117,7 +117,7 @@ fn a_write_of_a_disconnected_client_still_invalidates() {
     // A client that resets its connection in HTTP/1.
     let mut client = rig.client();
     client.send("POST /x HTTP/1.1\r\nHost: a.example\r\nContent-Length: 2\r\n\r\nab");
-    wait_until("the request has come", || origin.asked().last().unwrap().method == "POST");
+    wait_until("the request has come", || origin.requests().last().unwrap().method == "POST");
     client.reset();
     sleep(Duration::from_millis(100));
     assert_eq!(ask(), "HIT_RAM");

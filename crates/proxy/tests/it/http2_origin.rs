@@ -12,22 +12,22 @@
 //! | others | `METHOD bytes-of-body` |
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{HeaderMap, Request, Response};
 use rustls::ServerConfig;
+use testkit::listener::serve_each;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 pub struct Http2Origin {
-    pub address: SocketAddr,
+    address: SocketAddr,
     state: Arc<State>,
 }
 
@@ -48,28 +48,27 @@ impl Http2Origin {
 
     /// Starts an origin whose first connections end with a GOAWAY for unprocessed streams.
     pub fn start_with(tls: Option<Arc<ServerConfig>>, goaways: usize) -> Http2Origin {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
         let shared = state.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (state, tls) = (shared.clone(), tls.clone());
-                let number = state.connections.fetch_add(1, SeqCst);
-                thread::spawn(move || match number < goaways {
-                    true => turn_away(stream),
-                    false => serve(stream, tls, state),
-                });
+        let address = serve_each(move |stream| {
+            let (state, tls) = (shared.clone(), tls.clone());
+            match state.connections.fetch_add(1, SeqCst) < goaways {
+                true => turn_away(stream),
+                false => serve(stream, tls, state),
             }
         });
         Http2Origin { address, state }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub fn connections(&self) -> usize {
         self.state.connections.load(SeqCst)
     }
 
-    pub fn asked(&self) -> Vec<Request<()>> {
+    pub fn requests(&self) -> Vec<Request<()>> {
         self.state.asked.lock().unwrap().clone()
     }
 

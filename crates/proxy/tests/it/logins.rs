@@ -6,20 +6,20 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
+use testkit::authority::{Authority, TlsFront};
+use testkit::client::{Client, Reply};
+use testkit::origin::{Origin, Then, ok};
 use upstream::servers::group::{Group, GroupOptions, Server};
 use upstream::settings::endpoint::{Endpoint, Http2};
 use upstream::settings::tls::{Tls, TlsOptions};
 
-use crate::authority::{Authority, Front};
-use crate::client::{Answer, Client};
-use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
 
 /// Starts an origin that names the logged-in user of a connection in each response. Responses below
 /// `/public` may be shared, all others are fresh for a minute.
 fn origin() -> Origin {
     let users: Mutex<HashMap<SocketAddr, String>> = Mutex::default();
-    Origin::start(move |asked, stream| {
+    Origin::scripted(move |asked, stream| {
         let (peer, mut users) = (stream.peer_addr().unwrap(), users.lock().unwrap());
         if let Some(user) = asked.field("authorization").and_then(|a| {
             a.strip_prefix("NTLM ").or_else(|| a.strip_prefix("Negotiate ")).map(str::to_owned)
@@ -46,7 +46,7 @@ fn origin() -> Origin {
     })
 }
 
-fn get(client: &mut Client, path: &str, fields: &str) -> Answer {
+fn get(client: &mut Client, path: &str, fields: &str) -> Reply {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")).answer()
 }
 
@@ -59,7 +59,7 @@ const ALICE: &str = "Authorization: NTLM alice\r\n";
 #[test]
 fn an_authenticated_connection_belongs_to_its_client() {
     let (origin, head) = (origin(), "HEAD /h HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     let (mut alice, mut bob) = (rig.client(), rig.client());
     assert_eq!(text(&mut alice, "/0", ALICE), "alice 0");
     assert_eq!(text(&mut bob, "/1", "Authorization: Negotiate bob\r\n"), "bob 0");
@@ -87,7 +87,7 @@ fn an_authenticated_connection_belongs_to_its_client() {
 #[test]
 fn a_connection_challenged_for_a_login_is_closed() {
     let origin = origin();
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     assert_eq!(get(&mut rig.client(), "/challenge", "").status, 401);
     for n in 0..2 {
         assert_eq!(text(&mut rig.client(), &format!("/{n}"), ""), format!("anonymous {n}"));
@@ -97,7 +97,7 @@ fn a_connection_challenged_for_a_login_is_closed() {
 #[test]
 fn clients_with_several_users_get_no_pinned_connection() {
     let origin = origin();
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     for field in ["Via: 1.1 front\r\n", "X-Forwarded-For: 192.0.2.1\r\n", "Forwarded: for=x\r\n"] {
         let mut front = rig.client();
         assert!(text(&mut front, "/0", &format!("{ALICE}{field}")).starts_with("alice"));
@@ -109,7 +109,7 @@ fn clients_with_several_users_get_no_pinned_connection() {
         assert!(text(&mut front, "/4", "").starts_with("anonymous"), "{field}");
     }
     let trusting = Rig::reverse_to(
-        Group::one(Endpoint::plain("127.0.0.1", origin.address.port())),
+        Group::one(Endpoint::plain("127.0.0.1", origin.address().port())),
         |options| options.forwarded.trust = vec!["127.0.0.0/8".parse().unwrap()].into(),
     );
     let mut front = trusting.client();
@@ -120,7 +120,8 @@ fn clients_with_several_users_get_no_pinned_connection() {
 #[test]
 fn a_client_stays_at_the_server_that_authenticated_it() {
     let origins = [origin(), origin(), origin()];
-    let server = |origin: &Origin| Server::new(Endpoint::plain("127.0.0.1", origin.address.port()));
+    let server =
+        |origin: &Origin| Server::new(Endpoint::plain("127.0.0.1", origin.address().port()));
     let servers = origins.iter().map(server).collect();
     let rig = Rig::reverse_as(Group::new("main", servers, GroupOptions::default()), true);
     let mut alice = rig.client();
@@ -135,14 +136,14 @@ fn a_client_stays_at_the_server_that_authenticated_it() {
 fn logins_use_http1_even_if_the_server_speaks_http2() {
     let (authority, origin) = (Authority::new(), origin());
     let config = authority.server(authority.issue("origin.example"), &["h2", "http/1.1"], false);
-    let front = Front::start(origin.address, config);
+    let front = TlsFront::start(origin.address(), config);
     let options = TlsOptions {
         authorities: Some(authority.file()),
         name: Some("origin.example".to_owned()),
         ..TlsOptions::default()
     };
     let tls = Some(Tls::new(options, Http2::Negotiated));
-    let plain = Endpoint::plain("127.0.0.1", front.address.port());
+    let plain = Endpoint::plain("127.0.0.1", front.address().port());
     let endpoint = Endpoint { tls, http2: Http2::Negotiated, ..plain };
     let rig = Rig::reverse_to(Group::one(endpoint), |_| ());
     let mut alice = rig.client();

@@ -6,11 +6,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod adversary;
-mod authority;
 mod caching;
-#[allow(dead_code)] // Shared with the differential test.
-mod chance;
-mod client;
 mod collapsing;
 mod edge;
 mod filling;
@@ -23,7 +19,6 @@ mod memory_hits;
 mod mutations;
 mod names;
 mod no_server;
-mod origin;
 mod overruns;
 mod reclaimer;
 mod refusals;

@@ -1,15 +1,17 @@
 //! Hits from memory as seen by clients: many in a row on one connection, split anywhere, unread,
 //! behind misses, beside concurrent clients, and while the proxy drains.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write;
+use std::net::Shutdown;
 use std::sync::Barrier;
 use std::thread::sleep;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::exchange_bytes;
+use testkit::io::PATIENCE;
+use testkit::origin::{Origin, Then, ok};
 
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Heads of responses by path.
@@ -37,7 +39,7 @@ const RESPONSES: [(&str, &str); 7] = [
 
 /// Starts an origin with these responses; the body repeats the path.
 fn origin() -> Origin {
-    Origin::start(|asked, stream| {
+    Origin::scripted(|asked, stream| {
         let head = RESPONSES.iter().find(|(known, _)| *known == asked.path);
         let head = head.map_or("HTTP/1.1 404 Not Found\r\n", |(_, head)| *head);
         let body = asked.path.repeat(30);
@@ -63,19 +65,12 @@ fn get(path: &str, fields: &str) -> String {
 
 /// Sends pieces one after the other, and reads to the end of the connection.
 fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    for (number, piece) in pieces.iter().enumerate() {
-        if number > 0 {
+    let pause = |_: &_, left: usize| {
+        if left > 0 {
             sleep(Duration::from_millis(2));
         }
-        let _ = stream.write_all(piece);
-    }
-    let _ = stream.shutdown(Shutdown::Write);
-    let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read);
-    read
+    };
+    exchange_bytes(rig.address, pieces, pause, (None, PATIENCE)).bytes
 }
 
 /// Masks times, ages and the name of the instance in responses.
@@ -105,7 +100,7 @@ fn without(line: &str, begin: &str, end: &str) -> String {
 #[test]
 fn a_purge_removes_every_variant() {
     let origin = origin();
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let text = get("/coded", "Accept-Encoding: gzip\r\n");
     let ask = || rig.client().send(&text).answer().detail();
     assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
@@ -118,7 +113,7 @@ fn a_purge_removes_every_variant() {
 #[test]
 fn pipelined_hits_are_answered_in_order_wherever_they_are_split() {
     let origin = origin();
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     fill(&rig);
     let answers = |pieces: &[&[u8]]| masked(&talk(&rig, pieces));
     let requests = [
@@ -155,25 +150,22 @@ fn pipelined_hits_are_answered_in_order_wherever_they_are_split() {
 fn a_client_that_reads_late_gets_all_responses() {
     let body = "x".repeat(60_000);
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", &body));
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let text = get("/large", "");
     assert!(talk(&rig, &[text.as_bytes()]).ends_with(body.as_bytes()));
     let before = rig.seen.metrics.total(Event::MemoryHit);
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut client = rig.client();
     // More than the socket buffers hold.
     let count = 400;
-    let mut writing = stream.try_clone().unwrap();
+    let mut writing = client.stream().try_clone().unwrap();
     let requests = text.repeat(count);
     let writer = std::thread::spawn(move || {
         writing.write_all(requests.as_bytes()).unwrap();
         writing.shutdown(Shutdown::Write).unwrap();
     });
     sleep(Duration::from_millis(300));
-    let mut read = Vec::new();
-    stream.read_to_end(&mut read).unwrap();
+    let read = String::from_utf8(client.to_end()).unwrap();
     writer.join().unwrap();
-    let read = String::from_utf8(read).unwrap();
     assert_eq!(read.matches("HTTP/1.1 200 OK").count(), count);
     assert_eq!(read.matches(&body).count(), count);
     let hits = rig.seen.metrics.total(Event::MemoryHit) - before;
@@ -183,7 +175,7 @@ fn a_client_that_reads_late_gets_all_responses() {
 #[test]
 fn hits_after_many_misses_are_answered_in_order() {
     let origin = origin();
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     fill(&rig);
     let private = get("/private", "").repeat(50);
     let text = format!("{private}{}", get("/plain", "").repeat(40));
@@ -198,10 +190,10 @@ fn hits_after_many_misses_are_answered_in_order() {
 #[test]
 fn requests_being_read_at_the_drain_are_answered() {
     let origin = origin();
-    let mut rig = Rig::reverse(origin.address, true);
+    let mut rig = Rig::reverse(origin.address(), true);
     fill(&rig);
     rig.stop();
-    let rig = Rig::reverse_on(origin.address, rig.device.clone());
+    let rig = Rig::reverse_on(origin.address(), rig.device.clone());
     // The reads of the start are done once a response has arrived.
     assert_eq!(rig.client().send(get("/private", "")).answer().status, 200);
     rig.device.hold();
@@ -220,14 +212,11 @@ fn requests_being_read_at_the_drain_are_answered() {
 
 /// Sends `count` requests for `path` at once, and reads the responses.
 fn flood(rig: &Rig, path: &str, count: usize, begin: &Barrier) {
-    let mut stream = TcpStream::connect(rig.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut client = rig.client();
     begin.wait();
-    stream.write_all(get(path, "").repeat(count).as_bytes()).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    let mut read = Vec::new();
-    stream.read_to_end(&mut read).unwrap();
-    assert_eq!(String::from_utf8(read).unwrap().matches("HTTP/1.1 200 OK").count(), count);
+    client.send(get(path, "").repeat(count)).half_close();
+    let read = String::from_utf8(client.to_end()).unwrap();
+    assert_eq!(read.matches("HTTP/1.1 200 OK").count(), count);
 }
 
 /// Returns the longest run of one URL in the observed requests while two connections send
@@ -256,7 +245,7 @@ fn longest_run(rig: &Rig, paths: [&str; 2], count: usize) -> Option<usize> {
 #[test]
 fn a_pipelining_client_takes_turns_with_others() {
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", "x"));
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     let paths = ["/one", "/two"];
     for path in paths {
         assert!(!talk(&rig, &[get(path, "").as_bytes()]).is_empty());

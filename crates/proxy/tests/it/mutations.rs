@@ -5,14 +5,18 @@
 
 use std::hash::BuildHasher as _;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::chance;
-use crate::origin::{Origin, ok};
+use testkit::client::exchange_bytes;
+use testkit::io::PATIENCE;
+use testkit::listener::serve_each;
+use testkit::origin::{Origin, ok};
+use testkit::random::Random;
+
 use crate::rig::Rig;
 
 const ROUNDS: usize = 250;
@@ -20,7 +24,7 @@ const ROUNDS: usize = 250;
 /// Randomness that prints its seed when a test fails.
 struct Chance {
     seed: u64,
-    chance: chance::Chance,
+    random: Random,
 }
 
 impl Chance {
@@ -29,15 +33,15 @@ impl Chance {
             Ok(text) => text.parse().expect("LARDER_SEED is a number"),
             Err(_) => std::hash::RandomState::new().hash_one(()),
         };
-        Chance { seed, chance: chance::Chance::of(seed) }
+        Chance { seed, random: Random::of(seed) }
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        self.chance.below(bound)
+        self.random.below(bound)
     }
 
     fn damage(&mut self, text: &str) -> Vec<u8> {
-        self.chance.damage(text.as_bytes())
+        self.random.damage(text.as_bytes())
     }
 }
 
@@ -51,21 +55,14 @@ impl Drop for Chance {
 
 /// Sends bytes, and reads until the end of the connection.
 fn talk(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // The proxy may close the connection before everything is written.
-    let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(Shutdown::Write);
-    let mut read = Vec::new();
-    let _ = stream.read_to_end(&mut read);
-    read
+    exchange_bytes(address, &[bytes], |_, _| (), (None, PATIENCE)).bytes
 }
 
 #[test]
 fn damaged_requests_get_a_valid_response_or_none() {
     let mut chance = Chance::new();
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
-    let rig = Rig::reverse(origin.address, true);
+    let rig = Rig::reverse(origin.address(), true);
     let good = "GET /good HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     for round in 0..ROUNDS {
         let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -102,23 +99,15 @@ fn damaged_requests_get_a_valid_response_or_none() {
 
 /// Starts an origin with damaged responses; each connection gets the next.
 fn damaged_origin(answers: Vec<Vec<u8>>) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let answered = Arc::new(AtomicUsize::new(0));
     let count = answered.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let at = count.fetch_add(1, Ordering::SeqCst);
-            let Some(answer) = answers.get(at % answers.len()).cloned() else { return };
-            thread::spawn(move || {
-                let mut head = [0; 4096];
-                let _ = stream.read(&mut head);
-                let _ = stream.write_all(&answer);
-                let _ = stream.shutdown(Shutdown::Write);
-                let _ = stream.read(&mut head);
-            });
-        }
+    let address = serve_each(move |mut stream| {
+        let at = count.fetch_add(1, Ordering::SeqCst);
+        let mut head = [0; 4096];
+        let _ = stream.read(&mut head);
+        let _ = stream.write_all(&answers[at % answers.len()]);
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read(&mut head);
     });
     (address, answered)
 }
@@ -222,7 +211,7 @@ fn are_frames(mut bytes: &[u8]) -> bool {
 fn damaged_frames_end_at_most_their_connection() {
     let mut chance = Chance::new();
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "hello"));
-    let rig = Rig::h2c(origin.address);
+    let rig = Rig::h2c(origin.address());
     for round in 0..ROUNDS {
         let frames = frames(&mut chance);
         let said = talk(rig.address, &[PREFACE, &frames].concat());

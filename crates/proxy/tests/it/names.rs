@@ -11,6 +11,7 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA};
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
+use testkit::origin::{Origin, Then, ok};
 use tokio::runtime::Builder;
 use upstream::names::resolver::DnsLookup;
 use upstream::servers::group::Group;
@@ -18,7 +19,6 @@ use upstream::settings::endpoint::Endpoint as To;
 use upstream::settings::limits::UpstreamLimits;
 use upstream::settings::lookup::{FoundAddresses, Lookup as _};
 
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Behaviour of a name server.
@@ -171,11 +171,11 @@ fn second(port: u16) -> TcpListener {
 
 #[test]
 fn requests_follow_a_name_after_its_lifetime_and_keep_it_on_failure() {
-    let first = Origin::start(|_, stream| {
+    let first = Origin::scripted(|_, stream| {
         let _ = stream.write_all(ok("Cache-Control: no-store\r\n", "first").as_bytes());
         Then::Close
     });
-    let port = first.address.port();
+    let port = first.address().port();
     let _second = second(port);
     let server = NameServer::start(Say::Addresses(vec![v4(1, 0)]));
     let lookup = Arc::new(server.lookup());

@@ -112,7 +112,7 @@ fn an_origin_without_a_server_is_cached_like_one() {
         client.send(format!("GET /whole HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")).answer()
     };
     let first = ask("");
-    assert_eq!((first.status, first.text(), first.complete), (200, TEXT.to_owned(), true));
+    assert_eq!((first.status, first.text(), first.whole), (200, TEXT.to_owned(), true));
     assert_eq!(first.detail(), "MISS");
     let again = ask("");
     assert_eq!((again.text(), again.detail()), (TEXT.to_owned(), "HIT_RAM".to_owned()));
@@ -126,7 +126,7 @@ fn broken_bodies_are_cut_and_failures_are_errors() {
     let (rig, table) = table();
     for n in 1..=2 {
         let answer = rig.client().send("GET /broken HTTP/1.1\r\nHost: a.example\r\n\r\n").answer();
-        assert_eq!((answer.status, answer.complete), (200, false));
+        assert_eq!((answer.status, answer.whole), (200, false));
         // The broken response was not stored as a complete one.
         assert!(table.asked.load(Relaxed) >= n);
     }

@@ -6,9 +6,9 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, mpsc};
 
 use proxy::observe::event::Event;
+use testkit::client::{Client, Reply};
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::{Answer, Client};
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const LIE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies";
@@ -17,7 +17,7 @@ const LIE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies";
 /// with them, for `/late` when the test says so.
 fn origin(wait: Receiver<()>, sent: mpsc::Sender<()>) -> Origin {
     let (wait, sent) = (Mutex::new(wait), Mutex::new(sent));
-    Origin::start(move |asked, stream| {
+    Origin::scripted(move |asked, stream| {
         let number = asked.on_connection;
         let mut answer = match (asked.method.as_str(), asked.path.contains("204")) {
             ("HEAD", _) => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n".to_owned(),
@@ -37,7 +37,7 @@ fn origin(wait: Receiver<()>, sent: mpsc::Sender<()>) -> Origin {
     })
 }
 
-fn ask(client: &mut Client, method: &str, path: &str) -> Answer {
+fn ask(client: &mut Client, method: &str, path: &str) -> Reply {
     let text = format!("{method} {path} HTTP/1.1\r\nHost: a.example\r\n\r\n");
     client.send(text).answer_to(method)
 }
@@ -54,7 +54,7 @@ fn extra_bytes_end_their_connection_and_reuse_after_a_head() {
     ] {
         let ((go, wait), (tell, sent)) = (mpsc::channel(), mpsc::channel());
         let origin = origin(wait, tell);
-        let rig = Rig::reverse_of_one_worker(origin.address);
+        let rig = Rig::reverse_of_one_worker(origin.address());
         let mut client = rig.client();
         let mut text = |path: &str| ask(&mut client, "GET", path).text();
         // Until the first overrun, connections are reused after any response.
@@ -86,7 +86,7 @@ fn extra_bytes_end_their_connection_and_reuse_after_a_head() {
 
 #[test]
 fn a_body_after_a_head_response_does_not_fail_the_next_request() {
-    let origin = Origin::start(|asked, stream| {
+    let origin = Origin::scripted(|asked, stream| {
         // The body arrives with the next request.
         let late = if asked.on_connection > 0 { "a body" } else { "" };
         let answer = match asked.method.as_str() {
@@ -96,7 +96,7 @@ fn a_body_after_a_head_response_does_not_fail_the_next_request() {
         let _ = stream.write_all(answer.as_bytes());
         Then::Stay
     });
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     let mut client = rig.client();
     for n in 0..3 {
         ask(&mut client, "HEAD", &format!("/{n}"));
@@ -111,7 +111,7 @@ fn a_body_after_a_head_response_does_not_fail_the_next_request() {
 fn late_bytes_are_attributed_to_the_bodiless_response() {
     let (go, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         let text = format!("{:04}", asked.on_connection);
         let _ = match asked.path.as_str() {
             "/204" => stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n"),
@@ -125,7 +125,7 @@ fn late_bytes_are_attributed_to_the_bodiless_response() {
         };
         Then::Stay
     });
-    let rig = Rig::reverse_of_one_worker(origin.address);
+    let rig = Rig::reverse_of_one_worker(origin.address());
     let mut client = rig.client();
     ask(&mut client, "GET", "/204");
     assert_eq!(ask(&mut client, "GET", "/late").text(), "lies");

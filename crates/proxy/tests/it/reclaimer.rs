@@ -1,15 +1,15 @@
 //! More clients than the connection limit permits.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::Client;
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::Client;
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const ROOM: usize = 4;
@@ -19,24 +19,10 @@ fn crowded(rig: &Rig) -> u64 {
 }
 
 /// Opens a connection and sends these bytes.
-fn begun(to: SocketAddr, bytes: &[u8]) -> TcpStream {
-    let mut stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(bytes).unwrap();
-    stream
-}
-
-/// Reads to the end of a connection, which must be near.
-fn rest(mut stream: TcpStream) -> Vec<u8> {
-    let (mut all, mut some) = (Vec::new(), [0; 1024]);
-    loop {
-        match stream.read(&mut some) {
-            Ok(0) => return all,
-            Ok(n) => all.extend_from_slice(&some[..n]),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return all,
-            Err(error) => panic!("the connection stays open: {error}"),
-        }
-    }
+fn begun(to: SocketAddr, bytes: &[u8]) -> Client {
+    let mut client = Client::connect(to);
+    client.send(bytes);
+    client
 }
 
 #[test]
@@ -66,7 +52,7 @@ fn incomplete_requests_do_not_exclude_others() {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for bytes in [&b""[..], b"GET / HT", b"PRI * HT", PREFACE] {
         let origin = Origin::always(ok("", "yes"));
-        let rig = Rig::h2c_with(origin.address, |options| options.client.connections = ROOM);
+        let rig = Rig::h2c_with(origin.address(), |options| options.client.connections = ROOM);
         let held: Vec<_> = (0..ROOM * 3).map(|_| begun(rig.address, bytes)).collect();
         let mut client = rig.client();
         client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
@@ -83,7 +69,7 @@ fn incomplete_requests_do_not_exclude_others() {
 fn no_connection_is_closed_during_a_request() {
     let (go, gone) = mpsc::channel::<()>();
     let gone = std::sync::Mutex::new(gone);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         if asked.head.contains("/slow") {
             gone.lock().unwrap().recv().unwrap();
         }
@@ -94,9 +80,9 @@ fn no_connection_is_closed_during_a_request() {
     let mut busy: Vec<Client> = (0..ROOM).map(|_| rig.client()).collect();
     for (n, client) in busy.iter_mut().enumerate() {
         let url = origin.url(&format!("/slow{n}"));
-        client.send(format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address));
+        client.send(format!("GET {url} HTTP/1.1\r\nHost: {}\r\n\r\n", origin.address()));
     }
-    wait_until("all are asked for", || origin.count() == ROOM);
+    origin.await_count(ROOM);
     let (address, url) = (rig.address, origin.url("/quick"));
     let further = thread::spawn(move || Client::connect(address).get(&url).text());
     thread::sleep(Duration::from_millis(300));
@@ -124,8 +110,8 @@ fn connections_per_address_are_limited() {
     drop(two);
     let again = || {
         let mut client = begun(rig.address, b"");
-        client.write_all(format!("GET {url} HTTP/1.0\r\n\r\n").as_bytes()).is_ok()
-            && rest(client).ends_with(b"yes")
+        client.try_send(format!("GET {url} HTTP/1.0\r\n\r\n")).is_ok()
+            && client.to_end().ends_with(b"yes")
     };
     wait_until("places are free again", again);
 }

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::client::request;
-use crate::origin::{Origin, Then, ok};
+use testkit::client::request_text;
+use testkit::origin::{Origin, Then, ok};
+
 use crate::rig::{Rig, wait_until};
 
 #[test]
@@ -31,7 +32,7 @@ fn a_returning_request_is_a_loop() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward();
     rig.client().get(&origin.url("/"));
-    let via = origin.asked()[0].field("via").unwrap();
+    let via = origin.requests()[0].field("via").unwrap();
     let answer = rig.client().get_with(&origin.url("/"), &format!("Via: 1.0 x, {via}\r\n"));
     assert_eq!((answer.status, answer.detail().as_str()), (508, "ERROR(loop)"));
     // Another Larder of the same name is not a loop.
@@ -44,7 +45,7 @@ fn a_loop_is_detected_without_via() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward_with(|options| options.forwarded.via = false);
     rig.client().get_with(&origin.url("/"), "Via: 1.1 other\r\n");
-    let asked = &origin.asked()[0];
+    let asked = &origin.requests()[0];
     assert_eq!(asked.field("via"), None);
     let own = asked.field("cdn-loop").unwrap();
     for line in [own.clone(), own.replace(';', " ; ")] {
@@ -64,7 +65,7 @@ fn malformed_heads_are_answered_and_counted() {
         assert!(rig.client().send(garbage).head().starts_with("HTTP/1.1 400 "), "{garbage:?}");
     }
     let long = format!("X-Long: {}\r\n", "y".repeat(100_000));
-    let head = rig.client().send(request("GET", "http://a.example/", &long)).head();
+    let head = rig.client().send(request_text("GET", "http://a.example/", &long)).head();
     assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
     wait_until("all are counted", || rig.seen.refused.lock().unwrap().len() >= 3);
     rig.stop();
@@ -79,15 +80,15 @@ fn length_and_chunks_never_reach_an_origin_together() {
     let rig = Rig::forward();
     let fields = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
     let mut client = rig.client();
-    client.send(request("POST", &origin.url("/"), fields)).send("0\r\n\r\n");
+    client.send(request_text("POST", &origin.url("/"), fields)).send("0\r\n\r\n");
     client.answer();
-    for asked in origin.asked() {
+    for asked in origin.requests() {
         let both =
             asked.field("content-length").is_some() && asked.field("transfer-encoding").is_some();
         assert!(!both, "{}", asked.head);
     }
     let fields = "Content-Length: 3\r\nContent-Length: 4\r\n";
-    let head = rig.client().send(request("POST", &origin.url("/"), fields)).head();
+    let head = rig.client().send(request_text("POST", &origin.url("/"), fields)).head();
     assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
 }
 
@@ -100,7 +101,7 @@ fn other_schemes_and_tunnels_to_closed_ports_are_refused() {
     let answer = rig.client().send(connect).answer();
     assert_eq!((answer.status, answer.detail().as_str()), (403, "DENIED(connect-port)"));
     let origin = Origin::always(ok("", ""));
-    let reverse = Rig::reverse(origin.address, true);
+    let reverse = Rig::reverse(origin.address(), true);
     let answer = reverse.client().send(connect).answer();
     assert_eq!(answer.status, 405);
     assert!(answer.field("allow").is_some());
@@ -120,7 +121,7 @@ fn an_unreachable_upstream_is_a_502_with_the_reason() {
 
 #[test]
 fn a_silent_upstream_is_a_504() {
-    let origin = Origin::start(|_, _| Then::Stay);
+    let origin = Origin::scripted(|_, _| Then::Stay);
     let rig = Rig::forward_with(|o| o.upstream.head_timeout = Duration::from_millis(50));
     let answer = rig.client().get(&origin.url("/"));
     assert_eq!((answer.status, answer.detail().as_str()), (504, "ERROR(upstream-timeout)"));
@@ -132,7 +133,7 @@ fn malformed_and_missing_responses_are_a_502() {
     let origin = Origin::always("\u{1}\u{2}\u{3} what?\r\n\r\n");
     let answer = rig.client().get(&origin.url("/"));
     assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(bad-answer)"));
-    let origin = Origin::start(|_, _| Then::Close);
+    let origin = Origin::scripted(|_, _| Then::Close);
     let answer = rig.client().get(&origin.url("/"));
     assert_eq!((answer.status, answer.detail().as_str()), (502, "ERROR(upstream)"));
 }
@@ -140,7 +141,7 @@ fn malformed_and_missing_responses_are_a_502() {
 #[test]
 fn a_truncated_body_never_ends_cleanly() {
     let cut = |head: &'static str| {
-        Origin::start(move |_, stream| {
+        Origin::scripted(move |_, stream| {
             let _ = stream.write_all(head.as_bytes());
             Then::Close
         })
@@ -152,7 +153,7 @@ fn a_truncated_body_never_ends_cleanly() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nzz\r\n",
     ] {
         let answer = rig.client().get(&cut(head).url("/"));
-        assert!(!answer.complete && answer.body.len() <= 5, "{head:?}: {answer:?}");
+        assert!(!answer.whole && answer.body.len() <= 5, "{head:?}: {answer:?}");
     }
     rig.stop();
     let outcomes = rig.seen.outcomes.lock().unwrap();
@@ -163,13 +164,13 @@ fn a_truncated_body_never_ends_cleanly() {
 
 #[test]
 fn a_body_that_stalls_is_cut() {
-    let origin = Origin::start(|_, stream| {
+    let origin = Origin::scripted(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345");
         Then::Stay
     });
     let rig = Rig::forward_with(|o| o.upstream.body_timeout = Duration::from_millis(50));
     let answer = rig.client().get(&origin.url("/"));
-    assert!(!answer.complete);
+    assert!(!answer.whole);
     assert_eq!(answer.text(), "12345");
 }
 
@@ -191,7 +192,7 @@ fn a_client_that_sends_too_slowly_is_cut() {
     let origin = Origin::always(ok("", ""));
     let rig = Rig::forward_with(|o| o.client.stall_timeout = Duration::from_millis(60));
     let mut client = rig.client();
-    client.send(request("POST", &origin.url("/"), "Content-Length: 10\r\n")).send("1");
+    client.send(request_text("POST", &origin.url("/"), "Content-Length: 10\r\n")).send("1");
     assert!(client.closed());
 }
 
@@ -201,16 +202,16 @@ fn max_forwards_ends_a_trace_here() {
     let rig = Rig::forward();
     let mut client = rig.client();
     let fields = "Max-Forwards: 0\r\nCookie: secret\r\nX-A: b\r\n";
-    let answer = client.send(request("TRACE", &origin.url("/"), fields)).answer();
+    let answer = client.send(request_text("TRACE", &origin.url("/"), fields)).answer();
     assert_eq!(answer.field("content-type").unwrap(), "message/http");
     assert!(answer.text().contains("X-A: b") && !answer.text().contains("secret"));
-    let options = request("OPTIONS", &origin.url("/"), "Max-Forwards: 0\r\n");
+    let options = request_text("OPTIONS", &origin.url("/"), "Max-Forwards: 0\r\n");
     assert!(client.send(options).answer().field("allow").is_some());
     assert_eq!(origin.count(), 0);
     for (given, passed_on) in [("5", "4"), ("99999999999", "2147483647"), ("+5", "+5")] {
         let fields = format!("Max-Forwards: {given}\r\n");
-        client.send(request("OPTIONS", &origin.url("/"), &fields)).answer();
-        assert_eq!(origin.asked().last().unwrap().field("max-forwards").unwrap(), passed_on);
+        client.send(request_text("OPTIONS", &origin.url("/"), &fields)).answer();
+        assert_eq!(origin.requests().last().unwrap().field("max-forwards").unwrap(), passed_on);
     }
 }
 
@@ -227,7 +228,7 @@ fn padded(bytes: usize, lines: usize) -> String {
 #[test]
 fn a_head_may_have_exactly_the_maximum_size() {
     let origin = Origin::always(ok("", "yes"));
-    let rig = Rig::h2c_with(origin.address, |options| {
+    let rig = Rig::h2c_with(origin.address(), |options| {
         options.client.head_bytes = 8192;
     });
     for (bytes, lines, status) in [(8192, 20, 200), (8193, 20, 431), (8192, 500, 200)] {
@@ -265,7 +266,7 @@ fn in_http2(to: std::net::SocketAddr, path: &str, fields: &[(&str, String)]) -> 
 #[test]
 fn http2_heads_have_the_same_limits() {
     let origin = Origin::always(ok("", "yes"));
-    let rig = Rig::h2c_with(origin.address, |options| {
+    let rig = Rig::h2c_with(origin.address(), |options| {
         options.client.head_bytes = 8192;
     });
     // Each field counts with its name, its value and 32 bytes (RFC 9113, 6.5.2).
@@ -282,9 +283,9 @@ fn http2_heads_have_the_same_limits() {
 #[test]
 fn encoded_url_bytes_are_forwarded_unmodified() {
     let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
-    let rig = Rig::h2c(origin.address);
+    let rig = Rig::h2c(origin.address());
     let raw = r#"/a"<b>\^`{|}?q={"a":"b"}&<>"`"#;
-    let asked = || origin.asked().iter().map(|asked| asked.path.clone()).collect::<Vec<_>>();
+    let asked = || origin.requests().iter().map(|asked| asked.path.clone()).collect::<Vec<_>>();
     for detail in ["MISS", "HIT_RAM"] {
         let answer = rig.client().send(format!("GET {raw} HTTP/1.1\r\nHost: a\r\n\r\n")).answer();
         assert_eq!((answer.status, answer.detail()), (200, detail.to_owned()));
@@ -297,7 +298,7 @@ fn encoded_url_bytes_are_forwarded_unmodified() {
 #[test]
 fn bytes_beyond_ascii_are_encoded_and_control_characters_refused() {
     let origin = Origin::always(ok("", "yes"));
-    let rig = Rig::h2c(origin.address);
+    let rig = Rig::h2c(origin.address());
     for (target, status) in [("/\u{fc}", 200), ("/a?\u{fc}", 200), ("/\u{7f}", 400)] {
         let mut client = rig.client();
         client.send(format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
@@ -315,13 +316,20 @@ fn impossible_lengths_are_refused() {
         let rig = Rig::forward();
         for method in ["GET", "HEAD"] {
             let mut client = rig.client();
-            client.send(request(method, &origin.url("/"), ""));
+            client.send(request_text(method, &origin.url("/"), ""));
             assert_eq!(client.answer_to(method).status, 502, "{method} {length}");
         }
         let mut client = rig.client();
-        client.send(request("POST", &origin.url("/"), &format!("Content-Length: {length}\r\n")));
+        client.send(request_text(
+            "POST",
+            &origin.url("/"),
+            &format!("Content-Length: {length}\r\n"),
+        ));
         assert_eq!(client.answer().status, 400, "{length}");
         assert!(client.closed());
-        assert_eq!(origin.asked().iter().filter(|asked| asked.head.starts_with("POST")).count(), 0);
+        assert_eq!(
+            origin.requests().iter().filter(|asked| asked.head.starts_with("POST")).count(),
+            0
+        );
     }
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use device::{AnyDevice, MemoryDevice};
-
 use net::address::Locals;
 use proxy::admin::guard::Guard;
 use proxy::downstream::handshake::ListenerProtocol;
@@ -20,10 +19,9 @@ use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
     RequestRecord, Setup, TokioClock,
 };
+use testkit::client::Client;
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
-
-use crate::client::Client;
 
 pub struct Rig {
     pub address: SocketAddr,

@@ -6,26 +6,27 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 
 use rcgen::date_time_ymd;
+use testkit::authority::{Authority, TlsFront};
+use testkit::client::{Reply, request_text};
+use testkit::listener::serve_each;
+use testkit::origin::{Origin, ok};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::{At, Endpoint as To, Http2};
-use upstream::settings::tls::{Tls, TlsOptions};
+use upstream::settings::tls::{Identity, Tls, TlsOptions};
 
-use crate::authority::{Authority, Front};
-use crate::client::{Answer, request};
-use crate::origin::{Origin, ok};
 use crate::rig::Rig;
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
 /// Starts a reverse proxy for the server behind `front`, whose name is `name`.
-fn rig(front: &Front, name: &str, options: TlsOptions) -> Rig {
+fn rig(front: &TlsFront, name: &str, options: TlsOptions) -> Rig {
     let options = TlsOptions { name: Some(name.to_owned()), ..options };
     let tls = Some(Tls::new(options, Http2::Off));
-    let plain = To::plain(&front.address.ip().to_string(), front.address.port());
+    let plain = To::plain(&front.address().ip().to_string(), front.address().port());
     Rig::reverse_to(Group::one(To { tls, ..plain }), |_| ())
 }
 
-fn get(rig: &Rig) -> Answer {
+fn get(rig: &Rig) -> Reply {
     rig.client().send("GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n").answer()
 }
 
@@ -34,7 +35,7 @@ fn believing(authority: &Authority) -> TlsOptions {
 }
 
 /// Returns status, outcome and `Proxy-Status`.
-fn told(answer: &Answer) -> (u16, String, String) {
+fn told(answer: &Reply) -> (u16, String, String) {
     (answer.status, answer.detail(), answer.field("proxy-status").unwrap_or_default())
 }
 
@@ -42,7 +43,7 @@ fn told(answer: &Answer) -> (u16, String, String) {
 fn responses_of_a_verified_origin_are_stored() {
     let (authority, origin) = (Authority::new(), Origin::always(ok(FRESH, "secret")));
     let config = authority.server(authority.issue("origin.example"), &["http/1.1"], false);
-    let front = Front::start(origin.address, config);
+    let front = TlsFront::start(origin.address(), config);
     let rig = rig(&front, "origin.example", believing(&authority));
     let mut client = rig.client();
     for (path, outcome) in [("/x", "MISS"), ("/x", "HIT_RAM"), ("/y", "MISS")] {
@@ -52,14 +53,14 @@ fn responses_of_a_verified_origin_are_stored() {
     }
     // The second fetch reused the first one's connection.
     assert_eq!(front.names(), [Some("origin.example".to_owned())]);
-    assert_eq!(origin.asked()[0].field("host").unwrap(), "a.example");
+    assert_eq!(origin.requests()[0].field("host").unwrap(), "a.example");
 }
 
 #[test]
 fn an_unverified_origin_is_refused() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let origin = Origin::always(ok(FRESH, "lies"));
-    let expired = authority.issue_with("origin.example", |params| {
+    let expired = authority.issue_with(&["origin.example"], |params| {
         params.not_before = date_time_ymd(2001, 1, 1);
         params.not_after = date_time_ymd(2002, 1, 1);
     });
@@ -68,7 +69,7 @@ fn an_unverified_origin_is_refused() {
         ("expired", expired),
         ("an authority that nobody believes", stranger.issue("origin.example")),
     ] {
-        let front = Front::start(origin.address, authority.server(issued, &[], false));
+        let front = TlsFront::start(origin.address(), authority.server(issued, &[], false));
         let rig = rig(&front, "origin.example", believing(&authority));
         let (status, outcome, error) = told(&get(&rig));
         assert_eq!((status, outcome.as_str()), (502, "ERROR(tls-certificate)"), "{what}");
@@ -77,7 +78,7 @@ fn an_unverified_origin_is_refused() {
     assert_eq!(origin.count(), 0);
     // Unless the configuration disables verification.
     let issued = stranger.issue("other.example");
-    let front = Front::start(origin.address, authority.server(issued, &[], false));
+    let front = TlsFront::start(origin.address(), authority.server(issued, &[], false));
     let rig =
         rig(&front, "origin.example", TlsOptions { unverified: true, ..believing(&authority) });
     assert_eq!(get(&rig).text(), "lies");
@@ -87,13 +88,14 @@ fn an_unverified_origin_is_refused() {
 fn the_proxy_presents_its_certificate_on_request() {
     let (authority, origin) = (Authority::new(), Origin::always(ok(FRESH, "for members")));
     let config = authority.server(authority.issue("origin.example"), &[], true);
-    let front = Front::start(origin.address, config);
+    let front = TlsFront::start(origin.address(), config);
     let without = rig(&front, "origin.example", believing(&authority));
     let (status, outcome, error) = told(&get(&without));
     assert_eq!((status, outcome.as_str()), (502, "ERROR(tls-alert)"));
     assert!(error.ends_with("error=tls_alert_received"), "{error}");
     let dir = tempfile::tempdir().unwrap();
-    let identity = Some(authority.issue("larder.example").files(dir.path()));
+    let (certificate, key) = authority.issue("larder.example").files(dir.path());
+    let identity = Some(Identity { certificate, key });
     let with = rig(&front, "origin.example", TlsOptions { identity, ..believing(&authority) });
     assert_eq!(get(&with).text(), "for members");
 }
@@ -101,12 +103,8 @@ fn the_proxy_presents_its_certificate_on_request() {
 #[test]
 fn an_origin_without_tls_has_its_own_error() {
     let authority = Authority::new();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        }
+    let address = serve_each(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
     let tls = Some(Tls::new(believing(&authority), Http2::Off));
     let to = To { tls, ..To::plain("127.0.0.1", address.port()) };
@@ -120,11 +118,11 @@ fn an_origin_without_tls_has_its_own_error() {
 fn https_and_http_urls_are_separate_objects() {
     let (authority, origin) = (Authority::new(), Origin::always(ok(FRESH, "secured")));
     let config = authority.server(authority.issue("localhost"), &[], false);
-    let front = Front::start(origin.address, config);
+    let front = TlsFront::start(origin.address(), config);
     let rig = Rig::forward_with(|options| {
         options.upstream.tls = Tls::new(believing(&authority), Http2::Off);
     });
-    let url = format!("https://localhost:{}/x", front.address.port());
+    let url = format!("https://localhost:{}/x", front.address().port());
     let mut client = rig.client();
     for outcome in ["MISS", "HIT_RAM"] {
         let answer = client.get(&url);
@@ -133,7 +131,7 @@ fn https_and_http_urls_are_separate_objects() {
     assert_eq!(front.names(), [Some("localhost".to_owned())]);
     // The same URL with http is another object on another server.
     let plain = url.replace("https:", "http:");
-    assert_ne!(client.send(request("GET", &plain, "")).answer().status, 200);
+    assert_ne!(client.send(request_text("GET", &plain, "")).answer().status, 200);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn the_kernel_sends_a_file_and_the_connection_stays_open() {
         let answer = client.send(request(method, path, "")).answer_to(method);
         assert_eq!((answer.status, answer.text().as_str()), (status, text), "{method} {path}");
         assert_eq!(answer.field("connection"), None);
-        assert!(answer.field("date").is_some() && answer.complete);
+        assert!(answer.field("date").is_some() && answer.whole);
     }
     wait_until("all are reported", || rig.seen.outcomes.lock().unwrap().len() == 5);
     let outcomes = rig.seen.outcomes.lock().unwrap();
@@ -182,7 +182,7 @@ fn a_truncated_file_is_cut() {
     let rig = rig();
     let mut client = rig.client();
     let answer = client.send(request("GET", "/broken", "")).answer();
-    assert_eq!((answer.text().as_str(), answer.complete), ("begin KERNEL SENDS", false));
+    assert_eq!((answer.text().as_str(), answer.whole), ("begin KERNEL SENDS", false));
     wait_until("it is reported", || !rig.seen.outcomes.lock().unwrap().is_empty());
     let (_, bytes, complete) = rig.seen.outcomes.lock().unwrap()[0];
     assert_eq!((bytes, complete), (18, false));

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use testkit::client::{Client, Reply};
+use testkit::origin::{Origin, Then, ok};
 use upstream::servers::balance::Balance;
 use upstream::servers::group::{Group, GroupOptions, Next, Server};
 use upstream::servers::health_check::HealthCheck;
 use upstream::settings::endpoint::Endpoint as To;
 use upstream::settings::lookup::{FoundAddresses, Lookup, LookupFuture};
 
-use crate::client::{Answer, Client};
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const UNCACHED: &str = "Cache-Control: no-store\r\n";
@@ -32,7 +32,7 @@ fn numbered(n: usize) -> Vec<Origin> {
     (0..n).map(|n| Origin::always(ok(UNCACHED, &n.to_string()))).collect()
 }
 
-fn ask(client: &mut Client, method: &str, path: &str) -> Answer {
+fn ask(client: &mut Client, method: &str, path: &str) -> Reply {
     client.send(format!("{method} {path} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
     client.answer_to(method)
 }
@@ -44,13 +44,13 @@ fn nowhere() -> SocketAddr {
 
 /// Starts an origin that closes every connection after it has read the request.
 fn silent() -> Origin {
-    Origin::start(|_, _| Then::Close)
+    Origin::scripted(|_, _| Then::Close)
 }
 
 #[test]
 fn requests_are_distributed_by_weight() {
     let origins = numbered(3);
-    let mut servers: Vec<_> = origins.iter().map(|origin| to(origin.address)).collect();
+    let mut servers: Vec<_> = origins.iter().map(|origin| to(origin.address())).collect();
     servers[1].weight = 3;
     servers[2].backup = true;
     let rig = rig(servers, GroupOptions::default());
@@ -65,7 +65,7 @@ fn requests_are_distributed_by_weight() {
 #[test]
 fn url_hash_keeps_a_url_at_one_server() {
     let origins = numbered(4);
-    let servers: Vec<_> = origins.iter().map(|origin| to(origin.address)).collect();
+    let servers: Vec<_> = origins.iter().map(|origin| to(origin.address())).collect();
     let balance = Balance::UrlHash;
     let rig = rig(servers, GroupOptions { balance, ..GroupOptions::default() });
     let mut client = rig.client();
@@ -83,7 +83,7 @@ fn url_hash_keeps_a_url_at_one_server() {
 #[test]
 fn an_unreachable_server_is_skipped_and_taken_out_of_use() {
     let origins = numbered(1);
-    let rig = rig(vec![to(nowhere()), to(origins[0].address)], GroupOptions::default());
+    let rig = rig(vec![to(nowhere()), to(origins[0].address())], GroupOptions::default());
     let mut client = rig.client();
     for method in ["GET", "POST", "GET", "POST", "GET", "POST", "GET"] {
         // Not even a POST was sent to a server that cannot be reached.
@@ -97,7 +97,7 @@ fn only_repeatable_requests_go_to_the_next_server() {
     let (broken, good) = (silent(), Origin::always(ok(UNCACHED, "good")));
     let max_fails = 0;
     let options = GroupOptions { max_fails, ..GroupOptions::default() };
-    let rig = rig(vec![to(broken.address), to(good.address)], options.clone());
+    let rig = rig(vec![to(broken.address()), to(good.address())], options.clone());
     let mut client = rig.client();
     let statuses = |client: &mut Client, method: &str| {
         let mut all = [0, 1].map(|_| ask(client, method, "/x").status);
@@ -112,7 +112,7 @@ fn only_repeatable_requests_go_to_the_next_server() {
     assert_eq!((broken.count(), good.count()), (before.0 + 1, before.1 + 1));
     // With the option switched off, other requests do not go to the next server either.
     let next = Next { error: false, timeout: false, statuses: Vec::new() };
-    let servers = vec![to(broken.address), to(good.address)];
+    let servers = vec![to(broken.address()), to(good.address())];
     let rig =
         Rig::reverse_to(Group::new("main", servers, GroupOptions { next, ..options }), |_| ());
     assert_eq!(statuses(&mut rig.client(), "GET"), [200, 502]);
@@ -124,7 +124,7 @@ fn a_failure_status_goes_to_the_next_server() {
     let good = Origin::always(ok(UNCACHED, "good"));
     let next = Next { statuses: vec![http::StatusCode::SERVICE_UNAVAILABLE], ..Next::default() };
     let options = GroupOptions { next, max_fails: 0, ..GroupOptions::default() };
-    let rig = rig(vec![to(failing.address), to(good.address)], options);
+    let rig = rig(vec![to(failing.address()), to(good.address())], options);
     let mut client = rig.client();
     for _ in 0..4 {
         assert_eq!(ask(&mut client, "GET", "/x").text(), "good");
@@ -141,7 +141,7 @@ fn all_failing_servers_are_still_tried_and_stale_responses_served() {
     let down = Arc::new(AtomicBool::new(false));
     let origin = |down: &Arc<AtomicBool>| {
         let down = down.clone();
-        Origin::start(move |_, stream| {
+        Origin::scripted(move |_, stream| {
             if down.load(SeqCst) {
                 return Then::Close;
             }
@@ -151,7 +151,7 @@ fn all_failing_servers_are_still_tried_and_stale_responses_served() {
         })
     };
     let origins = [origin(&down), origin(&down)];
-    let servers = origins.iter().map(|origin| to(origin.address)).collect();
+    let servers = origins.iter().map(|origin| to(origin.address())).collect();
     let fail_timeout = Duration::from_secs(600);
     let options = GroupOptions { max_fails: 1, fail_timeout, ..GroupOptions::default() };
     let rig = rig(servers, options);
@@ -176,7 +176,7 @@ fn all_failing_servers_are_still_tried_and_stale_responses_served() {
 fn one_trial_request_tests_a_failed_server() {
     let ill = Arc::new(AtomicBool::new(true));
     let state = ill.clone();
-    let first = Origin::start(move |_, stream| {
+    let first = Origin::scripted(move |_, stream| {
         if state.load(SeqCst) {
             return Then::Close;
         }
@@ -186,7 +186,7 @@ fn one_trial_request_tests_a_failed_server() {
     let second = Origin::always(ok(UNCACHED, "second"));
     let fail_timeout = Duration::from_millis(50);
     let options = GroupOptions { max_fails: 1, fail_timeout, ..GroupOptions::default() };
-    let rig = rig(vec![to(first.address), to(second.address)], options);
+    let rig = rig(vec![to(first.address()), to(second.address())], options);
     let mut client = rig.client();
     for _ in 0..4 {
         assert_eq!(ask(&mut client, "GET", "/x").text(), "second");
@@ -204,7 +204,7 @@ fn one_trial_request_tests_a_failed_server() {
 fn checks_take_a_server_out_of_use_and_back() {
     let ill = Arc::new(AtomicBool::new(false));
     let state = ill.clone();
-    let first = Origin::start(move |asked, stream| {
+    let first = Origin::scripted(move |asked, stream| {
         let status = if state.load(SeqCst) { "500 Ill" } else { "200 OK" };
         let text = if asked.path == "/health" { "checked" } else { "first" };
         let length = text.len();
@@ -221,7 +221,7 @@ fn checks_take_a_server_out_of_use_and_back() {
         ..HealthCheck::new("/health".parse().unwrap())
     };
     let options = GroupOptions { check: Some(check), ..GroupOptions::default() };
-    let rig = rig(vec![to(first.address), to(second.address)], options);
+    let rig = rig(vec![to(first.address()), to(second.address())], options);
     let client = Mutex::new(rig.client());
     let texts = || {
         let mut client = client.lock().unwrap();
@@ -234,8 +234,8 @@ fn checks_take_a_server_out_of_use_and_back() {
     wait_until("the first server is out of use", || texts() == ["second", "second"]);
     ill.store(false, SeqCst);
     wait_until("the first server is in use", || texts() == ["first", "second"]);
-    let check = first.asked().into_iter().find(|asked| asked.path == "/health").unwrap();
-    assert_eq!(check.field("host").unwrap(), first.address.to_string());
+    let check = first.requests().into_iter().find(|asked| asked.path == "/health").unwrap();
+    assert_eq!(check.field("host").unwrap(), first.address().to_string());
     assert!(check.field("user-agent").unwrap().contains("health check"));
 }
 
@@ -243,7 +243,7 @@ fn checks_take_a_server_out_of_use_and_back() {
 fn held(text: &'static str) -> (Origin, std::sync::mpsc::Sender<()>) {
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Mutex::new(gate);
-    let origin = Origin::start(move |asked, stream| {
+    let origin = Origin::scripted(move |asked, stream| {
         if asked.path.starts_with("/held") {
             // The gate is also open once it is dropped.
             let _ = gate.lock().unwrap().recv();
@@ -258,7 +258,7 @@ fn held(text: &'static str) -> (Origin, std::sync::mpsc::Sender<()>) {
 fn no_server_exceeds_its_request_limit() {
     let (first, open) = held("first");
     let (second, other) = held("second");
-    let mut servers = vec![to(first.address), to(second.address)];
+    let mut servers = vec![to(first.address()), to(second.address())];
     servers.iter_mut().for_each(|server| server.max_requests = Some(1));
     let rig = rig(servers, GroupOptions { queue: 0, ..GroupOptions::default() });
     let mut waiting = [rig.client(), rig.client()];
@@ -289,7 +289,7 @@ fn waiting(rig: &Rig) -> u32 {
 #[test]
 fn requests_queue_while_all_servers_are_busy() {
     let (only, open) = held("only");
-    let mut server = to(only.address);
+    let mut server = to(only.address());
     server.max_requests = Some(1);
     let options = GroupOptions { queue: 2, ..GroupOptions::default() };
     let rig = rig(vec![server], options);
@@ -307,14 +307,14 @@ fn requests_queue_while_all_servers_are_busy() {
         assert_eq!(client.answer().status, 200);
         wait_until("the next one was asked", || only.count() == (n + 2).min(3));
     }
-    let paths: Vec<_> = only.asked().iter().map(|asked| asked.path.clone()).collect();
+    let paths: Vec<_> = only.requests().iter().map(|asked| asked.path.clone()).collect();
     assert_eq!(paths, ["/held/0", "/held/1", "/held/2"]);
 }
 
 #[test]
 fn a_queue_timeout_is_reported() {
     let (only, open) = held("only");
-    let mut server = to(only.address);
+    let mut server = to(only.address());
     server.max_requests = Some(1);
     let queue_timeout = Duration::from_millis(50);
     let rig = rig(vec![server], GroupOptions { queue_timeout, ..GroupOptions::default() });
@@ -334,7 +334,7 @@ fn the_server_with_the_fewest_requests_gets_the_next() {
     let second = Origin::always(ok(UNCACHED, "second"));
     let balance = Balance::LeastConnections;
     let options = GroupOptions { balance, ..GroupOptions::default() };
-    let rig = rig(vec![to(first.address), to(second.address)], options);
+    let rig = rig(vec![to(first.address()), to(second.address())], options);
     let mut waiting = rig.client();
     waiting.send("GET /held HTTP/1.1\r\nHost: a.example\r\n\r\n");
     wait_until("the first was asked", || first.count() == 1);
@@ -370,7 +370,7 @@ fn an_origin_may_have_an_ipv6_address() {
 #[test]
 fn the_host_is_that_of_the_chosen_server() {
     let origins = numbered(2);
-    let servers = origins.iter().map(|origin| to(origin.address)).collect();
+    let servers = origins.iter().map(|origin| to(origin.address())).collect();
     let group = Group::new("main", servers, GroupOptions::default());
     let rig = Rig::reverse_as(group, false);
     let mut client = rig.client();
@@ -378,7 +378,7 @@ fn the_host_is_that_of_the_chosen_server() {
         ask(&mut client, "GET", "/x");
     }
     for origin in &origins {
-        assert_eq!(origin.asked()[0].field("host").unwrap(), origin.address.to_string());
+        assert_eq!(origin.requests()[0].field("host").unwrap(), origin.address().to_string());
     }
 }
 
@@ -430,7 +430,7 @@ fn black_hole(host: &str, port: u16) -> (socket2::Socket, Vec<TcpStream>) {
 #[test]
 fn a_silent_address_does_not_delay_the_next() {
     let origin = Origin::always(ok(UNCACHED, "there"));
-    let port = origin.address.port();
+    let port = origin.address().port();
     let _hole = black_hole("127.0.0.2", port);
     let lookup = Fixed::new(&["127.0.0.2", "127.0.0.1"], Duration::from_secs(60));
     let group = Group::one(To::plain("two.example", port));
@@ -453,7 +453,7 @@ fn a_silent_address_does_not_delay_the_next() {
 #[test]
 fn a_changed_address_is_followed() {
     let first = Origin::always(ok(UNCACHED, "first"));
-    let port = first.address.port();
+    let port = first.address().port();
     let moved = TcpListener::bind(("127.0.0.3", port)).unwrap();
     std::thread::spawn(move || {
         for mut stream in moved.incoming().flatten() {
@@ -481,7 +481,7 @@ fn every_address_of_a_name_is_checked_for_the_client() {
     use net::address::Locals;
     use proxy::rules::access::{Access, Action, Rule};
     let origin = Origin::always(ok(UNCACHED, "there"));
-    let port = origin.address.port();
+    let port = origin.address().port();
     let _hole = black_hole("127.0.0.2", port);
     // The only address that responds is forbidden. That it comes after a permitted one must not
     // help.

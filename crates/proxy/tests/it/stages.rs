@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::{Client, Reply, request_text};
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::{Answer, Client, request};
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
@@ -48,7 +48,7 @@ fn stopping(answer: &str, at: usize) -> (Origin, Sender<()>, Arc<AtomicUsize>) {
     let (sender, receiver): (Sender<()>, Receiver<()>) = mpsc::channel();
     let (receiver, stopped) = (Mutex::new(Some(receiver)), Arc::new(AtomicUsize::new(0)));
     let (answer, noted) = (answer.as_bytes().to_vec(), stopped.clone());
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         let first = receiver.lock().unwrap().take();
         let (before, behind) = answer.split_at(if first.is_some() { at } else { 0 });
         let _ = stream.write_all(before);
@@ -65,7 +65,7 @@ fn stopping(answer: &str, at: usize) -> (Origin, Sender<()>, Arc<AtomicUsize>) {
 /// Returns a client whose request has made the origin stop.
 fn stopped(rig: &Rig, url: &str, stopped: &AtomicUsize) -> Client {
     let mut client = rig.client();
-    client.send(request("GET", url, ""));
+    client.send(request_text("GET", url, ""));
     wait_until("the origin stops", || stopped.load(SeqCst) == 1);
     client
 }
@@ -74,13 +74,13 @@ fn stopped(rig: &Rig, url: &str, stopped: &AtomicUsize) -> Client {
 fn wait_until_stored(rig: &Rig, url: &str) {
     wait_until("it is stored", || {
         let answer = rig.client().get_with(url, "Cache-Control: only-if-cached\r\n");
-        assert!(answer.status == 504 || (answer.complete && answer.text() == BODY), "{answer:?}");
+        assert!(answer.status == 504 || (answer.whole && answer.text() == BODY), "{answer:?}");
         answer.status == 200
     });
 }
 
-fn is_whole(answer: &Answer, where_: &str) {
-    assert!(answer.status == 200 && answer.complete, "{where_}: {answer:?}");
+fn is_whole(answer: &Reply, where_: &str) {
+    assert!(answer.status == 200 && answer.whole, "{where_}: {answer:?}");
     assert_eq!(answer.text(), BODY, "{where_}");
 }
 
@@ -93,7 +93,7 @@ fn a_second_client_joins_at_any_stage() {
             let url = origin.url("/x");
             let mut first = stopped(&rig, &url, &there);
             let mut second = rig.client();
-            second.send(request("GET", &url, ""));
+            second.send(request_text("GET", &url, ""));
             // The request either waits for the fetch, or was sent on its own.
             let joined = || rig.seen.metrics.total(Event::FollowerJoined) > 0;
             wait_until("it is on its way", || joined() || origin.count() > 1);
@@ -135,7 +135,7 @@ fn a_response_cut_at_any_byte_is_whole_for_no_client() {
     for (number, (_, text)) in all.iter().enumerate() {
         let breaks = Arc::new(AtomicUsize::new(0));
         let (at, answer) = (breaks.clone(), text.clone().into_bytes());
-        let origin = Origin::start(move |asked, stream| {
+        let origin = Origin::scripted(move |asked, stream| {
             let whole = asked.path.starts_with("/whole");
             let length = if whole { answer.len() } else { at.load(SeqCst) };
             let _ = stream.write_all(&answer[..length]);
@@ -148,7 +148,7 @@ fn a_response_cut_at_any_byte_is_whole_for_no_client() {
             let url = origin.url(&format!("/{number}/{length}"));
             let answer = rig.client().get(&url);
             let expected = if length < head { (502, true) } else { (200, false) };
-            assert_eq!((answer.status, answer.complete), expected, "{length} of {text:?}");
+            assert_eq!((answer.status, answer.whole), expected, "{length} of {text:?}");
             assert!(length < head || BODY.starts_with(&answer.text()), "{answer:?}");
             // No other client gets any of it.
             let again = rig.client().get_with(&url, "Cache-Control: only-if-cached\r\n");
@@ -166,7 +166,7 @@ fn a_removal_overtakes_a_fetch_at_any_stage() {
             let (rig, (origin, go_on, there)) = (Rig::forward(), stopping(&text, at));
             let url = origin.url("/x");
             let mut first = stopped(&rig, &url, &there);
-            assert_eq!(rig.client().send(request("DELETE", &url, "")).answer().status, 200);
+            assert_eq!(rig.client().send(request_text("DELETE", &url, "")).answer().status, 200);
             go_on.send(()).unwrap();
             is_whole(&first.answer(), &where_);
             let before = origin.count();
@@ -180,7 +180,7 @@ fn a_removal_overtakes_a_fetch_at_any_stage() {
 fn a_slow_client_of_an_unstored_response_delays_no_other() {
     let body = "0123456789abcdef".repeat(1 << 18);
     let (text, expected) = (ok(UNSTORED, &body), body.clone());
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::scripted(move |_, stream| {
         let _ = stream.write_all(text.as_bytes());
         Then::Stay
     });
@@ -188,14 +188,14 @@ fn a_slow_client_of_an_unstored_response_delays_no_other() {
     let url = origin.url("/x");
     for _ in 0..2 {
         let mut slow = rig.client();
-        slow.send(request("GET", &url, ""));
+        slow.send(request_text("GET", &url, ""));
         let head = slow.head();
         for _ in 0..3 {
             let answer = rig.client().get(&url);
-            assert!(answer.complete && answer.body == expected.as_bytes());
+            assert!(answer.whole && answer.body == expected.as_bytes());
         }
         let answer = slow.rest(head, "GET");
-        assert!(answer.complete && answer.body == expected.as_bytes());
+        assert!(answer.whole && answer.body == expected.as_bytes());
     }
 }
 
@@ -217,20 +217,20 @@ fn hostile_heads_are_refused_whichever_task_drives_the_fetch() {
     let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(200_000));
     for head in heads.iter().map(|head| (*head).to_owned()).chain([flood, long]) {
         let answer = head.clone();
-        let origin = Origin::start(move |_, stream| {
+        let origin = Origin::scripted(move |_, stream| {
             let _ = stream.write_all(answer.as_bytes());
             Then::Close
         });
         let rig = Rig::forward();
         for _ in 0..2 {
             let mut client = rig.client();
-            client.send(request("GET", &origin.url("/x"), ""));
+            client.send(request_text("GET", &origin.url("/x"), ""));
             let mut told = client.head();
             while told.starts_with("HTTP/1.1 103 ") {
                 told = client.head();
             }
             let answer = client.rest(told, "GET");
-            let is_refused = answer.status == 502 || !answer.complete;
+            let is_refused = answer.status == 502 || !answer.whole;
             assert!(is_refused, "{:?}: {answer:?}", &head[..head.len().min(80)]);
         }
     }

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, request};
-use crate::origin::{Origin, ok};
+use testkit::client::{Client, request_text};
+use testkit::origin::{Origin, ok};
+
 use crate::rig::{Rig, empty_cache, wait_until};
 
 /// More than the write bound, and less than the stall bound.
@@ -49,7 +50,7 @@ fn responses_and_purges_do_not_wait_for_hanging_writes() {
     let begun = Instant::now();
     let reload = client.get_with(&origin.url("/replaced"), "Cache-Control: no-cache\r\n");
     assert_eq!((reload.status, reload.body.len()), (200, body.len()));
-    let put = request("PUT", &origin.url("/put"), "Content-Length: 0\r\n");
+    let put = request_text("PUT", &origin.url("/put"), "Content-Length: 0\r\n");
     assert_eq!(client.send(put).answer().status, 200);
     assert_eq!(client.get(&origin.url("/new")).status, 200);
     assert_eq!(client.get(&origin.url("/hit")).detail(), "HIT_RAM");

@@ -8,30 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use crate::client::{Answer, Client, request};
-use crate::origin::{Asked, Origin, Then};
+use testkit::client::{Client, Reply, request_text};
+use testkit::origin::{Origin, Received, Then};
+use testkit::random::Random;
+
 use crate::rig::{Rig, empty_cache_of};
 
-const OBJECTS: u64 = 400;
+const OBJECTS: usize = 400;
 const CLIENTS: u64 = 8;
 const REQUESTS: u64 = 250;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
 
 /// Returns the seed of this run, or the one to replay.
 fn seed() -> u64 {
@@ -46,24 +31,24 @@ fn seed() -> u64 {
 
 /// Returns the size of an object, which follows from its number alone.
 fn size(object: u64) -> usize {
-    let mut random = Random(object);
+    let mut random = Random::of(object);
     match random.below(20) {
         0 => 0,
-        1 => 1_500_000 + random.below(1_000_000) as usize,
-        2 | 3 => 100_000 + random.below(200_000) as usize,
-        _ => random.below(20_000) as usize,
+        1 => 1_500_000 + random.below(1_000_000),
+        2 | 3 => 100_000 + random.below(200_000),
+        _ => random.below(20_000),
     }
 }
 
 fn body(object: u64) -> Vec<u8> {
-    let mut random = Random(object ^ 0xb0d1);
+    let mut random = Random::of(object ^ 0xb0d1);
     let words = size(object).div_ceil(8);
-    let mut body: Vec<u8> = (0..words).flat_map(|_| random.next().to_le_bytes()).collect();
+    let mut body: Vec<u8> = (0..words).flat_map(|_| random.word().to_le_bytes()).collect();
     body.truncate(size(object));
     body
 }
 
-fn serve(asked: &Asked, stream: &mut TcpStream) -> Then {
+fn serve(asked: &Received, stream: &mut TcpStream) -> Then {
     let object: u64 = asked.path.trim_start_matches("/o/").parse().unwrap();
     let tag = format!("\"{object}\"");
     let fields = match object % 7 {
@@ -123,17 +108,17 @@ fn serve(asked: &Asked, stream: &mut TcpStream) -> Then {
 }
 
 /// Checks a response to a GET with the requested range.
-fn check(object: u64, answer: &Answer, range: Option<(usize, usize)>) {
+fn check(object: u64, answer: &Reply, range: Option<(usize, usize)>) {
     let whole = body(object);
     let context = || format!("object {object}, {} {}", answer.status, answer.detail());
     match (answer.status, range) {
-        (200, _) if answer.complete => assert!(answer.body == whole, "{}", context()),
+        (200, _) if answer.whole => assert!(answer.body == whole, "{}", context()),
         (200, _) => assert!(whole.starts_with(&answer.body), "{}", context()),
         (206, Some((first, last))) => {
             let end = (last + 1).min(whole.len());
             let part = &whole[first..end];
             assert!(part.starts_with(&answer.body), "{}", context());
-            assert!(!answer.complete || answer.body == part, "{}", context());
+            assert!(!answer.whole || answer.body == part, "{}", context());
         }
         (416, Some((first, _))) => assert!(first >= whole.len(), "{}", context()),
         (502, _) => {}
@@ -142,18 +127,18 @@ fn check(object: u64, answer: &Answer, range: Option<(usize, usize)>) {
 }
 
 fn one_client(proxy: std::net::SocketAddr, url: &str, seed: u64, cut: &AtomicU64) {
-    let mut random = Random(seed);
+    let mut random = Random::of(seed);
     let mut client = Client::connect(proxy);
     for _ in 0..REQUESTS {
         // Some objects are requested much more often than others.
-        let object = random.below(OBJECTS).min(random.below(OBJECTS));
+        let object = random.below(OBJECTS).min(random.below(OBJECTS)) as u64;
         let url = format!("{url}{object}");
-        let first = random.below(size(object) as u64 + 10) as usize;
-        let range = (first, first + random.below(5000) as usize);
+        let first = random.below(size(object) + 10);
+        let range = (first, first + random.below(5000));
         let fields = format!("X-V: {}\r\n", random.below(2));
         let answer = match random.below(10) {
             0 => {
-                let head = client.send(request("HEAD", &url, &fields)).answer_to("HEAD");
+                let head = client.send(request_text("HEAD", &url, &fields)).answer_to("HEAD");
                 assert!([200, 502].contains(&head.status), "HEAD {object}: {head:?}");
                 continue;
             }
@@ -164,7 +149,7 @@ fn one_client(proxy: std::net::SocketAddr, url: &str, seed: u64, cut: &AtomicU64
                 answer
             }
             3 => {
-                client.send(request("GET", &url, &fields));
+                client.send(request_text("GET", &url, &fields));
                 client.head();
                 // Leaves in the middle of the body.
                 client = Client::connect(proxy);
@@ -189,7 +174,7 @@ fn one_client(proxy: std::net::SocketAddr, url: &str, seed: u64, cut: &AtomicU64
                 answer
             }
         };
-        if !answer.complete {
+        if !answer.whole {
             cut.fetch_add(1, Ordering::Relaxed);
             client = Client::connect(proxy);
         } else if answer.field("connection").as_deref() == Some("close") {
@@ -201,7 +186,7 @@ fn one_client(proxy: std::net::SocketAddr, url: &str, seed: u64, cut: &AtomicU64
 #[test]
 fn every_byte_of_mixed_traffic_is_correct() {
     let seed = seed();
-    let origin = Origin::start(serve);
+    let origin = Origin::scripted(serve);
     let mut rig = Rig::forward_with_memory(empty_cache_of(16 << 20), 4 << 20);
     let url = origin.url("/o/");
     let cut = Arc::new(AtomicU64::new(0));
@@ -223,7 +208,8 @@ fn every_byte_of_mixed_traffic_is_correct() {
     for expected in ["HIT_RAM", "HIT_DISK", "MISS", "REVALIDATED"] {
         assert!(outcomes.contains_key(expected), "{expected}: {outcomes:?}");
     }
-    let combined = origin.asked().iter().filter(|asked| asked.field("if-range").is_some()).count();
+    let combined =
+        origin.requests().iter().filter(|asked| asked.field("if-range").is_some()).count();
     assert!(combined > 0, "no part was asked for: {outcomes:?}");
     // Only responses that the origin broke, or whose object was evicted under a reader, are cut.
     assert!(cut.load(Ordering::Relaxed) < CLIENTS * REQUESTS / 10, "{outcomes:?}");

@@ -1,19 +1,19 @@
 //! Connections that wait for their next request, whose bytes arrive in any pieces.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
 
 use proxy::observe::event::Event;
+use testkit::client::{exchange_bytes, request_text};
+use testkit::io::PATIENCE;
+use testkit::origin::{Origin, Then, ok};
 
-use crate::client::request;
-use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Starts an origin that echoes the request.
 fn echo() -> Origin {
-    Origin::start(|asked, stream| {
+    Origin::scripted(|asked, stream| {
         let body = String::from_utf8_lossy(&asked.body);
         let text = format!("{} {} {body}", asked.method, asked.path);
         let _ = stream.write_all(ok("Cache-Control: no-store\r\n", &text).as_bytes());
@@ -56,21 +56,22 @@ fn a_connection_is_closed_after_the_idle_timeout() {
 fn an_unread_body_is_not_a_request() {
     let origin = echo();
     let rig = Rig::forward();
-    let smuggled = request("GET", &origin.url("/smuggled"), "");
+    let smuggled = request_text("GET", &origin.url("/smuggled"), "");
     for sent in [0, 1, smuggled.len() - 1, smuggled.len()] {
         let fields = format!("Max-Forwards: 0\r\nContent-Length: {}\r\n", smuggled.len());
-        let head = request("OPTIONS", &origin.url("/"), &fields);
-        let mut stream = TcpStream::connect(rig.address).unwrap();
-        stream.write_all((head + &smuggled[..sent]).as_bytes()).unwrap();
-        sleep(Duration::from_millis(30));
-        // The connection may be closed by now.
-        let _ = stream.write_all(&smuggled.as_bytes()[sent..]);
-        let _ = stream.shutdown(Shutdown::Write);
-        let mut read = Vec::new();
-        let _ = stream.read_to_end(&mut read);
+        let head = request_text("OPTIONS", &origin.url("/"), &fields);
+        let (first, rest) = smuggled.split_at(sent);
+        let pieces = [head + first, rest.to_owned()];
+        let pause = |_: &_, _| sleep(Duration::from_millis(30));
+        // The connection may be closed before the second piece.
+        let read = exchange_bytes(rig.address, &pieces, pause, (None, PATIENCE)).bytes;
         assert!(read.is_empty() || read.starts_with(b"HTTP/1.1 200 "), "{sent}");
     }
-    assert!(origin.asked().iter().all(|asked| asked.path != "/smuggled"), "{:?}", origin.asked());
+    assert!(
+        origin.requests().iter().all(|asked| asked.path != "/smuggled"),
+        "{:?}",
+        origin.requests()
+    );
 }
 
 /// Requests of all kinds, in pieces with pauses in between.
@@ -89,16 +90,16 @@ fn requests_in_any_pieces_are_answered_in_order() {
             let text = match random.u8(..4) {
                 0 => {
                     expected.push(format!("POST /{n} abc"));
-                    request("POST", &url, "Content-Length: 3\r\n") + "abc"
+                    request_text("POST", &url, "Content-Length: 3\r\n") + "abc"
                 }
                 1 => {
                     let chunks = "1\r\na\r\n2\r\nbc\r\n0\r\n\r\n";
                     expected.push(format!("POST /{n} "));
-                    request("POST", &url, "Transfer-Encoding: chunked\r\n") + chunks
+                    request_text("POST", &url, "Transfer-Encoding: chunked\r\n") + chunks
                 }
                 _ => {
                     expected.push(format!("GET /{n} "));
-                    request("GET", &url, "")
+                    request_text("GET", &url, "")
                 }
             };
             bytes.extend_from_slice(text.as_bytes());

@@ -14,18 +14,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use fleet::class::{Copies, Eviction, Lookup, Replication};
 use fleet::{ClassTable, Policy, PurgePositions};
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use sim::network::{Connection, Host, Link, Listener};
 use simulation::{Running, World};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use testkit::origin::{
+    Received, ServerConnection, Then, ok, response, response_of_length, serve_connection,
+};
+use tokio::io::AsyncWriteExt;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use crate::client;
-use crate::false_node::{read_question, send_answer};
 use crate::liars::hello;
 use crate::nodes::start;
 use crate::objects::Objects;
@@ -85,49 +83,49 @@ impl Other {
     }
 
     /// Answers the questions of a connection, up to the first answer that breaks off.
-    async fn converse(self, mut connection: Connection) {
-        while let Some(question) = read_question(&mut connection).await {
-            if question.method() == Method::POST {
-                let answer = Response::new(hello(self.name).into());
-                send_answer(&mut connection, answer).await;
+    async fn converse(self, connection: Connection) {
+        let mut connection = ServerConnection::new(connection);
+        while let Ok(Some(question)) = connection.request().await {
+            if question.method == "POST" {
+                let _ = connection.stream.write_all(ok("", &hello(self.name)).as_bytes()).await;
                 continue;
             }
-            let mut answer = self.answer(&question);
-            let breaks = self.script.breaks.get() && answer.status().is_success();
-            if breaks {
-                let half = answer.body().len() / 2;
-                answer.body_mut().truncate(half);
-            }
-            send_answer(&mut connection, answer).await;
+            let answer = self.answer(&question);
+            let breaks = self.script.breaks.get();
+            let Some((status, fields, body)) = answer else {
+                let _ = connection.stream.write_all(&response(503, "", b"")).await;
+                continue;
+            };
+            let sent = if breaks { &body[..body.len() / 2] } else { &body[..] };
+            let bytes = response_of_length(status, &fields, body.len(), sent);
+            let _ = connection.stream.write_all(&bytes).await;
             if breaks {
                 // By then it has arrived.
                 let for_time = if self.script.hangs { 100_000 } else { 1 };
                 sleep(Duration::from_secs(for_time)).await;
-                return connection.reset_at_close();
+                return connection.stream.reset_at_close();
             }
         }
     }
 
-    /// Returns the whole answer to a question, or a refusal.
-    fn answer(&self, request: &Request<()>) -> Response<Bytes> {
-        let (object, first) = (object_of(request.uri().path()), first_byte(request));
-        self.note(object, first, request.headers()["larder-fleet"].to_str().unwrap());
+    /// Returns status, fields and body of the whole answer to a question; `None` for a refusal.
+    fn answer(&self, request: &Received) -> Option<(u16, String, Bytes)> {
+        let (object, first) = (object_of(&request.path), first_byte(request));
+        self.note(object, first, request.head.get("larder-fleet").unwrap());
         if first > 0 && self.script.fetches(object) < self.script.cuts {
-            let refusal = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
-            return refusal.body(Bytes::new()).unwrap();
+            return None;
         }
         let body = self.script.objects.bytes(object, 0);
-        let (length, rest) = (body.len(), body.slice(first..));
-        let mut answer = Response::builder()
-            .header("Cache-Control", "max-age=1000")
-            .header("ETag", etag(object))
-            .header("Larder-Fleet", "HIT_RAM")
-            .header("Content-Length", rest.len());
-        if request.headers().contains_key("range") {
-            let range = format!("bytes {first}-{}/{length}", length - 1);
-            answer = answer.status(StatusCode::PARTIAL_CONTENT).header("Content-Range", range);
-        }
-        answer.body(rest).unwrap()
+        let (last, length) = (body.len() - 1, body.len());
+        let fields = format!(
+            "Cache-Control: max-age=1000\r\nETag: {}\r\nLarder-Fleet: HIT_RAM\r\n",
+            etag(object)
+        );
+        let (status, range) = match request.head.get("range") {
+            None => (200, String::new()),
+            Some(_) => (206, format!("Content-Range: bytes {first}-{last}/{length}\r\n")),
+        };
+        Some((status, fields + &range, body.slice(first..)))
     }
 
     /// Notes a question.
@@ -154,36 +152,28 @@ fn etag(object: u32) -> String {
 }
 
 /// The first byte of the range that is asked for, whose last is that of the object.
-fn first_byte(request: &Request<()>) -> usize {
-    let Some(range) = request.headers().get("range") else { return 0 };
-    let range = range.to_str().unwrap().strip_prefix("bytes=").unwrap();
-    range.split_once('-').unwrap().0.parse().unwrap()
+fn first_byte(request: &Received) -> usize {
+    let Some(range) = request.head.get("range") else { return 0 };
+    range.strip_prefix("bytes=").unwrap().split_once('-').unwrap().0.parse().unwrap()
 }
 
 /// The origin, which knows no ranges.
 async fn serve_origin(listener: Listener, script: Rc<Script>) {
     loop {
-        let (mut connection, _) = listener.accept().await.unwrap();
+        let (connection, _) = listener.accept().await.unwrap();
         let script = script.clone();
         spawn_local(async move {
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(connection.read_u8().await.unwrap());
-            }
-            let head = String::from_utf8(head).unwrap();
-            let object = object_of(head.split(' ').nth(1).unwrap());
-            script.objects.note_asked(object);
-            let (body, etag) = (script.objects.bytes(object, 0), etag(object));
-            let is_cut = script.breaks.get() && script.fetches(object) <= script.cuts;
-            let sent = if is_cut { body.len() / 2 } else { body.len() };
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: {etag}\r\n\
-                 Cache-Control: max-age=1000\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            connection.write_all(head.as_bytes()).await.unwrap();
-            connection.write_all(&body[..sent]).await.unwrap();
-            connection.shutdown().await.unwrap();
+            let respond = async |request: Received| {
+                let object = object_of(&request.path);
+                script.objects.note_asked(object);
+                let (body, etag) = (script.objects.bytes(object, 0), etag(object));
+                let is_cut = script.breaks.get() && script.fetches(object) <= script.cuts;
+                let sent = if is_cut { body.len() / 2 } else { body.len() };
+                let fields =
+                    format!("ETag: {etag}\r\nCache-Control: max-age=1000\r\nConnection: close\r\n");
+                (response_of_length(200, &fields, body.len(), &body[..sent]), Then::Close)
+            };
+            serve_connection(connection, respond).await.unwrap();
         });
     }
 }
@@ -191,18 +181,12 @@ async fn serve_origin(listener: Listener, script: Rc<Script>) {
 /// Asks the first node for an object in the name of another one, which that takes for a holder of a
 /// copy from then on.
 async fn ask_as(other: &Host, name: &str, to: SocketAddr, (object, key): (u32, &str)) {
-    let connection = other.connect(to).await.unwrap();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(connection)).await.unwrap();
-    let task = spawn_local(async move { drop(connection.await) });
-    let question = format!("1 {name} 1 origin drop {key} http 192.0.2.1:1 *");
-    let request = Request::get(format!("/{object}"))
+    let request = testkit::client::get(&format!("/{object}"))
         .header("Host", "site.test")
-        .header("Larder-Fleet", question)
-        .header("Larder-Purges", PurgePositions::default().to_string());
-    let answer = sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    answer.into_body().collect().await.unwrap();
-    task.abort();
+        .header("Larder-Fleet", &format!("1 {name} 1 origin drop {key} http 192.0.2.1:1 *"))
+        .header("Larder-Purges", &PurgePositions::default().to_string());
+    let (reply, _) = request.exchange(other.connect(to).await.unwrap()).await.unwrap();
+    assert!(reply.status == 200 && reply.whole, "{reply:?}");
 }
 
 /// What came of an object that was asked for.
@@ -273,7 +257,7 @@ async fn ask_among(
         let answer = answer.unwrap_or_else(|error| panic!("{object}: {error}, {asked:?}"));
         let body = objects.bytes(object, 0);
         assert!(answer.status == 200 && answer.body == body, "{object}: {answer:?} {asked:?}");
-        let (length, detail, fetches) = (body.len(), answer.detail, script.fetches(object));
+        let (length, detail, fetches) = (body.len(), answer.cache_status(), script.fetches(object));
         outcomes.push(Outcome { object, length, owner, detail, asked, fetches });
     }
     assert_eq!(node.stop().await, proxy::Ended::Saved);

@@ -61,7 +61,7 @@ async fn ask_all(
             let answer = answer.map_err(|why| format!("{name}: {why}"))?;
             objects.judge(object, Duration::ZERO, &answer);
             match answer.status {
-                200 => Ok(answer.detail.matches("larder").count()),
+                200 => Ok(answer.cache_status().matches("larder").count()),
                 _ => Err(format!("{name}: {answer:?}")),
             }
         });

@@ -6,17 +6,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use fleet::class::Copies;
 use fleet::{LogPosition, PurgePositions};
-use http::{Method, Request, Response};
 use sim::network::{Connection, Link, Listener};
 use simulation::World;
+use testkit::origin::{Received, ServerConnection, ok, response, response_of_length};
 use tokio::io::AsyncWriteExt;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
-use crate::false_node::{read_question, send_answer};
 use crate::nodes::start;
 use crate::objects::Objects;
 use crate::{client, origin};
@@ -96,24 +94,24 @@ impl Liar {
     }
 
     /// Answers the questions of a connection.
-    async fn converse(self, mut connection: Connection) {
-        while let Some(question) = read_question(&mut connection).await {
-            if question.method() == Method::POST {
-                let answer = Response::new(hello(self.name).into());
-                send_answer(&mut connection, answer).await;
+    async fn converse(self, connection: Connection) {
+        let mut connection = ServerConnection::new(connection);
+        while let Ok(Some(question)) = connection.request().await {
+            if question.method == "POST" {
+                let _ = connection.stream.write_all(ok("", &hello(self.name)).as_bytes()).await;
                 continue;
             }
             self.asked.set(self.asked.get() + 1);
             match self.lie {
                 Lie::Garbage => {
-                    let _ = connection.write_all(&[0xff; 100]).await;
+                    let _ = connection.stream.write_all(&[0xff; 100]).await;
                     return;
                 }
                 Lie::Close => return,
-                Lie::Reset => return connection.reset_at_close(),
+                Lie::Reset => return connection.stream.reset_at_close(),
                 _ => {}
             }
-            send_answer(&mut connection, self.answer(&question)).await;
+            let _ = connection.stream.write_all(&self.answer(&question)).await;
             if [Lie::Short, Lie::Shorter, Lie::ShortUnnamed].contains(&self.lie) {
                 return;
             }
@@ -121,59 +119,58 @@ impl Liar {
     }
 
     /// Returns the false answer to a question.
-    fn answer(&self, request: &Request<()>) -> Response<Bytes> {
-        let object: u32 = request.uri().path()[1..].parse().unwrap();
+    fn answer(&self, request: &Received) -> Vec<u8> {
+        let object: u32 = request.path[1..].parse().unwrap();
         let version = self.objects.current(object);
         let body = self.objects.bytes(object, version);
-        let answer = Response::builder().header("Cache-Control", "max-age=1000");
-        let named = |answer: http::response::Builder| {
-            answer
-                .header("ETag", format!("\"{object}-{version}\""))
-                .header("Larder-Fleet", "HIT_RAM")
-        };
-        let (length, wrong) = (body.len(), Bytes::from_static(b"a page of errors"));
-        let half = body.slice(..length / 2);
-        let long = Bytes::from([&body[..], b"and more"].concat());
-        let sized = |answer: http::response::Builder| answer.header("Content-Length", length);
-        let (answer, body) = match self.lie {
-            Lie::Status => (answer.status(500), wrong),
-            Lie::Unmarked => (answer, wrong),
-            Lie::Mark => (answer.header("Larder-Fleet", "HIT_SOMEWHERE"), wrong),
+        let (length, wrong) = (body.len(), b"a page of errors");
+        let half = &body[..length / 2];
+        let fresh = "Cache-Control: max-age=1000\r\n";
+        let named = format!("ETag: \"{object}-{version}\"\r\nLarder-Fleet: HIT_RAM\r\n");
+        let fields = format!("{fresh}{named}");
+        match self.lie {
+            Lie::Status => response(500, fresh, wrong),
+            Lie::Unmarked => response(200, fresh, wrong),
+            Lie::Mark => response(200, &format!("{fresh}Larder-Fleet: HIT_SOMEWHERE\r\n"), wrong),
             Lie::Garbage | Lie::Close | Lie::Reset => unreachable!(),
             Lie::Head => {
                 let filler = "x".repeat(1_000);
-                let mut answer = named(answer);
-                for number in 0..2_000 {
-                    answer = answer.header(format!("x-{number}"), &filler);
-                }
-                (answer, body)
+                let more = (0..2_000).map(|number| format!("x-{number}: {filler}\r\n"));
+                response(200, &(fields + &more.collect::<String>()), &body)
             }
-            Lie::Short => (sized(named(answer)), half),
+            Lie::Short => response_of_length(200, &fields, length, half),
             Lie::Shorter => {
-                let range = request.headers().get("Range").and_then(|range| range.to_str().ok());
+                let range = request.head.get("range");
                 let first = range.and_then(|range| range.strip_prefix("bytes="));
                 let first = first.map_or(0, |first| first.trim_end_matches('-').parse().unwrap());
-                let half = body.slice(first..first + (length - first) / 2);
-                let answer = match range {
-                    None => answer,
-                    Some(_) => answer
-                        .status(206)
-                        .header("Content-Range", format!("bytes {first}-{}/{length}", length - 1)),
+                let half = &body[first..first + (length - first) / 2];
+                let (status, range) = match range {
+                    None => (200, String::new()),
+                    Some(_) => {
+                        let last = length - 1;
+                        (206, format!("Content-Range: bytes {first}-{last}/{length}\r\n"))
+                    }
                 };
-                (named(answer).header("Content-Length", length - first), half)
+                response_of_length(status, &(fields + &range), length - first, half)
             }
-            Lie::ShortUnnamed => (sized(answer.header("Larder-Fleet", "HIT_RAM")), half),
-            Lie::Long => (sized(named(answer)), long),
+            Lie::ShortUnnamed => {
+                let fields = format!("{fresh}Larder-Fleet: HIT_RAM\r\n");
+                response_of_length(200, &fields, length, half)
+            }
+            Lie::Long => {
+                let long = [&body[..], b"and more"].concat();
+                response_of_length(200, &fields, length, &long)
+            }
             Lie::Private => {
-                let answer = Response::builder().header("Cache-Control", "private, max-age=1000");
-                (sized(named(answer)), body)
+                response(200, &format!("Cache-Control: private, max-age=1000\r\n{named}"), &body)
             }
             Lie::Age => {
-                let answer = named(answer).header("Age", "99999999999999999999");
-                (sized(answer.header("Date", "Fri, 31 Dec 9999 23:59:59 GMT")), body)
+                let fields = format!(
+                    "{fields}Age: 99999999999999999999\r\nDate: Fri, 31 Dec 9999 23:59:59 GMT\r\n"
+                );
+                response(200, &fields, &body)
             }
-        };
-        answer.body(body).unwrap()
+        }
     }
 }
 
@@ -220,7 +217,7 @@ async fn ask_beside(
         assert_eq!(answer.status, 200, "{lie:?}");
         objects.judge(object, begun, &answer);
         whole += 1;
-        details.push(answer.detail);
+        details.push(answer.cache_status());
     }
     assert_eq!(node.stop().await, proxy::Ended::Saved);
     (whole, details, asked.get() - before)

@@ -6,7 +6,6 @@ mod broken_bodies;
 mod circles;
 mod client;
 mod departures;
-mod false_node;
 mod histories;
 mod hot_documents;
 mod liars;

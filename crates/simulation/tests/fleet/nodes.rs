@@ -108,7 +108,7 @@ async fn ask_all(
                 let answer = client::get(&client, to, object).await.unwrap();
                 assert_eq!(answer.status, 200);
                 objects.judge(object, begun, &answer);
-                details.push(answer.detail);
+                details.push(answer.cache_status());
             }
         }
     }

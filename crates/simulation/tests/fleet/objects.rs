@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fastrand::Rng;
+use testkit::client::Reply;
 use tokio::time::Instant;
-
-use crate::client::Answer;
 
 /// How many there are.
 const COUNT: u32 = 40;
@@ -100,7 +99,7 @@ impl Objects {
 
     /// Judges an answer to a request that began so long after the beginning, and says which version
     /// it is.
-    pub fn judge(&self, object: u32, begun: Duration, answer: &Answer) -> u32 {
+    pub fn judge(&self, object: u32, begun: Duration, answer: &Reply) -> u32 {
         if answer.status != 200 {
             return 0;
         }
@@ -117,7 +116,7 @@ impl Objects {
         // It was the newest one until then; ages are whole seconds at each of the hops.
         let until = period * (version + 1);
         let is_old = until + lifetime + Duration::from_secs(3) < begun;
-        let may_be = answer.detail.contains("STALE") && !strict;
+        let may_be = answer.cache_status().contains("STALE") && !strict;
         assert!(!is_old || may_be, "{object} {version} at {begun:?} is too old: {answer:?}");
         version
     }

@@ -1,17 +1,10 @@
 //! The origin.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use proxy::TokioClock;
 use sim::network::Listener;
+use testkit::origin::{Received, Then, response, serve_connection};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
@@ -33,40 +26,31 @@ pub async fn serve_slowly(
         let (connection, _) = listener.accept().await.unwrap();
         let objects = objects.clone();
         spawn_local(async move {
-            let service = service_fn(|request| {
-                let answer = answer(&objects, clock, &request);
-                async move {
-                    sleep(delay).await;
-                    Ok::<_, Infallible>(answer)
-                }
-            });
-            let mut http = http1::Builder::new();
-            // The library would ask the system's clock.
-            http.auto_date_header(false);
-            // A connection that breaks off is none of its business.
-            let _ = http.serve_connection(TokioIo::new(connection), service).await;
+            let respond = async |request: Received| {
+                let bytes = answer(&objects, clock, &request);
+                sleep(delay).await;
+                (bytes, Then::Stay)
+            };
+            // The network may break the connection.
+            let _ = serve_connection(connection, respond).await;
         });
     }
 }
 
-fn answer(
-    objects: &Objects,
-    clock: TokioClock,
-    request: &Request<Incoming>,
-) -> Response<Full<Bytes>> {
-    let object: u32 = request.uri().path()[1..].parse().unwrap();
+fn answer(objects: &Objects, clock: TokioClock, request: &Received) -> Vec<u8> {
+    let object: u32 = request.path[1..].parse().unwrap();
     objects.note_asked(object);
     let Facts { lifetime, strict, .. } = objects.facts(object);
     let version = objects.current(object);
     let etag = format!("\"{object}-{version}\"");
     let strict = if strict { ", must-revalidate" } else { "" };
-    let answer = Response::builder()
-        .header("Date", httpdate::fmt_http_date(clock.wall()))
-        .header("Cache-Control", format!("max-age={}{strict}", lifetime.as_secs()))
-        .header("ETag", &etag);
-    let known = request.headers().get("if-none-match");
-    if known.is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
-        return answer.status(StatusCode::NOT_MODIFIED).body(Full::default()).unwrap();
+    let fields = format!(
+        "Date: {}\r\nCache-Control: max-age={}{strict}\r\nETag: {etag}\r\n",
+        httpdate::fmt_http_date(clock.wall()),
+        lifetime.as_secs()
+    );
+    if request.head.get("if-none-match") == Some(&etag) {
+        return response(304, &fields, b"");
     }
-    answer.body(Full::new(objects.bytes(object, version))).unwrap()
+    response(200, &fields, &objects.bytes(object, version))
 }

@@ -147,7 +147,7 @@ async fn ask(
             let ended = began.elapsed();
             let answer = answer.ok().and_then(Result::ok).map(|answer| {
                 let version = objects.judge(object, begun, &answer);
-                (answer.status, version, answer.detail)
+                (answer.status, version, answer.cache_status())
             });
             seen.borrow_mut().push(Seen { begun, ended, edge, object, answer });
         });

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use device::AnyDevice;
 use larder_store::Stats;
-use testbed::loop_device::{LoopDevice, Operations};
+use testkit::loop_device::{LoopDevice, Operations};
 
 use super::{Engine, processor_seconds};
 

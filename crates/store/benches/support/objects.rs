@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use device::Device;
 use larder_store::{FetchToken, Hint, Key, Kind, Lookup, Store};
-use testbed::pages;
+use testkit::pages;
 
 use super::TokioClock;
 use super::elided::FILLER;

@@ -1,7 +1,7 @@
 //! Under which keys the objects of pages are stored.
 
 use larder_store::{Key, Locality};
-use testbed::pages::page_of;
+use testkit::pages::page_of;
 
 /// What the engine is told of what belongs together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -142,7 +142,7 @@ mod tests {
         let proxied = written(&forward, &get());
         assert!(proxied.starts_with("GET http://h:1/b/0/7-900.bin HTTP/1.1\r\n"));
         let browser =
-            written(&Addressing { fields: &testbed::browser::FIELDS, ..reverse() }, &get());
+            written(&Addressing { fields: &testkit::browser::FIELDS, ..reverse() }, &get());
         assert!(browser.contains("\r\naccept-encoding: gzip, deflate, br, zstd\r\n"), "{browser}");
         let old = written(&Addressing { is_http10: true, ..reverse() }, &get());
         let expected = "HTTP/1.0\r\nHost: h:1\r\nConnection: keep-alive\r\nBench-Request";

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use testbed::mounts;
+use testkit::mounts;
 
 use super::arguments::{get, option};
 use super::run::measured_timer;

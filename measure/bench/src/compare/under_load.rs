@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use testbed::address;
+use testkit::address;
 
 use crate::client::Protocol;
 use crate::load::{LoadOptions, RequestsPerConnection};

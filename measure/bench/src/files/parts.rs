@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use testbed::address;
-use testbed::file_system::FileSystem;
-use testbed::loop_device::LoopDevice;
-use testbed::memory_group::MemoryGroup;
-use testbed::throttle::{Group, Limit, Limited};
+use testkit::address;
+use testkit::file_system::FileSystem;
+use testkit::loop_device::LoopDevice;
+use testkit::memory_group::MemoryGroup;
+use testkit::throttle::{Group, Limit, Limited};
 
 use super::Plan;
 use super::tree::NAME;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::plan::Plan;
 use super::variants::Variant;

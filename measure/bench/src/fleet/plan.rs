@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use testbed::address;
+use testkit::address;
 
 use super::variants::Variant;
 use crate::client::Protocol;

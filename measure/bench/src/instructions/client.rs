@@ -13,7 +13,7 @@ use h2::client::{Connection, SendRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use testbed::browser;
+use testkit::browser;
 
 use super::routes::{Question, Route};
 use crate::client::{Checking, Expectation, Head, Incoming, Listener, Progress, Socket};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::client::Way;
 use super::origin;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use testbed::loop_device::Operations;
+use testkit::loop_device::Operations;
 
 /// Operations completed since the device exists, and their bytes.
 pub type DeviceCounts = Operations;

@@ -138,7 +138,7 @@ impl Session {
             prefix,
             run: options.name.clone(),
             is_http10: options.protocol == Protocol::Http10,
-            fields: if options.load.browser { &testbed::browser::FIELDS } else { &[] },
+            fields: if options.load.browser { &testkit::browser::FIELDS } else { &[] },
         };
         let is_polymix = matches!(options.load.workload, Workload::PolyMix(_));
         let pages = is_polymix.then(Pages::default);

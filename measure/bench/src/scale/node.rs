@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::plan::Plan;
 use crate::measure::process_at;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testbed::file_system::{FileSystem, Purpose};
-use testbed::loop_device::{Blocks, LoopDevice};
-use testbed::memory_group::MemoryGroup;
-use testbed::throttle::{Group, Limit, Limited};
+use testkit::file_system::{FileSystem, Purpose};
+use testkit::loop_device::{Blocks, LoopDevice};
+use testkit::memory_group::MemoryGroup;
+use testkit::throttle::{Group, Limit, Limited};
 
 use super::setup::{System, Want};
 

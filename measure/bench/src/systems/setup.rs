@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
-use testbed::address;
+use testkit::address;
 
 use super::nodes::Node;
 use super::running::Running;

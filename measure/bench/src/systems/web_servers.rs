@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use testbed::address;
+use testkit::address;
 
 use super::setup::{Files, Kind, WebRoot};
 

@@ -11,7 +11,7 @@ use bench::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload
 use bench::measure::PhaseFigures;
 use bench::origin::Options;
 use bench::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
-use testbed::address;
+use testkit::address;
 use workload::generator::polymix::PolyMix;
 
 use crate::server::Server;

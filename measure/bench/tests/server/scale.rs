@@ -11,7 +11,7 @@ use bench::scale::{PARTS, PartReport, Plan, Watcher};
 fn run(id: &str) -> PartReport {
     let directory = tempfile::tempdir().unwrap();
     let plan = Plan {
-        larder: testbed::program::built("larder"),
+        larder: testkit::program::built("larder"),
         base: directory.path().to_path_buf(),
         seed: 5,
         cache: 32 << 20,

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use testbed::{address, program};
+use testkit::{address, program};
 
 /// The time that a server has to listen.
 const START: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::body;
+use testkit::body;
 
 /// Time for which ended states are kept: longer than any request takes.
 const KEPT: Duration = Duration::from_secs(120);

@@ -15,10 +15,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use testkit::body::{self, mix};
+use testkit::random::Random;
 
 use super::history::{Content, History};
-use crate::body::{self, mix};
-use crate::soak::Chance;
 
 /// Number of directories, each with one writer; the writers take turns.
 pub const DIRECTORIES: usize = 12;
@@ -89,9 +89,9 @@ pub struct Place {
 
 impl Place {
     /// Draws a file.
-    pub fn any(chance: &mut Chance) -> Place {
-        let directory = chance.below(DIRECTORIES as u64) as usize;
-        Place { directory, name: chance.below(NAMES.len() as u64) as usize }
+    pub fn any(random: &mut Random) -> Place {
+        let directory = random.below(DIRECTORIES);
+        Place { directory, name: random.below(NAMES.len()) }
     }
 
     /// Returns the path of its URL.
@@ -116,11 +116,11 @@ fn directory_name(directory: usize) -> String {
     }
 }
 
-fn size(chance: &mut Chance, name: usize) -> u64 {
+fn size(random: &mut Random, name: usize) -> u64 {
     let largest = if NAMES[name] == "large.bin" { LARGEST } else { 300 << 10 };
     let bits = u64::from(largest.ilog2()) + 1;
-    let scale = chance.below(bits + 1);
-    chance.below((1 << scale).min(largest + 1))
+    let scale = random.below(bits + 1);
+    random.below((1 << scale).min(largest + 1))
 }
 
 fn bytes_of(seed: u64, length: u64) -> Vec<u8> {
@@ -140,13 +140,13 @@ fn close(path: &Path, mode: u32) {
 
 impl Tree {
     /// Creates all files.
-    pub fn new(root: &Path, outside: &Path, chance: &mut Chance) -> Tree {
+    pub fn new(root: &Path, outside: &Path, random: &mut Random) -> Tree {
         fs::create_dir_all(root.join("store")).unwrap();
         let mut files = Vec::new();
         for directory in 0..DIRECTORIES {
             fs::create_dir_all(root.join(directory_name(directory))).unwrap();
             let made = NAMES.iter().enumerate().map(|(name, text)| {
-                let (seed, length) = (mix(chance.next()), size(chance, name));
+                let (seed, length) = (mix(random.word()), size(random, name));
                 let path = root.join(directory_name(directory)).join(text);
                 create(&path, seed, length);
                 History::new(Content::bytes(seed, length))
@@ -178,16 +178,16 @@ impl Tree {
 
     /// Changes a file, or its directory, of a writer that owns each `step`th directory from `first`
     /// on.
-    pub fn change_any(&self, chance: &mut Chance, first: usize, step: usize) {
+    pub fn change_any(&self, random: &mut Random, first: usize, step: usize) {
         let own = DIRECTORIES.div_ceil(step) as u64;
         let directory = || (first % step..DIRECTORIES).step_by(step);
         let mut any = || {
-            let turn = chance.below(own) as usize;
+            let turn = random.below(own) as usize;
             directory().cycle().nth(turn).expect("each writer has some")
         };
         let (one, other) = (any(), any());
-        let place = Place { directory: one, name: chance.below(NAMES.len() as u64) as usize };
-        let kind = match chance.below(100) {
+        let place = Place { directory: one, name: random.below(NAMES.len()) };
+        let kind = match random.below(100) {
             0..=24 => 0,
             25..=39 => 1,
             40..=45 => 2,
@@ -204,27 +204,27 @@ impl Tree {
         };
         CHANGES[kind].fetch_add(1, Ordering::Relaxed);
         match (KINDS[kind], self.history(place).last()) {
-            ("directory away and back", _) => self.move_away(one, chance),
+            ("directory away and back", _) => self.move_away(one, random),
             ("directories exchanged", _) if one != other => self.exchange(one, other),
-            ("directory rebuilt", _) => self.rebuild(one, chance),
-            ("replaced" | "directories exchanged", _) => self.replace(place, chance),
-            ("became a link", _) => self.link(place, chance),
+            ("directory rebuilt", _) => self.rebuild(one, random),
+            ("replaced" | "directories exchanged", _) => self.replace(place, random),
+            ("became a link", _) => self.link(place, random),
             (_, Content::Bytes { seed, length }) => {
-                self.change_file(KINDS[kind], place, (seed, *length.end()), chance);
+                self.change_file(KINDS[kind], place, (seed, *length.end()), random);
             }
-            _ => self.rewrite(place, &self.at(place), chance),
+            _ => self.rewrite(place, &self.at(place), random),
         }
     }
 
-    fn change_file(&self, kind: &str, place: Place, was: (u64, u64), chance: &mut Chance) {
+    fn change_file(&self, kind: &str, place: Place, was: (u64, u64), random: &mut Random) {
         let (path, (seed, length)) = (self.at(place), was);
         match kind {
-            "in place" if length <= IN_PLACE_MAX => self.write_in_place(place, length, chance),
+            "in place" if length <= IN_PLACE_MAX => self.write_in_place(place, length, random),
             "in place again and again" if length <= IN_PLACE_MAX => {
-                (0..5).for_each(|_| self.write_in_place(place, length, chance));
+                (0..5).for_each(|_| self.write_in_place(place, length, random));
             }
             "appended" => {
-                let after = length + 1 + chance.below(100_000);
+                let after = length + 1 + random.below(100_000);
                 let through = [Content::growing(seed, length..=after), Content::bytes(seed, after)];
                 self.change(place, &through, || {
                     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
@@ -233,7 +233,7 @@ impl Tree {
                 });
             }
             "shortened" => {
-                let after = chance.below(length + 1);
+                let after = random.below(length + 1);
                 self.change(place, &[Content::bytes(seed, after)], || {
                     OpenOptions::new().write(true).open(&path).unwrap().set_len(after).unwrap();
                 });
@@ -243,7 +243,7 @@ impl Tree {
             }
             "closed and opened" => {
                 self.change(place, &[Content::Unreadable], || close(&path, 0));
-                sleep(Duration::from_millis(chance.below(40)));
+                sleep(Duration::from_millis(random.below(40)));
                 self.change(place, &[Content::bytes(seed, length)], || close(&path, 0o644));
             }
             "written by another name" if !path.is_symlink() => {
@@ -251,31 +251,31 @@ impl Tree {
                 fs::hard_link(&path, &other).unwrap();
                 // The second name of the file becomes visible with its next change.
                 close(&path, 0o644);
-                self.rewrite(place, &other, chance);
-                sleep(Duration::from_millis(chance.below(40)));
-                self.rewrite(place, &other, chance);
+                self.rewrite(place, &other, random);
+                sleep(Duration::from_millis(random.below(40)));
+                self.rewrite(place, &other, random);
                 fs::remove_file(other).unwrap();
             }
-            _ => self.rewrite(place, &path, chance),
+            _ => self.rewrite(place, &path, random),
         }
     }
 
-    fn replace(&self, place: Place, chance: &mut Chance) {
-        let (seed, length) = (mix(chance.next()), size(chance, place.name));
+    fn replace(&self, place: Place, random: &mut Random) {
+        let (seed, length) = (mix(random.word()), size(random, place.name));
         let new = self.directory(place.directory).join("new");
         create(&new, seed, length);
         let content = [Content::bytes(seed, length)];
         self.change(place, &content, || fs::rename(new, self.at(place)).unwrap());
     }
 
-    fn rewrite(&self, place: Place, by: &Path, chance: &mut Chance) {
-        let (seed, length) = (mix(chance.next()), size(chance, place.name));
+    fn rewrite(&self, place: Place, by: &Path, random: &mut Random) {
+        let (seed, length) = (mix(random.word()), size(random, place.name));
         let through = [Content::growing(seed, 0..=length), Content::bytes(seed, length)];
         self.change(place, &through, || create(by, seed, length));
     }
 
-    fn write_in_place(&self, place: Place, length: u64, chance: &mut Chance) {
-        let (seed, history) = (mix(chance.next()), self.history(place));
+    fn write_in_place(&self, place: Place, length: u64, random: &mut Random) {
+        let (seed, history) = (mix(random.word()), self.history(place));
         let bytes = bytes_of(seed, length);
         let file = OpenOptions::new().write(true).open(self.at(place)).unwrap();
         history.begin([Content::bytes(seed, length)]);
@@ -287,26 +287,26 @@ impl Tree {
     }
 
     /// Moves the file's bytes elsewhere in the tree, where they also change.
-    fn link(&self, place: Place, chance: &mut Chance) {
-        let (seed, length) = (mix(chance.next()), size(chance, place.name));
+    fn link(&self, place: Place, random: &mut Random) {
+        let (seed, length) = (mix(random.word()), size(random, place.name));
         let store = self.root.join("store");
         let (target, new) = (store.join(format!("{seed:016x}")), store.join(format!("{seed:x}.l")));
         create(&target, seed, length);
         symlink(&target, &new).unwrap();
         let content = [Content::bytes(seed, length)];
         self.change(place, &content, || fs::rename(&new, self.at(place)).unwrap());
-        sleep(Duration::from_millis(chance.below(40)));
-        self.rewrite(place, &target, chance);
+        sleep(Duration::from_millis(random.below(40)));
+        self.rewrite(place, &target, random);
     }
 
-    fn move_away(&self, directory: usize, chance: &mut Chance) {
+    fn move_away(&self, directory: usize, random: &mut Random) {
         let (path, away) = (self.directory(directory), self.outside.join(directory.to_string()));
         let files = &self.files[directory];
         let rests: Vec<Content> = files.iter().map(History::last).collect();
         files.iter().for_each(|file| file.begin([Content::Absent]));
         fs::rename(&path, &away).unwrap();
         files.iter().for_each(History::end);
-        sleep(Duration::from_millis(chance.below(40)));
+        sleep(Duration::from_millis(random.below(40)));
         files.iter().zip(rests).for_each(|(file, rest)| file.begin([rest]));
         fs::rename(&away, &path).unwrap();
         files.iter().for_each(History::end);
@@ -324,7 +324,7 @@ impl Tree {
         pairs().for_each(|(one, other)| [one, other].iter().for_each(|file| file.end()));
     }
 
-    fn rebuild(&self, directory: usize, chance: &mut Chance) {
+    fn rebuild(&self, directory: usize, random: &mut Random) {
         let (path, files) = (self.directory(directory), &self.files[directory]);
         files.iter().for_each(|file| file.begin([Content::Absent]));
         fs::remove_dir_all(&path).unwrap();
@@ -332,7 +332,7 @@ impl Tree {
         files.iter().for_each(History::end);
         for name in 0..NAMES.len() {
             let place = Place { directory, name };
-            self.rewrite(place, &self.at(place), chance);
+            self.rewrite(place, &self.at(place), random);
         }
     }
 

@@ -2,21 +2,8 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use sim::network::Host;
-use tokio::task::spawn_local;
-
-/// An answer, whole.
-pub struct Answer {
-    pub status: u16,
-    /// `Cache-Status`.
-    pub detail: String,
-    pub body: Bytes,
-}
+use testkit::client::{Reply, request};
 
 /// Why there is no whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,41 +19,27 @@ impl Failed {
     }
 }
 
-/// Sends a request and reads the answer to its end.
+/// Sends a request and reads the whole response.
 ///
 /// # Errors
-/// There is none, or it broke off; says which.
+///
+/// There is none, or it broke off.
 pub async fn ask(
     from: &Host,
     to: SocketAddr,
-    method: Method,
+    method: &str,
     (host, path): (&str, &str),
-) -> Result<Answer, Failed> {
+) -> Result<Reply, Failed> {
     let connection = from.connect(to).await.map_err(|error| Failed::of(&error))?;
-    let handshake = http1::handshake(TokioIo::new(connection)).await;
-    let (mut sender, connection) = handshake.map_err(|error| Failed::of(&error))?;
-    // An error of the connection reaches whoever waits for the answer.
-    let task = spawn_local(async move { drop(connection.await) });
-    // What only nodes may say is believed of nobody else, and reaches no origin.
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
+    // The proxy ignores the fields of other nodes in a client's request, and does not forward them.
+    let request = request(method, path)
         .header("Host", host)
         .header("Larder-Fleet", "1 node-1 1 memory drop 00 http 198.51.100.9:9 *")
         .header("Larder-Purges", "node-0=1.ff;nobody=2.1");
-    let request = request.body(Empty::<Bytes>::new()).unwrap();
-    let answer = sender.send_request(request).await.map_err(|error| Failed::of(&error))?;
-    let status = answer.status().as_u16();
-    let detail = answer.headers().get_all("cache-status").iter();
-    let detail: Vec<&str> = detail.filter_map(|value| value.to_str().ok()).collect();
-    let detail = detail.join(", ");
-    let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-    let body = answer.into_body().collect().await;
-    let body = body.map_err(|error| {
-        let why = format!("{status} {detail} broke off: {error}");
-        Failed { why, tag }
-    });
-    let body = body?.to_bytes();
-    task.abort();
-    Ok(Answer { status, detail, body })
+    let (reply, _) = request.exchange(connection).await.map_err(|error| Failed::of(&error))?;
+    if !reply.whole {
+        let why = format!("{} {} broke off", reply.status, reply.cache_status());
+        return Err(Failed { why, tag: reply.field("etag") });
+    }
+    Ok(reply)
 }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use http::Method;
 use tokio::time::{sleep, timeout};
 
 use crate::histories::client;
@@ -82,7 +81,7 @@ pub async fn purge(
     let operator = nodes.world.network.host("operator");
     let to = nodes.admin(node);
     let host = to.ip().to_string();
-    let asking = client::ask(&operator, to, Method::POST, (&host, &target));
+    let asking = client::ask(&operator, to, "POST", (&host, &target));
     let Ok(Ok(answer)) = timeout(Duration::from_secs(60), asking).await else {
         truth.note(format!("purge of {what} of {begun:?}: no answer"));
         return None;

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use http::Method;
 use sim::network::Host;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -69,21 +68,22 @@ impl Clients {
         let truth = &self.nodes.truth;
         let (begun, least) = (truth.now(), truth.least(node, object));
         let (host, path, _) = Truth::names(object);
-        let asking = client::ask(&self.host, self.nodes.address(node), Method::GET, (host, &path));
+        let asking = client::ask(&self.host, self.nodes.address(node), "GET", (host, &path));
         let answer = match timeout(PATIENCE, asking).await {
             Err(_) => {
                 truth.wrong(format!("{} does not answer a request for {object}", name(node)));
                 Err(Failed { why: "too late".to_owned(), tag: None })
             }
             Ok(Ok(answer)) if answer.status == 200 => {
-                let judged = truth.judge(object, (begun, least), &answer.body, &answer.detail);
+                let judged =
+                    truth.judge(object, (begun, least), &answer.body, &answer.cache_status());
                 let version = judged.unwrap_or_else(|why| {
                     truth.wrong(format!("asked at {begun:?}, {}: {why}", name(node)));
                     0
                 });
-                Ok((200, version, answer.detail))
+                Ok((200, version, answer.cache_status()))
             }
-            Ok(answer) => answer.map(|answer| (answer.status, 0, answer.detail)),
+            Ok(answer) => answer.map(|answer| (answer.status, 0, answer.cache_status())),
         };
         let seen = Seen { begun, ended: truth.now(), node, object, answer };
         truth.note(format!("{} {object} since {begun:?}: {:?}", name(node), seen.answer));

@@ -4,11 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use super::Peer;
-
-pub(super) const PEER: Peer = Peer { name: "nginx", probe: &["nginx", "-v"], command };
-
-fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
+/// Returns the command that serves on `listen` for `origin`, with its files in `directory`.
+pub(super) fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
     let path = directory.join("nginx.conf");
     std::fs::write(&path, configuration(directory, listen, origin)).unwrap();
     let mut command = Command::new("nginx");

@@ -10,11 +10,12 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use testbed::address;
 
+use crate::address;
 use crate::client::{Reply, get};
+use crate::io::eventually;
+use crate::larder::{Larder, Setup, larder_command};
 use crate::origin::Origin;
-use crate::runner::{Larder, PROGRAM, Setup, eventually};
 
 /// The host that clients request, on every node.
 pub const HOST: &str = "http://site.test";
@@ -134,7 +135,7 @@ pub fn purge(node: &Larder, target: &str) -> (i32, String) {
 /// Runs `larder` with a node's admin interface; returns its exit code and its output.
 pub fn ask(node: &Larder, words: &[&str]) -> (i32, String) {
     let admin = node.admin().to_string();
-    let output = std::process::Command::new(PROGRAM)
+    let output = larder_command()
         .args(words)
         .args(["--admin", &admin])
         .output()

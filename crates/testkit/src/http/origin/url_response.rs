@@ -1,4 +1,4 @@
-//! A web server whose responses are written in the request URLs.
+//! Responses that are written in the request URLs.
 //!
 //! `/name?size=3000&cc=max-age=60&how=short` is a resource of 3,000 bytes whose response is cut
 //! off. The parameters, all optional:
@@ -18,20 +18,15 @@
 //! | `pace=N` | milliseconds between pieces of 64 KiB |
 //! | `ranges=0` | ignores `Range` |
 //!
-//! All requests are recorded, so that tests can count fetches and check what the proxy sent.
+//! The body follows from the URL, too ([`crate::body`]).
 
-use std::collections::{HashMap, HashSet};
-use std::io::{self, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::io::{self, Write};
+use std::net::TcpStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::body::{self, Name};
-use crate::message::{self, Head};
-
-/// Maximum duration of any step before a test counts as stuck.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use super::{Received, Shared, Then};
+use crate::body::{self, Name, parameter, parameters, size_of};
 
 /// How a body is framed, or how the response is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,198 +77,13 @@ impl How {
     }
 }
 
-/// A request as it arrived.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// The request line and headers.
-    pub head: Head,
-    /// The request body.
-    pub body: Vec<u8>,
-    /// Source port of its connection.
-    pub from: u16,
+/// Sends the response that the URL of `request` describes.
+pub(crate) fn respond(request: &Received, to: &mut TcpStream, shared: &Shared) -> io::Result<Then> {
+    let stays = Response::to(request, shared).send(to, shared)?;
+    Ok(if stays { Then::Stay } else { Then::Close })
 }
 
-impl Seen {
-    /// Returns the method.
-    pub fn method(&self) -> &str {
-        self.head.first.split(' ').next().unwrap_or_default()
-    }
-
-    /// Returns path and query.
-    pub fn target(&self) -> &str {
-        self.head.first.split(' ').nth(1).unwrap_or_default()
-    }
-}
-
-#[derive(Default)]
-struct State {
-    seen: Vec<Seen>,
-    versions: HashMap<String, u64>,
-    open: HashSet<String>,
-    closed: bool,
-    severing: bool,
-}
-
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread of the origin panics while it holds the lock")
-    }
-
-    /// Waits until `ready` returns true. Returns false if the origin is closed or the time is up.
-    fn wait(&self, ready: impl Fn(&State) -> bool) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        let mut state = self.lock();
-        while !ready(&state) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if state.closed || left.is_zero() {
-                return false;
-            }
-            state = self.changed.wait_timeout(state, left).expect("as in lock").0;
-        }
-        true
-    }
-}
-
-/// The running server; it stops responding on drop.
-pub struct Origin {
-    address: SocketAddr,
-    shared: Arc<Shared>,
-}
-
-impl Origin {
-    /// Starts the server on a free port of the loopback interface.
-    pub fn start() -> Origin {
-        Origin::start_at("127.0.0.1:0")
-    }
-
-    /// Starts the server at `address`.
-    pub fn start_at(address: &str) -> Origin {
-        let listener = TcpListener::bind(address).expect("the origin's address can be bound");
-        let address = listener.local_addr().expect("a bound address");
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let server = shared.clone();
-        thread::spawn(move || {
-            for connection in listener.incoming() {
-                if server.lock().closed {
-                    return;
-                }
-                let (Ok(connection), server) = (connection, server.clone()) else { continue };
-                thread::spawn(move || serve(connection, &server));
-            }
-        });
-        Origin { address, shared }
-    }
-
-    /// Returns the address at which it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Returns the absolute URL of `target`.
-    pub fn url(&self, target: &str) -> String {
-        format!("http://{}{target}", self.address)
-    }
-
-    /// Returns the number of requests for `target`, with any method.
-    pub fn fetches(&self, target: &str) -> usize {
-        self.requests(target).len()
-    }
-
-    /// Returns the requests for `target`, in order of arrival.
-    pub fn requests(&self, target: &str) -> Vec<Seen> {
-        self.shared.lock().seen.iter().filter(|s| s.target() == target).cloned().collect()
-    }
-
-    /// Waits until `count` requests for `target` have arrived.
-    pub fn await_fetches(&self, target: &str, count: usize) {
-        let arrived = |s: &State| s.seen.iter().filter(|s| s.target() == target).count() >= count;
-        assert!(self.shared.wait(arrived), "{count} fetches of {target} did not arrive");
-    }
-
-    /// Changes the version of `target`, and so its body and validators.
-    pub fn change(&self, target: &str) {
-        *self.shared.lock().versions.entry(target.into()).or_default() += 1;
-    }
-
-    /// From now on, closes a reused connection at its next request, without a response, like a
-    /// server whose idle timeout expires at that very moment.
-    pub fn sever_used_connections(&self) {
-        self.shared.lock().severing = true;
-    }
-
-    /// Opens a gate: responses that wait at it continue, and later ones do not wait.
-    pub fn open(&self, gate: &str) {
-        self.shared.lock().open.insert(gate.into());
-        self.shared.changed.notify_all();
-    }
-
-    /// Closes a gate again.
-    pub fn close(&self, gate: &str) {
-        self.shared.lock().open.remove(gate);
-    }
-}
-
-impl Drop for Origin {
-    fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.changed.notify_all();
-        // Wakes the accepting thread, which then sees that it is over.
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
-fn serve(connection: TcpStream, shared: &Shared) {
-    let _ = connection.set_nodelay(true);
-    let Ok(mut writer) = connection.try_clone() else { return };
-    let from = connection.peer_addr().map_or(0, |address| address.port());
-    let mut reader = BufReader::new(connection);
-    let mut used = false;
-    while let Ok(Some(head)) = message::read_head(&mut reader) {
-        let Ok(body) = message::read_request_body(&mut reader, &head) else { return };
-        let seen = Seen { head, body, from };
-        {
-            let mut state = shared.lock();
-            if state.closed || state.severing && used {
-                return;
-            }
-            state.seen.push(seen.clone());
-        }
-        shared.changed.notify_all();
-        match Answer::to(&seen, shared).send(&mut writer, shared) {
-            Ok(true) => used = true,
-            _ => {
-                let _ = writer.shutdown(std::net::Shutdown::Both);
-                return;
-            }
-        }
-    }
-}
-
-/// Returns the values of `key` in the query of `target`.
-fn parameters<'a>(target: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    let query = target.split_once('?').map_or("", |(_, query)| query);
-    query.split('&').filter_map(move |p| {
-        let (name, value) = p.split_once('=')?;
-        (name == key).then_some(value)
-    })
-}
-
-/// Returns the first value of `key` in the query of `target`.
-pub fn parameter<'a>(target: &'a str, key: &'a str) -> Option<&'a str> {
-    parameters(target, key).next()
-}
-
-/// Returns the size that `target` specifies.
-pub fn size_of(target: &str) -> u64 {
-    parameter(target, "size").map_or(1000, |s| s.parse().expect("size is a number"))
-}
-
-struct Answer {
+struct Response {
     head_only: bool,
     how: How,
     status: u16,
@@ -287,13 +97,13 @@ struct Answer {
     pace: Duration,
 }
 
-impl Answer {
-    fn to(seen: &Seen, shared: &Shared) -> Answer {
-        let target = seen.target();
-        let version = shared.lock().versions.get(target).copied().unwrap_or(0);
+impl Response {
+    fn to(request: &Received, shared: &Shared) -> Response {
+        let target = &*request.path;
+        let version = shared.version(target);
         let vary = parameter(target, "vary");
         let variant = vary.map_or(String::new(), |names| {
-            let said = names.split(',').map(|n| seen.head.get(n).unwrap_or("-"));
+            let said = names.split(',').map(|n| request.head.get(n).unwrap_or("-"));
             said.collect::<Vec<_>>().join("|")
         });
         let seed = Name { target: target.into(), version, variant: variant.clone() }.seed();
@@ -310,8 +120,8 @@ impl Answer {
         }
         let size = size_of(target);
         let status = parameter(target, "status").map_or(200, |s| s.parse().expect("a status"));
-        let mut answer = Answer {
-            head_only: seen.method() == "HEAD",
+        let mut response = Response {
+            head_only: request.method == "HEAD",
             how: How::of(parameter(target, "how")),
             status,
             headers,
@@ -324,50 +134,50 @@ impl Answer {
                 parameter(target, "pace").map_or(0, |p| p.parse().expect("milliseconds")),
             ),
         };
-        let current = answer.validate(seen, version);
+        let current = response.validate(request, version);
         if current {
-            (answer.status, answer.end) = (304, 0);
+            (response.status, response.end) = (304, 0);
         } else if status == 200 && parameter(target, "ranges") != Some("0") {
-            answer.range(seen, size);
+            response.range(request, size);
         }
-        answer
+        response
     }
 
     /// Adds the validators; returns whether the request's condition matches them.
-    fn validate(&mut self, seen: &Seen, version: u64) -> bool {
+    fn validate(&mut self, request: &Received, version: u64) -> bool {
         let mut current = false;
-        if parameter(seen.target(), "etag").is_some() {
-            let weak = if parameter(seen.target(), "weak").is_some() { "W/" } else { "" };
+        if parameter(&request.path, "etag").is_some() {
+            let weak = if parameter(&request.path, "weak").is_some() { "W/" } else { "" };
             let tag = format!("{weak}\"v{version}-{:x}\"", self.seed & 0xffff);
-            current |= seen.head.get("if-none-match").is_some_and(|m| m.contains(&tag));
+            current |= request.head.get("if-none-match").is_some_and(|m| m.contains(&tag));
             self.headers.push(format!("ETag: {tag}"));
-            if parameter(seen.target(), "ranges").is_some() {
+            if parameter(&request.path, "ranges").is_some() {
                 self.headers.push("Accept-Ranges: bytes".to_owned());
             }
         }
-        if parameter(seen.target(), "lm").is_some() {
+        if parameter(&request.path, "lm").is_some() {
             let changed = std::time::UNIX_EPOCH + Duration::from_secs(1_600_000_000 + version);
             let text = httpdate::fmt_http_date(changed);
-            current |= seen.head.get("if-modified-since") == Some(&text);
+            current |= request.head.get("if-modified-since") == Some(&text);
             self.headers.push(format!("Last-Modified: {text}"));
         }
-        current && ["GET", "HEAD"].contains(&seen.method())
+        current && ["GET", "HEAD"].contains(&&*request.method)
     }
 
     /// Applies a single range `bytes=A-B` or `bytes=A-` inside the body, unless `If-Range` names
     /// another version.
-    fn range(&mut self, seen: &Seen, size: u64) {
+    fn range(&mut self, request: &Received, size: u64) {
         let named = |tag: &str| self.headers.iter().any(|line| line == &format!("ETag: {tag}"));
-        if seen.head.get("if-range").is_some_and(|tag| !named(tag)) {
+        if request.head.get("if-range").is_some_and(|tag| !named(tag)) {
             return;
         }
-        let Some(range) = seen.head.get("range").and_then(|r| r.strip_prefix("bytes=")) else {
+        let Some(range) = request.head.get("range").and_then(|r| r.strip_prefix("bytes=")) else {
             return;
         };
         let Some((first, last)) = range.split_once('-') else { return };
         let Ok(first) = first.parse::<u64>() else { return };
         let last = last.parse().unwrap_or(u64::MAX).min(size.saturating_sub(1));
-        if seen.method() == "GET" && first <= last && first < size {
+        if request.method == "GET" && first <= last && first < size {
             (self.status, self.begin, self.end) = (206, first, last + 1);
             self.headers.push(format!("Content-Range: bytes {first}-{last}/{size}"));
         }
@@ -376,7 +186,7 @@ impl Answer {
     /// Sends the response; returns whether the connection can be reused.
     fn send(&self, to: &mut TcpStream, shared: &Shared) -> io::Result<bool> {
         if let Some(gate) = &self.headgate {
-            shared.wait(|s| s.open.contains(gate));
+            shared.pass(gate);
         }
         match self.how {
             How::Garbage => {
@@ -444,7 +254,7 @@ impl Answer {
         if let Some(gate) = &self.gate
             && at >= self.begin + self.len() / 2
         {
-            shared.wait(|s| s.open.contains(gate));
+            shared.pass(gate);
         }
     }
 

@@ -6,12 +6,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::program::await_listener;
+use crate::address;
+use crate::client::get;
+use crate::io::eventually;
+use crate::larder::await_listener;
 
 mod nginx;
 mod squid;
@@ -28,10 +29,22 @@ pub struct Peer {
     command: fn(&Path, SocketAddr, SocketAddr) -> Command,
 }
 
-pub const NGINX: Peer = nginx::PEER;
-pub const SQUID: Peer = squid::PEER;
-pub const TRAFFIC_SERVER: Peer = traffic_server::PEER;
-pub const VARNISH: Peer = varnish::PEER;
+/// nginx.
+pub const NGINX: Peer = Peer { name: "nginx", probe: &["nginx", "-v"], command: nginx::command };
+
+/// Squid.
+pub const SQUID: Peer = Peer { name: "squid", probe: &["squid", "-v"], command: squid::command };
+
+/// Apache Traffic Server.
+pub const TRAFFIC_SERVER: Peer = Peer {
+    name: "trafficserver",
+    probe: &["traffic_server", "-V"],
+    command: traffic_server::command,
+};
+
+/// Varnish.
+pub const VARNISH: Peer =
+    Peer { name: "varnish", probe: &["varnishd", "-V"], command: varnish::command };
 
 impl Peer {
     /// Returns its version if it is selected and installed; otherwise prints the reason and returns
@@ -58,16 +71,19 @@ impl Peer {
         output.status.success().then(|| version.trim_matches('.').to_owned())
     }
 
-    /// Starts it in front of `origin`.
+    /// Starts it in front of `origin`, and waits until it responds.
     pub fn start(&self, origin: SocketAddr) -> Running {
-        let (directory, address) = (TempDir::new().unwrap(), testbed::address::free());
+        let (directory, address) = (TempDir::new().unwrap(), address::free());
         let mut command = (self.command)(directory.path(), address, origin);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let mut running = Running { child, address, _directory: directory };
         assert!(await_listener(&mut running.child, address), "{} did not start", self.name);
         // Some listen before they are ready.
-        thread::sleep(Duration::from_secs(3));
+        let responds = || {
+            get("/").try_send(address).is_ok_and(|reply| ![404, 502, 503].contains(&reply.status))
+        };
+        assert!(eventually(responds), "{} does not respond", self.name);
         running
     }
 }

@@ -2,36 +2,23 @@
 //! planned for it, and records the requests.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use net::network::AcceptSocket;
-use net::socket::Socket;
-use proxy::{ListenSocket, TokioClock};
-use tokio::io::AsyncWriteExt;
+use net::clock::TokioClock;
+use net::network::{AcceptSocket, ListenSocket};
 use tokio::task::spawn_local;
 
-use super::message;
-use super::message::Head;
-use super::script::Plan;
-use super::world::read_message;
-
-/// A request as it arrived.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub head: Head,
-    pub body: Vec<u8>,
-    /// The whole request as received.
-    #[allow(dead_code)] // The comparison of two programs uses it.
-    pub bytes: Vec<u8>,
-}
+use super::format::Plan;
+use crate::origin::{Received, Then, serve_connection};
 
 /// State of one test.
 #[derive(Default)]
 pub struct Stage {
+    /// Responses to the next requests.
     pub plans: VecDeque<Plan>,
-    pub seen: Vec<Seen>,
+    /// The requests.
+    pub seen: Vec<Received>,
     /// Bodies sent, in order.
     pub sent: Vec<String>,
     /// Responses as received by the client, including interim ones.
@@ -78,51 +65,24 @@ async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
         connection.send_at_once();
         let stages = stages.clone();
         spawn_local(async move {
+            let respond = async |request| respond(request, &stages, clock);
             // A broken connection is for the proxy to handle.
-            let _ = serve(connection, &stages, clock).await;
+            let _ = serve_connection(connection, respond).await;
         });
     }
 }
 
-async fn serve(mut connection: Socket, stages: &Stages, clock: TokioClock) -> io::Result<()> {
-    let mut early = Vec::new();
-    let request = |from: &mut &[u8], _| {
-        let whole = *from;
-        let head = message::read_head(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let body = message::read_request_body(from, &head)?;
-        let bytes = whole[..whole.len() - from.len()].to_vec();
-        Ok(Seen { head, body, bytes })
-    };
-    while let Some(seen) = read_message(&mut connection, &mut early, request).await? {
-        let mut bytes = Vec::new();
-        let goes_on = answer(seen, stages, clock, &mut bytes)?;
-        connection.write_all(&bytes).await?;
-        if !goes_on {
-            return connection.shutdown().await;
-        }
-    }
-    Ok(())
-}
-
-/// Sends a response; returns false if the connection is to be closed.
-fn answer(
-    seen: Seen,
-    stages: &Stages,
-    clock: TokioClock,
-    to: &mut impl io::Write,
-) -> io::Result<bool> {
-    let first = seen.head.first.clone();
-    let mut words = first.split(' ');
-    let method = words.next().unwrap_or_default();
-    let path = words.next().unwrap_or_default();
+/// Returns the bytes of a response.
+fn respond(request: Received, stages: &Stages, clock: TokioClock) -> (Vec<u8>, Then) {
+    let Received { method, path, .. } = request.clone();
     let test = path.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
     let (plan, body) = {
         let mut stages = lock(stages);
         let stage = stages.entry(test.to_owned()).or_default();
-        stage.seen.push(seen);
-        let down = stage.plans.front().is_some_and(|plan| plan.status.is_none());
-        if down {
-            return Ok(false);
+        stage.seen.push(request);
+        let is_down = stage.plans.front().is_some_and(|plan| plan.status.is_none());
+        if is_down {
+            return (Vec::new(), Then::Close);
         }
         let plan = stage.plans.pop_front().unwrap_or_else(unplanned);
         let automatic = format!("body {} of {test}", stage.sent.len() + 1);
@@ -131,35 +91,34 @@ fn answer(
         (plan, body)
     };
     let status = plan.status.unwrap_or(500);
+    let mut text = String::new();
     for (code, field) in &plan.interim {
-        write!(to, "HTTP/1.1 {code} Interim\r\n{field}\r\n\r\n")?;
+        text.push_str(&format!("HTTP/1.1 {code} Interim\r\n{field}\r\n\r\n"));
     }
-    let mut head = format!("HTTP/1.1 {status} As-Planned\r\n");
+    text.push_str(&format!("HTTP/1.1 {status} As-Planned\r\n"));
     let has = |name: &str| plan.fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     if !(plan.no_date || has("date")) {
         let now = httpdate::fmt_http_date(clock.wall());
-        head.push_str(&format!("Date: {now}\r\n"));
+        text.push_str(&format!("Date: {now}\r\n"));
     }
     for (name, value) in &plan.fields {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        text.push_str(&format!("{name}: {value}\r\n"));
     }
-    let bodiless = [204, 304].contains(&status);
+    let is_bodiless = [204, 304].contains(&status);
     if !plan.trailers.is_empty() {
-        head.push_str("Transfer-Encoding: chunked\r\n");
-    } else if !(bodiless || has("content-length")) {
-        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        text.push_str("Transfer-Encoding: chunked\r\n");
+    } else if !(is_bodiless || has("content-length")) {
+        text.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
-    head.push_str("\r\n");
-    to.write_all(head.as_bytes())?;
-    if method == "HEAD" || bodiless {
-        return Ok(true);
+    text.push_str("\r\n");
+    if method == "HEAD" || is_bodiless {
+    } else if plan.trailers.is_empty() {
+        text.push_str(&body);
+    } else {
+        let trailers = plan.trailers.join("\r\n");
+        text.push_str(&format!("{:x}\r\n{body}\r\n0\r\n{trailers}\r\n\r\n", body.len()));
     }
-    if plan.trailers.is_empty() {
-        to.write_all(body.as_bytes())?;
-        return Ok(true);
-    }
-    write!(to, "{:x}\r\n{body}\r\n0\r\n{}\r\n\r\n", body.len(), plan.trailers.join("\r\n"))?;
-    Ok(true)
+    (text.into_bytes(), Then::Stay)
 }
 
 fn unplanned() -> Plan {

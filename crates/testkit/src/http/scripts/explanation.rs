@@ -4,9 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::world::World;
+use crate::client::get;
 
 /// A response of `/explain`.
 pub struct Explanation {
@@ -29,20 +29,13 @@ impl Explanation {
         for (name, value) in fields {
             query.append_pair("header", &format!("{name}: {value}"));
         }
-        let mut stream = world.network.connect(admin).await?;
-        let query = query.finish();
-        let request = format!("GET /explain?{query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).await?;
-        let reply = String::from_utf8_lossy(&reply);
-        let Some((head, body)) = reply.split_once("\r\n\r\n") else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
-        if head.split(' ').nth(1) != Some("200") {
+        let stream = world.network.connect(admin).await?;
+        let asked = get(&format!("/explain?{}", query.finish())).header("Host", "localhost");
+        let (reply, _) = asked.exchange(stream).await?;
+        if reply.status != 200 {
             return Ok(None);
         }
-        let told: Value = serde_json::from_str(body).map_err(io::Error::other)?;
+        let told: Value = serde_json::from_slice(&reply.body).map_err(io::Error::other)?;
         let would = told["would"].as_str().unwrap_or_default().to_owned();
         Ok(Some(Explanation { would, in_parts: told["stored"]["in_parts"] == true }))
     }

@@ -4,11 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use super::Peer;
-
-pub(super) const PEER: Peer = Peer { name: "varnish", probe: &["varnishd", "-V"], command };
-
-fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
+/// Returns the command that serves on `listen` for `origin`, with its files in `directory`.
+pub(super) fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
     let (host, port) = (origin.ip(), origin.port());
     let path = directory.join("larder.vcl");
     let text = format!("vcl 4.1;\nbackend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n");

@@ -1,4 +1,6 @@
-//! Seeded randomness, and messages damaged by it.
+//! Seeded random numbers, and messages damaged by them.
+
+use crate::body::mix;
 
 /// Words that are inserted into a damaged message.
 const WORDS: [&str; 26] = [
@@ -30,23 +32,28 @@ const WORDS: [&str; 26] = [
     "Content-Range: bytes 0-1/1\r\n",
 ];
 
-pub struct Chance {
+/// A generator (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Random {
     state: u64,
 }
 
-impl Chance {
+impl Random {
     /// Returns the generator of a seed.
-    pub fn of(seed: u64) -> Chance {
-        Chance { state: seed }
+    pub fn of(seed: u64) -> Random {
+        Random { state: seed }
+    }
+
+    /// Returns the next number, uniform over all values.
+    pub fn word(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
     }
 
     /// Returns a number below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % bound as u64) as usize
+    pub fn below<N: TryFrom<u64> + TryInto<u64>>(&mut self, bound: N) -> N {
+        let bound = bound.try_into().ok().expect("a bound that is not negative");
+        (self.word() % bound).try_into().ok().expect("less than the bound")
     }
 
     /// Returns one of the values.

@@ -6,11 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::Peer;
-
-pub(super) const PEER: Peer = Peer { name: "squid", probe: &["squid", "-v"], command };
-
-fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
+/// Returns the command that serves on `listen` for `origin`, with its files in `directory`.
+pub(super) fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
     // It drops root for a user of its own.
     std::fs::set_permissions(directory, Permissions::from_mode(0o777)).unwrap();
     let (here, host, port) = (directory.display(), origin.ip(), origin.port());

@@ -68,6 +68,25 @@ pub fn difference(seed: u64, offset: u64, bytes: &[u8]) -> Option<u64> {
     None
 }
 
+/// Returns the values of `key` in the query of `target`.
+pub(crate) fn parameters<'a>(target: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    let query = target.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').filter_map(move |p| {
+        let (name, value) = p.split_once('=')?;
+        (name == key).then_some(value)
+    })
+}
+
+/// Returns the first value of `key` in the query of `target`.
+pub fn parameter<'a>(target: &'a str, key: &'a str) -> Option<&'a str> {
+    parameters(target, key).next()
+}
+
+/// Returns the size that `target` specifies.
+pub fn size_of(target: &str) -> u64 {
+    parameter(target, "size").map_or(1000, |s| s.parse().expect("size is a number"))
+}
+
 #[test]
 fn a_body_is_the_same_wherever_one_begins_to_read() {
     let seed = Name { target: "/a".into(), version: 1, variant: String::new() }.seed();

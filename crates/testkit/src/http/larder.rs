@@ -1,38 +1,40 @@
-//! Starts and stops the real program.
+//! The program under test: `larder serve` with start parameters of a test.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use testbed::address;
 
-use crate::client::{self, Reply, Request, get, request};
-use crate::origin::PATIENCE;
+use crate::address;
+use crate::client::{Client, Reply, Request, get, request};
+use crate::io::{PATIENCE, eventually};
+use crate::program::built;
 
-/// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
+/// Returns the path of `larder`.
+pub fn larder_path() -> PathBuf {
+    built("larder")
+}
+
+/// Returns a command that runs `larder`.
+pub fn larder_command() -> Command {
+    Command::new(larder_path())
+}
+
+/// Waits until `address` accepts connections; returns false if `child` ends or the time is up.
+pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
+    let is_over = |child: &mut Child| child.try_wait().is_ok_and(|ended| ended.is_some());
+    eventually(|| is_over(child) || TcpStream::connect(address).is_ok()) && !is_over(child)
+}
 
 /// Far longer than the default durability bound of 1 s: a busy machine takes longer.
 pub const PAST_THE_BOUND: Duration = Duration::from_secs(3);
-
-/// Repeats `probe` until it returns true; returns false if the time is up first.
-pub fn eventually(mut probe: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        if probe() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    false
-}
 
 /// Start parameters of `larder serve`: a directory of its own, addresses, flags. Starting it twice
 /// runs it on the same cache again.
@@ -56,7 +58,7 @@ impl Setup {
             flags: Vec::new(),
             descriptors: None,
             cache: None,
-            program: PROGRAM.into(),
+            program: larder_path(),
         }
         .flag("cache-size", "64M")
         .flag("memory", "32M")
@@ -113,7 +115,6 @@ impl Setup {
     }
 
     /// Replaces the program.
-    #[allow(dead_code)]
     pub fn program(mut self, path: &Path) -> Setup {
         self.program = path.to_path_buf();
         self
@@ -128,6 +129,16 @@ impl Setup {
     /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.listen
+    }
+
+    /// Returns the address of the admin interface.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Returns its directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Returns a path in the directory of this setup.
@@ -159,9 +170,9 @@ impl Setup {
     /// Starts the program without waiting for anything.
     pub fn launch(&self) -> Larder {
         let mut child = self.command().spawn().expect("the program can be started");
-        let said = Arc::new(Mutex::new(String::new()));
-        collect(child.stdout.take().expect("piped"), &said);
-        collect(child.stderr.take().expect("piped"), &said);
+        let said = Arc::new(Output::default());
+        said.collect(child.stdout.take().expect("piped"));
+        said.collect(child.stderr.take().expect("piped"));
         Larder { child: Some(child), address: self.listen, admin: self.admin, said }
     }
 
@@ -183,16 +194,40 @@ impl Setup {
     }
 }
 
-/// Collects the output of a stream, for messages and for tests of messages.
-fn collect(stream: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) {
-    let said = said.clone();
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            let mut said = said.lock().expect("nothing panics under this lock");
-            said.push_str(&line);
-            said.push('\n');
-        }
-    });
+/// The output of a process, for messages and for tests of messages.
+#[derive(Default)]
+struct Output {
+    /// The text so far, and the number of streams that are open.
+    said: Mutex<(String, usize)>,
+    changed: Condvar,
+}
+
+impl Output {
+    fn collect(self: &Arc<Self>, stream: impl std::io::Read + Send + 'static) {
+        let output = self.clone();
+        output.change(|(_, open)| *open += 1);
+        thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                output.change(|(text, _)| {
+                    text.push_str(&line);
+                    text.push('\n');
+                });
+            }
+            output.change(|(_, open)| *open -= 1);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut (String, usize))) {
+        change(&mut self.said.lock().expect("nothing panics under this lock"));
+        self.changed.notify_all();
+    }
+
+    /// Waits for an output for at most this time; returns it as far as it was written.
+    fn wait(&self, longest: Duration, is_enough: impl Fn(&(String, usize)) -> bool) -> String {
+        let said = self.said.lock().expect("nothing panics under this lock");
+        let waited = self.changed.wait_timeout_while(said, longest, |said| !is_enough(said));
+        waited.expect("nothing panics under this lock").0.0.clone()
+    }
 }
 
 /// A running `larder serve`, killed on drop.
@@ -200,7 +235,7 @@ pub struct Larder {
     child: Option<Child>,
     address: SocketAddr,
     admin: SocketAddr,
-    said: Arc<Mutex<String>>,
+    said: Arc<Output>,
 }
 
 impl Larder {
@@ -216,14 +251,13 @@ impl Larder {
 
     /// Returns its output so far.
     pub fn said(&self) -> String {
-        // Readers lag behind a process that has just ended.
-        thread::sleep(Duration::from_millis(50));
-        self.said.lock().expect("nothing panics under this lock").clone()
+        // The readers lag behind the process.
+        self.said.wait(Duration::from_millis(50), |(_, open)| *open == 0)
     }
 
     /// Waits until its output contains `text`.
     pub fn says(&self, text: &str) -> bool {
-        eventually(|| self.said.lock().expect("nothing panics under this lock").contains(text))
+        self.said.wait(PATIENCE, |(said, _)| said.contains(text)).contains(text)
     }
 
     /// Returns its process id.
@@ -297,8 +331,8 @@ impl Larder {
     }
 
     /// Opens a connection to it.
-    pub fn connect(&self) -> client::Connection {
-        client::Connection::open(self.address).expect("the proxy accepts connections")
+    pub fn connect(&self) -> Client {
+        Client::connect(self.address)
     }
 
     /// Sends a request to the admin interface.
@@ -353,7 +387,7 @@ pub fn percent(text: &str) -> String {
 
 /// Runs `larder` with `words` to its end; returns its status and all output.
 pub fn larder(words: &[&str]) -> (ExitStatus, String) {
-    let output = Command::new(PROGRAM)
+    let output = larder_command()
         .args(words)
         .stdin(Stdio::null())
         .output()

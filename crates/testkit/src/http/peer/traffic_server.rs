@@ -6,15 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::Peer;
-
-pub(super) const PEER: Peer =
-    Peer { name: "trafficserver", probe: &["traffic_server", "-V"], command };
-
 const CLIENTS: &str =
     "ip_allow:\n  - apply: in\n    ip_addrs: 0/0\n    action: allow\n    methods: ALL\n";
 
-fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
+/// Returns the command that serves on `listen` for `origin`, with its files in `directory`.
+pub(super) fn command(directory: &Path, listen: SocketAddr, origin: SocketAddr) -> Command {
     // It drops root for a user of its own.
     let folder = |name: &str| {
         let path = directory.join(name);

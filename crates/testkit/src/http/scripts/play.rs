@@ -7,14 +7,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, UNIX_EPOCH};
 
-use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
 use super::explanation::Explanation;
-use super::message::{self, Head};
-use super::origin::{Origin, Seen};
-use super::script::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
-use super::world::{World, patiently, read_message};
+use super::format::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
+use super::origin::Origin;
+use super::world::{World, patiently};
+use crate::client::{Reply, request};
+use crate::message::Head;
+use crate::origin::Received;
 
 /// The host of requests to a reverse proxy.
 const HOST: &str = "site.test";
@@ -92,15 +93,6 @@ struct Player<'a> {
 
 type Judged = Result<(), (Place, String)>;
 
-/// A response as received by the client.
-struct Reply {
-    status: u16,
-    head: Head,
-    body: String,
-    interim: Vec<Head>,
-    trailers: Vec<(String, String)>,
-}
-
 impl Player<'_> {
     /// Plays all steps, even after a failed one: two programs are compared by what they do in all
     /// of them.
@@ -137,7 +129,7 @@ impl Player<'_> {
         let told = |why: String| {
             let asked: Vec<_> =
                 seen.iter().map(|s| format!("\n    origin saw {:?}", s.head)).collect();
-            let got = format!("{:?} body {:?}", reply.head, reply.body);
+            let got = format!("{:?} body {:?}", reply.head, reply.text());
             here(format!("{why}\n    client got {got}{}", asked.concat()))
         };
         if reply.status != exchange.status {
@@ -158,8 +150,8 @@ impl Player<'_> {
         }
         for expected in &exchange.answer {
             let at = |why| (expected.place.clone(), format!("the client: {why}"));
-            let Reply { head, body, interim, trailers, .. } = &reply;
-            self.check(expected, head, body, interim, trailers).map_err(at)?;
+            let Reply { head, interim, trailers, .. } = &reply;
+            self.check(expected, head, &reply.text(), interim, trailers).map_err(at)?;
         }
         Ok(())
     }
@@ -190,29 +182,24 @@ impl Player<'_> {
     }
 
     async fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {
-        let mut stream = self.world.network.connect(self.proxy).await?;
+        let stream = self.world.network.connect(self.proxy).await?;
         let target = format!("/{}{}", self.id, exchange.suffix);
         let (target, host) = if self.test.front == Front::Forward {
             (format!("http://{}{target}", self.origin.address()), self.origin.address().to_string())
         } else {
             (target, HOST.to_owned())
         };
-        let mut text = format!("{} {target} HTTP/1.1\r\nHost: {host}\r\n", exchange.method);
+        let mut asked = request(&exchange.method, &target).header("Host", &host);
         for (name, value) in &exchange.fields {
-            text.push_str(&format!("{name}: {}\r\n", self.filled(value)));
+            asked = asked.header(name, &self.filled(value));
         }
-        let body = exchange.body.as_deref().unwrap_or_default();
-        if exchange.body.is_some() {
-            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        if let Some(body) = &exchange.body {
+            asked = asked.body(body.as_bytes());
         }
-        stream.write_all(format!("{text}\r\n{body}").as_bytes()).await?;
-        let parse = |from: &mut &[u8], ended| {
-            let whole = *from;
-            let reply = read_reply(from, ended, &exchange.method)?;
-            Ok((reply, whole[..whole.len() - from.len()].to_vec()))
-        };
-        let reply = read_message(&mut stream, &mut Vec::new(), parse).await?;
-        let (reply, bytes) = reply.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (reply, bytes) = asked.exchange(stream).await?;
+        if !reply.whole {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         self.origin.stage(&self.id, |stage| stage.replies.push(bytes));
         Ok(reply)
     }
@@ -267,7 +254,7 @@ impl Player<'_> {
                 let found = interim.iter().any(|head| {
                     let fields =
                         head.headers.iter().map(|(name, value)| format!("{name}: {value}"));
-                    head.first.split(' ').nth(1) == Some(&status.to_string())
+                    head.status().ok() == Some(*status)
                         && fields.collect::<Vec<_>>().join(", ").eq_ignore_ascii_case(field)
                 });
                 found.then_some(()).ok_or_else(|| format!("no {status} {field:?} in {interim:?}"))
@@ -277,11 +264,11 @@ impl Player<'_> {
     }
 }
 
-fn has_condition(seen: &Seen) -> bool {
+fn has_condition(seen: &Received) -> bool {
     ["if-none-match", "if-modified-since"].iter().any(|name| seen.head.get(name).is_some())
 }
 
-fn judge_way(exchange: &Exchange, seen: &[Seen], left: usize) -> Result<(), String> {
+fn judge_way(exchange: &Exchange, seen: &[Received], left: usize) -> Result<(), String> {
     let conditional = seen.iter().any(has_condition);
     match exchange.way {
         Way::Any => return Ok(()),
@@ -318,8 +305,8 @@ fn judge_body(
         return Ok(());
     }
     let (earlier, now) = sent.split_at(sent_before);
-    let right =
-        if came_now { now.last() == Some(&reply.body) } else { earlier.contains(&reply.body) };
+    let body = reply.text();
+    let right = if came_now { now.last() == Some(&body) } else { earlier.contains(&body) };
     right.then_some(()).ok_or_else(|| "the body is not what the origin sent".into())
 }
 
@@ -366,32 +353,4 @@ fn date(form: &str, now: u64, shift: i64) -> String {
     let long = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
     let weekday = long.iter().find(|long| long.starts_with(weekday)).expect("a weekday");
     format!("{weekday}, {day}-{month}-{} {time} GMT", &year[2..])
-}
-
-/// Reads a reply; one that ends with the connection is complete once that has `ended`.
-fn read_reply(from: &mut &[u8], ended: bool, method: &str) -> io::Result<Reply> {
-    let mut interim = Vec::new();
-    let (status, head) = loop {
-        let head = message::read_head(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let code = head.first.split(' ').nth(1).and_then(|code| code.parse::<u16>().ok());
-        let code = code.ok_or(io::ErrorKind::InvalidData)?;
-        if code >= 200 {
-            break (code, head);
-        }
-        interim.push(head);
-    };
-    let mut body = Vec::new();
-    let mut trailers = Vec::new();
-    if method == "HEAD" || [204, 304].contains(&status) {
-    } else if head.chunked() {
-        trailers = message::read_chunks(from, |bytes| body.extend_from_slice(bytes))?;
-    } else if let Some(length) = head.length() {
-        message::read_exactly(from, length, |bytes| body.extend_from_slice(bytes))?;
-    } else if ended {
-        body = std::mem::take(from).to_vec();
-    } else {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let body = String::from_utf8_lossy(&body).into_owned();
-    Ok(Reply { status, head, body, interim, trailers })
 }
