@@ -489,8 +489,8 @@ pub struct RawReply {
 
 /// Sends pieces on a new connection, and reads until the end. Calls `after` after each piece with
 /// the number of pieces left. The client ends its side after a `silence`, so that a proxy that
-/// waits for more learns that nothing comes; without a `silence`, at once. Then it reads for at most
-/// `patience`.
+/// waits for more learns that nothing comes; without a `silence`, at once. Then it reads for at
+/// most `patience`.
 pub fn exchange_bytes(
     to: SocketAddr,
     pieces: &[impl AsRef<[u8]>],
