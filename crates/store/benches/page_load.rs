@@ -39,6 +39,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_store::{Kind, Options, TierAdmission};
+use testkit::loop_device::{Blocks, LoopDevice};
+use testkit::pages::{self, Visits, body_len};
+use testkit::throttle::{Limit, Throttle};
+
 use support::Engine;
 use support::arm::Arm;
 use support::figures::{Count, Moment, Outcome, report};

@@ -68,7 +68,8 @@ pub(crate) async fn answer(
     let node = services.shared.node.as_ref();
     let understood = node.map_or(Protocols::OWN, |node| node.protocols());
     let question = Question::take(&mut head.fields, understood);
-    let scheme = question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
+    let scheme =
+        question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
     let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
     let client = asking_client.as_ref().unwrap_or(client);
     let transaction = Transaction::open(services, client, &head, scheme);

@@ -205,8 +205,8 @@ fn tls_negotiates_the_http_version() {
 
 #[test]
 fn an_origin_may_choose_http1() {
-    use crate::authority::Front;
-    use crate::origin::ok;
+    use testkit::authority::TlsFront;
+    use testkit::origin::ok;
     let authority = Authority::new();
     let behind = testkit::origin::Origin::always(ok("Cache-Control: no-store\r\n", "old"));
     let config = authority.server(authority.issue("origin.example"), &["http/1.1"], false);

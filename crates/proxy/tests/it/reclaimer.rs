@@ -58,7 +58,7 @@ fn incomplete_requests_do_not_exclude_others() {
         client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         assert_eq!(client.answer().text(), "yes", "{bytes:?}");
         assert!(crowded(&rig) > (ROOM * 2) as u64, "{bytes:?}");
-        let told = rest(held.into_iter().next().unwrap());
+        let told = held.into_iter().next().unwrap().to_end();
         // An HTTP/2 client learns that nothing was processed: the last frame is a GOAWAY.
         let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(told.ends_with(&goaway), bytes == PREFACE, "{told:?}");
@@ -105,7 +105,7 @@ fn connections_per_address_are_limited() {
     for client in &mut two {
         assert_eq!(client.get(&url).text(), "yes");
     }
-    assert!(rest(begun(rig.address, b"")).is_empty());
+    assert!(begun(rig.address, b"").to_end().is_empty());
     assert_eq!(rig.seen.metrics.total(Event::AddressLimitReached), 1);
     drop(two);
     let again = || {
