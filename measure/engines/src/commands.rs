@@ -35,13 +35,13 @@ fn command() -> Command {
         .subcommand(Command::new(STEP_COMMAND).hide(true))
         .args([
             option("file-size", "SIZE", "Size of each cache.")
-                .default_value("1G")
+                .default_value("512M")
                 .value_parser(size_value),
             option("memory", "SIZE", "Memory of each engine.")
-                .default_value("64M")
+                .default_value("32M")
                 .value_parser(size_value),
             option("requests", "N", "Requests of the trace.")
-                .default_value("400000")
+                .default_value("200000")
                 .value_parser(count()),
             option("rounds", "N", "Rounds of both engines; the table has the medians.")
                 .default_value("3")
@@ -140,4 +140,12 @@ fn compare(plan: &Plan, base: &Path, count: u32) -> Result<Results, String> {
         results[at].push(rounds::run(ENGINES[at], plan, base, &interrupted)?);
     }
     Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
 }

@@ -5,8 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use foyer::{
     BlockEngineConfig, Compression, DeviceBuilder, FsDeviceBuilder, HybridCache,
-    HybridCacheBuilder, HybridCachePolicy, IoEngineConfig, PsyncIoEngineConfig, RecoverMode,
-    UringIoEngineConfig,
+    HybridCacheBuilder, HybridCachePolicy, PsyncIoEngineConfig, RecoverMode,
 };
 use tokio::sync::Mutex;
 
@@ -41,16 +40,13 @@ impl Engine for FoyerEngine {
             true => HybridCachePolicy::WriteOnEviction,
             false => HybridCachePolicy::WriteOnInsertion,
         };
-        let io: Box<dyn IoEngineConfig> = match std::env::var("TRY_URING").is_ok() {
-            false => PsyncIoEngineConfig::new().boxed(),
-            true => UringIoEngineConfig::new().boxed(),
-        };
         let cache = HybridCacheBuilder::new()
             .with_policy(policy)
             .memory(plan.memory as usize)
             .with_weighter(|key: &String, body: &Vec<u8>| key.len() + body.len())
             .storage()
-            .with_io_engine_config(io)
+            // In CPU time io_uring took more.
+            .with_io_engine_config(PsyncIoEngineConfig::new())
             .with_engine_config(BlockEngineConfig::new(device).with_block_size(BLOCK))
             .with_recover_mode(RecoverMode::Quiet)
             .with_compression(Compression::None)

@@ -29,7 +29,7 @@ const ROWS: [(&str, &str, usize); 14] = [
 pub type Results = [Vec<Figures>; 2];
 
 /// Returns the median of a figure; `None` if a round lacks it.
-pub fn median(rounds: &[Figures], name: &str) -> Option<f64> {
+fn median(rounds: &[Figures], name: &str) -> Option<f64> {
     let values = rounds.iter().map(|round| round.get(name).copied());
     let mut values: Vec<f64> = values.collect::<Option<_>>()?;
     values.sort_by(f64::total_cmp);
@@ -77,4 +77,21 @@ pub fn json(plan: &Plan, results: &Results) -> Result<String, String> {
     }
     let all = json!({ "settings": plan, "engines": engines });
     serde_json::to_string_pretty(&all).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_needs_the_figure_of_every_round() {
+        let round = |value: f64| Figures::from([("a".to_owned(), value)]);
+        let mut rounds = vec![round(4.0), round(1.0)];
+        assert_eq!(median(&rounds, "a"), Some(2.5));
+        rounds.push(round(9.0));
+        assert_eq!(median(&rounds, "a"), Some(4.0));
+        rounds.push(Figures::new());
+        assert_eq!(median(&rounds, "a"), None);
+        assert_eq!(median(&[], "a"), None);
+    }
 }

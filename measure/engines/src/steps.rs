@@ -30,10 +30,7 @@ const PROBES: usize = 64;
 /// Time after which the search for a first hit is given up.
 const FIRST_HIT_MAX: Duration = Duration::from_secs(60);
 
-/// Lookups of objects in memory, after three of each object.
-const MEMORY_LOOKUPS: usize = 200_000;
-
-/// Fraction of the memory that these objects take.
+/// Fraction of the memory whose objects are looked up for hits in memory.
 const HOT_SHARE: u64 = 8;
 
 /// Share of the lookups that the expected tier must serve for a rate of that tier.
@@ -220,18 +217,19 @@ impl<E: Engine> Bench<E> {
         Ok(resident_bytes("VmRSS:")? - self.resident_before - bodies)
     }
 
-    /// Looks up `items` many times; returns the hits in memory by CPU second.
-    async fn hit_memory(&self, items: &[Item]) -> Option<f64> {
+    /// Looks up each of `items` three times and then any of them `lookups` times; returns the hits in
+    /// memory by CPU second of the latter.
+    async fn hit_memory(&self, items: &[Item], lookups: u64) -> Option<f64> {
         for item in items.iter().cycle().take(3 * items.len()) {
             self.get(item, false).await;
         }
         self.tally.take();
         let began = cpu_seconds();
-        for item in items.iter().cycle().take(MEMORY_LOOKUPS) {
+        for item in items.iter().cycle().take(lookups as usize) {
             self.get(item, false).await;
         }
         let (spent, hits) = (cpu_seconds() - began, self.tally.take().memory_hits as f64);
-        (hits >= TIER_SHARE * MEMORY_LOOKUPS as f64).then(|| hits / spent)
+        (hits >= TIER_SHARE * lookups as f64).then(|| hits / spent)
     }
 }
 
@@ -250,7 +248,8 @@ async fn load<E: Engine>(task: &Task) -> Result<Named, String> {
     let written = kernel_count("io", "write_bytes:")? - written_before;
     let objects = bench.held(trace.objects.iter()).len();
     let overhead = bench.overhead()?;
-    let memory_hit_rate = bench.hit_memory(&trace.latest(plan.memory / HOT_SHARE)).await;
+    let hot = trace.latest(plan.memory / HOT_SHARE);
+    let memory_hit_rate = bench.hit_memory(&hot, plan.requests).await;
 
     let fresh = up_to(plan.file_size / 2, trace.fresh.iter());
     let began = cpu_seconds();

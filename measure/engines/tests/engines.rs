@@ -21,7 +21,7 @@ fn figure(json: &Value, engine: &str, name: &str) -> f64 {
 fn both_engines_are_measured_and_nothing_is_left() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
-    let small = ["--file-size", "64M", "--memory", "8M", "--requests", "20000", "--rounds", "1"];
+    let small = ["--file-size", "64M", "--memory", "8M", "--requests", "12000", "--rounds", "1"];
     let output = run(&[&small[..], &["--json", "--directory", path]].concat());
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
