@@ -217,8 +217,8 @@ impl<E: Engine> Bench<E> {
         Ok(resident_bytes("VmRSS:")? - self.resident_before - bodies)
     }
 
-    /// Looks up each of `items` three times and then any of them `lookups` times; returns the hits in
-    /// memory by CPU second of the latter.
+    /// Looks up `items` three times and then `lookups` of them in turn; returns the hits in memory
+    /// by CPU second of the latter.
     async fn hit_memory(&self, items: &[Item], lookups: u64) -> Option<f64> {
         for item in items.iter().cycle().take(3 * items.len()) {
             self.get(item, false).await;
