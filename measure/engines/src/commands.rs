@@ -22,7 +22,6 @@ const MEMORY_MIN: u64 = 8 << 20;
 
 fn command() -> Command {
     let count = || value_parser!(u64).range(1_000..=u64::from(u32::MAX));
-    let flag = |name, help| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
     Command::new("larder-engines")
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
@@ -55,8 +54,10 @@ fn command() -> Command {
                 "For the caches, which are removed. [default: $TMPDIR or /tmp]",
             )
             .value_parser(value_parser!(PathBuf)),
-            flag("write-on-eviction", "Write objects when they leave memory, in both engines."),
-            flag("json", "Print JSON with every round instead of the table."),
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Print JSON with every round instead of the table."),
         ])
 }
 
@@ -87,7 +88,6 @@ fn run(matches: &ArgMatches) -> Result<(), Failure> {
         memory: number("memory"),
         requests: number("requests"),
         seed: number("seed"),
-        write_on_eviction: matches.get_flag("write-on-eviction"),
     };
     let base = matches.get_one::<PathBuf>("directory").cloned();
     let base = base.unwrap_or_else(std::env::temp_dir);

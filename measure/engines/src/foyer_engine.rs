@@ -36,12 +36,8 @@ impl Engine for FoyerEngine {
             .with_direct(true)
             .build()
             .map_err(|error| error.to_string())?;
-        let policy = match plan.write_on_eviction {
-            true => HybridCachePolicy::WriteOnEviction,
-            false => HybridCachePolicy::WriteOnInsertion,
-        };
         let cache = HybridCacheBuilder::new()
-            .with_policy(policy)
+            .with_policy(HybridCachePolicy::WriteOnInsertion)
             .memory(plan.memory as usize)
             .with_weighter(|key: &String, body: &Vec<u8>| key.len() + body.len())
             .storage()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
-use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store, WritePolicy};
+use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
@@ -79,11 +79,7 @@ impl Engine for LarderEngine {
             let formatted = store::format(&*device, &format, entropy, clock.unix_seconds()).await;
             formatted.map_err(|error| error.to_string())?;
         }
-        let write_policy = match plan.write_on_eviction {
-            true => WritePolicy::OnEvict,
-            false => WritePolicy::OnInsert,
-        };
-        let options = Options { memory: plan.memory, write_policy, ..Options::default() };
+        let options = Options { memory: plan.memory, ..Options::default() };
         let opened = Store::open(vec![device], clock, options).await;
         let store = opened.map_err(|(_, error)| error.to_string())?;
         let background = store.clone();

@@ -40,13 +40,12 @@ fn median(rounds: &[Figures], name: &str) -> Option<f64> {
 /// Returns the medians as a Markdown table, with the settings above it.
 pub fn markdown(plan: &Plan, results: &Results) -> String {
     let mut text = format!(
-        "File {}, memory {}, {} requests, seed {}, written on {}; median of {} rounds.\n\n\
+        "File {}, memory {}, {} requests, seed {}; median of {} rounds.\n\n\
          | | {} | {} |\n|---|---:|---:|",
         size(plan.file_size),
         size(plan.memory),
         plan.requests,
         plan.seed,
-        if plan.write_on_eviction { "eviction" } else { "insertion" },
         results[0].len(),
         ENGINES[0],
         ENGINES[1],

@@ -27,8 +27,6 @@ pub struct Plan {
     pub requests: u64,
     /// Seed of the trace, of the order of reads and of the damage.
     pub seed: u64,
-    /// True if objects are written when they leave memory, false if when they are inserted.
-    pub write_on_eviction: bool,
 }
 
 impl Plan {
