@@ -1,4 +1,4 @@
-//! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
+//! Cost of the engine alone, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
 //! `cargo bench -p larder-store --bench engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT

@@ -1,5 +1,5 @@
-//! What the engine does with pages: 32 sessions that ask for pages and what is embedded in them,
-//! object by object, on a cache that evicts all the time.
+//! Pages on the engine: 32 sessions request pages and the objects embedded in them, one by one,
+//! from a cache that evicts all the time.
 //!
 //! `cargo bench -p larder-store --bench page_load -- FILE [--size MiB] [--memory MiB]
 //! [--requests N] [--warm-up N] [--arms ARM,…] [--keys pages|random] [--origin MS]
@@ -78,12 +78,12 @@ impl Settings {
     }
 }
 
-/// What the sessions share.
+/// State that the sessions share.
 struct Load {
     visits: Visits,
     until: usize,
     count: Count,
-    /// What is being fetched.
+    /// Objects that are being fetched.
     fetched: BTreeSet<u64>,
 }
 

@@ -20,11 +20,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use device::{Device, FrozenBuf, Geometry, IoBuf};
+use device::{Device, FrozenBuf, Geometry, IoBuf, SystemClock};
 use larder_store::computed::{ComputedClusters, ComputedDevice, RECORD_LEN};
 use larder_store::{FormatOptions, Key, Locality, Lookup, Options, Store};
 use support::elided::{ElidedDevice, FILLER};
-use support::{TokioClock, objects, processor_seconds};
+use support::{objects, processor_seconds};
 use tokio::task::LocalSet;
 
 /// Bytes of body, metadata and key of an object.
@@ -73,7 +73,7 @@ fn options(objects: u64) -> Options {
 }
 
 async fn open(device: &Rc<ClockedDevice>, objects: u64) -> Cache {
-    let cache = Store::open(vec![Rc::clone(device)], TokioClock::new(), options(objects));
+    let cache = Store::open(vec![Rc::clone(device)], SystemClock::new(), options(objects));
     let cache = cache.await.unwrap();
     let background = cache.clone();
     tokio::task::spawn_local(async move { background.run_background().await });

@@ -32,7 +32,7 @@ use self::server::{Counting, Server};
 use crate::repository::Repository;
 use crate::run::cores;
 
-/// What is counted, and what is done with it.
+/// Routes to count, and what to do with the counts.
 pub struct Options {
     /// Only the routes whose names contain this.
     pub only: String,

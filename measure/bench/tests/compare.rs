@@ -51,7 +51,7 @@ fn measure(comparison: &str, arguments: &[&str], parts: &[&str]) {
     assert_eq!(left_behind(process, directory.path()), [""; 0]);
 }
 
-/// What a process of this number left: groups, mounts, devices, files.
+/// Returns what a process of this number left: groups, mounts, devices, files.
 fn left_behind(process: u32, directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for place in ["/sys/fs/cgroup/memory", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup"] {

@@ -14,7 +14,7 @@ use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
 use testkit::address;
 
-/// What the server does to one answer in twenty.
+/// Fault in one response of twenty.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,

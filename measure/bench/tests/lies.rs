@@ -11,10 +11,10 @@ use std::thread;
 
 use testkit::address;
 
-/// What the proxy does to an answer: its head without the empty line, and its body.
+/// Changes a response: its head without the empty line, and its body.
 type Lie = fn(&mut Lies, &str, &mut Vec<u8>, &mut Vec<u8>);
 
-/// What the proxy remembers.
+/// State of the proxy.
 #[derive(Default)]
 struct Lies {
     answers: u32,

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use device::{AnyDevice, CacheFile, Clock, Nanos, Ring};
+use device::{AnyDevice, CacheFile, Clock, Ring, SystemClock};
 use store::{FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
@@ -23,26 +23,8 @@ const POLL: Duration = Duration::from_millis(5);
 /// Maximum time to wait for recovery and pending writes.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
-/// Real time, with tokio's timer.
-#[derive(Clone)]
-pub struct RealClock(Instant);
-
-impl Clock for RealClock {
-    fn now(&self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
-    }
-
-    async fn sleep_until(&self, deadline: Nanos) {
-        tokio::time::sleep_until((self.0 + Duration::from_nanos(deadline)).into()).await;
-    }
-}
-
 /// The store, with its background running.
-pub struct LarderEngine(Store<AnyDevice, RealClock>);
+pub struct LarderEngine(Store<AnyDevice, SystemClock>);
 
 fn key(item: &Item) -> Key {
     let (site, group) = item.locality();
@@ -72,16 +54,15 @@ impl Engine for LarderEngine {
             spawn_local(device::drive(ring.clone()));
         }
         let device = Rc::new(file.attach(ring.as_ref()).map_err(|e| e.to_string())?);
-        let clock = RealClock(Instant::now());
+        let clock = SystemClock::new();
         if create {
             let format = FormatOptions { memory: plan.memory, ..FormatOptions::default() };
-            let entropy = std::array::from_fn(|_| fastrand::u8(..));
-            let formatted = store::format(&*device, &format, entropy, clock.unix_seconds()).await;
+            let formatted = store::format(&*device, &format, clock.unix_seconds()).await;
             formatted.map_err(|error| error.to_string())?;
         }
         let options = Options { memory: plan.memory, ..Options::default() };
         let opened = Store::open(vec![device], clock, options).await;
-        let store = opened.map_err(|(_, error)| error.to_string())?;
+        let store = opened.map_err(|error| error.to_string())?;
         let background = store.clone();
         spawn_local(async move { background.run_background().await });
         Ok(LarderEngine(store))

@@ -1,4 +1,4 @@
-//! What the program and the processes of the engines tell each other, in lines of JSON.
+//! Messages between the program and the processes of the engines, as lines of JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -53,7 +53,7 @@ pub struct Trace {
     pub requests: Vec<Item>,
     /// The objects, in the order of their first requests.
     pub objects: Vec<Item>,
-    /// As many objects of the same sizes that are not in the trace.
+    /// Objects of the same number and sizes that are not in the trace.
     pub fresh: Vec<Item>,
 }
 

@@ -8,8 +8,8 @@ use testkit::fleet_nodes::key;
 use testkit::larder::larder_path;
 use testkit::skip::skipped;
 
-/// What is run in a namespace of its own, with `$larder`, `$dir` and `$key` set. Lines that begin
-/// with `=` are what the test looks at.
+/// Script for a namespace of its own, with `$larder`, `$dir` and `$key` set. Lines that begin
+/// with `=` are those that the test reads.
 const SCRIPT: &str = r#"
 set -u
 ip link set lo up

@@ -1,7 +1,7 @@
 //! Randomised tests of the caching rules, all replayable.
 //!
-//! A failing test prints its seed; `LARDER_SEED=<seed> cargo test -p larder-semantics` runs it again.
-//! Without the variable each run draws a new seed.
+//! A failing test prints its seed; `LARDER_SEED=<seed> cargo test -p larder-semantics` runs it
+//! again. Without the variable each run draws a new seed.
 
 #![allow(clippy::unwrap_used)]
 

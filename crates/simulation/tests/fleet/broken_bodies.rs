@@ -44,19 +44,19 @@ struct Asked {
     first: usize,
 }
 
-/// What the other nodes and the origin have in common.
+/// State that the other nodes and the origin share.
 struct Script {
     objects: Objects,
     /// Bodies break off from now on.
     breaks: Cell<bool>,
     /// Bodies that break off stop, and their connections stay open.
     hangs: bool,
-    /// So many answers of the origin break off for each object, and until then no other node
-    /// answers for a rest.
+    /// Number of responses of the origin that break off for each object. Until then no other node
+    /// answers for the rest.
     cuts: usize,
-    /// Who owns an object, and the hash of its key, as the questions name it.
+    /// Owner of each object, and the hash of its key, as questions name it.
     keys: RefCell<BTreeMap<u32, (&'static str, String)>>,
-    /// What was asked since bodies break off, by object.
+    /// Questions since bodies break off, by object.
     asked: RefCell<BTreeMap<u32, Vec<Asked>>>,
 }
 
@@ -136,7 +136,7 @@ impl Other {
             let asked = Asked { node: self.name, reach: reach.to_owned(), first };
             self.script.asked.borrow_mut().entry(object).or_default().push(asked);
         } else {
-            // Nobody but its owner is asked at first.
+            // At first only its owner is asked.
             let mut keys = self.script.keys.borrow_mut();
             keys.entry(object).or_insert((self.name, key.to_owned()));
         }
@@ -189,7 +189,7 @@ async fn ask_as(other: &Host, name: &str, to: SocketAddr, (object, key): (u32, &
     assert!(reply.status == 200 && reply.whole, "{reply:?}");
 }
 
-/// What came of an object that was asked for.
+/// Result of the requests for one object.
 struct Outcome {
     object: u32,
     length: usize,

@@ -1,11 +1,11 @@
-//! Nodes that disagree about owners, on purpose: each takes the next one for the owner of
-//! everything, in a circle. Load bounds, hot documents and views of different age bring this about
-//! in part; here it is so for all documents, at all nodes, at the same moment.
+//! Nodes that disagree about owners on purpose: each takes the next one for the owner of every
+//! object, in a circle. Load bounds, hot objects and views of different age cause this for some
+//! objects; here it holds for all objects, at all nodes, at the same moment.
 //!
-//! Whatever they believe: every request is answered in the time that the origin takes, over two
-//! nodes more at most, and nobody waits for who waits for him. If the hops were not bounded a
-//! question would go round until somebody gives up; if who is asked could always wait for the fetch
-//! that runs there, all three would wait for each other, and tell each other that they are at work.
+//! Every request is answered in the time that the origin takes, over at most two further nodes, and
+//! no two nodes wait for each other. Without a bound on hops a question would go round until a node
+//! gives up; if the asked node could always wait for the fetch that runs there, all three would wait
+//! for each other.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a node that leaves in order hands to the others.
+//! Objects that a node hands to the others when it leaves in order.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -37,7 +37,7 @@ const TROUBLE: Duration = Duration::from_secs(70);
 /// After how long without trouble the nodes agree.
 const SETTLING: Duration = Duration::from_secs(90);
 
-/// What came of a history.
+/// Result of a history.
 struct Outcome {
     seen: Vec<Seen>,
     events: Vec<Event>,
@@ -92,7 +92,8 @@ async fn history(world: &World) -> Outcome {
     Outcome { seen, events: world.network.events() }
 }
 
-/// All is well again: the nodes agree, and an object that nobody had is fetched once.
+/// Waits until all faults are over: the nodes agree, and an object that no node has is fetched
+/// once.
 async fn settle(nodes: &Rc<Nodes>, clients: &Rc<Clients>) {
     let truth = &nodes.truth;
     if !operator::settled(nodes, SETTLING).await {
@@ -204,7 +205,7 @@ fn of_those_that_know_a_log_of_a_node_that_is_gone_the_one_that_knows_most_is_fo
         sleep(Duration::from_secs(8)).await;
         let known = nodes.position(3, 0);
         assert!(known.is_some() && nodes.position(1, 0) == known, "{:?}", nodes.position(1, 0));
-        // It tells the second, which meets nobody else that knows of it.
+        // It tells the second, which meets no other node that knows of it.
         assert_eq!(nodes.position(2, 0), known);
     });
 }
@@ -380,7 +381,7 @@ fn an_old_disk_is_found_out_whose_log_has_grown_as_long_before_anybody_was_met()
 
 #[test]
 fn who_was_started_again_takes_no_purge_of_an_old_disk_for_one_that_it_knows() {
-    // A node is purged before it has met anybody, on a disk from before a purge that one knows
+    // A node is purged before it has met another, on a disk from before a purge that one knows
     // which has been started again since.
     run(94_686);
 }
@@ -392,7 +393,7 @@ async fn upgrade(nodes: &Nodes, node: usize, protocols: &str) {
     nodes.start(node);
 }
 
-/// Asks all nodes for an object that nobody has: it is fetched once.
+/// Asks all nodes for an object that none of them has; it is fetched once.
 async fn is_fetched_once(nodes: &Nodes, clients: &Rc<Clients>, object: u32) {
     for node in 0..nodes.len() {
         let seen = clients.ask(node, object).await;

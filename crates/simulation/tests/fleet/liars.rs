@@ -22,7 +22,7 @@ use crate::{client, origin};
 /// The first is asked by clients, the others answer wrongly.
 const NAMES: [&str; 4] = ["node-a", "node-b", "node-c", "node-d"];
 
-/// What is wrong with an answer.
+/// Fault of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     /// An error, and not a word on whether it is an answer.
@@ -174,7 +174,7 @@ impl Liar {
     }
 }
 
-/// What a node of this name says of itself.
+/// Returns what a node of this name says of itself.
 pub fn hello(name: &str) -> String {
     let positions = PurgePositions::default().to_string();
     serde_json::json!({

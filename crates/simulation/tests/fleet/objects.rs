@@ -1,5 +1,5 @@
-//! What the origin has: objects of many sizes that change now and then, each at times of its own.
-//! Every byte says of which object and version it is.
+//! Objects of the origin. They have many sizes, and each changes at times of its own. Every byte
+//! names its object and version.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

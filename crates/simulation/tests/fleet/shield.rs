@@ -64,7 +64,7 @@ fn start(world: &World, host: &Host, upstream: &str, cache: &Cache) -> Running {
     proxy.start(world).unwrap()
 }
 
-/// What came of a run.
+/// Result of a run.
 struct Outcome {
     seen: Vec<Seen>,
     events: Vec<Event>,
@@ -97,7 +97,7 @@ fn run(seed: u64, link: &Link) -> Outcome {
     })
 }
 
-/// What goes wrong: the way to an edge is cut, both ways and one way; the shield is killed and
+/// Causes the faults: the way to an edge is cut, both ways and one way; the shield is killed and
 /// comes back with the disk that it left; connections are reset.
 async fn trouble(
     world: World,

@@ -1,4 +1,4 @@
-//! What is measured: a preset, with another layout, packet or utilization.
+//! The engine to measure: a preset, with another layout, packet or utilization.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a load of requests came to: counted by the load, the engine, the device and the kernel.
+//! Figures of a load of requests, counted by the load, the engine, the device and the kernel.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use testkit::loop_device::{LoopDevice, Operations};
 
 use super::{Engine, processor_seconds};
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Hit,
@@ -20,7 +20,7 @@ pub enum Outcome {
     Followed,
 }
 
-/// What became of all requests.
+/// Results of all requests.
 #[derive(Clone, Copy, Default)]
 pub struct Count {
     pub requests: usize,

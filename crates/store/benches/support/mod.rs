@@ -1,4 +1,4 @@
-//! What the benchmarks of the engine share: a clock, the engine on a real file, loads of requests,
+//! Common parts of the engine's benchmarks: the engine on a real file, loads of requests,
 //! and a device that takes little memory.
 
 // No benchmark uses all of it.
@@ -13,35 +13,12 @@ pub mod pages;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use device::{AnyDevice, CacheFile, Clock, Contents, Nanos, Ring};
+use device::{AnyDevice, CacheFile, Contents, Ring, SystemClock};
 use larder_store::{FormatOptions, Options, Store, TierAdmission};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
-
-/// Real time, through tokio's timer.
-#[derive(Clone)]
-pub struct TokioClock(Instant);
-
-impl Clock for TokioClock {
-    fn now(&self) -> Nanos {
-        self.0.elapsed().as_nanos() as Nanos
-    }
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000 + self.0.elapsed().as_secs()
-    }
-    async fn sleep_until(&self, deadline: Nanos) {
-        tokio::time::sleep_until((self.0 + Duration::from_nanos(deadline)).into()).await;
-    }
-}
-
-impl TokioClock {
-    /// A clock that starts now.
-    pub fn new() -> TokioClock {
-        TokioClock(Instant::now())
-    }
-}
 
 /// Processor seconds of this thread so far.
 pub fn processor_seconds() -> f64 {
@@ -138,7 +115,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-pub type Engine = Store<AnyDevice, TokioClock>;
+pub type Engine = Store<AnyDevice, SystemClock>;
 
 /// Opens the cache on `path`, creating one of `size` bytes as `format` says where
 /// there is none, with its background running.
@@ -156,7 +133,7 @@ pub async fn open(
     if file.was_created() || matches!(file.contents(), Ok(Contents::Blank)) {
         larder_store::format_with_seed(&*device, format, [7; 48], 0).await.unwrap();
     }
-    let clock = TokioClock::new();
+    let clock = SystemClock::new();
     let engine = Store::open(vec![Rc::clone(&device)], clock, options).await.unwrap();
     let background = engine.clone();
     tokio::task::spawn_local(async move { background.run_background().await });

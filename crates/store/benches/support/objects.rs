@@ -1,15 +1,14 @@
 //! Objects with bodies of filler, stored and read.
 
 use bytes::Bytes;
-use device::Device;
+use device::{Device, SystemClock};
 use larder_store::{FetchToken, Hint, Key, Kind, Lookup, Store};
 use testkit::pages;
 
-use super::TokioClock;
 use super::elided::FILLER;
 
 /// A cache on any device.
-pub type Cache<D> = Store<D, TokioClock>;
+pub type Cache<D> = Store<D, SystemClock>;
 
 /// Bytes of the metadata of an object.
 const META_LEN: usize = 200;

@@ -3,7 +3,7 @@
 use larder_store::{Key, Locality};
 use testkit::pages::page_of;
 
-/// What the engine is told of what belongs together.
+/// Information that the engine gets about related objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// A page and what is embedded in it share a directory.

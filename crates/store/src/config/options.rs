@@ -16,7 +16,7 @@ use crate::policy::{AdmissionName, PolicyName};
 /// The moment at which an object is written to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePolicy {
-    /// As soon as it is complete: a kill loses at most the last [`Options::durability_bound`].
+    /// On completion: a kill loses at most the last [`Options::durability_bound`].
     OnInsert,
     /// When it leaves memory, grouped with its neighbours (UCFS): a kill loses everything in
     /// memory.

@@ -14,7 +14,7 @@ use store_oracle::History;
 
 type Hook = Box<dyn FnMut(&MemoryDevice)>;
 
-/// What a test controls while the store uses the device.
+/// Controls of a test while the store uses the device.
 #[derive(Default)]
 pub struct Watch {
     hook: RefCell<Option<Hook>>,

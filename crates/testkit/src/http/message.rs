@@ -110,7 +110,7 @@ impl fmt::Debug for Head {
 /// Decoder of the body of one message.
 #[derive(Debug)]
 pub enum Body {
-    /// So many bytes are left.
+    /// Number of bytes left.
     Length(u64),
     /// The chunked transfer coding.
     Chunked(Chunks),

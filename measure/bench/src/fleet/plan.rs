@@ -59,7 +59,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// What a measurement is given, beside the plan.
+/// Inputs of a measurement, beside the plan.
 pub struct Surroundings<'a> {
     /// Set when the run is to end.
     pub interrupted: &'a Arc<AtomicBool>,

@@ -46,7 +46,7 @@ struct Common<'a> {
     files: &'a Path,
 }
 
-/// What all routes share.
+/// State that all routes share.
 pub struct Counting<'a> {
     /// Larder's program.
     pub program: &'a Path,

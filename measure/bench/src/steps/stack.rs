@@ -96,7 +96,7 @@ mod tests {
                 55 proxy::downstream::answers_ahead::AnswersAhead::send (/x/larder)
 
                 56 __memmove_avx512_unaligned_erms (/lib/libc.so.6)
-                57 larder_store::core::lookup::<impl larder_store::core::state::Core>::glance (/x/larder)
+                57 larder_store::core::lookup::<impl larder_store::core::Core>::find (/x/larder)
 
                 58 <core::pin::Pin<P> as core::future::future::Future>::poll (/x/larder)
                 59 <proxy::exchange::plain_hit::Reading as x>::poll (/x/larder)

@@ -31,7 +31,7 @@ for_all_and_site! {
     /// Whether /about is answered by about.html if no such file exists.
     "clean-urls", Kind::Bool, ["false"] -> options.files.clean_urls;
 
-    /// What is tried for a path, in order: "$uri" as a file, "$uri/" as a directory, with any text
+    /// Names tried for a path, in order: "$uri" as a file, "$uri/" as a directory, with any text
     /// around it; "/index.html" a file for every path (single-page applications); "=404" at the end
     /// a status. None: file, then directory.
     "try-files", Kind::List(&Kind::Text("a pattern such as $uri.html")), [] -> try_files;

@@ -46,7 +46,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// grouped with its neighbours ("on-evict"). A killed process loses what is in memory only.
     "store.write-policy", WRITE_POLICY, ["auto"], word("auto") -> store.write_policy;
 
-    /// What a hit reads from the device: the object, or its whole cluster, whose other objects
+    /// Unit of a read for a hit: the object, or its whole cluster, whose other objects
     /// enter memory. Preset `larder` decides for each read how much of the surroundings to
     /// prefetch, by measured read cost and by the use of earlier prefetches.
     "store.read-unit", READ_UNIT, ["auto"], word("auto") -> store.read_unit;

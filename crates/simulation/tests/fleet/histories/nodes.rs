@@ -25,7 +25,7 @@ const MEGABYTE: u64 = 1 << 20;
 /// The port of the admin interfaces.
 const ADMIN: u16 = 3129;
 
-/// What comes of a node with its disk when it is started again.
+/// Disk with which a node is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disk {
     /// It is as it was left.
@@ -60,9 +60,9 @@ pub struct Slot {
     old: RefCell<Option<(Duration, Cache)>>,
     pub running: RefCell<Option<Running>>,
     pub held: Cell<bool>,
-    /// Somebody starts or ends it.
+    /// Set while it is being started or ended.
     pub busy: Cell<bool>,
-    /// What its program understands, as of its next start.
+    /// Protocols that its program understands, as of its next start.
     protocols: Cell<Protocols>,
     /// Disks that it has had.
     disks: Cell<u32>,

@@ -98,7 +98,7 @@ pub async fn purge(
     };
     let unnamed = (0..nodes.len()).filter(|node| !unreached.contains(node));
     // One that left in order is not named: it knows when it is back. Where it meets none of those
-    // that were told, nobody can say that it lives.
+    // that were told, no node can say that it lives.
     let all: BTreeSet<usize> = unnamed.collect();
     let told: BTreeSet<usize> = all.iter().copied().filter(|other| nodes.is_up(*other)).collect();
     let apart = |of: usize| of != node && truth.were_apart(of, &told);

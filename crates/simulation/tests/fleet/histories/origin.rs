@@ -15,7 +15,7 @@ use crate::histories::truth::{Facts, Truth};
 pub enum Health {
     #[default]
     Well,
-    /// What is asked now is never answered.
+    /// It never answers requests that arrive now.
     Hangs,
     /// It answers 503.
     Fails,

@@ -109,7 +109,7 @@ impl Clients {
         let seen = self.seen.take();
         for request in seen.iter().filter(|seen| !matches!(seen.answer, Ok((200, ..)))) {
             let Seen { begun, ended, node, .. } = *request;
-            // What the origin does not have any more, and nobody keeps, cannot be continued.
+            // An object that the origin no longer has, and no node keeps, cannot be continued.
             let tag = request.answer.as_ref().err().and_then(|failed| failed.tag.as_deref());
             let is_lost = |tag| truth.is_past(tag, ended) || truth.may_lack_its_rest(ended);
             if tag.is_some_and(is_lost) {

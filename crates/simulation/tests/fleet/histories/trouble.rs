@@ -1,4 +1,4 @@
-//! What goes wrong in a history.
+//! Faults in a history.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -165,7 +165,7 @@ impl Trouble {
         self.nodes.truth.was_bad(node, since);
     }
 
-    /// What is sent between two nodes takes long, or is lost by chance.
+    /// Delays messages between two nodes, or loses them by chance.
     async fn rough(mut self) {
         let (a, b) = self.two();
         let link = match self.random.u8(..3) {

@@ -1,4 +1,4 @@
-//! What is true in a history: the objects and when they were edited, the purges and who must know
+//! The truth in a history: the objects and when they were edited, the purges and who must know
 //! of them, and when something was wrong that excuses a failed request.
 
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ struct Purge {
     known_by: BTreeSet<usize>,
 }
 
-/// What an answer may be, at least.
+/// Oldest response that is still correct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Least {
     version: u32,
@@ -237,7 +237,7 @@ impl Truth {
         others.iter().all(|other| *other == node || lately(*other))
     }
 
-    /// What a request to a node that begins now must get at least.
+    /// Returns the oldest response that a request to `node` may get if it begins now.
     pub fn least(&self, node: usize, object: u32) -> Least {
         let mut least = Least::default();
         for purge in self.inner.borrow().purges.iter().filter(|p| p.known_by.contains(&node)) {
