@@ -1,5 +1,5 @@
-//! Layouts: allocators of *slots* for object records, used by the layouts that reuse space record
-//! by record.
+//! Layouts with slots: allocators that choose the slots of each object record. The layout `cluster`
+//! has none (`space/clusters.rs`).
 //!
 //! The space is numbered in slots of one size (512 bytes, or the size chosen when the cache was
 //! created). A layout decides which free slots the next object takes, and is told when slots become
@@ -90,8 +90,9 @@ pub trait Layout {
     #[must_use]
     fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool;
 
-    /// Asks for the next objects, which take `slots` slots together, to lie side by side: they go
-    /// into a free run that holds them all, if the layout's rule can offer one.
+    /// Announces that the next objects, `slots` slots in all, should lie side by side. A layout that
+    /// has a position moves it to a free run that holds them all; a layout whose rule leaves no
+    /// choice ignores this. Takes no slots.
     fn seek(&mut self, slots: u32);
 
     /// Frees a run of an object that was placed or recovered.

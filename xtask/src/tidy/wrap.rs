@@ -29,10 +29,19 @@ pub fn rust(text: &str) -> Option<String> {
     apply(text, edits)
 }
 
-/// Returns a Markdown text with its over-long paragraphs wrapped; `None` if nothing changes.
+/// Returns a Markdown text with its over-long paragraphs wrapped; `None` if nothing changes. Parts
+/// that are rendered from declarations stay.
 pub fn markdown(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
-    apply(text, paragraphs(&lines, ""))
+    let mut edits = paragraphs(&lines, "");
+    edits.retain(|(range, _)| !is_rendered(&lines[..range.start]));
+    apply(text, edits)
+}
+
+/// Returns whether the line after `before` is in a rendered part.
+fn is_rendered(before: &[&str]) -> bool {
+    let mark = before.iter().rev().find(|line| line.starts_with("<!-- "));
+    mark.is_some_and(|line| line.contains(": rendered from "))
 }
 
 type Edit = (std::ops::Range<usize>, Vec<String>);
@@ -184,6 +193,7 @@ mod tests {
         let text = format!("# A\n\n{long}\n\nshort\n");
         assert_eq!(markdown(&text), Some(format!("# A\n\n{lines}\n\nshort\n")));
         for kept in [
+            format!("<!-- a: rendered from b.rs -->\n\n{long}\n\n<!-- end of a -->\n"),
             format!("# {long}\n"),
             format!("* {long}\n"),
             format!("1. {long}\n"),

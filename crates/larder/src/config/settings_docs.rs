@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use cli::units;
 use store::Preset;
@@ -231,7 +231,7 @@ fn blessing() -> bool {
 fn check(begin: &str, end: &str, fresh: &str) {
     // The tests of both parts write the same file.
     static WRITING: Mutex<()> = Mutex::new(());
-    let _writing = WRITING.lock().unwrap();
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let path = in_repository("docs/reference/configuration.md");
     let text = fs::read_to_string(&path).unwrap();
     let from = text.find(begin).unwrap() + begin.len();

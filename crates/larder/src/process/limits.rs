@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn users() {
         let why = identity(Some("no-such-user-here")).expect_err("no such user");
-        assert_eq!(why, r#"there is no user "no-such-user-here" on this machine"#);
+        assert_eq!(why, r#"no user "no-such-user-here" on this machine"#);
         let me = User::from_uid(Uid::effective()).unwrap();
         if let Some(me) = me {
             assert!(!matches!(identity(Some(&me.name)), Ok(Identity::Become(_)) | Err(_)));

@@ -74,7 +74,7 @@ fn what_the_command_cannot_do_it_explains() {
     let nowhere = testkit::address::free();
     let (code, said) = run(nowhere, &["http://a.test/"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("http://a.test/: not purged: no answer"), "{said}");
+    assert!(said.contains("http://a.test/: not purged: no response"), "{said}");
     assert!(said.contains(&format!("{nowhere}")) && said.contains("is larder running"), "{said}");
 
     let setup = Setup::forward().config("admin-token = \"s3cret\"\n");

@@ -142,7 +142,12 @@ fn tls_says_in_plain_words_what_is_wrong() {
         (secured(&young, None), &young, "not valid yet", "tls_certificate_error"),
         (secured(&own, None), &own, "an authority's own", "tls_certificate_error"),
         (plain, &file, "it does not speak TLS", "tls_protocol_error"),
-        (secured(&good, Some(&stranger)), &file, "it wants a certificate", "tls_alert_received"),
+        (
+            secured(&good, Some(&stranger)),
+            &file,
+            "it requires a client certificate",
+            "tls_alert_received",
+        ),
     ];
     for (address, file, cause, error) in cases {
         let base = format!("https://localhost:{}", address.port());

@@ -254,10 +254,16 @@ mod tests {
 
     const K: u64 = 1024;
 
+    /// Returns a share of a site that is counted apart from that of `share`: hashes may collide.
+    fn share_of_another_site(budget: &Arc<FillBudget>, share: &WindowShare) -> Arc<WindowShare> {
+        (100..).map(|site| budget.share(site)).find(|other| other.site != share.site).unwrap()
+    }
+
     #[test]
     fn the_windows_of_the_site_that_uses_most_shrink() {
         let budget = Arc::new(FillBudget::new(1000 * K, TokioClock::system()));
-        let (a, b) = (budget.share(1), budget.share(2));
+        let a = budget.share(1);
+        let b = share_of_another_site(&budget, &a);
         assert_eq!(a.keep(10, 100), 100);
         a.set(460 * K);
         b.set(30 * K);
@@ -277,7 +283,7 @@ mod tests {
         let now = TokioClock::system().instant();
         let later = |seconds| now + Duration::from_secs(seconds);
         let windows: Vec<_> = (1..=4).map(|_| budget.share(7)).collect();
-        let other = budget.share(8);
+        let other = share_of_another_site(&budget, &windows[0]);
         other.set(90 * K);
         for (window, size) in windows.iter().zip([100, 200, 300, 400]) {
             window.set(size * K);

@@ -603,7 +603,7 @@ mod tests {
         assert!(read("[]", "x").unwrap_err().to_string().contains("not a JSON object"));
         let text = shipped::text("barracuda").unwrap();
         let why = read(text, "x").unwrap_err().to_string();
-        assert_eq!(why, "no drive \"x\" in it, but barracuda");
+        assert_eq!(why, "it has no drive \"x\", only barracuda");
         assert_eq!(names(text).unwrap(), ["barracuda"]);
     }
 

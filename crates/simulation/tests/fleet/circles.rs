@@ -4,8 +4,8 @@
 //!
 //! Every request is answered in the time that the origin takes, over at most two further nodes, and
 //! no two nodes wait for each other. Without a bound on hops a question would go round until a node
-//! gives up; if the asked node could always wait for the fetch that runs there, all three would wait
-//! for each other.
+//! gives up; if the asked node could always wait for the fetch that runs there, all three would
+//! wait for each other.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,6 @@
-//! A layout of any kind, chosen when the cache is created, with static dispatch.
+//! A layout of any kind, chosen when the cache is created, with static dispatch. `LayoutName` is what
+//! a user writes, [`LayoutKind`] the same with its parameters as the superblock holds it,
+//! [`AnyLayout`] the allocator.
 
 use super::{Buddy, Layout, Run, SlotMap, Space, Stream, Unified};
 

@@ -49,8 +49,8 @@ impl fmt::Display for OpenError {
             ),
             OpenError::BothDamaged => write!(
                 f,
-                "both superblock copies are damaged, at the begin of it and near its end (or at \
-                 512 KiB, in caches of format version 3)"
+                "both superblock copies are damaged, at its beginning and near its end (or at \
+                 512 KiB, in caches of format versions 1 to 3)"
             ),
             OpenError::Unfinished => write!(f, "its creation was cut short"),
             OpenError::Unreadable => write!(f, "the superblocks cannot be read"),

@@ -185,7 +185,8 @@ struct Image {
 fn layouts(version: u32) -> &'static [LayoutName] {
     match version {
         1 => &[LayoutName::Cluster],
-        _ => &LayoutName::ALL,
+        // A layout that is added later has images from its own version on.
+        _ => &[LayoutName::Cluster, LayoutName::Stream, LayoutName::Unified, LayoutName::Buddy],
     }
 }
 

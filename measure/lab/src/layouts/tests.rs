@@ -22,7 +22,8 @@ fn the_documentation_shows_the_layouts_as_they_are() {
     let drawn = fs::read_to_string(&path).unwrap();
     assert!(
         drawn == fresh,
-        "docs/img/layouts.svg is out of date: run this test with LARDER_BLESS=1"
+        "docs/img/layouts.svg is out of date: \
+         LARDER_BLESS=1 cargo test -p lab --lib layouts:: draws it again"
     );
 }
 

@@ -119,7 +119,7 @@ mod tests {
         fs::write(&path, "[[class]]\n").unwrap();
         assert_eq!(read(&given).unwrap(), "[[class]]\n");
         fs::write(&path, "#".repeat(TEXT_MAX + 1)).unwrap();
-        assert!(read(&given).unwrap_err().contains("more than"));
+        assert!(read(&given).unwrap_err().contains("longer than"));
         fs::write(&path, [0xff]).unwrap();
         assert!(read(&given).unwrap_err().contains("UTF-8"));
     }

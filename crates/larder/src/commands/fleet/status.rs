@@ -183,14 +183,11 @@ mod tests {
 
     #[test]
     fn the_state_is_a_table() {
-        let expected = "node a: serving, policy 0, serves its stored objects
-   NODE   STATE    \
-                        ZONE  LOAD  SHARE  ASKED  HITS  FETCHED  FAILED  BEHIND  POLICY  PURGES
-* \
-                         a      serving  -     3     50.0%  -      -     -        -       -       \
-                        0       31
-   web-2  serving  east  11    50.0%  10     7     2        0  \
-                             no      0       0";
+        let expected = "\
+node a: serving, policy 0, serves its stored objects
+   NODE   STATE    ZONE  LOAD  SHARE  ASKED  HITS  FETCHED  FAILED  BEHIND  POLICY  PURGES
+*  a      serving  -     3     50.0%  -      -     -        -       -       0       31
+   web-2  serving  east  11    50.0%  10     7     2        0       no      0       0";
         assert_eq!(in_lines(&told()), expected);
         assert_eq!(wrong(&told()), [""; 0]);
         let mut told = told();
