@@ -90,9 +90,9 @@ pub trait Layout {
     #[must_use]
     fn place(&mut self, bytes: u64, runs: &mut Vec<Run>) -> bool;
 
-    /// Announces that the next objects, `slots` slots in all, should lie side by side. A layout that
-    /// has a position moves it to a free run that holds them all; a layout whose rule leaves no
-    /// choice ignores this. Takes no slots.
+    /// Announces that the next objects, `slots` slots in all, should lie side by side. A layout
+    /// that has a position moves it to a free run that holds them all; a layout whose rule leaves
+    /// no choice ignores this. Takes no slots.
     fn seek(&mut self, slots: u32);
 
     /// Frees a run of an object that was placed or recovered.

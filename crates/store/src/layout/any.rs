@@ -1,5 +1,5 @@
-//! A layout of any kind, chosen when the cache is created, with static dispatch. `LayoutName` is what
-//! a user writes, [`LayoutKind`] the same with its parameters as the superblock holds it,
+//! A layout of any kind, chosen when the cache is created, with static dispatch. `LayoutName` is
+//! what a user writes, [`LayoutKind`] the same with its parameters as the superblock holds it,
 //! [`AnyLayout`] the allocator.
 
 use super::{Buddy, Layout, Run, SlotMap, Space, Stream, Unified};
