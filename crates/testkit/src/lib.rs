@@ -1,9 +1,9 @@
 //! Support for tests and benchmarks.
 //!
 //! For tests of the proxy and of the program, with the feature `http`: a byte-exact HTTP/1.1 client
-//! ([`client`]), an origin ([`origin`]) whose responses are written in the URLs or sent by a script
-//! of the test, and messages without I/O ([`message`]), which both use on real sockets and in
-//! virtual time. [`scripts`] plays pages of text; [`larder`], [`fleet_nodes`] and [`peer`] start
+//! (`client`), an origin (`origin`) whose responses are written in the URLs or sent by a script
+//! of the test, and messages without I/O (`message`), which both use on real sockets and in
+//! virtual time. `scripts` plays pages of text; `larder`, `fleet_nodes` and `peer` start
 //! Larder and other proxies.
 //!
 //! For benchmarks: block devices whose operations the kernel counts and limits, page request

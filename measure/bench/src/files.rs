@@ -5,7 +5,7 @@
 //! Larder gets a second loop device, raw, for its cache. Clients visit pages by popularity (Zipf)
 //! and request the objects that the page embeds, which lie in the page's directory.
 //!
-//! The parts are the same for each server ([`parts`]): the first seconds with empty memory and
+//! The parts are the same for each server (`parts`): the first seconds with empty memory and
 //! cache; every page once, so that a cache has a copy of every file; a warm-up by popularity; the
 //! measured time; then the first seconds after a restart with an empty kernel cache. With
 //! `--operations` each device is limited to that many reads and as many writes a second, but only

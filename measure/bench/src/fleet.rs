@@ -11,7 +11,7 @@
 //! * *sharing*: after a warm-up, where documents are found and at what cost;
 //! * *recovery*: then one node is killed, and requests go to the others;
 //! * *remote*: everything is in memory; requests go to the node that has the document, or to
-//!   another one ([`remote`]);
+//!   another one (`remote`);
 //! * *mechanisms*: like *sharing*, adding one mechanism for copies in memory after another.
 //!
 //! The systems are Larder as a fleet, with its default and with other classes; Larder without a

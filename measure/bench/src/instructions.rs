@@ -3,7 +3,7 @@
 //! Times vary between runs by more than most changes gain; instruction counts do not. Larder's
 //! release build runs under callgrind, one connection sends one request after the other, and the
 //! instructions of all of the server's threads are counted. Three windows of requests are counted
-//! for each route ([`routes`]). The median is compared with the table in
+//! for each route (`routes`). The median is compared with the table in
 //! `docs/research/instructions.md`, which `--bless` writes. Instructions of the kernel are not
 //! included.
 //!

@@ -1,7 +1,7 @@
 //! Cost of a request, step by step, in microseconds.
 //!
 //! Larder's release build runs on the last core with one worker, under a closed loop from the other
-//! cores, while `perf` samples its stacks. Each sample belongs to a step ([`stack`]); the processor
+//! cores, while `perf` samples its stacks. Each sample belongs to a step (`stack`); the processor
 //! time of a request, as the kernel counts it, is divided among the steps by their samples. `perf`
 //! must be installed and permitted.
 

@@ -256,7 +256,8 @@ mod tests {
 
     /// Returns a share of a site that is counted apart from that of `share`: hashes may collide.
     fn share_of_another_site(budget: &Arc<FillBudget>, share: &WindowShare) -> Arc<WindowShare> {
-        (100..).map(|site| budget.share(site)).find(|other| other.site != share.site).unwrap()
+        let mut shares = (100..).map(|site| budget.share(site));
+        shares.find(|other| other.site != share.site).expect("another slot")
     }
 
     #[test]

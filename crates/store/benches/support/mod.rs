@@ -13,7 +13,6 @@ pub mod pages;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Duration;
 
 use device::{AnyDevice, CacheFile, Contents, Ring, SystemClock};
 use larder_store::{FormatOptions, Options, Store, TierAdmission};

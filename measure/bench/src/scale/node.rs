@@ -43,7 +43,7 @@ pub struct Node {
     child: Option<Child>,
     /// The serving address.
     pub listen: SocketAddr,
-    /// The listening addresses of the origins: the main one, and that of [`BACKGROUND`].
+    /// The listening addresses of the origins: the main one, and that of `BACKGROUND`.
     pub origins: [SocketAddr; 2],
     /// The address of the admin interface.
     pub admin: SocketAddr,

@@ -136,7 +136,7 @@ for_all_and_site! {
     /// Time between two checks of one server.
     "check-interval", TIMEOUT, ["5s"] -> check.interval;
 
-    /// Time for the response to a check, including the connection.
+    /// Time to connect for a check, and again for its response.
     "check-timeout", TIMEOUT, ["2s"] -> check.timeout;
 
     /// Statuses of a healthy server.
