@@ -115,8 +115,8 @@ pub struct StoredObject {
 }
 
 /// A handle on a store that runs on threads of its own. A clone is another handle on the same
-/// store. When the last one is dropped, the store is closed as by [`StoreHandle::close`], without
-/// waiting for it.
+/// store. When the last one is dropped, the store is closed without waiting. Operations that are
+/// still under way may then be refused; call [`StoreHandle::close`] to have them completed.
 #[derive(Clone)]
 pub struct StoreHandle {
     /// One for each file; the first one runs the store's background.
@@ -262,16 +262,15 @@ impl StoreHandle {
     /// # Errors
     /// `Closed`: the store was closed before.
     pub async fn close(&self) -> Result<bool, HandleError> {
-        let mut in_order = true;
+        let (mut was_open, mut in_order) = (false, true);
         // The first thread runs the background, which the others need to the end.
         for thread in self.threads.iter().rev() {
-            let sent = thread.messages.send(Message::Close).await;
-            sent.map_err(|_| HandleError::Closed)?;
+            was_open |= thread.messages.send(Message::Close).await.is_ok();
             let mut ended = thread.ended.clone();
             let ended = ended.wait_for(Option::is_some).await;
             in_order &= ended.is_ok_and(|ended| *ended == Some(true));
         }
-        Ok(in_order)
+        if was_open { Ok(in_order) } else { Err(HandleError::Closed) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Programs that the test command of one workspace leaves for the tests of another.
+//! Programs in the target directory of the running test.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 ///
 /// # Panics
 ///
-/// If it is missing: the workspace that it belongs to is built first.
+/// If it is missing: `cargo build` of its package makes it.
 pub fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a test knows its own path");
     let folder = own.ancestors().nth(2).expect("tests are in a folder of the target directory");

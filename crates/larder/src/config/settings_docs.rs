@@ -67,6 +67,8 @@ impl Writer for Reference {
         match (field.word, field.text.split_once(" of `[")) {
             (Some("inherit"), Some((_, table))) => {
                 let table = table.split_once(']').map_or("", |(table, _)| table);
+                let is_restart = matches!(field.effect, Effect::Restart);
+                assert!(is_restart, "{key}: `write_inherited` says restart");
                 self.inherited.push((table, field.key));
             }
             _ => entry(&mut self.text, key, field),
@@ -250,6 +252,7 @@ fn check(begin: &str, end: &str, fresh: &str) {
 fn the_documentation_lists_every_setting_with_its_default() {
     let mut reference = Reference::default();
     write_all(&mut reference);
+    reference.write_inherited();
     check(BEGIN, END, &format!("\n{}", reference.text));
 }
 

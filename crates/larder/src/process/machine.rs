@@ -268,7 +268,7 @@ fn crowded(wishes: &[Wish]) -> Vec<String> {
     let crowded = wishes.iter().filter(|wish| wish.wanted > wish.free);
     let told = crowded.map(|Wish { paths, wanted, free }| {
         let (paths, wanted, free) = (paths.join(", "), about(*wanted), about(*free));
-        format!("cache-size: {paths} need {wanted}, but the file system has {free} free")
+        format!("cache-size: {wanted} needed for {paths}, but the file system has {free} free")
     });
     told.collect()
 }
@@ -297,7 +297,7 @@ mod tests {
         let wish =
             |wanted, free| Wish { paths: vec!["a".to_owned(), "b".to_owned()], wanted, free };
         let said = crowded(&[wish(3 << 30, 2 << 30), wish(1, 1)]);
-        assert_eq!(said, ["cache-size: a, b need 3G, but the file system has 2G free"]);
+        assert_eq!(said, ["cache-size: 3G needed for a, b, but the file system has 2G free"]);
     }
 
     #[test]

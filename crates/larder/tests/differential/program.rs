@@ -24,8 +24,9 @@ pub struct Start<'a> {
 
 /// A `larder serve` that can be stopped and started again.
 pub struct Program {
-    setup: Setup,
+    // Ends before its directory is removed.
     running: Option<Larder>,
+    setup: Setup,
     front: SocketAddr,
     between: SocketAddr,
 }

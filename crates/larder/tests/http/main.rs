@@ -44,14 +44,15 @@ fn tests() -> Vec<Test> {
 
 /// Starts Larder with a configuration file of this directory, in front of `origin` or as a forward
 /// proxy.
-fn larder(file: &str, origin: Option<&Origin>) -> (Setup, Larder) {
+fn larder(file: &str, origin: Option<&Origin>) -> (Larder, Setup) {
     let setup = match origin {
         Some(origin) => Setup::reverse(&format!("http://{}", origin.address())),
         None => Setup::forward(),
     };
     let setup = setup.flag("config", &directory().join(file).display().to_string());
     let running = setup.start();
-    (setup, running)
+    // Dropped in this order: the program ends before its directory is removed.
+    (running, setup)
 }
 
 #[test]
@@ -66,10 +67,10 @@ async fn play(world: &World, origin: &Origin) {
         [("plain.toml", true), ("plain.toml", false), ("rules.toml", true), ("rfc.toml", true)];
     let running = all.map(|(file, is_reverse)| larder(file, is_reverse.then_some(origin)));
     let proxies = Proxies {
-        reverse: running[0].1.address(),
-        forward: Some(running[1].1.address()),
-        rules: Some(running[2].1.address()),
-        rfc: Some(running[3].1.address()),
+        reverse: running[0].0.address(),
+        forward: Some(running[1].0.address()),
+        rules: Some(running[2].0.address()),
+        rfc: Some(running[3].0.address()),
         explaining: running.iter().map(|(_, larder)| (larder.address(), larder.admin())).collect(),
     };
     let failures = play_all(world, &tests, origin, &proxies).await;

@@ -62,7 +62,8 @@ impl Sequence {
     pub fn ask(&mut self, method: &str, path: &str) -> Answer {
         let request = format!("{method} {path} HTTP/1.1\r\nHost: site.test\r\n\r\n");
         let mut client = self.client.take().unwrap_or_else(|| {
-            let client = Client::connect(self.proxy);
+            let mut client = Client::connect(self.proxy);
+            client.take_silence();
             client.stream().set_read_timeout(Some(self.patience)).expect("a time-out can be set");
             client
         });

@@ -108,8 +108,8 @@ pub(crate) enum Ask {
     Candidates(usize, Option<Group>, oneshot::Sender<Vec<Candidate>>),
     /// Close these connections and report how many were closed.
     Close(Vec<u64>, oneshot::Sender<usize>),
-    /// Close up to this many (second field) requests for these servers (first field) whose clients
-    /// may be gone, and report how many were closed.
+    /// Close up to this many (second field) connections with a request for these servers (first
+    /// field) whose clients may be gone, and report how many were closed.
     CloseAbandoned(usize, usize, oneshot::Sender<usize>),
     /// Close the idle upstream connections and report how many there were.
     CloseUpstreams(oneshot::Sender<usize>),

@@ -3,8 +3,8 @@
 //! Guarantee: a node that may serve purged objects has received the purge or is reported, unless no
 //! node that received it knows of that node. Each node that receives the purge therefore names the
 //! other nodes that it knows: a node that left and came back may have met only some of them. A node
-//! that has left is neither told nor reported. It uses no earlier object until it has come back and
-//! caught up, and then waits for all nodes for a while.
+//! that has left is neither told nor reported. From before it announces that it leaves, it uses no
+//! stored object until it has come back and caught up, for which it waits for all nodes for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

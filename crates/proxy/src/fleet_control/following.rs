@@ -127,8 +127,8 @@ impl Following<'_> {
     }
 
     /// Asks the node itself for the purges after `known`, and the others if it does not answer
-    /// soon. Only an answer that extends `known` counts, and the first one that reaches `wanted` is
-    /// enough. Returns `None` if no node sent any.
+    /// soon. Any answer of the node itself counts. Of the others only one that extends `known`
+    /// does, and the first that reaches `wanted` is enough. Returns `None` if no node sent any.
     async fn ask(&self, known: Option<LogPosition>, wanted: LogPosition) -> Option<Told> {
         // A node that was just met sends its whole log, from the first purge on.
         let since = known.unwrap_or(LogPosition { log: wanted.log, number: 0 });

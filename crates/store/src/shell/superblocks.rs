@@ -49,10 +49,10 @@ impl fmt::Display for OpenError {
             ),
             OpenError::BothDamaged => write!(
                 f,
-                "both superblock copies are damaged, at its beginning and near its end (or at \
-                 512 KiB, in caches of format versions 1 to 3)"
+                "both superblock copies are damaged: at the beginning of the device and near its \
+                 end (or at 512 KiB, in caches of format versions 1 to 3)"
             ),
-            OpenError::Unfinished => write!(f, "its creation was cut short"),
+            OpenError::Unfinished => write!(f, "its creation was interrupted"),
             OpenError::Unreadable => write!(f, "the superblocks cannot be read"),
             OpenError::IndexTooLarge { index, memory } => write!(
                 f,

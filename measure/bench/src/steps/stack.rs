@@ -23,12 +23,11 @@ const LEAVES: [(&str, &[&str]); 3] = [
 ];
 
 /// Crates whose functions form a step.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 11] = [
     "larder_store",
     "proxy",
     "upstream",
     "larder_semantics",
-    "message",
     "net",
     "larder_device",
     "hyper",
