@@ -74,7 +74,7 @@ fn a_damaged_superblock_copy_is_named() {
     assert!(text.contains("copies         A whole, B DAMAGED\n"), "{text}");
     damage(dir.path(), 64);
     let why = refusal(&larder(dir.path(), &["inspect", "x.cache"]));
-    assert!(why.starts_with("larder: x.cache: both superblock copies are damaged, at the begin"));
+    assert!(why.starts_with("larder: x.cache: both superblock copies are damaged: at the begin"));
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! node that received it knows of that node. Each node that receives the purge therefore names the
 //! other nodes that it knows: a node that left and came back may have met only some of them. A node
 //! that has left is neither told nor reported. From before it announces that it leaves, it uses no
-//! stored object until it has come back and caught up, for which it waits for all nodes for a while.
+//! stored object until it has come back and caught up, for which it waits for all nodes for a
+//! while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -36,8 +36,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "purge.pass-tags", Kind::Bool, ["auto"], word("auto"), live -> pass_tags;
 
     /// Most purges by tag, host, prefix or of everything that are remembered, each until no older
-    /// object is left; at most 16,000 per GiB of cache and 1/32 of the memory (104,000 for 256 MiB).
-    /// Labels of nothing stored take none. Beyond it the oldest quarter becomes one purge of
+    /// object is left; at most 16,000 per GiB of cache and 1/32 of the memory (104,000 for 256
+    /// MiB). Labels of nothing stored take none. Beyond it the oldest quarter becomes one purge of
     /// everything that is as old, which is logged.
     "purge.entries", Kind::Int(1, MANY), ["262144"] -> store.purges;
 };
