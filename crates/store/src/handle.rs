@@ -126,7 +126,7 @@ pub struct StoreHandle {
 /// The callers' end of a store thread.
 struct StoreThread {
     messages: mpsc::Sender<Message>,
-    /// Whether the thread stopped its store in order; `None` while it runs.
+    /// True if the thread stopped its store in order; `None` while it runs.
     ended: watch::Receiver<Option<bool>>,
 }
 

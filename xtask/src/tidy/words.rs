@@ -12,7 +12,7 @@ const WORDS: &[&str] =
     &["whoever", "whomever", "nobody", "somebody", "everybody", "anybody", "lest", "thereof"];
 
 /// Words that no doc comment begins with: a summary is a verb in the third person or a noun phrase.
-const BEGINNINGS: &[&str] = &["Who", "What", "So", "As", "That"];
+const BEGINNINGS: &[&str] = &["Who", "What", "Whether", "So", "As", "That"];
 
 /// Checks the comments of a Rust file.
 pub fn check(path: &Path, text: &str) -> Vec<Finding> {

@@ -46,7 +46,7 @@ const TIMES: &str = "[upstream]\nconnect-timeout = '500ms'\nhead-timeout = '500m
 
 #[test]
 fn each_phase_is_a_line_and_none_of_it_is_shown() {
-    let nobody = testkit::address::free();
+    let unreachable = testkit::address::free();
     let deaf = serve_each(|mut stream| {
         read_head(&mut stream);
         // Closed with the body unread, the connection is reset.
@@ -62,7 +62,7 @@ fn each_phase_is_a_line_and_none_of_it_is_shown() {
     let closed = "it closed the connection before its response was complete";
     for (upstream, method, phase, causes, status) in [
         ("http://nowhere.invalid:81".to_owned(), "GET", "resolving its name", "", 502),
-        (ready(nobody), "GET", "connecting", "connection refused", 502),
+        (ready(unreachable), "GET", "connecting", "connection refused", 502),
         (ready(deaf), "POST", "sending the request", "", 502),
         (ready(hung_up), "GET", "waiting for the response head", closed, 502),
         (ready(hangs), "GET", "waiting for the response head", "no response within 0.5 s", 504),
@@ -173,9 +173,9 @@ fn tls_says_in_plain_words_what_is_wrong() {
 
 #[test]
 fn a_forward_proxy_says_what_went_wrong_and_nothing_of_its_own_surroundings() {
-    let nobody = testkit::address::free();
+    let unreachable = testkit::address::free();
     let larder = Setup::forward().start();
-    let reply = larder.get(&format!("http://{nobody}/x"));
+    let reply = larder.get(&format!("http://{unreachable}/x"));
     assert_eq!((reply.status, reply.text().as_str()), {
         (502, "The origin server refused the connection.\n")
     });
@@ -184,25 +184,26 @@ fn a_forward_proxy_says_what_went_wrong_and_nothing_of_its_own_surroundings() {
         (502, "The name of the origin server could not be resolved.\n")
     });
     says(&larder, "upstream nowhere.invalid:80 failed: resolving its name: ");
-    let config = format!("connect-ports = [{}]\n", nobody.port());
+    let config = format!("connect-ports = [{}]\n", unreachable.port());
     let larder = Setup::forward().config(&config).start();
     let mut tunnel = larder.connect();
-    tunnel.send(format!("CONNECT {nobody} HTTP/1.1\r\nHost: {nobody}\r\n\r\n").as_bytes());
+    tunnel
+        .send(format!("CONNECT {unreachable} HTTP/1.1\r\nHost: {unreachable}\r\n\r\n").as_bytes());
     let reply = tunnel.read("CONNECT").unwrap();
     assert_eq!(reply.status, 502);
     is_discreet(&reply, &[]);
-    says(&larder, &format!("upstream {nobody} failed: connecting: connection refused"));
+    says(&larder, &format!("upstream {unreachable} failed: connecting: connection refused"));
 }
 
 #[test]
 fn a_failure_is_told_though_another_server_answers_and_many_are_counted() {
-    let (origin, nobody) = (Origin::start(), testkit::address::free());
+    let (origin, unreachable) = (Origin::start(), testkit::address::free());
     let failing = answers(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", false);
     let good = origin.url("");
     let config = format!(
         "[[site]]\nhosts = ['127.0.0.1', 'a.example']\nmax-fails = 0\n\
          next-upstream = ['error', 'timeout', 'http-503']\n\
-         upstream = ['http://{nobody}', 'http://{failing}', '{good} backup']\n"
+         upstream = ['http://{unreachable}', 'http://{failing}', '{good} backup']\n"
     );
     let larder = Setup::forward().config(&config).start();
     for n in 0..20 {
@@ -216,7 +217,7 @@ fn a_failure_is_told_though_another_server_answers_and_many_are_counted() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     for (server, what) in
-        [(nobody, "connecting: connection refused"), (failing, "response: it answered 503")]
+        [(unreachable, "connecting: connection refused"), (failing, "response: it answered 503")]
     {
         let lines = of(&server.to_string());
         let (phase, cause) = what.split_once(": ").unwrap();

@@ -57,7 +57,7 @@ const ASKS: usize = 8;
 /// Pause after a failed accept. The usual cause, too many open files, does not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Whether a load balancer should send traffic here.
+/// Readiness for the traffic of a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// It serves.

@@ -84,8 +84,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "caching.stale-refresh-time", Kind::Time(ms(0), hours(24)), ["10s"], live
         -> fill.stale_refresh_time;
 
-    /// Whether an origin server's own permission to serve stale counts beside s-maxage, which
-    /// forbids it by RFC 9111, 5.2.2.10.
+    /// Lets an origin server's own permission to serve stale count beside s-maxage, which forbids
+    /// it by RFC 9111, 5.2.2.10.
     "caching.stale-despite-s-maxage", Kind::Bool, ["false"], live
         -> semantics.stale_despite_s_maxage;
 
@@ -93,19 +93,19 @@ pub const SETTINGS: &[Setting] = fields! {
     /// CDN-Cache-Control on a reverse proxy and none on a forward proxy; an empty list is none.
     "caching.targets", Kind::List(&Kind::Header), ["auto"], live -> semantics.targets;
 
-    /// Whether a response with Set-Cookie may be stored, cookie included, if the origin server
-    /// states a positive lifetime or public. "auto": only where `caching.sharing` is "rfc".
+    /// Stores a response with Set-Cookie, cookie included, if the origin server states a positive
+    /// lifetime or public. "auto": only where `caching.sharing` is "rfc".
     "caching.store-set-cookie", Kind::Bool, ["auto"], word("auto"), live
         -> sharing.store_set_cookie;
 
-    /// Whether a response to a request without Authorization may serve one that has it, without
-    /// public, s-maxage or must-revalidate. "auto": only where `caching.sharing` is "rfc".
+    /// Lets a response to a request without Authorization serve one that has it, without public,
+    /// s-maxage or must-revalidate. "auto": only where `caching.sharing` is "rfc".
     "caching.reuse-for-authorized", Kind::Bool, ["auto"], word("auto"), live
         -> sharing.reuse_for_authorized;
 
-    /// Whether a request that matches no stored variant offers the ETags of the others to the
-    /// origin server (RFC 9111, 4.3.1). Saves bodies if each variant has its own ETag; if several
-    /// share one, clients get the wrong variant.
+    /// Offers the ETags of the other variants to the origin server if a request matches no stored
+    /// one (RFC 9111, 4.3.1). Saves bodies if each variant has its own ETag; if several share one,
+    /// clients get the wrong variant.
     "caching.validate-variants", Kind::Bool, ["false"], live -> semantics.validate_variants;
 
     /// Freshness lifetime of responses from 400 on that state none (negative caching). "auto" uses
@@ -146,7 +146,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "forwarded.trust-fields", TRUSTED, ["X-Forwarded-For", "X-Forwarded-Proto"], live
         -> forwarded.trust_fields;
 
-    /// Whether origin servers get Via (RFC 9110, 7.6.3). Some do not compress for requests with it:
+    /// Sends Via to origin servers (RFC 9110, 7.6.3). Some do not compress for requests with it:
     /// nginx unless `gzip_proxied` allows it. false sends CDN-Loop (RFC 8586), which still detects
     /// loops, and drops the Via of other proxies.
     "forwarded.via", Kind::Bool, ["true"], live -> forwarded.via;

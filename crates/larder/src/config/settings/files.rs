@@ -25,10 +25,10 @@ for_all_and_site! {
     /// Files that stand for their directory; the first that exists.
     "index", Kind::List(&Kind::Text("the name of a file")), ["index.html"] -> options.files.index;
 
-    /// Whether a directory without an index file is listed; else 403.
+    /// Lists a directory that has no index file; else 403.
     "listing", Kind::Bool, ["false"] -> options.files.listing;
 
-    /// Whether /about is answered by about.html if no such file exists.
+    /// Answers /about with about.html if no such file exists.
     "clean-urls", Kind::Bool, ["false"] -> options.files.clean_urls;
 
     /// Names tried for a path, in order: "$uri" as a file, "$uri/" as a directory, with any text
@@ -36,10 +36,10 @@ for_all_and_site! {
     /// a status. None: file, then directory.
     "try-files", Kind::List(&Kind::Text("a pattern such as $uri.html")), [] -> try_files;
 
-    /// Whether names that begin with a dot are served. `.well-known` always is.
+    /// Serves names that begin with a dot. `.well-known` always is.
     "dotfiles", Kind::Bool, ["false"] => |m, v| m.options.files.hide_dotfiles = !bool::take(v);
 
-    /// Whether %2F in a path separates names. Otherwise such a path gets 404.
+    /// Takes %2F in a path for a separator of names. Otherwise such a path gets 404.
     "encoded-slashes", Kind::Bool, ["true"] -> options.files.encoded_slashes;
 
     /// Symbolic links that are followed: none, those inside the directory, or all. Files behind

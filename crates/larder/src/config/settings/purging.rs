@@ -31,7 +31,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// them even where `purge.tag-fields` names it.
     "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag"] -> purging.tags.listed;
 
-    /// Whether clients see the tag fields. "auto" removes them on a reverse proxy and keeps them on
+    /// Shows the tag fields to clients. "auto" removes them on a reverse proxy and keeps them on
     /// a forward proxy.
     "purge.pass-tags", Kind::Bool, ["auto"], word("auto"), live -> pass_tags;
 

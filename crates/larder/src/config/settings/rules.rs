@@ -41,7 +41,7 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// removed. `bypass` and `refuse-upgrades` need one matching reading, other keys all.
     "paths", PATTERNS, [], live, example(r#"["/static/*", "*.css"]"#) -> paths;
 
-    /// Whether `paths` match in either case, for origin servers that ignore case.
+    /// Matches `paths` in either case, for origin servers that ignore case.
     "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> paths_ignore_case;
 
     /// Request methods; GET includes HEAD; none: any.
@@ -54,7 +54,7 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 
-    /// Whether responses are stored. With false, stored ones are still used; with `bypass` not.
+    /// Stores responses. With false, stored ones are still used; with `bypass` not.
     "store", Kind::Bool, ["true"], live ~> store;
 
     /// Statuses to which `ttl`, `default-ttl`, `min-ttl`, `answer-set` and `answer-remove` apply.

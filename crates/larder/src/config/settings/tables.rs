@@ -37,7 +37,7 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     /// In place of an origin server: directory of the site's files (docs/guide/static.md).
     "root", Kind::Path, ["none"], word("none") -> root;
 
-    /// Whether `paths` is left out below `root`: /static/a.css is the file a.css (nginx's `alias`),
+    /// Leaves out `paths` below `root`: /static/a.css is the file a.css (nginx's `alias`),
     /// otherwise static/a.css (nginx's `root`).
     "strip-prefix", Kind::Bool, ["false"] -> strip_prefix;
 
@@ -46,8 +46,8 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     "host-header", HOST_HEADER, ["client"]
         => |s, v| s.pass_host = String::take(v) == PASS;
 
-    /// Whether the site's hosts, and the ports of Larder's listeners, share stored responses.
-    /// "site": all are stored, and requested with GET and HEAD, under the first of `hosts`.
+    /// Stored responses of the site's hosts, and of the ports of Larder's listeners.
+    /// "site": shared; all are stored, and requested with GET and HEAD, under the first of `hosts`.
     /// "client": separate. "auto" is "site", with a warning if the origin server sees several
     /// hosts.
     "key-host", KEY_HOST, ["auto"], word("auto") -> key_host;

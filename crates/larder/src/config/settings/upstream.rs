@@ -99,7 +99,7 @@ for_all_and_site! {
     /// their URL.
     "tls-name", Kind::Host, ["none"], word("none") => |m, v| m.tls.name = unless(v, NONE);
 
-    /// Whether origin servers' certificates are verified. Without, any machine on the way can
+    /// Verifies the certificates of origin servers. Without, any machine on the way can
     /// respond instead, and its response is stored.
     "tls-verify", Kind::Bool, ["true"] => |m, v| m.tls.unverified = !bool::take(v);
 

@@ -262,9 +262,9 @@ impl Truth {
         self.inner.borrow_mut().hung.push((since, now));
     }
 
-    /// Whether a body may have broken off because its rest was asked for when the origin hung: it
-    /// is waited for, for all who read that body, also for those who asked when the origin was
-    /// well again.
+    /// Returns whether a body may have broken off because its rest was requested while the origin
+    /// hung. All its readers wait for that rest, also those that asked when the origin was well
+    /// again.
     pub fn may_lack_its_rest(&self, ended: Duration) -> bool {
         let Some(asked) = ended.checked_sub(HEAD_TIMEOUT) else { return false };
         let inner = self.inner.borrow();
