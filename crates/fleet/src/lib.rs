@@ -8,6 +8,7 @@
 //! * [`hints`]: which node may hold a copy.
 //! * [`popularity`] and [`told_owners`]: on how many nodes a hot document is kept.
 //! * [`purge_positions`]: which purges a node has carried out.
+//! * [`purges`]: the set of all purges, replicated, and when a node may trust its copies.
 //! * [`protocol`]: which protocol two nodes speak.
 //! * [`breaker`]: whether a node that failed is asked again.
 //!
@@ -36,6 +37,7 @@ pub mod placement;
 pub mod popularity;
 pub mod protocol;
 pub mod purge_positions;
+pub mod purges;
 pub mod token_bucket;
 pub mod told_owners;
 

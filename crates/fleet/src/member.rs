@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -76,6 +77,12 @@ impl PartialEq for MemberId {
 }
 
 impl Eq for MemberId {}
+
+impl Hash for MemberId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
 
 impl PartialOrd for MemberId {
     fn partial_cmp(&self, other: &MemberId) -> Option<std::cmp::Ordering> {

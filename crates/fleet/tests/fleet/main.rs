@@ -10,3 +10,4 @@ mod fixture;
 mod hints;
 mod lookup;
 mod placement;
+mod purges;
