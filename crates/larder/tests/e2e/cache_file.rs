@@ -5,9 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::Command;
-use std::thread::sleep;
 
-use testkit::larder::{Larder, PAST_THE_BOUND, Setup, larder};
+use testkit::larder::{Larder, Setup, larder};
 use testkit::loop_device::{Blocks, LoopDevice};
 use testkit::origin::Origin;
 use testkit::skip::skipped;
@@ -239,7 +238,7 @@ fn a_cache_file_that_shrinks_under_it_costs_hits_only() {
     let (origin, setup) = (Origin::start(), Setup::forward().flag("memory", "16M"));
     let running = setup.start();
     store(&running, &origin);
-    sleep(PAST_THE_BOUND);
+    running.await_written();
     OpenOptions::new().write(true).open(setup.cache()).unwrap().set_len(2 << 20).unwrap();
     for round in 0..3 {
         hits(&running, &origin);
@@ -293,7 +292,7 @@ fn a_cache_can_be_inspected_while_it_is_in_use() {
     let (origin, setup) = (Origin::start(), Setup::forward());
     let running = setup.start();
     store(&running, &origin);
-    sleep(PAST_THE_BOUND);
+    running.await_written();
     let path = setup.cache().display().to_string();
     for what in ["superblock", "clusters", "verify"] {
         let (status, said) = larder(&["inspect", &path, what]);
@@ -345,7 +344,7 @@ fn a_block_device_is_a_cache_like_a_file() {
     let origin = Origin::start();
     let running = setup.start();
     store(&running, &origin);
-    sleep(PAST_THE_BOUND);
+    running.await_written();
     running.kill();
     let running = setup.start();
     assert_eq!(hits(&running, &origin), 20);

@@ -2,8 +2,7 @@
 //! ends; purged objects do not come back; and the cache can be inspected.
 
 use std::process::Command;
-use std::thread::{scope, sleep};
-use std::time::Duration;
+use std::thread::scope;
 
 use testkit::client::get;
 use testkit::larder::{Larder, Setup, larder, larder_path};
@@ -20,9 +19,6 @@ const ARMS: [(&str, &str); 8] = [
     ("preset", "markatos-stream-pack"),
     ("preset", "markatos-lazy-reads-loc"),
 ];
-
-/// Longer than the durability bound of 250 ms.
-const PAST_THE_BOUND: Duration = Duration::from_millis(1_500);
 
 /// Empty, less than a slot, around the threshold of `buddy`, larger than any record.
 const SIZES: [u64; 7] = [0, 1, 3_000, 65_536, 131_000, 140_000, 5_000_000];
@@ -73,7 +69,7 @@ fn what_was_stored_outlives_the_process_in_every_layout() {
         let larder = setup.start();
         fetch_all(&larder, &origin, &targets, "MISS");
         fetch_all(&larder, &origin, &targets, "HIT");
-        sleep(PAST_THE_BOUND);
+        larder.await_written();
         larder.kill();
         let larder = setup.start();
         fetch_all(&larder, &origin, &targets, "HIT_DISK");
@@ -99,7 +95,7 @@ fn what_was_purged_stays_purged_in_every_layout() {
         let (setup, targets) = (setup(flag, name), targets(&format!("{flag}-{name}")));
         let larder = setup.start();
         fetch_all(&larder, &origin, &targets, "MISS");
-        sleep(PAST_THE_BOUND);
+        larder.await_written();
         for target in &targets {
             assert!(larder.purge(&origin.url(target)), "{target}");
         }

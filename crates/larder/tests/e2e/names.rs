@@ -3,10 +3,9 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::thread::sleep;
 
 use testkit::client::{Reply, get, request};
-use testkit::larder::{Larder, PAST_THE_BOUND, Setup, larder_path};
+use testkit::larder::{Larder, Setup, larder_path};
 use testkit::origin::Origin;
 
 fn run(words: &[&str]) -> (i32, String) {
@@ -53,7 +52,7 @@ fn the_hosts_of_a_site_are_one_object_to_clients_and_tools() {
     let told = (seen.get("host"), seen.get("x-forwarded-host"));
     assert_eq!(told, (Some("www.test"), Some("www.test")), "no name beside the key's");
 
-    sleep(PAST_THE_BOUND);
+    larder.await_written();
     let (cache, config) = (setup.cache().display().to_string(), setup.path("larder.toml"));
     let config = config.display().to_string();
     let inspected = ["inspect", &cache, "object", "http://localhost/page"];

@@ -5,7 +5,7 @@ use std::thread;
 
 use testkit::body::mix;
 use testkit::client::{Reply, get, request};
-use testkit::larder::{Larder, PAST_THE_BOUND, Setup};
+use testkit::larder::{Larder, Setup};
 use testkit::origin::Origin;
 
 /// Requests `bytes=first-last` and checks every byte of the part.
@@ -254,7 +254,7 @@ fn what_was_durable_survives_a_kill() {
     let larder = setup.start();
     part(&larder, &origin, target, 100_000, 199_999);
     part(&larder, &origin, target, 2_500_000, 2_599_999);
-    thread::sleep(PAST_THE_BOUND);
+    larder.await_written();
     larder.kill();
     let larder = setup.start();
     // From the device, or from memory if the read of the object's head brought it along.

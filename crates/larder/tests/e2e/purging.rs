@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use testkit::client::request;
-use testkit::larder::{PAST_THE_BOUND, Setup, larder_path};
+use testkit::larder::{Setup, larder_path};
 use testkit::origin::Origin;
 
 /// Runs `larder purge` with these arguments; returns its exit code and its output.
@@ -105,7 +105,7 @@ fn tags_purged_by_the_command_stay_purged_after_kill_9() {
     for target in [red, blue, green] {
         larder.get(&origin.url(target)).verify(target);
     }
-    sleep(PAST_THE_BOUND);
+    larder.await_written();
     assert_eq!(run(larder.admin(), &["--tag", "red", "--tag", "green"]).0, 0);
     assert_eq!(run(larder.admin(), &["--tag", "blue", "--soft"]).0, 0);
     // No wait: a purge is durable when the response is sent.

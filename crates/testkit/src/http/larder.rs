@@ -33,9 +33,6 @@ pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
     eventually(|| is_over(child) || TcpStream::connect(address).is_ok()) && !is_over(child)
 }
 
-/// Far longer than the default durability bound of 1 s: a busy machine takes longer.
-pub const PAST_THE_BOUND: Duration = Duration::from_secs(3);
-
 /// Start parameters of `larder serve`: a directory of its own, addresses, flags. Starting it twice
 /// runs it on the same cache again.
 pub struct Setup {
@@ -356,6 +353,21 @@ impl Larder {
         let reply = self.admin_send(get("/metrics"));
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply.text()
+    }
+
+    /// Waits until no fetch is running and everything stored is on the device. A kill of the
+    /// process loses nothing then.
+    #[track_caller]
+    pub fn await_written(&self) {
+        let is_written = || {
+            let metrics = self.metrics();
+            let mut gauges = metrics.lines().filter(|line| {
+                line.starts_with("larder_fills ")
+                    || line.starts_with("larder_store_unwritten_bytes{")
+            });
+            gauges.all(|line| line.ends_with(" 0"))
+        };
+        assert!(eventually(is_written), "objects stay unwritten: {}", self.metrics());
     }
 
     /// Returns the resident memory in bytes.
