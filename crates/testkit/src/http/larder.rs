@@ -187,7 +187,8 @@ impl Setup {
         let mut larder = self.launch();
         let status = larder.await_exit();
         let status = status.unwrap_or_else(|| panic!("it runs; it said:\n{}", larder.said()));
-        (status, larder.said())
+        // Its output ends with it, but the readers may lag far behind on a busy machine.
+        (status, larder.said.wait(PATIENCE, |(_, open)| *open == 0))
     }
 }
 
