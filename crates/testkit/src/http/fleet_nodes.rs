@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -144,6 +145,9 @@ pub fn ask(node: &Larder, words: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ended by itself"), said.concat())
 }
 
+/// Pause of a client of a [`Crowd`] after each response. Without one it keeps two processors busy.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Clients that request pages repeatedly, each on new connections, until stopped.
 pub struct Crowd {
     stop: Arc<AtomicBool>,
@@ -167,6 +171,7 @@ impl Crowd {
                     assert_eq!(reply.status, 200, "{:?}", reply.head);
                     reply.verify(&target);
                     count += 1;
+                    thread::sleep(PAUSE);
                 }
                 count
             })
