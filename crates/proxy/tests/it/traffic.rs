@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use testkit::body::fill;
 use testkit::client::{Client, Reply, request_text};
 use testkit::origin::{Origin, Received, Then};
 use testkit::random::Random;
@@ -41,10 +42,8 @@ fn size(object: u64) -> usize {
 }
 
 fn body(object: u64) -> Vec<u8> {
-    let mut random = Random::of(object ^ 0xb0d1);
-    let words = size(object).div_ceil(8);
-    let mut body: Vec<u8> = (0..words).flat_map(|_| random.word().to_le_bytes()).collect();
-    body.truncate(size(object));
+    let mut body = vec![0; size(object)];
+    fill(object ^ 0xb0d1, 0, &mut body);
     body
 }
 

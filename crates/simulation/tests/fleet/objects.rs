@@ -92,9 +92,7 @@ impl Objects {
             1..=3 => random.usize(5_000..50_000),
             _ => random.usize(50..5_000),
         };
-        let mut bytes = format!("{object} {version} ").into_bytes();
-        bytes.resize_with(bytes.len() + length, || random.u8(..));
-        bytes.into()
+        labelled(format!("{object} {version} "), length, &mut random)
     }
 
     /// Judges an answer to a request that began so long after the beginning, and says which version
@@ -120,4 +118,13 @@ impl Objects {
         assert!(!is_old || may_be, "{object} {version} at {begun:?} is too old: {answer:?}");
         version
     }
+}
+
+/// Returns a body: a label, and `length` random bytes.
+pub fn labelled(label: String, length: usize, random: &mut Rng) -> Bytes {
+    let mut bytes = label.into_bytes();
+    let start = bytes.len();
+    bytes.resize(start + length, 0);
+    random.fill(&mut bytes[start..]);
+    bytes.into()
 }

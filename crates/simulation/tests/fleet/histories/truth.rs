@@ -9,6 +9,8 @@ use bytes::Bytes;
 use fastrand::Rng;
 use tokio::time::Instant;
 
+use crate::objects::labelled;
+
 /// Objects that are asked for in a history; those behind them are never edited.
 pub const COUNT: u32 = 16;
 
@@ -168,9 +170,7 @@ impl Truth {
             1..=3 => random.usize(5_000..50_000),
             _ => random.usize(50..5_000),
         };
-        let mut bytes = format!("{object} {version} ").into_bytes();
-        bytes.resize_with(bytes.len() + length, || random.u8(..));
-        bytes.into()
+        labelled(format!("{object} {version} "), length, &mut random)
     }
 
     pub fn note_asked(&self, object: u32) {
