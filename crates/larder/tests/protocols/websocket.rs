@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::thread;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -171,49 +172,56 @@ async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
 
 #[test]
 fn web_sockets_pass_in_every_combination() {
-    for reverse in [true, false] {
-        for speaks in [Speaks::Plain, Speaks::One, Speaks::Both, Speaks::Two] {
-            let scene = Scene::new(reverse, speaks, "");
-            for two in [false, true] {
-                let what = format!("reverse: {reverse}, {speaks:?}, from HTTP/2: {two}");
-                run(async {
-                    let mut stream = scene.open("/chat", two).await;
-                    chat(&mut stream, "hello").await;
-                    chat(&mut stream, "again").await;
-                    stream.write_all(&frame(CLOSE, &[3, 0xe8], MASK)).await.unwrap();
-                    assert_eq!(read_frame(&mut stream).await.unwrap().0, CLOSE);
-                    assert_eq!(rest(&mut stream).await, "", "{what}");
-                });
-                let head = scene.asked();
-                let of = |name| field(&head, name).unwrap_or_default();
-                let first = match speaks {
-                    Speaks::Two => "CONNECT /chat HTTP/2 websocket\r\n",
-                    _ => "GET /chat HTTP/1.1\r\n",
-                };
-                assert!(head.starts_with(first), "{what}: {head}");
-                assert_eq!(of("sec-websocket-version"), "13", "{what}: {head}");
-                assert_eq!(of("sec-websocket-protocol"), "caps, other", "{what}: {head}");
-                assert_eq!(of("cookie"), "a=1; b=2", "{what}: {head}");
-                assert!(of("via").contains("larder"), "{what}: {head}");
-                assert_eq!(of("x-forwarded-for").is_empty(), !reverse, "{what}: {head}");
-                if speaks == Speaks::Two {
-                    assert!(of("upgrade").is_empty() && of("sec-websocket-key").is_empty());
-                } else {
-                    let hop = (of("connection"), of("upgrade"));
-                    assert_eq!(hop, ("upgrade".to_owned(), "websocket".to_owned()), "{what}");
-                    assert_eq!(of("sec-websocket-key") == KEY, !two, "{what}: {head}");
-                }
-                if !two {
-                    assert_eq!(of("sec-websocket-extensions"), "x-none; a=1", "{what}: {head}");
-                }
+    thread::scope(|scope| {
+        for reverse in [true, false] {
+            for speaks in [Speaks::Plain, Speaks::One, Speaks::Both, Speaks::Two] {
+                scope.spawn(move || web_sockets_pass(reverse, speaks));
             }
-            // Two messages of 5 bytes and a close with 2, each with 2 bytes before it.
-            assert!(scene.logged("\"status\":101,\"bytes_out\""));
-            assert!(scene.logged("\"body_out\":18,\"outcome\":\"TUNNEL\",\"aborted\":false"));
-            assert!(scene.counts("larder_tunnels 0\n"), "{}", scene.larder.metrics());
-            assert!(scene.counts("larder_upgrades_total 2\n"), "{}", scene.larder.metrics());
+        }
+    });
+}
+
+/// Checks WebSockets of clients of both versions through one kind of proxy.
+fn web_sockets_pass(reverse: bool, speaks: Speaks) {
+    let scene = Scene::new(reverse, speaks, "");
+    for two in [false, true] {
+        let what = format!("reverse: {reverse}, {speaks:?}, from HTTP/2: {two}");
+        run(async {
+            let mut stream = scene.open("/chat", two).await;
+            chat(&mut stream, "hello").await;
+            chat(&mut stream, "again").await;
+            stream.write_all(&frame(CLOSE, &[3, 0xe8], MASK)).await.unwrap();
+            assert_eq!(read_frame(&mut stream).await.unwrap().0, CLOSE);
+            assert_eq!(rest(&mut stream).await, "", "{what}");
+        });
+        let head = scene.asked();
+        let of = |name| field(&head, name).unwrap_or_default();
+        let first = match speaks {
+            Speaks::Two => "CONNECT /chat HTTP/2 websocket\r\n",
+            _ => "GET /chat HTTP/1.1\r\n",
+        };
+        assert!(head.starts_with(first), "{what}: {head}");
+        assert_eq!(of("sec-websocket-version"), "13", "{what}: {head}");
+        assert_eq!(of("sec-websocket-protocol"), "caps, other", "{what}: {head}");
+        assert_eq!(of("cookie"), "a=1; b=2", "{what}: {head}");
+        assert!(of("via").contains("larder"), "{what}: {head}");
+        assert_eq!(of("x-forwarded-for").is_empty(), !reverse, "{what}: {head}");
+        if speaks == Speaks::Two {
+            assert!(of("upgrade").is_empty() && of("sec-websocket-key").is_empty());
+        } else {
+            let hop = (of("connection"), of("upgrade"));
+            assert_eq!(hop, ("upgrade".to_owned(), "websocket".to_owned()), "{what}");
+            assert_eq!(of("sec-websocket-key") == KEY, !two, "{what}: {head}");
+        }
+        if !two {
+            assert_eq!(of("sec-websocket-extensions"), "x-none; a=1", "{what}: {head}");
         }
     }
+    // Two messages of 5 bytes and a close with 2, each with 2 bytes before it.
+    assert!(scene.logged("\"status\":101,\"bytes_out\""));
+    assert!(scene.logged("\"body_out\":18,\"outcome\":\"TUNNEL\",\"aborted\":false"));
+    assert!(scene.counts("larder_tunnels 0\n"), "{}", scene.larder.metrics());
+    assert!(scene.counts("larder_upgrades_total 2\n"), "{}", scene.larder.metrics());
 }
 
 #[test]
