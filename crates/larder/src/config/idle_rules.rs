@@ -102,20 +102,46 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 
 /// Returns whether every request that matches `second` matches `first`.
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
+    // All fields are named, so that a new condition is not forgotten here.
+    let RequestRule {
+        sites,
+        hosts,
+        paths,
+        paths_ignore_case,
+        methods,
+        headers,
+        bypass,
+        refuse_upgrades,
+        name: _,
+        own: _,
+        query_keep: _,
+        query_drop: _,
+        query_sort: _,
+        query_send: _,
+        key_headers: _,
+        key_device: _,
+        key_languages: _,
+        request_set: _,
+        request_remove: _,
+        answer_set: _,
+        answer_remove: _,
+        store_max: _,
+        answer_max: _,
+    } = first;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
-    let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
+    let keeps_out = *bypass || (*refuse_upgrades && !second.bypass);
     let lets_in = !second.bypass && !second.refuse_upgrades;
     let is_read_alike = keeps_out || lets_in;
     let method = |one: &String, other: &String| one == other || (one == "GET" && other == "HEAD");
-    let same_case = first.paths_ignore_case || !second.paths_ignore_case;
-    (first.paths.is_empty() || (is_read_alike && same_case))
-        && (first.methods.is_empty() || is_read_alike)
-        && within(&first.sites, &second.sites, |one, other| one == other)
-        && within(&first.hosts, &second.hosts, |one, other| host(one, other))
-        && within(&first.paths, &second.paths, |one, other| path(one, other))
-        && within(&first.methods, &second.methods, method)
-        && first.headers.iter().all(|test| second.headers.contains(test))
+    let same_case = *paths_ignore_case || !second.paths_ignore_case;
+    (paths.is_empty() || (is_read_alike && same_case))
+        && (methods.is_empty() || is_read_alike)
+        && within(sites, &second.sites, |one, other| one == other)
+        && within(hosts, &second.hosts, |one, other| host(one, other))
+        && within(paths, &second.paths, |one, other| path(one, other))
+        && within(methods, &second.methods, method)
+        && headers.iter().all(|test| second.headers.contains(test))
 }
 
 /// Returns whether every client request that matches `second` matches `first`, for access rules.
