@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::origin::target::Target;
 use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
-use crate::rules::request_rules::{Rule, RuleQuery};
+use crate::rules::request_rules::{Rule, RuleFacts};
 
 /// Prepared request. Its head has the fields that the rule sets and lacks those that it removes.
 pub(crate) struct Prepared {
@@ -64,7 +64,7 @@ fn rule_for(options: &Options, head: &RequestHead, target: &Target<'_>) -> Optio
     let upgrade = rules.look_at_upgrades() && asks_upgrade(head);
     let find = |host: &str, path: &str| {
         let (site, method) = (target.site.name(), head.method.as_str());
-        let asked = RuleQuery { site, host, path, method, upgrade };
+        let asked = RuleFacts { site, host, path, method, upgrade };
         rules.find(asked, head.fields.iter()).cloned()
     };
     match target.normal_place() {

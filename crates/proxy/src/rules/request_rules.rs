@@ -51,7 +51,7 @@ pub struct Rules {
 
 /// Facts of a request by which a rule is chosen, except for its fields.
 #[derive(Clone, Copy, Debug)]
-pub struct RuleQuery<'a> {
+pub struct RuleFacts<'a> {
     /// The reverse site; `None` in a forward proxy.
     pub site: Option<&'a str>,
     /// The host of the URL that the request names, in any case and without a port.
@@ -174,7 +174,7 @@ impl Rules {
         self.list.iter().find(|rule| rule.name == name)
     }
 
-    /// Returns whether a rule depends on [`RuleQuery::upgrade`].
+    /// Returns whether a rule depends on [`RuleFacts::upgrade`].
     pub fn look_at_upgrades(&self) -> bool {
         self.index.looks_at_upgrades()
     }
@@ -183,7 +183,7 @@ impl Rules {
     /// of one line.
     pub fn find<'f>(
         &self,
-        asked: RuleQuery<'_>,
+        asked: RuleFacts<'_>,
         fields: impl Iterator<Item = (&'f str, &'f [u8])>,
     ) -> Option<&Arc<Rule>> {
         self.list.get(self.index.find(asked, fields)?)

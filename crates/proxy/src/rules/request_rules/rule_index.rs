@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::Method;
 use semantics::{Pattern, readings};
 
-use crate::rules::request_rules::{Rule, RuleQuery};
+use crate::rules::request_rules::{Rule, RuleFacts};
 use crate::rules::tables::column::Column;
 use crate::rules::tables::host_table::HostTable;
 use crate::rules::tables::pattern_table::PatternTable;
@@ -60,7 +60,7 @@ impl RuleIndex {
         }
     }
 
-    /// Returns whether the choice of a rule depends on [`RuleQuery::upgrade`].
+    /// Returns whether the choice of a rule depends on [`RuleFacts::upgrade`].
     pub fn looks_at_upgrades(&self) -> bool {
         self.keep_upgrades_out.is_some()
     }
@@ -68,7 +68,7 @@ impl RuleIndex {
     /// Returns the number of the first rule that matches a request with these fields.
     pub fn find<'f>(
         &self,
-        asked: RuleQuery<'_>,
+        asked: RuleFacts<'_>,
         fields: impl Iterator<Item = (&'f str, &'f [u8])>,
     ) -> Option<usize> {
         let keep_out = match &self.keep_upgrades_out {

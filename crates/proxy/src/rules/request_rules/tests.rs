@@ -22,7 +22,7 @@ fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 fn found<'a>(rules: &'a Rules, site: Option<&str>, method: &Method, text: &str) -> Option<&'a str> {
     let (url, fields) = (url(text), [("cookie", &b"Session=1"[..]), ("x-a", b"b")]);
     let (host, path, method) = (host(&url), url.path_and_query(), method.as_str());
-    let asked = RuleQuery { site, host, path, method, upgrade: false };
+    let asked = RuleFacts { site, host, path, method, upgrade: false };
     rules.find(asked, fields.into_iter()).map(|rule| rule.name.as_str())
 }
 

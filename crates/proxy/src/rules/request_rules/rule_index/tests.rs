@@ -12,7 +12,7 @@ use crate::rules::request_rules::{Condition, HeaderTest, Rules};
 type Lines = Vec<(String, Vec<u8>)>;
 
 /// Returns the number of the first rule that matches, by trying each.
-fn tried(rules: &[Rule], asked: RuleQuery<'_>, lines: &Lines) -> Option<usize> {
+fn tried(rules: &[Rule], asked: RuleFacts<'_>, lines: &Lines) -> Option<usize> {
     rules.iter().position(|rule| {
         let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
         is_for_place(rule, asked, keeps_out)
@@ -21,7 +21,7 @@ fn tried(rules: &[Rule], asked: RuleQuery<'_>, lines: &Lines) -> Option<usize> {
     })
 }
 
-fn is_for_place(rule: &Rule, asked: RuleQuery<'_>, in_any_reading: bool) -> bool {
+fn is_for_place(rule: &Rule, asked: RuleFacts<'_>, in_any_reading: bool) -> bool {
     let Condition { sites, hosts, paths, .. } = &rule.when;
     let is_for_path = |path: &Cow<'_, [u8]>| {
         paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
@@ -136,7 +136,7 @@ fn compiled_rules_match_like_tried_rules() {
             let host = format!("{}{}", maker.host(), maker.one_of(&["", "."]));
             let pieces = ["a", "b", "B", "/", "ab", "%62", "..", ";", "é", "?"];
             let path = format!("/{}", maker.text(&pieces, 6));
-            let asked = RuleQuery {
+            let asked = RuleFacts {
                 site: [None, Some("s"), Some("S"), Some("u")][maker.0.usize(..4)],
                 host: &host,
                 path: &path,
@@ -161,7 +161,7 @@ fn compiled_rules_match_like_tried_rules() {
 
 #[test]
 fn an_empty_list_has_no_rule() {
-    let asked = RuleQuery { site: None, host: "a", path: "/", method: "GET", upgrade: false };
+    let asked = RuleFacts { site: None, host: "a", path: "/", method: "GET", upgrade: false };
     assert!(Rules::default().find(asked, std::iter::empty()).is_none());
     assert!(Rules::new(Vec::new()).index.of_place(None, "a", "/").is_empty());
 }
