@@ -76,7 +76,8 @@ impl<D: Device, C: Clock> Client<D, C> {
             self.step().await?;
             // The check reads all tables of the store and takes longer than the step.
             if step % 4 == 0 {
-                self.store.account().into_iter().try_for_each(|account| account.map(|_| ()))?;
+                let account = self.store.account().into_iter().collect::<Result<Vec<_>, _>>();
+                account.map_err(|error| error.to_string())?;
             }
         }
         Ok(())

@@ -571,7 +571,8 @@ impl Running {
     }
 
     fn account(&self, store: &TestedStore) -> Result<(), String> {
-        store.account().into_iter().try_for_each(|account| account.map(|_| ()))
+        let account = store.account().into_iter().collect::<Result<Vec<_>, _>>();
+        account.map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// Notes whether any record was evicted or lost with an error.

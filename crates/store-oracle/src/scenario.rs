@@ -205,7 +205,7 @@ impl Scenario {
     /// The first error found.
     pub fn check(&self, all: bool) -> Result<(), String> {
         for account in self.store.account() {
-            account?;
+            account.map_err(|error| error.to_string())?;
         }
         let keys = self.history.borrow().keys();
         for number in keys {

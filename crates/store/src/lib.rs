@@ -91,11 +91,12 @@ pub use shell::superblocks::{
     METADATA_EXTENT, OpenError, is_metadata_of_ours, judge_superblocks, superblock_extents,
 };
 pub use space::slot_stats::SlotStats;
-pub use space::space_audit::Account;
+pub use space::space_audit::{Account, AccountError};
 #[doc(hidden)]
 pub use tools::computed;
 pub use tools::inspect::{
-    ClusterReport, Inspector, ObjectReport, SlotReport, SuperblockReport, VerifyReport,
+    ClusterReport, InspectError, Inspector, ObjectReport, SlotReport, SuperblockReport,
+    VerifyReport,
 };
 
 /// The allocators, exported for their benchmark and for drawings; not part of the interface.

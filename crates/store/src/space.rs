@@ -35,7 +35,7 @@ use crate::index::{Index, Slot};
 use crate::layout::Run;
 use crate::space::appender::Appender;
 use crate::space::cluster_table::ClusterTable;
-use crate::space::space_audit::Account;
+use crate::space::space_audit::{Account, AccountError};
 use clusters::ClusterSpace;
 use slots::SlotSpace;
 
@@ -271,7 +271,7 @@ impl Space {
     }
 
     /// Accounts for all bytes of the space by recounting; see [`crate::Store::account`].
-    pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
+    pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, AccountError> {
         match self {
             Space::Clusters(space) => space.account(areas, index),
             Space::Slots(space) => space.account(index),

@@ -96,7 +96,7 @@ async fn overview(inspector: &Looking<'_>) -> Result<Report, String> {
     if superblock.slots > 0 {
         return Ok(overview_of_slots(inspector, &superblock).await);
     }
-    let clusters = inspector.clusters().await?;
+    let clusters = inspector.clusters().await.map_err(|error| error.to_string())?;
     let count = |state| clusters.iter().filter(|cluster| cluster.state == state).count();
     let (used, bad) = (count("in use"), count("bad"));
     let percent = used * 100 / clusters.len().max(1);
@@ -235,7 +235,7 @@ fn superblock(report: &SuperblockReport) -> Report {
 }
 
 async fn clusters(inspector: &Looking<'_>) -> Result<Report, String> {
-    let clusters = inspector.clusters().await?;
+    let clusters = inspector.clusters().await.map_err(|error| error.to_string())?;
     let mut text = format!(
         "{:>10} {:7} {:>20} {:>10} {:>8} {}\n",
         "cluster", "state", "incarnation", "references", "dead", "last access"
@@ -287,7 +287,8 @@ async fn object(
         let key = primary_key(&key_prefix(site.as_deref()), &name)
             .ok_or("the URL is longer than any key")?;
         let front = site.map_or("the forward proxy".to_owned(), |site| format!("site {site}"));
-        if let Some(object) = inspector.find(key.as_bytes()).await? {
+        let object = inspector.find(key.as_bytes()).await.map_err(|error| error.to_string())?;
+        if let Some(object) = object {
             return Ok(describe(&name, &front, &object));
         }
         if !fronts.contains(&front) {
@@ -460,7 +461,8 @@ async fn verify(inspector: &Looking<'_>) -> Result<Report, String> {
                 );
             }
         })
-        .await?;
+        .await
+        .map_err(|error| error.to_string())?;
     Ok(verified(&report, has_slots))
 }
 

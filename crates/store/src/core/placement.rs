@@ -14,7 +14,7 @@ use crate::index::{Index, Slot};
 use crate::memory::locality_staging::LocalityStaging;
 use crate::space::appender::Appender;
 use crate::space::cluster_table::State;
-use crate::space::space_audit::Account;
+use crate::space::space_audit::{Account, AccountError};
 use crate::space::{Location, Space};
 
 /// The space of the device, its areas, and the bound of what waits to be written to it.
@@ -217,9 +217,9 @@ impl Placement {
     }
 
     /// Accounts for all bytes of the space by recounting; see [`crate::Store::account`].
-    pub(super) fn account(&self, index: &Index) -> Result<Account, String> {
+    pub(super) fn account(&self, index: &Index) -> Result<Account, AccountError> {
         let account = self.space.account(&self.areas, index)?;
-        if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
+        if account.balanced() { Ok(account) } else { Err(AccountError::Sum(account)) }
     }
 }
 

@@ -34,7 +34,7 @@ use crate::purge::purges::Purges;
 use crate::purge::tables::PurgeTables;
 use crate::read::reads::Reads;
 use crate::space::Space;
-use crate::space::space_audit::Account;
+use crate::space::space_audit::{Account, AccountError};
 
 /// The constants of an open cache, available without the lock.
 #[derive(Clone)]
@@ -177,7 +177,7 @@ impl Core {
     }
 
     /// Recounts the space, see [`crate::Store::account`].
-    pub(crate) fn account(&self) -> Result<Account, String> {
+    pub(crate) fn account(&self) -> Result<Account, AccountError> {
         self.placement.account(&self.index)
     }
 

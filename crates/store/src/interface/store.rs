@@ -24,7 +24,7 @@ use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
 use crate::shell::superblocks::{OpenError, last_run};
 use crate::shell::volume::{Shared, Volume};
-use crate::space::space_audit::Account;
+use crate::space::space_audit::{Account, AccountError};
 
 /// One worker's handle on the store: any number of devices, each with its share of the objects.
 /// Cheap to clone within the worker; use [`Store::share`] for other workers.
@@ -354,7 +354,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     ///
     /// # Errors
     /// Two of the store's own tables disagree.
-    pub fn account(&self) -> Vec<Result<Account, String>> {
+    pub fn account(&self) -> Vec<Result<Account, AccountError>> {
         self.share().account()
     }
 
@@ -427,7 +427,7 @@ impl StoreShare {
     }
 
     /// Counts the space, see [`Store::account`].
-    pub(crate) fn account(&self) -> Vec<Result<Account, String>> {
+    pub(crate) fn account(&self) -> Vec<Result<Account, AccountError>> {
         self.0.iter().map(|shared| shared.lock().account()).collect()
     }
 

@@ -29,6 +29,7 @@ use std::ops::Range;
 
 use crate::base::limits::ClusterId;
 use crate::config::options::Prefer;
+use crate::space::space_audit::AccountError;
 use free_map::FreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -374,27 +375,29 @@ impl ClusterTable {
     /// Recounts all incrementally maintained figures.
     ///
     /// # Errors
-    /// If a figure is wrong; names the figure.
-    pub(crate) fn recount(&self) -> Result<(), String> {
+    /// If a figure is wrong.
+    pub(crate) fn recount(&self) -> Result<(), AccountError> {
         let mut counts = [0_u32; State::ALL];
         for (cluster, state) in self.states.iter().enumerate() {
             counts[*state as usize] += 1;
             if self.free.get(cluster as ClusterId) != (*state == State::Free) {
-                return Err(format!("cluster {cluster} is {state:?}, the free map differs"));
+                return Err(AccountError::FreeMap { cluster: cluster as ClusterId });
             }
             let pins = self.pins[cluster];
             if (pins == 0 && *state == State::Draining) || (pins > 0 && *state == State::Free) {
-                return Err(format!("cluster {cluster} is {state:?} with {pins} readers"));
+                let cluster = cluster as ClusterId;
+                return Err(AccountError::Readers { cluster, readers: pins });
             }
         }
         if counts != self.counts {
-            return Err(format!("states {counts:?} were counted as {:?}", self.counts));
+            let (found, counted) = (counts.to_vec(), self.counts.to_vec());
+            return Err(AccountError::States { found, counted });
         }
         let waiting: BTreeSet<ClusterId> = self.quarantine.iter().map(|(_, id)| *id).collect();
         let lost = (0..self.clusters())
             .find(|id| self.state(*id) == State::Quarantined && !waiting.contains(id));
         match lost {
-            Some(cluster) => Err(format!("cluster {cluster} is quarantined for ever")),
+            Some(cluster) => Err(AccountError::Quarantine { cluster }),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use crate::index::{Index, Slot};
 use crate::space::appender::Appender;
 use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::run_map::{Around, RunMap};
-use crate::space::space_audit::Account;
+use crate::space::space_audit::{Account, AccountError};
 
 /// The clusters, and the records on their way into them.
 pub(crate) struct ClusterSpace {
@@ -105,14 +105,12 @@ impl ClusterSpace {
     }
 
     /// Implements [`crate::Store::account`].
-    pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, String> {
+    pub(crate) fn account(&self, areas: &Areas, index: &Index) -> Result<Account, AccountError> {
         self.table.recount()?;
         for slot in index.slots() {
             if self.place_at(areas, slot.position).is_none() {
                 let (cluster, granule) = areas.locate(slot.position);
-                return Err(format!(
-                    "an entry leads to granule {granule} of cluster {cluster}, which holds nothing"
-                ));
+                return Err(AccountError::Granule { cluster, granule });
             }
         }
         let bytes = |states: &[State]| -> u64 {

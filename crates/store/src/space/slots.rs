@@ -32,7 +32,7 @@ use crate::index::Index;
 use crate::layout::{AnyLayout, Layout, Run};
 use crate::policy::{AnyPolicy, Parameters, Policy};
 use crate::space::slot_stats::SlotStats;
-use crate::space::space_audit::Account;
+use crate::space::space_audit::{Account, AccountError};
 use batches::{Batches, Unwritten};
 use durable_sequence::Frontier;
 use image::SlotImage;
@@ -625,13 +625,10 @@ impl SlotSpace {
     }
 
     /// Implements [`super::Space::account`].
-    pub(crate) fn account(&self, index: &Index) -> Result<Account, String> {
+    pub(crate) fn account(&self, index: &Index) -> Result<Account, AccountError> {
         for slot in index.slots() {
             if self.records.id(slot.position).is_none() && !self.assembling() {
-                return Err(format!(
-                    "an entry leads to slot {}, where nothing lives",
-                    slot.position
-                ));
+                return Err(AccountError::Slot { position: slot.position });
             }
         }
         let listed: u64 = self
@@ -642,7 +639,7 @@ impl SlotSpace {
             .sum();
         let stats = self.stats();
         if listed != stats.live {
-            return Err(format!("records take {listed} slots, {} count as live", stats.live));
+            return Err(AccountError::Live { listed, live: stats.live });
         }
         let bytes = |slots: u64| slots * u64::from(self.slot_bytes);
         // Until the live records are known, every slot that is not listed may be in use.

@@ -24,6 +24,20 @@ use crate::shell::superblocks::{Chosen, OpenError, read_superblocks};
 use crate::space::cluster_table::{ClusterTable, State};
 use crate::space::restored_tables::{SpaceTables, Tables, restore_tables};
 
+/// The reason why a cache cannot be inspected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InspectError {
+    /// The journal cannot be read.
+    #[error("the journal cannot be read")]
+    Unreadable,
+    /// The checkpoints or the journal are damaged, in this way.
+    #[error("{0}")]
+    Damaged(String),
+    /// This layout has slots, no clusters.
+    #[error("the layout {0} has slots, no clusters")]
+    NoClusters(LayoutName),
+}
+
 /// The contents of the superblocks.
 #[derive(Clone, Debug)]
 pub struct SuperblockReport {
@@ -199,7 +213,7 @@ impl<'a, D: Device> Inspector<'a, D> {
         &self.superblock.areas
     }
 
-    async fn tables(&self) -> Result<Tables, String> {
+    async fn tables(&self) -> Result<Tables, InspectError> {
         let secret = &self.superblock.secret;
         let areas = self.areas();
         let checkpoints = [
@@ -207,17 +221,17 @@ impl<'a, D: Device> Inspector<'a, D> {
             self.reader.read_checkpoint(secret, areas.checkpoints[1]).await,
         ];
         let journal = self.reader.read_steps(areas.journal).await;
-        let journal = journal.ok_or_else(|| "the journal cannot be read".to_owned())?;
+        let journal = journal.ok_or(InspectError::Unreadable)?;
         let policy = cluster_policy(&Options::default(), areas.clusters);
         restore_tables(&self.superblock, policy, checkpoints, &journal, 0)
+            .map_err(InspectError::Damaged)
     }
 
-    async fn table(&self) -> Result<ClusterTable, String> {
+    async fn table(&self) -> Result<ClusterTable, InspectError> {
         match self.tables().await?.space {
             SpaceTables::Clusters(table) => Ok(table),
             SpaceTables::Slots(_) => {
-                let layout = LayoutName::of(self.superblock.layout);
-                Err(format!("the layout {layout} has slots, no clusters"))
+                Err(InspectError::NoClusters(LayoutName::of(self.superblock.layout)))
             }
         }
     }
@@ -225,9 +239,8 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// Returns the state of every cluster.
     ///
     /// # Errors
-    /// If the checkpoints or the journal are damaged, or the layout has no clusters; with the
-    /// reason.
-    pub async fn clusters(&self) -> Result<Vec<ClusterReport>, String> {
+    /// If the checkpoints or the journal are damaged, or the layout has no clusters.
+    pub async fn clusters(&self) -> Result<Vec<ClusterReport>, InspectError> {
         let table = self.table().await?;
         let report = |number| ClusterReport {
             number,
@@ -248,8 +261,8 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// slots.
     ///
     /// # Errors
-    /// If the checkpoints or the journal are damaged; with the reason.
-    pub async fn find(&self, key: &[u8]) -> Result<Option<ObjectReport>, String> {
+    /// If the checkpoints or the journal are damaged.
+    pub async fn find(&self, key: &[u8]) -> Result<Option<ObjectReport>, InspectError> {
         let table = match self.tables().await?.space {
             SpaceTables::Clusters(table) => table,
             SpaceTables::Slots(_) => return self.find_in_slots(key).await,
@@ -314,8 +327,11 @@ impl<'a, D: Device> Inspector<'a, D> {
     /// MiB of slots, done and in all.
     ///
     /// # Errors
-    /// If the checkpoints or the journal are damaged; with the reason.
-    pub async fn verify(&self, mut progress: impl FnMut(u32, u32)) -> Result<VerifyReport, String> {
+    /// If the checkpoints or the journal are damaged.
+    pub async fn verify(
+        &self,
+        mut progress: impl FnMut(u32, u32),
+    ) -> Result<VerifyReport, InspectError> {
         let table = match self.tables().await?.space {
             SpaceTables::Clusters(table) => table,
             SpaceTables::Slots(_) => return self.verify_slots(progress).await,

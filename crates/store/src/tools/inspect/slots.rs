@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use device::{Device, Extent};
 
-use super::{Inspector, ObjectReport, RecordExtents, SlotReport, VerifyReport};
+use super::{InspectError, Inspector, ObjectReport, RecordExtents, SlotReport, VerifyReport};
 use crate::base::digest::Digester;
 use crate::base::record::{Found, Outline, Place, RecordKind};
 use crate::base::size_class::SizeClass;
@@ -38,7 +38,7 @@ impl<D: Device> Inspector<'_, D> {
     }
 
     /// Implements [`Inspector::find`]: the youngest record of the key counts.
-    pub(super) async fn find_in_slots(&self, key: &[u8]) -> Result<Option<ObjectReport>, String> {
+    pub(super) async fn find_in_slots(&self, key: &[u8]) -> Result<Option<ObjectReport>, InspectError> {
         let digest = Digester::new(&self.superblock.secret.digest_key()).key(key);
         let mut object: Option<(u32, usize, Bytes, Found)> = None;
         let mut metas: Vec<(u64, u64, Bytes)> = Vec::new();
@@ -76,7 +76,7 @@ impl<D: Device> Inspector<'_, D> {
     pub(super) async fn verify_slots(
         &self,
         progress: impl FnMut(u32, u32),
-    ) -> Result<VerifyReport, String> {
+    ) -> Result<VerifyReport, InspectError> {
         let mut report = VerifyReport::default();
         let areas = self.areas();
         let unreadable = self
@@ -104,7 +104,7 @@ impl<D: Device> Inspector<'_, D> {
         &self,
         mut progress: impl FnMut(u32, u32),
         mut each: impl FnMut(u32, Met),
-    ) -> Result<u64, String> {
+    ) -> Result<u64, InspectError> {
         let tables = self.tables().await?;
         let areas = self.areas();
         let (slots, slot_bytes) = (areas.slots(), areas.granule);
