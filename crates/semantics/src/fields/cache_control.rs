@@ -398,6 +398,13 @@ mod tests {
             ("max-age", Delta::Invalid),
             ("max-age = 60", Delta::Invalid),
             ("max-age= 60", Delta::Invalid),
+            ("max-age =60", value(60)),
+            ("max-age=36 00", Delta::Invalid),
+            ("max-age==60", Delta::Invalid),
+            ("max-age=\"60", Delta::Invalid),
+            ("max-age=60; no-store", Delta::Invalid),
+            ("max-agex=60", Delta::Absent),
+            ("unheard, unheard=of, max-age=60", value(60)),
             ("max-age='60'", Delta::Invalid),
             ("max-age=10, max-age=20", value(10)),
             ("max-age=x, max-age=20", Delta::Invalid),
@@ -418,6 +425,8 @@ mod tests {
             response(&["Cache-Control: max-age=10", "Cache-Control: No-Store, public"]);
         assert_eq!(directives.max_age, value(10));
         assert!(directives.no_store && directives.public);
+        let halves = response(&["Cache-Control: ext=\"a", "Cache-Control: no-store, max-age=\"60"]);
+        assert!(halves.no_store);
     }
 
     #[test]

@@ -351,7 +351,37 @@ mod tests {
         assert_eq!(request, headers(&["A: b"]));
         let claims = CLAIMS.iter().map(|name| (*name).to_owned());
         let families = FAMILIES.iter().map(|begin| format!("{begin}-thing"));
-        let named = ["x-forwarded-host", "x-forwarded-path", "x-forwarded", "x-real-ip"];
+        let named = [
+            "x-forwarded-host",
+            "x-forwarded-path",
+            "x-forwarded-anything",
+            "x-forwarded",
+            "x-real-ip",
+            "x-backend-host",
+            "x-backend-server",
+            "x-accel-redirect",
+            "x-sendfile",
+            "http-url",
+            "client-ip",
+            "true-client-ip",
+            "cf-connecting-ip",
+            "fastly-client-ip",
+            "x-cluster-client-ip",
+            "x-proxyuser-ip",
+            "x-original-url",
+            "x-envoy-original-path",
+            "x-remote-user",
+            "x-authenticated-user",
+            "x-auth-request-email",
+            "x-webauth-user",
+            "client-cert",
+            "client-cert-chain",
+            "ssl-client-verify",
+            "x-ssl-client-cn",
+            "x-http-host",
+            "x-middleware-prefetch",
+            "x-now-route-matches",
+        ];
         for name in claims.chain(families).chain(named.map(str::to_owned)) {
             for name in [name.to_ascii_uppercase(), name.replace('-', "_"), name.replace('-', ".")]
             {

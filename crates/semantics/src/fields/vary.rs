@@ -238,6 +238,23 @@ mod tests {
     }
 
     #[test]
+    fn an_update_adds_names_and_removes_none() {
+        for (update, stored, expected) in [
+            (
+                &["Vary: b"][..],
+                &["Vary: a, B", "Vary: c"][..],
+                &["Vary: b", "Vary: a", "Vary: c"][..],
+            ),
+            (&["Vary: a"], &[], &["Vary: a"]),
+            (&["A: b"], &["Vary: a"], &["A: b"]),
+        ] {
+            let mut widened = headers(update);
+            widen(&mut widened, &headers(stored));
+            assert_eq!(widened, headers(expected), "{update:?} {stored:?}");
+        }
+    }
+
+    #[test]
     fn only_what_means_the_same_is_the_same_variant() {
         let cases: [(&str, &[&str], &[&str], bool); 25] = [
             (

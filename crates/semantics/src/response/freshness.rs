@@ -325,7 +325,9 @@ mod tests {
         let date = &*format!("Date: {NOW_DATE}");
         let expires = &*format!("Expires: {LATER_DATE}");
         let past = &*format!("Expires: {EARLIER_DATE}");
-        let cases: [(&[&str], u32, Basis); 13] = [
+        let dated_earlier = &*format!("Date: {EARLIER_DATE}");
+        let expires_now = &*format!("Expires: {NOW_DATE}");
+        let cases: [(&[&str], u32, Basis); 15] = [
             (&["Cache-Control: s-maxage=5, max-age=6", date, expires], 5, Basis::SMaxAge),
             (&["Cache-Control: max-age=6, s-maxage=5"], 5, Basis::SMaxAge),
             (&["Cache-Control: max-age=6", date, expires], 6, Basis::MaxAge),
@@ -335,6 +337,8 @@ mod tests {
             (&[date, expires], 1000, Basis::Expires),
             (&[expires], 1000, Basis::Expires),
             (&["Date: bad", expires], 1000, Basis::Expires),
+            (&[dated_earlier, expires_now], 1000, Basis::Expires),
+            (&[date, expires_now], 0, Basis::Expires),
             (&[date, past], 0, Basis::Expires),
             (&[date, "Expires: 0"], 0, Basis::Expires),
             (&[date, "Expires: -1", expires], 0, Basis::Expires),
