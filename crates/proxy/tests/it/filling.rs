@@ -85,109 +85,6 @@ fn followers_stream_available_bytes_before_the_end() {
 }
 
 #[test]
-fn an_unshareable_fill_serves_only_its_own_client() {
-    let gate = Arc::new(Mutex::new(()));
-    let held = gate.lock().unwrap();
-    let origin = {
-        let gate = gate.clone();
-        Origin::scripted(move |asked, stream| {
-            if asked.number == 0 {
-                drop(gate.lock().unwrap());
-            }
-            let text = format!("for {}", asked.number);
-            let _ = stream.write_all(ok("Cache-Control: private\r\n", &text).as_bytes());
-            Then::Stay
-        })
-    };
-    let rig = Rig::forward();
-    let url = origin.url("/p");
-    let clients: Vec<_> = (0..10)
-        .map(|_| {
-            let mut client = rig.client();
-            client.send(request_text("GET", &url, ""));
-            thread::spawn(move || client.answer())
-        })
-        .collect();
-    origin.await_count(1);
-    drop(held);
-    let mut texts: Vec<String> =
-        clients.into_iter().map(|client| client.join().unwrap().text()).collect();
-    texts.sort();
-    texts.dedup();
-    assert_eq!(texts.len(), 10, "each client has its own response: {texts:?}");
-    // The proxy remembers that the response cannot be shared, so no request waits for another now.
-    assert_eq!(rig.client().get(&url).detail(), "MISS");
-}
-
-#[test]
-fn the_leader_may_disconnect_before_the_head() {
-    let (sender, receiver) = mpsc::channel::<()>();
-    let receiver = Mutex::new(receiver);
-    let origin = Origin::scripted(move |_, stream| {
-        let _ = receiver.lock().unwrap().recv();
-        let _ = stream.write_all(ok(FRESH, "for all").as_bytes());
-        Then::Stay
-    });
-    let rig = Rig::forward();
-    let url = origin.url("/left");
-    let ask = || {
-        let mut client = rig.client();
-        client.send(request_text("GET", &url, ""));
-        client
-    };
-    let first = ask();
-    origin.await_count(1);
-    let rest: Vec<_> = (0..4).map(|_| ask()).collect();
-    thread::sleep(std::time::Duration::from_millis(100));
-    first.reset();
-    thread::sleep(std::time::Duration::from_millis(100));
-    sender.send(()).unwrap();
-    for mut client in rest {
-        let answer = client.answer();
-        assert_eq!(
-            (answer.status, answer.text().as_str()),
-            (200, "for all"),
-            "{}",
-            answer.detail()
-        );
-    }
-    assert_eq!(origin.count(), 1);
-    assert_eq!(rig.client().get(&url).detail(), "HIT_RAM");
-}
-
-#[test]
-fn a_follower_of_another_variant_fetches_its_own() {
-    let (sender, receiver) = mpsc::channel::<()>();
-    let receiver = Mutex::new(receiver);
-    let origin = Origin::scripted(move |asked, stream| {
-        if asked.number == 0 {
-            let _ = receiver.lock().unwrap().recv();
-        }
-        let language = asked.field("accept-language").unwrap_or_default();
-        let fields = format!("{FRESH}Vary: Accept-Language\r\n");
-        let _ = stream.write_all(ok(&fields, &format!("in {language}")).as_bytes());
-        Then::Stay
-    });
-    let rig = Rig::forward();
-    let url = origin.url("/v");
-    let ask = |language: &'static str| {
-        let mut client = rig.client();
-        client.send(request_text("GET", &url, &format!("Accept-Language: {language}\r\n")));
-        thread::spawn(move || (language, client.answer()))
-    };
-    let first = ask("de");
-    origin.await_count(1);
-    let rest: Vec<_> = (0..12).map(|i| ask(["de", "en", "fr"][i % 3])).collect();
-    thread::sleep(std::time::Duration::from_millis(50));
-    sender.send(()).unwrap();
-    for client in rest.into_iter().chain([first]) {
-        let (language, answer) = client.join().unwrap();
-        assert_eq!(answer.text(), format!("in {language}"), "{}", answer.detail());
-    }
-    assert_eq!(origin.count(), 3);
-}
-
-#[test]
 fn a_broken_transfer_is_cut_for_all_and_not_stored() {
     for head in [
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
@@ -214,21 +111,6 @@ fn a_broken_transfer_is_cut_for_all_and_not_stored() {
         assert_eq!(rig.client().get(&url).status, 502);
         rig.stop();
     }
-}
-
-#[test]
-fn malformed_chunks_are_not_stored() {
-    let origin = Origin::scripted(move |asked, stream| {
-        let chunks =
-            if asked.number == 0 { "5\r\n12345\r\nzz\r\n" } else { "3\r\nabc\r\n0\r\n\r\n" };
-        let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Transfer-Encoding: chunked\r\n\r\n{chunks}");
-        let _ = stream.write_all(head.as_bytes());
-        Then::Stay
-    });
-    let rig = Rig::forward();
-    assert!(!rig.client().get(&origin.url("/")).whole);
-    let answer = rig.client().get(&origin.url("/"));
-    assert_eq!((answer.text().as_str(), answer.detail().as_str()), ("abc", "MISS"));
 }
 
 #[test]
@@ -404,71 +286,6 @@ fn a_range_of_a_running_fill_is_served_when_available() {
     pieces.send(answer.as_bytes().to_vec()).unwrap();
     let part = beyond.answer();
     assert_eq!((part.text().as_str(), part.detail().as_str()), ("78", "BYPASS(range-beyond-fill)"));
-}
-
-#[test]
-fn a_body_refused_by_the_store_is_served_to_all() {
-    // Larger than a quarter of the cache.
-    let body: Vec<u8> = (0..20_000_000u32).map(|i| (i.wrapping_mul(7919) >> 8) as u8).collect();
-    let origin = {
-        let body = body.clone();
-        Origin::scripted(move |_, stream| {
-            let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {}\r\n\r\n", body.len());
-            let _ = stream.write_all(head.as_bytes());
-            let _ = stream.write_all(&body);
-            Then::Stay
-        })
-    };
-    let rig = Rig::forward();
-    let url = origin.url("/large");
-    let clients: Vec<_> = (0..4)
-        .map(|_| {
-            let mut client = rig.client();
-            client.send(request_text("GET", &url, ""));
-            thread::spawn(move || client.answer())
-        })
-        .collect();
-    for client in clients {
-        let answer = client.join().unwrap();
-        assert!(answer.whole && answer.body == body, "{}", answer.detail());
-        assert!(!answer.field("cache-status").unwrap().contains("stored"));
-    }
-}
-
-#[test]
-fn validations_are_shared_too() {
-    let (sender, receiver) = mpsc::channel::<()>();
-    let receiver = Mutex::new(receiver);
-    let origin = Origin::scripted(move |asked, stream| {
-        let answer = if asked.number == 0 {
-            ok("Cache-Control: max-age=0\r\nETag: \"v\"\r\n", "body")
-        } else {
-            let _ = receiver.lock().unwrap().recv();
-            format!("HTTP/1.1 304 Not Modified\r\n{FRESH}ETag: \"v\"\r\n\r\n")
-        };
-        let _ = stream.write_all(answer.as_bytes());
-        Then::Stay
-    });
-    // The proxy does not remember that the first response could not be shared.
-    let rig = Rig::forward_with(|options| options.fill.unshareable_for = Default::default());
-    let url = origin.url("/");
-    rig.client().get(&url);
-    let clients: Vec<_> = (0..10)
-        .map(|_| {
-            let mut client = rig.client();
-            client.send(request_text("GET", &url, ""));
-            thread::spawn(move || client.answer())
-        })
-        .collect();
-    origin.await_count(2);
-    thread::sleep(std::time::Duration::from_millis(50));
-    sender.send(()).unwrap();
-    for client in clients {
-        let answer = client.join().unwrap();
-        assert_eq!(answer.text(), "body");
-        assert!(["REVALIDATED", "HIT_RAM"].contains(&answer.detail().as_str()), "{answer:?}");
-    }
-    assert_eq!(origin.count(), 2);
 }
 
 #[test]

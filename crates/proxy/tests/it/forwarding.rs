@@ -12,36 +12,6 @@ use upstream::settings::endpoint::Endpoint;
 use crate::rig::Rig;
 
 #[test]
-fn a_get_is_forwarded_and_answered() {
-    let origin = Origin::always(ok("X-A: b\r\nConnection: x-hop\r\nX-Hop: 1\r\n", "hello"));
-    let rig = Rig::forward();
-    let answer = rig.client().get(&origin.url("/x?y=z"));
-    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
-    assert_eq!(answer.field("x-a").unwrap(), "b");
-    assert_eq!(answer.field("x-hop"), None);
-    assert!(answer.field("via").unwrap().starts_with("1.1 larder"));
-    assert!(answer.field("date").is_some());
-    let asked = &origin.requests()[0];
-    assert_eq!(asked.path, "/x?y=z");
-    assert_eq!(asked.field("host").unwrap(), origin.address().to_string());
-    assert!(asked.field("via").unwrap().starts_with("1.1 larder"));
-}
-
-#[test]
-fn hop_by_hop_fields_and_proxy_credentials_are_not_forwarded() {
-    let origin = Origin::always(ok("", ""));
-    let rig = Rig::forward();
-    let fields = "Connection: keep-alive, X-Secret\r\nX-Secret: 1\r\nProxy-Connection: x\r\n\
-        Proxy-Authorization: Basic eA==\r\nTE: trailers, gzip\r\nUpgrade: h2c\r\n";
-    rig.client().get_with(&origin.url("/"), fields);
-    let asked = &origin.requests()[0];
-    for gone in ["x-secret", "proxy-connection", "proxy-authorization", "upgrade"] {
-        assert_eq!(asked.field(gone), None, "{gone}");
-    }
-    assert_eq!(asked.field("te").unwrap(), "trailers");
-}
-
-#[test]
 fn user_information_is_neither_logged_nor_sent() {
     let origin = Origin::always(ok("", ""));
     let mut rig = Rig::forward();
@@ -72,38 +42,6 @@ fn bodies_stream_both_ways() {
     client.send(get).send("3\r\nxyz\r\n0\r\n\r\n");
     assert_eq!(client.answer().status, 200);
     assert!(origin.requests()[2].body.windows(3).any(|w| w == b"xyz"));
-}
-
-#[test]
-fn a_head_response_has_a_length_and_no_body() {
-    let origin = Origin::always("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n");
-    let rig = Rig::forward();
-    let mut client = rig.client();
-    for _ in 0..2 {
-        let answer = client.send(request_text("HEAD", &origin.url("/"), "")).answer_to("HEAD");
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.field("content-length").unwrap(), "999");
-    }
-}
-
-#[test]
-fn lengths_without_bodies_are_not_awaited() {
-    let rig = Rig::forward();
-    let mut client = rig.client();
-    for (head, fields) in [
-        (
-            "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 100\r\n\r\n",
-            "If-Match: \"x\"\r\n",
-        ),
-        ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", "Cache-Control: no-store\r\n"),
-        ("HTTP/1.1 204 No Content\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\n", ""),
-    ] {
-        let origin = Origin::always(head);
-        for _ in 0..2 {
-            let answer = client.get_with(&origin.url("/"), fields);
-            assert_eq!(answer.status.to_string(), head[9..12], "{answer:?}");
-        }
-    }
 }
 
 #[test]
@@ -181,22 +119,6 @@ fn a_request_is_retried_unmodified_after_only_interim_responses() {
     let [_, broken, again] = &origin.requests()[..] else { panic!("{:?}", origin.requests()) };
     assert_eq!((broken.on_connection, again.on_connection), (1, 0));
     assert!(again.field("host").is_some() && again.head == broken.head, "{again:?}");
-}
-
-#[test]
-fn pipelined_requests_are_answered_in_order() {
-    let origin = Origin::scripted(|asked, stream| {
-        let _ = stream.write_all(ok("", &asked.path).as_bytes());
-        Then::Stay
-    });
-    let rig = Rig::forward();
-    let mut client = rig.client();
-    let all: String =
-        (0..20).map(|i| request_text("GET", &origin.url(&format!("/{i}")), "")).collect();
-    client.send(all);
-    for i in 0..20 {
-        assert_eq!(client.answer().text(), format!("/{i}"));
-    }
 }
 
 #[test]
@@ -359,22 +281,6 @@ fn raw_origin(answer: &'static [u8]) -> std::net::SocketAddr {
         // Reads on until the proxy closes, so that no reset overtakes the response.
         let _ = stream.read_to_end(&mut Vec::new());
     })
-}
-
-#[test]
-fn trailers_reach_a_client_that_accepts_them() {
-    let origin = Origin::always(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
-         3\r\nabc\r\n0\r\nX-Sum: 42\r\n\r\n",
-    );
-    let rig = Rig::forward();
-    let mut client = rig.client();
-    client.send(request_text("GET", &origin.url("/"), "TE: trailers\r\nConnection: te\r\n"));
-    let head = client.head();
-    assert!(head.to_ascii_lowercase().contains("trailer: x-sum"), "{head}");
-    let lines: Vec<_> = std::iter::from_fn(|| client.line()).take(4).collect();
-    assert_eq!(lines[..3], ["3", "abc", "0"]);
-    assert_eq!(lines[3].to_ascii_lowercase(), "x-sum: 42");
 }
 
 #[test]

@@ -98,19 +98,6 @@ fn without(line: &str, begin: &str, end: &str) -> String {
 }
 
 #[test]
-fn a_purge_removes_every_variant() {
-    let origin = origin();
-    let rig = Rig::reverse(origin.address(), true);
-    let text = get("/coded", "Accept-Encoding: gzip\r\n");
-    let ask = || rig.client().send(&text).answer().detail();
-    assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
-    // An unsafe request invalidates the target with all its variants.
-    let delete = "DELETE /coded HTTP/1.1\r\nHost: a.example\r\n\r\n";
-    rig.client().send(delete).answer();
-    assert_eq!([ask(), ask()], ["MISS", "HIT_RAM"]);
-}
-
-#[test]
 fn pipelined_hits_are_answered_in_order_wherever_they_are_split() {
     let origin = origin();
     let rig = Rig::reverse(origin.address(), true);

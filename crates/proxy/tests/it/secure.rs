@@ -8,7 +8,6 @@ use std::thread;
 use rcgen::date_time_ymd;
 use testkit::authority::{Authority, TlsFront};
 use testkit::client::{Reply, request_text};
-use testkit::listener::serve_each;
 use testkit::origin::{Origin, ok};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::{At, Endpoint as To, Http2};
@@ -98,20 +97,6 @@ fn the_proxy_presents_its_certificate_on_request() {
     let identity = Some(Identity { certificate, key });
     let with = rig(&front, "origin.example", TlsOptions { identity, ..believing(&authority) });
     assert_eq!(get(&with).text(), "for members");
-}
-
-#[test]
-fn an_origin_without_tls_has_its_own_error() {
-    let authority = Authority::new();
-    let address = serve_each(|mut stream| {
-        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    });
-    let tls = Some(Tls::new(believing(&authority), Http2::Off));
-    let to = To { tls, ..To::plain("127.0.0.1", address.port()) };
-    let rig = Rig::reverse_to(Group::one(to), |_| ());
-    let (status, outcome, error) = told(&get(&rig));
-    assert_eq!((status, outcome.as_str()), (502, "ERROR(tls)"));
-    assert!(error.ends_with("error=tls_protocol_error"), "{error}");
 }
 
 #[test]

@@ -42,15 +42,6 @@ fn a_waiting_connection_ends_with_its_client_or_the_proxy() {
     assert!(silent.closed() && staying.closed());
 }
 
-#[test]
-fn a_connection_is_closed_after_the_idle_timeout() {
-    let origin = echo();
-    let rig = Rig::forward_with(|options| options.client.idle_timeout = Duration::from_millis(200));
-    let mut client = rig.client();
-    assert_eq!(client.get(&origin.url("/")).status, 200);
-    assert!(client.closed());
-}
-
 /// The response comes before the body: bytes that arrive afterwards are not read as a request.
 #[test]
 fn an_unread_body_is_not_a_request() {
