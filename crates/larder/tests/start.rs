@@ -137,6 +137,7 @@ fn it_creates_its_cache_serves_and_ends_in_order() {
     let server = Server::start(dir.path(), &["--cache-size", "16M"]);
     let cache = fs::metadata(dir.path().join("larder.cache")).expect("created");
     assert_eq!(cache.len(), 16 << 20);
+    assert!(cache.blocks() * 512 >= 16 << 20, "not preallocated: {} blocks", cache.blocks());
     assert_eq!(cache.permissions().mode() & 0o777, 0o600);
     let admin = server.address("admin on ");
     assert!(get(&admin, "/healthz").starts_with("HTTP/1.1 200 "));

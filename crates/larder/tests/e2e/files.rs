@@ -66,51 +66,6 @@ fn said(larder: &Larder, path: &str) -> (u16, String) {
 }
 
 #[test]
-fn it_answers_as_a_web_server_does() {
-    let site = Site::new(&[
-        ("index.html", "home"),
-        ("manual/index.html", "docs"),
-        ("manual/a b+c%.txt", "odd name"),
-        ("manual/.secret", "hidden"),
-        (".well-known/security.txt", "contact"),
-        ("empty/keep", ""),
-        ("404.html", "nothing here"),
-        ("style.css", "css"),
-    ])
-    .with("error-pages = [\"404=/404.html\"]");
-    symlink("/etc/hostname", site.path("outside")).unwrap();
-    symlink("manual/index.html", site.path("inside")).unwrap();
-    let larder = site.start();
-    for (path, status, text) in [
-        ("/", 200, "home"),
-        ("/index.html", 200, "home"),
-        ("//index.html", 200, "home"),
-        ("/manual/", 200, "docs"),
-        ("/manual/a%20b+c%25.txt", 200, "odd name"),
-        ("/.well-known/security.txt", 200, "contact"),
-        ("/inside", 200, "docs"),
-        ("/empty/keep", 200, ""),
-        ("/nothing", 404, "nothing here"),
-        ("/manual/.secret", 404, "nothing here"),
-        ("/index.html/", 404, "nothing here"),
-    ] {
-        assert_eq!(said(&larder, path), (status, text.to_owned()), "{path}");
-    }
-    for path in ["/empty/", "/outside"] {
-        assert_eq!(ask(&larder, path).status, 403, "{path}");
-    }
-    for path in ["/../etc/passwd", "/%2e%2e/etc/passwd", "/manual/..%2f..%2fetc/passwd", "/%00"] {
-        let status = ask(&larder, path).status;
-        assert!([400, 404].contains(&status), "{path}: {status}");
-    }
-    let moved = ask(&larder, "/manual?a=b");
-    assert_eq!((moved.status, moved.header("location")), (301, "/manual/?a=b"));
-    assert_eq!(ask(&larder, "/style.css").header("content-type"), "text/css; charset=utf-8");
-    let posted = larder.send(&request("POST", "/index.html").header("Host", "www.test").body(b"x"));
-    assert_eq!((posted.status, posted.header("allow")), (405, "GET, HEAD, OPTIONS"));
-}
-
-#[test]
 fn the_second_request_is_answered_from_the_cache_as_if_from_the_file() {
     let site = Site::new(&[("page.html", "0123456789")]);
     let larder = site.start();
@@ -180,25 +135,6 @@ fn the_next_request_sees_every_change() {
     assert_eq!(said(&larder, "/old/page"), (200, "four".to_owned()));
     fs::rename(site.path("e"), site.path("d")).unwrap();
     is("elsewhere", "another directory under its name");
-}
-
-#[test]
-fn a_compressed_sibling_that_comes_and_goes_is_seen() {
-    let site = Site::new(&[("app.js", "plain")]);
-    let larder = site.start();
-    let brotli = || {
-        let request = get("/app.js").header("Host", "a").header("Accept-Encoding", "gzip, br");
-        let reply = larder.send(&request);
-        (reply.header("content-encoding").to_owned(), reply.text())
-    };
-    let plain = (String::new(), "plain".to_owned());
-    assert_eq!((brotli(), brotli()), (plain.clone(), plain.clone()));
-    site.write("app.js.br", "packed");
-    let packed = ("br".to_owned(), "packed".to_owned());
-    assert_eq!((brotli(), brotli()), (packed.clone(), packed));
-    assert_eq!(said(&larder, "/app.js"), (200, "plain".to_owned()), "who cannot unpack it");
-    fs::remove_file(site.path("app.js.br")).unwrap();
-    assert_eq!(brotli(), plain);
 }
 
 /// Responses to clients that accept no coding do not hide the sibling from other clients.
@@ -619,43 +555,6 @@ fn a_reload_keeps_the_roots_that_did_not_change() {
     assert_eq!(reload(), 200);
     assert_eq!(ask("/page").text(), "changed");
     fs::rename(setup.path("elsewhere"), site.root.path()).unwrap();
-}
-
-#[test]
-fn sites_that_claim_the_same_are_refused() {
-    let site = |keys: &str| {
-        format!("[[site]]\nhosts = [\"a.test\"]\nupstream = [\"http://127.0.0.1:9\"]\n{keys}\n")
-    };
-    let refused = |keys: &[&str]| {
-        let text: String = keys.iter().map(|keys| site(keys)).collect();
-        let (status, said) = Setup::forward().config(&text).refused();
-        assert!(!status.success(), "{said}");
-        said
-    };
-    let said = refused(&["paths = [\"/x\"]", "name = \"b\"\npaths = [\"/y\", \"/%78//\"]"]);
-    assert!(said.contains("/x/ of \"a.test\" already belongs to the site of line"), "{said}");
-    let said = refused(&["", "name = \"b\"\npaths = [\"/\"]"]);
-    assert!(said.contains("\"a.test\" already belongs to the site of line"), "{said}");
-    let said = refused(&["paths = [\"/x\"]", "paths = [\"/y\"]"]);
-    assert!(said.contains("give this one a name"), "{said}");
-    assert!(refused(&["paths = [\"x\"]"]).contains("is not a path prefix"));
-    let said = refused(&["paths = [\"/x\"]\nstrip-prefix = true"]);
-    assert!(said.contains("expected root and paths beside it"), "{said}");
-    let refused = |text: &str| {
-        let (status, said) = Setup::forward().config(text).refused();
-        assert!(!status.success(), "{said}");
-        said
-    };
-    let everywhere = |keys: &str| format!("[[site]]\n{keys}\nupstream = \"http://127.0.0.1:9\"\n");
-    let said = refused(&everywhere("name = \"a\""));
-    assert!(said.contains("expected hosts, paths, or both"), "{said}");
-    let said = refused(&everywhere("name = \"a\"\npaths = [\"/\"]"));
-    assert!(said.contains("expected hosts beside /"), "{said}");
-    let said = refused(&everywhere("paths = [\"/x\"]\nkey-host = \"site\""));
-    assert!(said.contains("expected hosts beside \"site\""), "{said}");
-    let both = everywhere("paths = [\"/x\"]") + &everywhere("name = \"b\"\npaths = [\"/x/\"]");
-    let said = refused(&both);
-    assert!(said.contains("/x/ of every host already belongs to the site of line"), "{said}");
 }
 
 #[test]

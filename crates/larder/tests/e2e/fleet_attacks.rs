@@ -10,7 +10,7 @@ use testkit::fleet_nodes::{Crowd, Fleet, await_whole, fetch, purge, view};
 use testkit::io::eventually;
 use testkit::origin::Origin;
 
-use crate::sharing::raise_descriptor_limit;
+use crate::process::raise_descriptor_limit;
 
 /// Start of an HTTP/2 connection, with settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

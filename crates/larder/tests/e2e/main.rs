@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod admission;
-mod broken_origins;
 mod cache_file;
 mod file_clients;
 mod files;
@@ -22,14 +21,11 @@ mod layouts;
 mod metrics_page;
 mod names;
 mod neighbours;
-mod outcomes;
 mod partial;
 mod presets;
 mod process;
 mod purging;
-mod restart;
 mod rules;
-mod sharing;
 mod soak;
 mod soak_files;
 mod transfers;

@@ -76,35 +76,6 @@ fn stale_neighbours_are_validated_behind_on_the_same_connection() {
 }
 
 #[test]
-fn there_are_none_unless_they_are_asked_for() {
-    let origin = Origin::start();
-    let larder = setup("").start();
-    let targets = ["/a/page", "/a/one"].map(target);
-    store(&larder, &origin, &targets);
-    assert_eq!(larder.get(&origin.url(&targets[0])).outcome(), "REVALIDATED");
-    sleep(QUIET);
-    assert_eq!((origin.fetches(&targets[0]), origin.fetches(&targets[1])), (2, 1));
-}
-
-#[test]
-fn the_budgets_hold() {
-    let origin = Origin::start();
-    let targets: Vec<String> = (0..8).map(|number| target(&format!("/a/{number}"))).collect();
-    for (config, most) in [
-        ("[caching]\nvalidate-neighbours = 2\n", 2),
-        ("[caching]\nvalidate-neighbours = 6\nneighbour-rate = 1\n", 1),
-    ] {
-        let larder = setup(config).start();
-        store(&larder, &origin, &targets);
-        assert_eq!(larder.get(&origin.url(&targets[0])).outcome(), "REVALIDATED");
-        assert!(eventually(|| validations(&larder, "validated") == most));
-        sleep(QUIET);
-        assert_eq!(validations(&larder, "validated"), most, "{config}");
-        larder.stop();
-    }
-}
-
-#[test]
 fn what_is_not_to_be_asked_is_not_asked() {
     let (origin, other) = (Origin::start(), Origin::start());
     let rule = "[[rule]]\npaths = ['/a/quiet']\nvalidate-neighbours = 0\n

@@ -1,10 +1,10 @@
-//! Objects that are stored in parts: ranges of objects that are not stored, fetches of exactly the
-//! missing bytes, and fetches that broke off.
+//! Objects that are stored in parts, as far as scripts cannot say it: windows of large objects,
+//! fetches that broke off or run, restarts, and ranges by chance.
 
 use std::thread;
 
 use testkit::body::mix;
-use testkit::client::{Reply, get, request};
+use testkit::client::{Reply, get};
 use testkit::larder::{Larder, Setup};
 use testkit::origin::Origin;
 
@@ -27,178 +27,6 @@ fn asked(origin: &Origin, target: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_range_of_what_is_not_stored_is_fetched_alone_and_kept() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=200000&etag=1";
-    let first = part(&larder, &origin, target, 100, 9_999);
-    assert_eq!(first.outcome(), "MISS");
-    assert!(first.header("cache-status").contains("fwd=uri-miss"), "{:?}", first.head);
-    for (first, last) in [(100, 9_999), (100, 100), (5_000, 5_999), (9_999, 9_999)] {
-        let again = part(&larder, &origin, target, first, last);
-        assert_eq!(again.outcome(), "HIT_RAM", "{first}-{last}");
-        assert!(again.head.get("age").is_some(), "{:?}", again.head);
-    }
-    assert_eq!(asked(&origin, target), ["bytes=100-9999"]);
-}
-
-#[test]
-fn ranges_are_joined_and_a_whole_fetches_only_what_is_missing() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=300000&etag=1";
-    part(&larder, &origin, target, 50_000, 99_999);
-    let beside = part(&larder, &origin, target, 100_000, 149_999);
-    assert_eq!(beside.outcome(), "MISS");
-    assert!(beside.header("cache-status").contains("fwd=partial"), "{:?}", beside.head);
-    assert_eq!(part(&larder, &origin, target, 50_000, 149_999).outcome(), "HIT_RAM");
-    // Half of it is stored.
-    assert_eq!(part(&larder, &origin, target, 40_000, 160_000).outcome(), "MISS");
-    let whole = larder.get(&origin.url(target));
-    whole.verify(target);
-    assert_eq!((whole.status, whole.header("content-length")), (200, "300000"));
-    let again = larder.get(&origin.url(target));
-    again.verify(target);
-    assert_eq!(again.outcome(), "HIT_RAM");
-    let expected = [
-        "bytes=50000-99999",
-        "bytes=100000-149999",
-        "bytes=40000-49999",
-        "bytes=150000-160000",
-        "bytes=0-39999",
-        "bytes=160001-299999",
-    ];
-    assert_eq!(asked(&origin, target), expected);
-    for seen in &origin.requests_for(target)[1..] {
-        assert!(seen.head.get("if-range").is_some(), "{seen:?}");
-    }
-}
-
-#[test]
-fn several_ranges_heads_and_conditions_are_answered_from_parts() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=200000&etag=1";
-    let url = origin.url(target);
-    let first = part(&larder, &origin, target, 0, 99_999);
-    let head = larder.send(&request("HEAD", &url));
-    assert_eq!((head.status, head.header("content-length")), (200, "200000"));
-    assert!(head.head.get("content-range").is_none(), "{:?}", head.head);
-    let tag = first.header("etag").to_owned();
-    let known = larder.send(&get(&url).header("If-None-Match", &tag));
-    assert_eq!((known.status, known.outcome().as_str()), (304, "HIT_RAM"));
-    let several = larder.send(&get(&url).header("Range", "bytes=0-9,50000-50009"));
-    assert_eq!((several.status, several.outcome().as_str()), (206, "HIT_RAM"));
-    assert!(several.header("content-type").starts_with("multipart/byteranges"));
-    let beyond = larder.send(&get(&url).header("Range", "bytes=200000-"));
-    assert_eq!((beyond.status, beyond.header("content-range")), (416, "bytes */200000"));
-    let same = larder.send(&get(&url).header("Range", "bytes=5-6").header("If-Range", &tag));
-    assert_eq!((same.status, same.len), (206, 2));
-    assert_eq!(origin.fetches(target), 1);
-    let other = get(&url).header("Range", "bytes=5-6").header("If-Range", "\"other\"");
-    let other = larder.send(&other);
-    other.verify(target);
-    assert_eq!(other.status, 200);
-    assert_eq!(asked(&origin, target), ["bytes=0-99999", "bytes=100000-199999"]);
-}
-
-#[test]
-fn parts_of_two_versions_never_meet() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    for (number, again) in ["range", "whole"].into_iter().enumerate() {
-        let target = &format!("/page{number}?size=200000&etag=1");
-        part(&larder, &origin, target, 0, 49_999);
-        origin.change(target);
-        // The stored part is fresh and needs no origin.
-        assert_eq!(part(&larder, &origin, target, 0, 9).header("x-version"), "0");
-        if again == "whole" {
-            let whole = larder.get(&origin.url(target));
-            whole.verify(target);
-            assert_eq!((whole.status, whole.header("x-version")), (200, "1"));
-        } else {
-            let across = part(&larder, &origin, target, 40_000, 59_999);
-            assert_eq!(across.header("x-version"), "1");
-        }
-        let first = part(&larder, &origin, target, 0, 59_999);
-        assert_eq!(first.header("x-version"), "1");
-    }
-}
-
-#[test]
-fn what_has_no_strong_validator_is_never_combined() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    for target in ["/weak?size=200000&etag=1&weak=1", "/none?size=200000"] {
-        part(&larder, &origin, target, 100, 199);
-        assert_eq!(part(&larder, &origin, target, 120, 180).outcome(), "HIT_RAM", "{target}");
-        assert_eq!(part(&larder, &origin, target, 200, 299).outcome(), "MISS", "{target}");
-        let across = part(&larder, &origin, target, 150, 250);
-        assert_eq!(across.outcome(), "MISS", "{target}");
-        larder.get(&origin.url(target)).verify(target);
-        let expected = ["bytes=100-199", "bytes=200-299", "bytes=150-250", "-"];
-        assert_eq!(asked(&origin, target), expected);
-        assert_eq!(part(&larder, &origin, target, 100, 299).outcome(), "HIT_RAM", "{target}");
-    }
-}
-
-#[test]
-fn what_must_not_be_stored_is_not_stored_in_parts_either() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    for target in ["/a?cc=no-store&etag=1&size=5000", "/b?cc=private&etag=1&size=5000"] {
-        for fetches in 1..=2 {
-            let reply = part(&larder, &origin, target, 100, 199);
-            assert!(!reply.header("cache-status").contains("stored"), "{:?}", reply.head);
-            assert_eq!(origin.fetches(target), fetches, "{target}");
-        }
-    }
-}
-
-#[test]
-fn an_origin_without_ranges_gives_the_whole_and_the_client_its_part() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=200000&etag=1&ranges=0";
-    assert_eq!(part(&larder, &origin, target, 150_000, 150_099).outcome(), "MISS");
-    let whole = larder.get(&origin.url(target));
-    whole.verify(target);
-    assert!(whole.outcome().starts_with("HIT"), "{:?}", whole.head);
-    assert_eq!(origin.fetches(target), 1);
-}
-
-#[test]
-fn variants_have_parts_of_their_own() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=100000&etag=1&vary=Accept-Language";
-    let ask = |language: &str, range: &str| {
-        let request = get(&origin.url(target)).header("Accept-Language", language);
-        let reply = larder.send(&request.header("Range", range));
-        assert_eq!((reply.status, reply.header("x-variant")), (206, language));
-        reply.verify_from(target, 1_000);
-        reply.outcome()
-    };
-    assert_eq!(ask("de", "bytes=1000-1999"), "MISS");
-    assert_eq!(ask("en", "bytes=1000-1999"), "MISS");
-    assert_eq!(ask("de", "bytes=1000-1499"), "HIT_RAM");
-    assert_eq!(ask("en", "bytes=1000-1499"), "HIT_RAM");
-    assert_eq!(ask("en", "bytes=1000-2499"), "MISS");
-    assert_eq!(ask("en", "bytes=1000-2499"), "HIT_RAM");
-    assert_eq!(origin.fetches(target), 3);
-}
-
-#[test]
-fn stale_parts_are_validated() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=100000&etag=1&cc=max-age=0";
-    part(&larder, &origin, target, 0, 999);
-    assert_eq!(part(&larder, &origin, target, 0, 999).outcome(), "REVALIDATED");
-    let longer = part(&larder, &origin, target, 500, 1_999);
-    assert_eq!(longer.outcome(), "REVALIDATED");
-    let asked = origin.requests_for(target);
-    assert_eq!(asked[1].head.get("range"), Some("bytes=0-999"));
-    assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
-    assert_eq!(asked[3].head.get("range"), Some("bytes=1000-1999"));
-    origin.change(target);
-    let changed = part(&larder, &origin, target, 0, 999);
-    assert_eq!((changed.outcome().as_str(), changed.header("x-version")), ("REFRESHED", "1"));
-    assert_eq!(origin.fetches(target), 5);
-}
-
-#[test]
 fn a_purge_takes_all_parts() {
     let (origin, larder) = (Origin::start(), Setup::forward().start());
     let target = "/film?size=5000000&etag=1";
@@ -211,17 +39,6 @@ fn a_purge_takes_all_parts() {
         assert_eq!(part(&larder, &origin, target, start, start + 9_999).outcome(), "MISS");
     }
     assert_eq!(origin.fetches(target), before + 3);
-}
-
-#[test]
-fn an_unsafe_method_takes_all_parts() {
-    let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/item?size=50000&etag=1";
-    part(&larder, &origin, target, 0, 999);
-    larder.send(&request("POST", &origin.url(target)).body(b"new"));
-    origin.change(target);
-    let after = part(&larder, &origin, target, 0, 999);
-    assert_eq!((after.outcome().as_str(), after.header("x-version")), ("MISS", "1"));
 }
 
 #[test]

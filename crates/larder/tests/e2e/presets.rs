@@ -57,20 +57,6 @@ fn every_preset_serves_across_a_restart() {
 }
 
 #[test]
-fn every_layout_serves_across_a_restart() {
-    for name in names("layout") {
-        serves(&Setup::forward().flag("layout", &name), &name);
-    }
-}
-
-#[test]
-fn a_preset_serves_on_every_layout() {
-    for layout in names("layout") {
-        serves(&Setup::forward().flag("preset", "ucfs").flag("layout", &layout), &layout);
-    }
-}
-
-#[test]
 fn a_cache_formatted_for_a_preset_is_used_as_it_is() {
     let setup = Setup::forward().flag("preset", "ucfs");
     let cache = setup.cache().display().to_string();

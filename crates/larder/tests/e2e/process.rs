@@ -1,74 +1,19 @@
-//! The process: configuration errors, signals, descriptors, the admin interface.
+//! The process: its descriptors, its metrics, its access log.
 
-use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use testkit::client::{Client, get, request};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use testkit::client::{Client, get};
 use testkit::io::eventually;
-use testkit::larder::{Setup, larder, percent};
+use testkit::larder::Setup;
 use testkit::origin::Origin;
 
-use crate::sharing::raise_descriptor_limit;
-
-#[test]
-fn a_wrong_configuration_is_refused_with_file_line_key_and_what_was_expected() {
-    let setup = Setup::forward().config("memory = \"64M\"\nworkers = \"many\"\n");
-    let path = setup.path("larder.toml").display().to_string();
-    let (status, said) = larder(&["check-config", &path]);
-    assert!(!status.success());
-    for part in [path.as_str(), ":2", "workers", "expected"] {
-        assert!(said.contains(part), "{part} is missing: {said}");
-    }
-    let (status, said) = setup.refused();
-    assert!(!status.success());
-    assert!(said.contains("workers"), "{said}");
-    fs::write(&path, "memory = \"64M\"\n").unwrap();
-    let (status, said) = larder(&["check-config", &path]);
-    assert!(status.success(), "{said}");
-}
-
-#[test]
-fn an_unknown_flag_and_a_wrong_value_are_named() {
-    for words in [["serve", "--no-such-flag"], ["serve", "--memory=1K"], ["serve", "--allow=x"]] {
-        let (status, said) = larder(&words);
-        assert!(!status.success(), "{words:?}");
-        let flag = words[1].split('=').next().unwrap();
-        assert!(said.contains(flag), "{words:?}: {said}");
-    }
-}
-
-#[test]
-fn the_start_up_says_what_is_served_and_where_the_cache_is() {
-    let setup = Setup::forward();
-    let running = setup.start();
-    for part in [
-        running.address().to_string(),
-        running.admin().to_string(),
-        setup.cache().display().to_string(),
-    ] {
-        assert!(running.says(&part), "{part} is missing: {}", running.said());
-    }
-}
-
-#[test]
-fn sighup_reopens_the_access_log() {
-    let setup = Setup::forward();
-    let (log, old) = (setup.path("access.log"), setup.path("access.log.1"));
-    let setup = setup.flag("access-log", &log.display().to_string());
-    let (origin, running) = (Origin::start(), setup.start());
-    running.get(&origin.url("/before"));
-    let holds = |path: &std::path::Path, text: &str| {
-        eventually(|| fs::read_to_string(path).is_ok_and(|t| t.contains(text)))
-    };
-    assert!(holds(&log, "/before"));
-    fs::rename(&log, &old).unwrap();
-    running.signal(Signal::HUP);
-    assert!(eventually(|| log.exists()), "{}", running.said());
-    running.get(&origin.url("/after"));
-    assert!(holds(&log, "/after"));
-    assert!(!fs::read_to_string(&old).unwrap().contains("/after"));
+/// Raises this process's limit of open sockets to the maximum.
+pub fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("the soft limit may be raised to the hard one");
 }
 
 #[test]
@@ -141,24 +86,6 @@ fn running_out_of_descriptors_pauses_and_recovers() {
 }
 
 #[test]
-fn the_admin_interface_answers_only_to_names_that_cannot_be_rebound() {
-    let running = Setup::forward().start();
-    let ask = |request: testkit::client::Request| request.send(running.admin()).status;
-    assert_eq!(ask(get("/healthz").header("Host", "localhost")), 200);
-    assert_eq!(ask(get("/healthz").header("Host", "127.0.0.1:3129")), 200);
-    assert!((400..500).contains(&ask(get("/healthz").header("Host", "evil.example"))));
-    let purge = request("POST", "/purge?url=http%3A%2F%2Fa.test%2F").header("Host", "localhost");
-    assert!(
-        (400..500).contains(&ask(purge.clone().header("Origin", "http://evil.example").body(b"")))
-    );
-    let by_get = get("/purge?url=http%3A%2F%2Fa.test%2F").header("Host", "localhost");
-    assert_eq!(ask(by_get), 405);
-    let nonsense = request("POST", &format!("/purge?url={}", percent("not a url")));
-    assert_eq!(ask(nonsense.header("Host", "localhost").body(b"")), 400);
-    assert_eq!(ask(get("/nothing").header("Host", "localhost")), 404);
-}
-
-#[test]
 fn metrics_are_in_the_format_of_prometheus() {
     let (origin, running) = (Origin::start(), Setup::forward().start());
     for _ in 0..2 {
@@ -180,13 +107,24 @@ fn metrics_are_in_the_format_of_prometheus() {
 }
 
 #[test]
-fn many_idle_connections_and_quick_ones_live_together() {
-    raise_descriptor_limit();
-    let (origin, running) = (Origin::start(), Setup::forward().start());
-    let idle: Vec<Client> = (0..200).map(|_| running.connect()).collect();
-    for _ in 0..50 {
-        running.get(&origin.url("/page")).verify("/page");
+fn the_access_log_names_the_outcome_in_each_format() {
+    for (format, hit) in [("combined", "HIT_RAM"), ("json", "HIT_RAM"), ("squid", "TCP_MEM_HIT")] {
+        let setup = Setup::forward();
+        let path = setup.path("access.log");
+        let name = path.display().to_string();
+        let setup = setup.flag("access-log", &name).flag("log-format", format);
+        let (origin, larder) = (Origin::start(), setup.start());
+        let url = origin.url("/page");
+        let with_secret = url.replace("http://", "http://user:secret@");
+        larder.get(&url);
+        larder.get(&url);
+        larder.send(&get(&with_secret).header("Host", &origin.address().to_string()));
+        let read = || std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(eventually(|| read().lines().count() >= 3), "{format}: {}", read());
+        let text = read();
+        // Each has a connection of its own, and a line once it has ended: in any order.
+        let hits = text.lines().filter(|line| line.contains(hit)).count();
+        assert_eq!((hits, text.lines().count()), (2, 3), "{format}: {text}");
+        assert!(!text.contains("secret"), "{format}: {text}");
     }
-    drop(idle);
-    running.stop();
 }

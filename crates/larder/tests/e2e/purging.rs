@@ -198,3 +198,23 @@ fn a_purge_of_another_spelling_names_what_is_stored() {
         assert!(code == 0 && said.contains("a.example:8080/page is stored"), "{url}: {said}");
     }
 }
+
+#[test]
+fn a_request_after_a_purge_does_not_follow_a_fill_from_before_it() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/page?size=100000&gate=half";
+    let url = origin.url(target);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| larder.get(&url));
+        origin.await_fetches(target, 1);
+        origin.change(target);
+        larder.purge(&url);
+        let second = scope.spawn(|| larder.get(&url));
+        origin.await_fetches(target, 2);
+        origin.open("half");
+        first.join().unwrap().verify(target);
+        let second = second.join().unwrap();
+        second.verify(target);
+        assert_eq!(second.header("x-version"), "1");
+    });
+}

@@ -233,15 +233,40 @@ name = 'other'
          https://example.com or unix:/run/app.sock, got \"http://b/path\": a path cannot be given here"
     );
     assert_eq!(
-        problems("[[site]]\nupstream = 'http://b'\n"),
-        "larder.toml:1: site.hosts: expected hosts, paths, or both"
-    );
-    assert_eq!(
         problems("[[access]]\nclients = ['10.0.0.1/8']\naction = 'permit'"),
         "larder.toml:2: access.clients: expected a network, got \"10.0.0.1/8\", an address within \
          10.0.0.0/8\n\
          larder.toml:3: access.action: expected allow or deny, got \"permit\""
     );
+}
+
+#[test]
+fn sites_that_claim_the_same_are_refused() {
+    let at = |keys: &str| format!("[[site]]\n{keys}\nupstream = 'http://b'\n");
+    let of = |keys: &str| at(&format!("hosts = ['a.test']\n{keys}"));
+    for (text, expected) in [
+        (
+            of("paths = ['/x']") + &of("name = 'b'\npaths = ['/y', '/%78//']"),
+            "/x/ of \"a.test\" already belongs to the site of line 1",
+        ),
+        (
+            of("") + &of("name = 'b'\npaths = ['/']"),
+            "\"a.test\" already belongs to the site of line 1",
+        ),
+        (of("paths = ['/x']") + &of("paths = ['/y']"), "give this one a name"),
+        (of("paths = ['x']"), "is not a path prefix"),
+        (of("paths = ['/x']\nstrip-prefix = true"), "expected root and paths beside it"),
+        (at("name = 'a'"), "site.hosts: expected hosts, paths, or both"),
+        (at("name = 'a'\npaths = ['/']"), "expected hosts beside /"),
+        (at("paths = ['/x']\nkey-host = 'site'"), "expected hosts beside \"site\""),
+        (
+            at("paths = ['/x']") + &at("name = 'b'\npaths = ['/x/']"),
+            "/x/ of every host already belongs to the site of line 1",
+        ),
+    ] {
+        let said = problems(&text);
+        assert!(said.contains(expected), "{text}: {said}");
+    }
 }
 
 #[test]

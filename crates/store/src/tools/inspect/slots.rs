@@ -38,7 +38,10 @@ impl<D: Device> Inspector<'_, D> {
     }
 
     /// Implements [`Inspector::find`]: the youngest record of the key counts.
-    pub(super) async fn find_in_slots(&self, key: &[u8]) -> Result<Option<ObjectReport>, InspectError> {
+    pub(super) async fn find_in_slots(
+        &self,
+        key: &[u8],
+    ) -> Result<Option<ObjectReport>, InspectError> {
         let digest = Digester::new(&self.superblock.secret.digest_key()).key(key);
         let mut object: Option<(u32, usize, Bytes, Found)> = None;
         let mut metas: Vec<(u64, u64, Bytes)> = Vec::new();

@@ -8,11 +8,10 @@
 //! | `size=N` | bytes of the body (1000) |
 //! | `status=N` | status code (200) |
 //! | `cc=TEXT` | `Cache-Control`; `-` for none (`max-age=3600`) |
-//! | `etag=1`, `lm=1` | sends `ETag` or `Last-Modified`, and 304 to a condition that matches |
-//! | `weak=1` | the `ETag` is a weak one |
+//! | `etag=1` | sends `ETag`, and 304 to a condition that matches |
 //! | `vary=A,B` | sends `Vary`; the body depends on those request headers |
 //! | `h=Name:value` | one more header; may be repeated |
-//! | `how=WORD` | how the body is sent, or what goes wrong, see [`How`] |
+//! | `how=WORD` | how the body is sent, see [`How`] |
 //! | `gate=NAME` | holds back the second half of the body until the test opens the gate |
 //! | `headgate=NAME` | holds back the whole response |
 //! | `pace=N` | milliseconds between pieces of 64 KiB |
@@ -28,7 +27,7 @@ use std::time::Duration;
 use super::{Received, Shared, Then};
 use crate::body::{self, Name, parameter, parameters, size_of};
 
-/// How a body is framed, or how the response is broken.
+/// How a body is framed, or broken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     /// `length`: `Content-Length`, no fault.
@@ -41,20 +40,6 @@ enum How {
     Close,
     /// `short`: `Content-Length` states the whole, half of it is sent.
     Short,
-    /// `cutchunk`: half of the chunks, no end.
-    CutChunk,
-    /// `badchunk`: half of the chunks, then an invalid chunk size.
-    BadChunk,
-    /// `excess`: `Content-Length` states half of what is sent.
-    Excess,
-    /// `garbage`: not HTTP at all.
-    Garbage,
-    /// `empty`: the connection is closed without a byte.
-    Empty,
-    /// `early`: two interim responses (103) before the final one.
-    Early,
-    /// `two`: two `Content-Length` fields that disagree.
-    Two,
 }
 
 impl How {
@@ -65,13 +50,6 @@ impl How {
             "trailers" => How::Trailers,
             "close" => How::Close,
             "short" => How::Short,
-            "cutchunk" => How::CutChunk,
-            "badchunk" => How::BadChunk,
-            "excess" => How::Excess,
-            "garbage" => How::Garbage,
-            "empty" => How::Empty,
-            "early" => How::Early,
-            "two" => How::Two,
             other => panic!("the origin knows no how={other}"),
         }
     }
@@ -143,23 +121,16 @@ impl Response {
         response
     }
 
-    /// Adds the validators; returns whether the request's condition matches them.
+    /// Adds the validator; returns whether the request's condition matches it.
     fn validate(&mut self, request: &Received, version: u64) -> bool {
         let mut current = false;
         if parameter(&request.path, "etag").is_some() {
-            let weak = if parameter(&request.path, "weak").is_some() { "W/" } else { "" };
-            let tag = format!("{weak}\"v{version}-{:x}\"", self.seed & 0xffff);
-            current |= request.head.get("if-none-match").is_some_and(|m| m.contains(&tag));
+            let tag = format!("\"v{version}-{:x}\"", self.seed & 0xffff);
+            current = request.head.get("if-none-match").is_some_and(|m| m.contains(&tag));
             self.headers.push(format!("ETag: {tag}"));
             if parameter(&request.path, "ranges").is_some() {
                 self.headers.push("Accept-Ranges: bytes".to_owned());
             }
-        }
-        if parameter(&request.path, "lm").is_some() {
-            let changed = std::time::UNIX_EPOCH + Duration::from_secs(1_600_000_000 + version);
-            let text = httpdate::fmt_http_date(changed);
-            current |= request.head.get("if-modified-since") == Some(&text);
-            self.headers.push(format!("Last-Modified: {text}"));
         }
         current && ["GET", "HEAD"].contains(&&*request.method)
     }
@@ -188,31 +159,16 @@ impl Response {
         if let Some(gate) = &self.headgate {
             shared.pass(gate);
         }
-        match self.how {
-            How::Garbage => {
-                to.write_all(b"\x16\x03\x01 this is not HTTP\r\n\r\nnot at all\r\n")?;
-                return Ok(false);
-            }
-            How::Empty => return Ok(false),
-            How::Early => {
-                let early = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n";
-                to.write_all(early)?;
-                to.write_all(early)?;
-            }
-            _ => {}
-        }
         to.write_all(self.head().as_bytes())?;
         if self.head_only || self.status == 304 {
             return Ok(true);
         }
         match self.how {
-            How::Chunked | How::Trailers | How::CutChunk | How::BadChunk => {
-                self.send_chunks(to, shared)?;
-            }
+            How::Chunked | How::Trailers => self.send_chunks(to, shared)?,
             How::Short => self.send_bytes(to, shared, self.begin + self.len() / 2)?,
             _ => self.send_bytes(to, shared, self.end)?,
         }
-        Ok(matches!(self.how, How::Length | How::Chunked | How::Trailers | How::Early))
+        Ok(matches!(self.how, How::Length | How::Chunked | How::Trailers))
     }
 
     fn len(&self) -> u64 {
@@ -225,22 +181,14 @@ impl Response {
             head.push_str(header);
             head.push_str("\r\n");
         }
-        let len = self.len();
         match self.how {
             _ if self.status == 304 => {}
-            How::Chunked | How::CutChunk | How::BadChunk => {
-                head.push_str("Transfer-Encoding: chunked\r\n");
-            }
+            How::Chunked => head.push_str("Transfer-Encoding: chunked\r\n"),
             How::Trailers => {
                 head.push_str("Trailer: X-Trailer\r\nTransfer-Encoding: chunked\r\n");
             }
             How::Close => head.push_str("Connection: close\r\n"),
-            How::Excess => head.push_str(&format!("Content-Length: {}\r\n", len / 2)),
-            How::Two => {
-                let (a, b) = (len, len + 1);
-                head.push_str(&format!("Content-Length: {a}\r\nContent-Length: {b}\r\n"));
-            }
-            _ => head.push_str(&format!("Content-Length: {len}\r\n")),
+            _ => head.push_str(&format!("Content-Length: {}\r\n", self.len())),
         }
         head.push_str("\r\n");
         head
@@ -280,20 +228,16 @@ impl Response {
     }
 
     fn send_chunks(&self, to: &mut TcpStream, shared: &Shared) -> io::Result<()> {
-        let broken = matches!(self.how, How::CutChunk | How::BadChunk);
-        let end = if broken { self.begin + self.len() / 2 } else { self.end };
         let mut at = self.begin;
-        while at < end {
+        while at < self.end {
             self.pause(at, shared);
-            let piece = self.piece(at, end, 1 + body::mix(at ^ self.seed) % (48 << 10));
+            let piece = self.piece(at, self.end, 1 + body::mix(at ^ self.seed) % (48 << 10));
             write!(to, "{:x}\r\n", piece.len())?;
             to.write_all(&piece)?;
             to.write_all(b"\r\n")?;
             at += piece.len() as u64;
         }
         match self.how {
-            How::CutChunk => Ok(()),
-            How::BadChunk => to.write_all(b"xyz\r\nmore\r\n"),
             How::Trailers => to.write_all(b"0\r\nX-Trailer: behind\r\n\r\n"),
             _ => to.write_all(b"0\r\n\r\n"),
         }
