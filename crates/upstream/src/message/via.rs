@@ -84,3 +84,34 @@ pub fn is_idempotent(method: &Method) -> bool {
     MethodClass::of(method) != MethodClass::Unsafe
         || matches!(*method, Method::PUT | Method::DELETE)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    #[test]
+    fn its_own_entries_are_a_loop_and_those_of_a_namesake_are_not() {
+        let [own, namesake] = [(); 2].map(|()| Via::new(&Pseudonym::default()));
+        let mut request = HeaderMap::new();
+        assert!(!own.is_loop(&request));
+        request.append(header::VIA, HeaderValue::from_static("1.0 fred"));
+        request.append(header::VIA, namesake.entry(Version::HTTP_11));
+        assert!(!own.is_loop(&request));
+        for version in [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2] {
+            let mut request = request.clone();
+            request.append(header::VIA, own.entry(version));
+            request.append(header::VIA, HeaderValue::from_static("1.1 fred"));
+            assert!(own.is_loop(&request), "{version:?}");
+        }
+        namesake.hide(&mut request);
+        assert!(!request.contains_key(header::VIA) && !own.is_loop(&request));
+        own.hide(&mut request);
+        assert!(own.is_loop(&request));
+        let spaced = own.cdn_loop.to_str().unwrap().replace(';', " ; ");
+        let spaced = HeaderValue::from_str(&format!("other, {spaced}")).unwrap();
+        assert!(own.is_loop(&HeaderMap::from_iter([(CDN_LOOP, spaced)])));
+    }
+}
