@@ -1,9 +1,7 @@
 //! Position in one node's purge log.
 //!
 //! A log has a number. A node begins a new log, with a greater number, when it can no longer
-//! promise that its log is complete. A follower of the new log has carried out the purges of the
-//! old ones, or need not. All positions in the logs of one node are therefore totally ordered, and
-//! late news of an old log is recognised as old.
+//! promise that its log is complete.
 
 use std::error::Error;
 use std::fmt;
@@ -16,14 +14,6 @@ pub struct LogPosition {
     pub log: u64,
     /// Number of purges before this position.
     pub number: u64,
-}
-
-impl LogPosition {
-    /// Returns whether a node at this position has carried out all purges before `other`, in that
-    /// log or an earlier one.
-    pub fn covers(self, other: LogPosition) -> bool {
-        self >= other
-    }
 }
 
 impl fmt::Display for LogPosition {

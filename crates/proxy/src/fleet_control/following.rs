@@ -1,7 +1,8 @@
 //! Follows the logs of purges of other nodes.
 //!
 //! It promises: a log is noted as followed up to a place only when all before it has been carried
-//! out durably; where that cannot be had by name any more everything that is stored is purged.
+//! out durably; where the purges are not known by name any more, everything that is stored is
+//! validated with its origin before it is used.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use fleet::member::State;
 use fleet::{LogPosition, MemberId};
-use store::{LoggedPurge, Mode, PurgedTarget};
+use store::LoggedPurge;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -28,8 +29,9 @@ const SLOW: Duration = Duration::from_millis(300);
 /// Maximum number of nodes asked at once.
 const AT_ONCE: usize = 8;
 
-/// After how long without a way to its log a node that is no member counts as gone.
-const GONE: Duration = Duration::from_secs(10);
+/// How long this node waits for purges that no node can name. Until then it uses nothing that it
+/// has stored, and afterwards only what an origin has validated since.
+const UNKNOWN_AFTER: Duration = Duration::from_secs(5);
 
 /// Follows the log of `member` up to `wanted` at least.
 ///
@@ -52,19 +54,13 @@ pub(crate) async fn follow(
     let store = services.store().ok_or("there is no cache here")?;
     let following = Following { services, node, member, store };
     loop {
-        let known = purges.followed(member);
-        if known.is_some_and(|known| known.covers(wanted)) {
+        let known = purges.number(member, wanted.log);
+        if purges.positions().positions.covers(member, wanted) {
             return Ok(());
         }
-        let before = known;
-        following.step(known, wanted).await?;
-        if purges.followed(member) == before {
+        following.step(LogPosition { number: known, ..wanted }, wanted).await?;
+        if purges.number(member, wanted.log) <= known {
             return Err("it told nothing new".to_owned());
-        }
-        // The log has begun anew: what was wanted is of the past.
-        let reached = purges.followed(member);
-        if reached.is_some_and(|reached| reached.log != wanted.log) {
-            return Ok(());
         }
     }
 }
@@ -88,53 +84,48 @@ struct Following<'a> {
 
 impl Following<'_> {
     /// Goes on from what is known.
-    async fn step(&self, known: Option<LogPosition>, wanted: LogPosition) -> Result<(), String> {
+    async fn step(&self, known: LogPosition, wanted: LogPosition) -> Result<(), String> {
+        if !self.may_have_missed() {
+            self.reach(wanted, None);
+            return Ok(());
+        }
         match self.ask(known, wanted).await {
-            Some(told) if known.is_some_and(|known| known > told.end) => {
-                Err(format!("it does not know yet of purges that were made there before {wanted}"))
-            }
             Some(Told { purges: Some(purges), end, last }) => {
                 self.carry_out(&purges, end, last).await
             }
             Some(Told { purges: None, end, last }) => {
-                if known.is_some() || self.may_have_missed() {
-                    self.node.purges().begin_reaching(self.member, end);
-                    self.purge_everything("its log does not reach back so far").await?;
-                }
+                self.doubt("its log does not reach back so far", end).await?;
                 self.reach(end, last);
                 Ok(())
             }
-            None if self.may_come() => Err("no node could send them".to_owned()),
+            None if self.node.purges().lags_for(self.member, self.node.now()) < UNKNOWN_AFTER => {
+                Err("no node could send them".to_owned())
+            }
             None => {
-                self.node.purges().begin_reaching(self.member, wanted);
-                self.purge_everything("it is gone, and no node has kept its log").await?;
+                self.doubt("no node that answers has them", wanted).await?;
                 self.reach(wanted, None);
                 Ok(())
             }
         }
     }
 
-    /// Returns whether it is worth waiting for the node: it lives, or may not be known yet.
-    fn may_come(&self) -> bool {
-        let lags_for = self.node.purges().lags_for(self.member, self.node.now());
-        self.node.members().get(self.member).is_some() || lags_for < GONE
-    }
-
-    /// Returns whether this node may have stored what a log that it never followed concerns: one
+    /// Returns whether this node may have stored what a log concerns that it has not followed: one
     /// that serves already did not wait for the other.
     fn may_have_missed(&self) -> bool {
         self.node.purges().is_away() || self.node.own().state != State::Joining
     }
 
     /// Asks the node itself for the purges after `known`, and the others if it does not answer
-    /// soon. Any answer of the node itself counts. Of the others only one that extends `known`
-    /// does, and the first that reaches `wanted` is enough. Returns `None` if no node sent any.
-    async fn ask(&self, known: Option<LogPosition>, wanted: LogPosition) -> Option<Told> {
-        // A node that was just met sends its whole log, from the first purge on.
-        let since = known.unwrap_or(LogPosition { log: wanted.log, number: 0 });
+    /// soon. Of the answers the one that goes furthest counts, and the first that reaches `wanted`
+    /// is enough. Returns `None` if no node knows more than this one.
+    async fn ask(&self, known: LogPosition, wanted: LogPosition) -> Option<Told> {
         let mut asking = JoinSet::new();
-        asking.spawn_local(self.question(self.member, since));
-        if let Ok(Some(Ok((_, Some(told))))) = timeout(SLOW, asking.join_next()).await {
+        asking.spawn_local(self.question(self.member, known));
+        let is_news = |told: &Told| told.end.log == known.log && told.end.number > known.number;
+        let first = timeout(SLOW, asking.join_next()).await;
+        if let Ok(Some(Ok((_, Some(told))))) = first
+            && is_news(&told)
+        {
             return Some(told);
         }
         let members = self.node.members();
@@ -145,24 +136,20 @@ impl Following<'_> {
             while asking.len() < AT_ONCE
                 && let Some(other) = others.next()
             {
-                asking.spawn_local(self.question(other, since));
+                asking.spawn_local(self.question(other, known));
             }
             let Some(answer) = asking.join_next().await else { return furthest };
             let Ok((asked, Some(told))) = answer else { continue };
-            if asked == *self.member {
-                return Some(told);
-            }
-            if told.purges.is_none() {
+            // Of a log that does not reach back that far only its own node can be sure.
+            if !is_news(&told) || told.purges.is_none() && asked != *self.member {
                 continue;
             }
-            let before = furthest.as_ref().map(|before| before.end).or(known);
-            if before.is_some_and(|before| before.covers(told.end)) {
-                continue;
-            }
-            if told.end.covers(wanted) {
+            if told.end.number >= wanted.number {
                 return Some(told);
             }
-            furthest = Some(told);
+            if furthest.as_ref().is_none_or(|before| before.end.number < told.end.number) {
+                furthest = Some(told);
+            }
         }
     }
 
@@ -199,13 +186,15 @@ impl Following<'_> {
         Ok(())
     }
 
-    async fn purge_everything(&self, why: &str) -> Result<(), String> {
+    async fn doubt(&self, why: &str, until: LogPosition) -> Result<(), String> {
         log::warn!(
-            "everything that is stored here counts as purged: purges of {} are not known ({why})",
+            "purges of {} are not known ({why}): everything that is stored here is validated with \
+             its origin before it is used",
             self.member
         );
         let _purging = self.node.offering.begin_purge();
-        purge_everything(&self.store).await
+        self.node.purges().begin_reaching(self.member, until);
+        doubt_everything(&self.store).await
     }
 
     fn reach(&self, end: LogPosition, last: Option<u64>) {
@@ -222,9 +211,9 @@ fn read(told: &Purges) -> Result<Told, Misunderstood> {
     Ok(Told { purges, end: told.end.parse()?, last: told.last })
 }
 
-/// Purges all stored objects here, without telling other nodes.
-pub(crate) async fn purge_everything(store: &Store) -> Result<(), String> {
-    let all = LoggedPurge { target: PurgedTarget::Everything, mode: Mode::Hard, at: 0 };
-    let done = store.apply_purges(&[all]).await;
-    done.map_err(|refusal| format!("a purge of everything is not durable: {refusal}"))
+/// Has everything that is stored here validated before it is used, because purges may have been
+/// missed.
+pub(crate) async fn doubt_everything(store: &Store) -> Result<(), String> {
+    let done = store.doubt_everything().await;
+    done.map_err(|refusal| format!("it is not durable what must be validated: {refusal}"))
 }

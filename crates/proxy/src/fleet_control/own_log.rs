@@ -1,7 +1,7 @@
 //! This node's own purge log as other nodes know it: detects an old disk.
 //!
-//! Guarantee: a node that learns of purges made at it that its disk does not have removes all
-//! stored objects before it reports itself up to date. An old disk may have received other purges
+//! Guarantee: a node that learns of purges made at it that its disk does not have has everything
+//! validated that is stored before it reports itself up to date. An old disk may have received other purges
 //! before it met any node, so its log can be as long as the known one or longer. Other nodes
 //! therefore also send a digest of the last purge that they carried out.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fleet::{LogPosition, PurgePositions};
 use store::{PurgePosition, PurgesSince};
 
-use crate::fleet_control::following::purge_everything;
+use crate::fleet_control::following::doubt_everything;
 use crate::fleet_control::message::Purge;
 use crate::fleet_control::spreading::own_end;
 use crate::object::store::Store;
@@ -37,18 +37,19 @@ pub(crate) async fn check_own_log(
     let Some(known) = unknown else { return false };
     log::error!(
         "others know of purges that were made here up to {known}, and the log of this cache \
-         ends at {end} or has others: the cache is an older one, and all that it has counts as \
-         purged"
+         ends at {end} or has others: the cache is an older one, and all that it has is validated \
+         with its origin before it is used"
     );
     node.purges().set_away();
-    if let Err(why) = purge_everything(&store).await {
+    if let Err(why) = doubt_everything(&store).await {
         log::error!("{why}");
         return true;
     }
     store.begin_later_purge_log(known.log);
     if let Some(end) = own_end(&store) {
-        node.purges().reach(node.id(), end, node.now());
+        node.purges().reach_own(end, node.now());
     }
+    node.purges().reach(node.id(), known, node.now());
     true
 }
 

@@ -45,7 +45,7 @@ fn position(of: PurgePosition) -> LogPosition {
 /// Notes that the purges that were made here and are durable have been carried out.
 pub(crate) fn note_own(services: &Services, node: &Node) {
     if let Some(end) = services.store().as_ref().and_then(own_end) {
-        node.purges().reach(node.id(), end, node.now());
+        node.purges().reach_own(end, node.now());
     }
 }
 
@@ -173,7 +173,8 @@ pub(crate) fn purges(
 ) -> Result<Purges, Misunderstood> {
     let of: MemberId = asked.node.parse()?;
     let since: Option<LogPosition> = asked.since.as_deref().map(str::parse).transpose()?;
-    if of == *node.id() {
+    let is_own = |since: LogPosition| Some(since.log) == node.purges().own_log();
+    if of == *node.id() && since.is_none_or(is_own) {
         let since = since.map(|since| PurgePosition::new(since.log, since.number));
         let store = services.store().ok_or("there is no cache here")?;
         return Ok(match store.purges_since(since).ok_or("there is no log of purges here")? {
@@ -189,9 +190,10 @@ pub(crate) fn purges(
             }
         });
     }
-    let kept = since.and_then(|since| node.purges().kept_since(&of, since));
-    let end = node.positions().positions.get(&of).ok_or("its log is not followed here")?;
-    let purges = kept.map(|kept| kept.iter().map(Purge::of).collect());
+    let since = since.ok_or("it is not said which log of it")?;
+    let end = LogPosition { number: node.purges().number(&of, since.log), ..since };
+    let purges = node.purges().kept_since(&of, since);
+    let purges = purges.map(|kept| kept.iter().map(Purge::of).collect());
     Ok(Purges { purges, end: end.to_string(), last: node.purges().last_of(&of) })
 }
 

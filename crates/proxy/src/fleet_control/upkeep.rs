@@ -2,8 +2,8 @@
 //!
 //! A node starts without the right to use stored objects. It contacts all members that it is told
 //! of, carries out the purges that it has missed, and serves from then on. A node that was told of
-//! others but reaches none waits. After a time it removes its stored objects, because it cannot
-//! know which were purged, and continues alone.
+//! others but reaches none waits. After a time it continues alone, and validates its stored objects
+//! before it uses them, because it cannot know which were purged.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::fleet_control::audience::WAITS_FOR_OTHERS;
-use crate::fleet_control::following::{follow, purge_everything};
+use crate::fleet_control::following::{doubt_everything, follow};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::{Failed, post, post_to};
@@ -157,17 +157,17 @@ impl Upkeep {
         let is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
         if saved.is_none() && !is_empty && self.has_seeds && store.kept_purge_log() {
             log::warn!(
-                "how far this node has come in the purges of the fleet is not found: it gives up \
-                 what it has stored, for it cannot know what was purged"
+                "how far this node has come in the purges of the fleet is not found: everything \
+                 that it has stored is validated with its origin before it is used"
             );
-            if let Err(why) = purge_everything(&store).await {
+            if let Err(why) = doubt_everything(&store).await {
                 log::error!("{why}");
             }
         }
         let purges = self.node.purges();
         purges.begin(saved.unwrap_or_default(), !is_empty);
         if let Some(end) = own_end(&store) {
-            purges.reach(self.node.id(), end, self.node.now());
+            purges.reach_own(end, self.node.now());
         }
     }
 
@@ -183,7 +183,7 @@ impl Upkeep {
             // Without a device there is no log for the moment: what is known of it stays.
             let end = store.as_ref().and_then(own_end);
             if let Some(end) = end {
-                self.node.purges().reach(self.node.id(), end, now);
+                self.node.purges().reach_own(end, now);
             }
             let end = end.unwrap_or(self.node.own().purges);
             self.membership.announce(&self.node.refresh_own(end));
@@ -222,9 +222,6 @@ impl Upkeep {
         for member in others.filter(|member| self.node.protocol_with(member).is_some()) {
             if member.purges != LogPosition::default() {
                 self.node.purges().learn_gossip(&member.id, member.purges, now);
-                if member.state == State::Leaving {
-                    self.node.purges().note_leaving(&member.id, member.purges);
-                }
             }
         }
         if members.version() != self.node.members().version() || self.node.members().is_empty() {
@@ -308,11 +305,11 @@ impl Upkeep {
                 return;
             }
             log::warn!(
-                "no other node of the fleet could be reached: this one gives up what it has \
-                 stored, for it cannot know what was purged, and goes on alone"
+                "no other node of the fleet could be reached: this one goes on alone, and \
+                 everything that it has stored is validated with its origin before it is used"
             );
             if let Some(store) = self.services.store()
-                && purge_everything(&store).await.is_err()
+                && doubt_everything(&store).await.is_err()
             {
                 return;
             }

@@ -35,7 +35,10 @@ impl Metadata {
     pub fn of(entry: &Entry) -> Option<Metadata> {
         let Some(since) = entry.outdated_since() else { return Metadata::as_stored(entry) };
         // A soft purge outdated the object; its stored head does not say so.
-        let outdated = |head: StoredHead| head.outdated(Time::from_unix(since));
+        let outdated = |head: StoredHead| match since {
+            0 => head.doubted(),
+            since => head.outdated(Time::from_unix(since)),
+        };
         match Meta::decode(entry.meta()) {
             Ok(Meta::Head(head)) => Some(FoundHead::whole(outdated(head).into())),
             Ok(Meta::Sparse(SparseHead { layout, head })) => {

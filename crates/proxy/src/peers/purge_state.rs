@@ -73,15 +73,13 @@ pub(crate) struct PurgeState {
 #[derive(Default)]
 struct Inner {
     positions: PurgePositions,
-    /// How far this node will be with what it is carrying out.
+    /// The number of this node's own log; 0 without one. Its former ones are followed like those
+    /// of others.
+    own_log: u64,
+    /// How far this node will be with what it is carrying out, or was going to carry out.
     begun: PurgePositions,
     /// How far others are known to have come.
     wanted: PurgePositions,
-    /// Where logs ended whose nodes have left in order: this node has carried out all of them.
-    ended: BTreeMap<MemberId, LogPosition>,
-    /// Nodes that left in order and are back with another log, which is followed from its first
-    /// purge on. Until then who is asked must have followed the former one as far as this node.
-    begin_anew: BTreeSet<MemberId>,
     /// When this node was last known, by the word of the node whose log it is, to have carried out
     /// all of it. What others know of the log says nothing of being in touch: they may have lost
     /// that node as well.
@@ -146,8 +144,9 @@ impl PurgeState {
         let mut inner = self.lock();
         let mut is_news = false;
         for (member, position) in others.iter() {
-            if *member != self.own {
-                is_news |= self.learn_one(&mut inner, member, position, now);
+            // What this node's own log must have is another matter: see `own_log`.
+            if *member != self.own || position.log < inner.own_log {
+                is_news |= inner.learn(member, position, now);
             }
         }
         self.settle(&inner, is_news);
@@ -171,9 +170,9 @@ impl PurgeState {
             return;
         }
         let mut inner = self.lock();
-        let is_news = self.learn_one(&mut inner, member, end, now);
+        let is_news = inner.learn(member, end, now);
         let is_in_touch = !is_gossip || inner.in_sync.contains_key(member);
-        if is_in_touch && inner.positions.get(member) == Some(end) {
+        if is_in_touch && inner.positions.covers(member, end) {
             inner.in_sync.insert(member.clone(), now);
         }
         self.settle(&inner, is_news);
@@ -184,21 +183,19 @@ impl PurgeState {
         self.lock().in_sync.remove(member);
     }
 
-    /// Notes that `member` leaves in order, with this end of its log. When it comes back with
-    /// another log, nothing of this one is missing here.
-    pub fn note_leaving(&self, member: &MemberId, end: LogPosition) {
-        let mut inner = self.lock();
-        if inner.positions.get(member) == Some(end) {
-            inner.ended.insert(member.clone(), end);
-        }
-    }
-
     /// Notes that all before `position` is about to be carried out. Where that fails it may have
     /// been in part.
     pub fn begin_reaching(&self, member: &MemberId, position: LogPosition) {
         let mut inner = self.lock();
         inner.begun.reach(member, position);
+        inner.wanted.reach(member, position);
         self.publish(&inner);
+    }
+
+    /// Notes that all before `end` in the log that this node keeps now has been carried out.
+    pub fn reach_own(&self, end: LogPosition, now: Duration) {
+        self.lock().own_log = end.log;
+        self.reach(&self.own, end, now);
     }
 
     /// Notes that a purge is about to be made here, for as long as the guard lives: until it has
@@ -217,17 +214,15 @@ impl PurgeState {
     /// Notes that all before `position` has been carried out.
     pub fn reach(&self, member: &MemberId, position: LogPosition, now: Duration) {
         let mut inner = self.lock();
-        inner.unsaved |= inner.positions.get(member).is_none_or(|known| !known.covers(position));
-        inner.positions.reach(member, position);
-        inner.begin_anew.remove(member);
-        if inner.begun.get(member).is_some_and(|begun| position.covers(begun)) {
-            inner.begun.forget(member);
-        }
         inner.in_sync.insert(member.clone(), now);
-        if inner.wanted.get(member).is_none_or(|wanted| position.covers(wanted)) {
+        if !inner.positions.covers(member, position) {
+            inner.positions.reach(member, position);
+            inner.unsaved = true;
+            self.publish(&inner);
+        }
+        if !inner.lags_behind(member) {
             inner.lags_since.remove(member);
         }
-        self.publish(&inner);
     }
 
     /// Keeps purges of `member` that end before `position`, to be told on.
@@ -247,6 +242,11 @@ impl PurgeState {
         self.lock().last.note(member, position, digest);
     }
 
+    /// Returns the number of the log that this node keeps now, if it keeps one.
+    pub fn own_log(&self) -> Option<u64> {
+        Some(self.lock().own_log).filter(|log| *log > 0)
+    }
+
     /// Returns the digest of the last purge of `member` that was carried out here, if it is known.
     pub fn last_of(&self, member: &MemberId) -> Option<u64> {
         let inner = self.lock();
@@ -257,29 +257,31 @@ impl PurgeState {
     /// `None` when they are not all kept.
     pub fn kept_since(&self, member: &MemberId, since: LogPosition) -> Option<Vec<LoggedPurge>> {
         let inner = self.lock();
-        let end = inner.positions.get(member);
-        let end = end.filter(|end| end.log == since.log && end.number >= since.number)?;
+        let end = inner.positions.number(member, since.log);
         let of_log = inner.kept.iter().filter(|(of, at, _)| of == member && at.log == since.log);
         let mut wanted: Vec<_> = of_log
-            .filter(|(_, at, _)| (since.number..end.number).contains(&at.number))
+            .filter(|(_, at, _)| (since.number..end).contains(&at.number))
             .map(|(_, at, purge)| (at.number, purge.clone()))
             .collect();
         wanted.sort_by_key(|(number, _)| *number);
         wanted.dedup_by_key(|(number, _)| *number);
-        let all = wanted.len() as u64 == end.number - since.number;
+        let all = end.checked_sub(since.number) == Some(wanted.len() as u64);
         all.then(|| wanted.into_iter().map(|(_, purge)| purge).collect())
     }
 
-    /// Returns how far the log of `member` is followed that it has now.
+    /// Returns how far the newest log of `member` is followed of which a purge is known.
     pub fn followed(&self, member: &MemberId) -> Option<LogPosition> {
-        let inner = self.lock();
-        inner.positions.get(member).filter(|_| !inner.begin_anew.contains(member))
+        self.lock().positions.get(member)
+    }
+
+    /// Returns how many purges of a log of `member` have been carried out here.
+    pub fn number(&self, member: &MemberId, log: u64) -> u64 {
+        self.lock().positions.number(member, log)
     }
 
     /// Returns whether this node lags behind in the log of `member`.
     pub fn lags_behind(&self, member: &MemberId) -> bool {
-        let inner = self.lock();
-        inner.positions.lacking(&inner.wanted).any(|(lacking, _)| lacking == member)
+        self.lock().lags_behind(member)
     }
 
     /// Returns the logs in which this node lags behind, and how far others have come there.
@@ -350,18 +352,6 @@ impl PurgeState {
         is_wanted.then(followed)
     }
 
-    /// Notes how far others have come in a log. Returns whether that is new.
-    fn learn_one(
-        &self,
-        inner: &mut Inner,
-        member: &MemberId,
-        position: LogPosition,
-        now: Duration,
-    ) -> bool {
-        inner.end_log(member, position);
-        inner.learn(member, position, now)
-    }
-
     /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
     /// something new to follow: what failed is tried again in its own time.
     fn settle(&self, inner: &Inner, is_news: bool) {
@@ -396,32 +386,22 @@ impl Drop for OwnPurge {
 }
 
 impl Inner {
-    /// Ends a log whose node left in order and is met with another one: that is followed from its
-    /// first purge on.
-    fn end_log(&mut self, member: &MemberId, position: LogPosition) {
-        let own = self.positions.get(member).filter(|own| own.log < position.log);
-        if own.is_some_and(|own| self.ended.get(member) == Some(&own)) {
-            self.ended.remove(member);
-            self.begin_anew.insert(member.clone());
-        }
+    fn lags_behind(&self, member: &MemberId) -> bool {
+        self.positions.lacking(&self.wanted).any(|(lacking, _)| lacking == member)
     }
 
     /// Notes how far others have come in a log. Returns whether that is new.
     fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) -> bool {
-        let before = self.wanted.get(member);
+        let is_news = !self.wanted.covers(member, position);
         self.wanted.reach(member, position);
-        let is_news = self.wanted.get(member) != before;
-        let own = self.positions.get(member);
-        if own.is_some_and(|own| own.covers(position)) {
+        if self.positions.covers(member, position) {
             return is_news;
         }
         self.lags_since.entry(member.clone()).or_insert(now);
         let in_touch = match self.in_sync.get(member) {
-            // Nothing of the log that ended is missing here.
-            _ if self.begin_anew.contains(member) => true,
             Some(then) => now.saturating_sub(*then) < IN_TOUCH,
             // A node that has just been met; who was away is so until it has caught up.
-            None => own.is_none(),
+            None => self.positions.get(member).is_none(),
         };
         self.away |= !in_touch;
         is_news
@@ -474,8 +454,9 @@ mod tests {
         state.reach(&a, LogPosition { log: 1, number: 8 }, at(2));
         assert_eq!(state.positions().asked, "a=1.8");
         state.begin_reaching(&a, LogPosition { log: 1, number: 9 });
-        state.reach(&a, LogPosition { log: 2, number: 0 }, at(3));
-        assert_eq!(state.positions().asked, "a=2.0");
+        state.reach(&a, LogPosition { log: 2, number: 1 }, at(3));
+        assert_eq!(state.positions().asked, "a=1.9;a=2.1");
+        assert_eq!(state.lacking(), [(a.clone(), LogPosition { log: 1, number: 9 })]);
         let (one, other) = (state.begin_own(), state.begin_own());
         drop(one);
         assert!(!state.may_ask());
@@ -495,7 +476,7 @@ mod tests {
         state.caught_up();
         assert!(state.may_use() && !state.is_away());
         // A log that began anew.
-        state.learn_end(&a, LogPosition { log: 2, number: 0 }, at(9000));
+        state.learn_end(&a, LogPosition { log: 2, number: 1 }, at(9000));
         assert!(!state.may_use());
     }
 
@@ -558,44 +539,39 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_heard_of_a_nodes_later_log_makes_nobody_forget_it() {
+    fn the_logs_of_one_node_are_followed_apart() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let later = LogPosition { log: 2, number: 3 };
+        let [former, later] = [(1, 9), (2, 3)].map(|(log, number)| LogPosition { log, number });
         state.learn_end(&a, later, at(100));
         state.learn(&"a=1.9".parse().unwrap(), at(200));
         state.learn_end(&a, LogPosition { log: 1, number: 5 }, at(300));
-        assert_eq!(state.lacking(), [(a.clone(), later)]);
+        assert_eq!(state.lacking(), [(a.clone(), former), (a.clone(), later)]);
         state.reach(&a, later, at(400));
-        state.learn(&"a=1.9".parse().unwrap(), at(500));
-        assert!(state.lacking().is_empty());
-        state.reach(&a, LogPosition { log: 1, number: 9 }, at(600));
-        assert_eq!(state.positions().value, "a=2.3");
+        assert_eq!(state.lacking(), [(a.clone(), former)]);
+        state.reach(&a, former, at(600));
+        assert_eq!(state.positions().value, "a=1.9;a=2.3");
     }
 
     #[test]
-    fn a_node_that_left_in_order_may_come_back_with_another_log() {
+    fn a_node_that_comes_back_with_an_empty_log_stops_no_node() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let (end, anew) = (LogPosition { log: 1, number: 5 }, LogPosition { log: 2, number: 0 });
-        state.note_leaving(&a, end);
-        // It is away for as long as it likes.
-        state.learn_end(&a, anew, at(60_000));
-        assert!(state.may_use() && !state.is_away());
-        assert_eq!(state.followed(&a), None);
+        let [empty, first] = [0, 1].map(|number| LogPosition { log: 2, number });
+        state.lose_touch(&a);
+        state.learn_end(&a, empty, at(60_000));
+        assert!(state.may_use() && !state.is_away() && state.lacking().is_empty());
         // A node that is asked meanwhile must not have missed the end of the former log.
         assert_eq!(state.positions().asked, "a=1.5");
-        state.reach(&a, anew, at(60_010));
-        assert_eq!(
-            (state.followed(&a), &state.positions().asked),
-            (Some(anew), &"a=2.0".parse().unwrap())
-        );
-        // A node that still names the ended log lags behind itself.
-        state.learn(&"a=1.5".parse().unwrap(), at(60_020));
-        assert!(state.may_use() && state.lacking().is_empty());
-        // One that left with a purge that was not carried out here is another matter.
-        let state = joined("a=1.5");
-        state.note_leaving(&a, LogPosition { log: 1, number: 6 });
-        state.learn_end(&a, anew, at(60_000));
-        assert!(!state.may_use());
+        state.learn_end(&a, first, at(60_010));
+        assert!(state.may_use(), "the two are in touch again");
+        assert_eq!(state.lacking(), [(a.clone(), first)]);
+    }
+
+    #[test]
+    fn former_logs_of_this_node_are_followed_and_the_present_one_is_not() {
+        let (state, own) = (joined(""), "own".parse().unwrap());
+        state.reach_own(LogPosition { log: 2, number: 1 }, at(0));
+        state.learn(&"own=1.4;own=2.7;own=3.1".parse().unwrap(), at(100));
+        assert_eq!(state.lacking(), [(own, LogPosition { log: 1, number: 4 })]);
     }
 
     #[test]
@@ -618,8 +594,9 @@ mod tests {
         assert_eq!(state.heard().to_string(), "a=1.7;c=1.1");
         state.reach(&"c".parse().unwrap(), LogPosition { log: 1, number: 1 }, at(300));
         state.learn_end(&a, LogPosition { log: 2, number: 2 }, at(400));
-        assert_eq!(state.heard().to_string(), "a=2.2");
+        assert_eq!(state.heard().to_string(), "a=1.7;a=2.2");
         state.reach(&a, LogPosition { log: 2, number: 2 }, at(500));
+        state.reach(&a, LogPosition { log: 1, number: 7 }, at(500));
         assert!(state.heard().is_empty());
     }
 
@@ -650,6 +627,7 @@ mod tests {
     fn who_has_no_log_stops_nobody_and_ones_own_is_not_followed() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
         state.learn_end(&a, LogPosition::default(), at(60_000));
+        state.reach_own(LogPosition { log: 1, number: 2 }, at(0));
         state.learn(&"own=1.3".parse().unwrap(), at(60_000));
         assert!(state.may_use() && state.lacking().is_empty());
     }

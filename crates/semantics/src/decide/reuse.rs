@@ -430,6 +430,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_permits_the_use_of_a_response_that_a_missed_purge_may_have_removed() {
+        let control = "Cache-Control: max-age=60, stale-while-revalidate=600, stale-if-error=600";
+        let doubted = packed(&[control, "ETag: \"a\""]).doubted();
+        for request in ["x", "max-stale", "stale-if-error=600"] {
+            let facts = format!("Cache-Control: {request}");
+            let facts = RequestFacts::of(&http::Method::GET, &headers(&[&facts]));
+            let decided = decide(&doubted, |_| false, &facts, later(1), &Settings::default());
+            let Reuse::Validate { cause, fallback, .. } = decided else { panic!("{decided:?}") };
+            assert_eq!((cause, fallback), (Cause::Expired, Fallback::default()), "{request}");
+        }
+    }
+
+    #[test]
     fn a_response_past_the_keep_limit_counts_as_absent() {
         let settings = Settings { keep: Some(Seconds::new(100)), ..Settings::default() };
         let at = |seconds| at("max-age=60", "x", seconds, &settings);

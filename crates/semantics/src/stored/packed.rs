@@ -264,6 +264,14 @@ impl Packed {
         self
     }
 
+    /// Returns the facts with a lifetime that is over and `must-revalidate`: a purge that was missed
+    /// may have removed the response, so nothing permits its use without validation.
+    pub(crate) fn doubted(self) -> Packed {
+        let mut doubted = self.outdated(Time::from_unix(0));
+        doubted.flags |= Flag::MustRevalidate as u32;
+        doubted
+    }
+
     /// Returns the facts of a response with trailers.
     pub(crate) fn with_trailers(mut self) -> Packed {
         self.flags |= Flag::Trailers as u32;

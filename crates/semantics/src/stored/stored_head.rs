@@ -189,6 +189,13 @@ impl StoredHead {
         self
     }
 
+    /// Returns the response without any permission to use it before it is validated, because a purge
+    /// that was missed may have removed it.
+    pub fn doubted(mut self) -> StoredHead {
+        self.packed = self.packed.doubted();
+        self
+    }
+
     /// Returns the response with the fields of these names replaced.
     pub fn with_fields(mut self, fields: &HeaderMap) -> StoredHead {
         for name in fields.keys() {

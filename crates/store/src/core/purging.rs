@@ -30,9 +30,15 @@ pub(crate) struct Purged {
 }
 
 impl Core {
-    /// Purges the objects that `targets` concern, as of `now`.
-    pub(crate) fn purge(&mut self, targets: &[Target<'_>], mode: Mode, now: Now) -> Purged {
-        let (up_to, newest) = self.note_purge(targets, mode, now);
+    /// Purges the objects that `targets` concern. A soft purge outdates them since `at`, in unix
+    /// seconds.
+    pub(crate) fn purge(
+        &mut self,
+        targets: &[Target<'_>],
+        (mode, at): (Mode, u32),
+        now: Now,
+    ) -> Purged {
+        let (up_to, newest) = self.note_purge(targets, (mode, at), now);
         let report = self.purges.report(self.counters.purges_merged);
         Purged { up_to, newest, report }
     }
@@ -42,7 +48,7 @@ impl Core {
     fn note_purge(
         &mut self,
         targets: &[Target<'_>],
-        mode: Mode,
+        (mode, at): (Mode, u32),
         now: Now,
     ) -> (JournalPosition, u64) {
         if !self.online() {
@@ -53,7 +59,6 @@ impl Core {
             // placed: they would be lost.
             self.place_all_staged(now);
         }
-        let at = now.unix;
         let relabelled =
             self.purges.take_relabelled(targets, &self.labels, &self.placement.space, &self.index);
         relabelled.iter().for_each(|digest| _ = self.forget_version(digest));

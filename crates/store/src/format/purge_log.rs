@@ -358,11 +358,17 @@ impl PurgeLog {
     /// Returns the durable purges since a position; `None` stands for a follower without one.
     pub(crate) fn since(&self, position: Option<PurgePosition>) -> PurgesSince {
         let here = PurgePosition { log: self.tail().log, number: self.durable };
-        let floor = self.blocks.front().map_or(0, |block| block.first);
+        // The numbers of a log that took the place of another begin where those of that one end.
+        let (floor, is_whole) = match self.blocks.front() {
+            Some(block) => (block.first, block.number == 0),
+            None => (0, true),
+        };
         let known = position.filter(|position| {
-            position.log == here.log && (floor..=here.number).contains(&position.number)
+            let reaches_back = is_whole || position.number >= floor;
+            position.log == here.log && reaches_back && position.number <= here.number
         });
         let Some(PurgePosition { log, number }) = known else { return PurgesSince::TooOld(here) };
+        let number = number.max(floor);
         let last = here.number.min(number + TOLD_AT_ONCE as u64);
         let after = self.blocks.iter().skip_while(|block| block.end() <= number);
         let entries = after.flat_map(|block| (block.first..).zip(&block.entries));

@@ -130,7 +130,10 @@ impl<D: Device, C: Clock> Entry<D, C> {
     }
 
     /// Returns since when it is outdated by a soft purge, in unix seconds. Returns `None` when it
-    /// is not, or its metadata have been replaced since.
+    /// is not, or its metadata have been replaced since; 0 when a purge that was missed may have
+    /// removed it ([`Store::doubt_everything`]).
+    ///
+    /// [`Store::doubt_everything`]: crate::Store::doubt_everything
     pub fn outdated_since(&self) -> Option<u64> {
         self.outdated.map(u64::from)
     }

@@ -13,6 +13,7 @@ use crate::core::{Counted, Goal};
 use crate::format::journal::JournalPosition;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
+use crate::purge::purges::DOUBTED;
 use crate::shell::volume::Volume;
 
 /// Logged purges to wait for.
@@ -150,19 +151,33 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// [`Options::stall_bound`]: crate::Options::stall_bound
     pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
         let logged = self.log(mode, || targets.iter().map(PurgedTarget::of));
-        let result = self.purge_targets(targets, mode, logged).await;
+        let result = self.purge_targets((targets, mode, None), logged).await;
         self.count_durability(&result);
         result
     }
 
+    /// Outdates every object durably, for a store that may have missed purges. The objects stay,
+    /// and [`Entry::outdated_since`] is 0 until each is replaced or validated: they must not be
+    /// used without validation, because a missed purge may have concerned them. Running fetches are
+    /// overtaken. The call is not logged.
+    ///
+    /// # Errors
+    /// The same as those of [`Store::purge_all`].
+    ///
+    /// [`Entry::outdated_since`]: crate::Entry::outdated_since
+    pub async fn doubt_everything(&self) -> Result<(), Refusal> {
+        self.purge_targets((&[Target::Everything], Mode::Soft, Some(DOUBTED)), None).await
+    }
+
+    /// `at`: the time since when objects are outdated, in unix seconds; `None`: now.
     async fn purge_targets(
         &self,
-        targets: &[Target<'_>],
-        mode: Mode,
+        (targets, mode, at): (&[Target<'_>], Mode, Option<u32>),
         logged: Option<Logged>,
     ) -> Result<(), Refusal> {
+        let volumes = self.volumes().iter();
         let noted: Vec<_> =
-            self.volumes().iter().map(|volume| Some(volume.begin_purge(targets, mode))).collect();
+            volumes.map(|volume| Some(volume.begin_purge(targets, mode, at))).collect();
         let deadline = self.purge_deadline();
         let mut done = self.until_durable(noted, deadline).await;
         if let Some(Logged { volume, purges }) = logged
@@ -254,7 +269,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             let targets: Vec<Target<'_>> =
                 of_mode.filter_map(|purge| purge.target.as_target()).collect();
             if !targets.is_empty() {
-                self.purge_targets(&targets, mode, None).await?;
+                self.purge_targets((&targets, mode, None), None).await?;
             }
         }
         let key = |purge: &LoggedPurge| match &purge.target {

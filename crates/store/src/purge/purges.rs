@@ -57,6 +57,10 @@ impl Scope {
     }
 }
 
+/// Time of a soft purge that outdates objects without any permission to use them, because purges
+/// may have been missed. It is earlier than any other, so it prevails.
+pub(crate) const DOUBTED: u32 = 0;
+
 /// One purge, as the journal records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Purge {
@@ -117,7 +121,10 @@ impl Stamp {
         match purge.mode {
             Mode::Hard => self.hard = self.hard.max(purge.sequence),
             Mode::Soft if purge.sequence > self.soft => {
-                (self.soft, self.soft_at) = (purge.sequence, purge.at);
+                // Objects older than both purges remain in doubt.
+                let is_doubt = self.soft > 0 && self.soft_at == DOUBTED;
+                self.soft_at = if is_doubt { DOUBTED } else { purge.at };
+                self.soft = purge.sequence;
             }
             Mode::Soft => {}
         }

@@ -312,10 +312,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 
     /// Records a purge. It is complete when the journal is durable up to the returned position.
-    pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> JournalPosition {
+    pub(crate) fn begin_purge(
+        &self,
+        targets: &[Target<'_>],
+        mode: Mode,
+        at: Option<u32>,
+    ) -> JournalPosition {
         let now = self.now();
         let mut core = self.shared.lock();
-        let Purged { up_to, newest, report } = core.purge(targets, mode, now);
+        let at = at.unwrap_or(now.unix);
+        let Purged { up_to, newest, report } = core.purge(targets, (mode, at), now);
         self.shared.newest_purge.store(newest, Ordering::Release);
         drop(core);
         if let Some(PurgesFull { entries, max, merged }) = report {

@@ -340,6 +340,8 @@ fn a_later_log_tells_nothing_of_the_one_before_and_misses_nothing_from_then_on()
     assert!([begin, before].iter().all(|position| follow(&rig.store, *position).is_none()));
     purge_word(&mut rig, "after", Mode::Hard);
     assert_eq!(follow(&rig.store, after).unwrap(), [label("after")]);
+    let first = PurgePosition::new(after.log(), 0);
+    assert_eq!(follow(&rig.store, first).unwrap(), [label("after")]);
     let known = after.log() + 1000;
     rig.store.begin_later_purge_log(known);
     assert!(rig.store.purge_log_end().unwrap().log() > known);

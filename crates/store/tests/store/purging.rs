@@ -210,6 +210,38 @@ fn what_waits_for_its_place_is_outdated_by_a_soft_purge_and_not_lost() {
 }
 
 #[test]
+fn what_a_missed_purge_may_concern_is_in_doubt_until_it_is_validated() {
+    let since = |rig: &mut Rig, name| {
+        let store = rig.store.clone();
+        let Lookup::Hit(entry) = rig.run(store.lookup(&key(name))) else { return None };
+        Some(entry.outdated_since())
+    };
+    everywhere(|mut rig, options| {
+        put(&mut rig, "http://a/x", "red");
+        put(&mut rig, "http://a/y", "blue");
+        rig.settle_durably();
+        let store = rig.store.clone();
+        rig.run(store.doubt_everything()).unwrap();
+        put(&mut rig, "http://a/z", "red");
+        rig.settle_durably();
+        rig.pass(Duration::from_secs(1));
+        // A soft purge that is known grants objects in doubt nothing.
+        purge(&mut rig, Target::Everything, Mode::Soft);
+        let check = |rig: &mut Rig| {
+            assert_eq!(since(rig, "http://a/y"), Some(Some(0)));
+            assert_ne!(since(rig, "http://a/z"), Some(Some(0)));
+            assert!(is_outdated(rig, "http://a/z"));
+        };
+        check(&mut rig);
+        if options.write_policy == WritePolicy::OnInsert {
+            crashed(&rig, options).into_iter().for_each(|mut rig| check(&mut rig));
+        }
+        refresh(&mut rig, "http://a/x", "red").unwrap();
+        assert_eq!(since(&mut rig, "http://a/x"), Some(None));
+    });
+}
+
+#[test]
 fn what_was_purged_softly_stays_and_is_outdated_until_it_is_validated() {
     everywhere(|mut rig, options| {
         put(&mut rig, "http://a/x", "red");
