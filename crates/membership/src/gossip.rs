@@ -204,7 +204,8 @@ impl Drop for Gossip {
     }
 }
 
-/// Gossip detects liveness itself, so results of requests are not needed.
+/// Gossip detects liveness itself, so results of requests are not needed, except that a node
+/// leaves: that counts at once.
 impl Membership for Gossip {
     fn members(&self) -> Members {
         self.shared.published.members()
@@ -240,7 +241,12 @@ impl Membership for Gossip {
         Box::pin(Gossip::leave(self))
     }
 
-    fn heard(&self, _of: Member, _now: Duration) {}
+    fn heard(&self, of: Member, _now: Duration) {
+        let mut view = lock(&self.shared.view);
+        if of.state == State::Leaving && view.depart(&of.id) {
+            self.shared.published.publish(view.members());
+        }
+    }
 
     fn silent(&self, _id: &MemberId, _now: Duration) {}
 

@@ -6,4 +6,3 @@ pub mod explain;
 pub(crate) mod node_question;
 pub(crate) mod purge;
 mod purge_hint;
-mod purge_names;

@@ -7,6 +7,7 @@ pub(crate) mod key_check;
 pub(crate) mod login;
 pub(crate) mod prepare;
 pub(crate) mod purge_dialect;
+pub(crate) mod purge_names;
 pub mod purge_order;
 mod purge_pattern;
 pub(crate) mod route;

@@ -56,6 +56,10 @@ pub struct View {
     /// True if a live node of the same name started later.
     superseded: bool,
     others: BTreeMap<MemberId, Member>,
+    /// The latest generations of the others.
+    generations: BTreeMap<MemberId, u64>,
+    /// Generations that have said themselves that they leave, whatever gossip has of them.
+    departed: BTreeMap<MemberId, u64>,
     lost: BTreeMap<MemberId, Lost>,
     same_names: BTreeMap<MemberId, SameName>,
 }
@@ -73,6 +77,8 @@ impl View {
             own,
             superseded: false,
             others: BTreeMap::new(),
+            generations: BTreeMap::new(),
+            departed: BTreeMap::new(),
             lost: BTreeMap::new(),
             same_names: BTreeMap::new(),
         }
@@ -105,6 +111,16 @@ impl View {
         self.lost.values().cloned().collect()
     }
 
+    /// Records that a member has said itself that it leaves. Returns whether the view changes.
+    pub fn depart(&mut self, id: &MemberId) -> bool {
+        let (Some(member), Some(generation)) = (self.others.get_mut(id), self.generations.get(id))
+        else {
+            return false;
+        };
+        self.departed.insert(id.clone(), *generation);
+        std::mem::replace(&mut member.state, State::Leaving) != State::Leaving
+    }
+
     /// Updates the view with the nodes that are live now.
     pub fn update(&mut self, live: Vec<Live>, now: Duration) -> Vec<Complaint> {
         let mut complaints = Vec::new();
@@ -123,7 +139,18 @@ impl View {
         let ours = names.remove(&self.own.id).unwrap_or_default();
         self.superseded = ours.last().is_some_and(|newest| newest.node != self.node);
         let present = names.into_values().filter_map(|nodes| member(nodes, &mut complaints));
-        self.replace(present.map(|member| (member.id.clone(), member)).collect(), now);
+        let present: Vec<(u64, Member)> = present.collect();
+        self.generations = present.iter().map(|(of, member)| (member.id.clone(), *of)).collect();
+        let generations = &self.generations;
+        self.departed.retain(|id, of| generations.get(id).is_some_and(|now| *now <= *of));
+        let present = present.into_iter().map(|(_, member)| {
+            let state = match self.departed.contains_key(&member.id) {
+                true => State::Leaving,
+                false => member.state,
+            };
+            (member.id.clone(), Member { state, ..member })
+        });
+        self.replace(present.collect(), now);
         complaints
     }
 
@@ -168,12 +195,12 @@ impl View {
     }
 }
 
-/// Returns the member that the nodes of one name represent: the newest one with facts. `nodes` are
-/// ordered oldest first.
-fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<Member> {
+/// Returns the member that the nodes of one name represent, and its generation: the newest one with
+/// facts. `nodes` are ordered oldest first.
+fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<(u64, Member)> {
     let newest = nodes.into_iter().rev().find(|live| live.facts.is_some())?;
     match newest.facts? {
-        Ok(member) => Some(member),
+        Ok(member) => Some((newest.node.generation_id, member)),
         Err(error) => {
             complaints.push(Complaint::Malformed(newest.node, error));
             None
@@ -248,6 +275,22 @@ mod tests {
         view.update(vec![unheard()], at(3));
         assert_eq!(members(&view).len(), 1);
         assert_eq!(view.lost()[0].member.load, 2);
+    }
+
+    #[test]
+    fn a_node_that_says_that_it_leaves_does_so_until_its_next_generation() {
+        let (mut view, a) = (view(), "a".parse().unwrap());
+        let state = |view: &View| view.members()[0].state;
+        assert!(!view.depart(&a), "it is unknown");
+        view.update(vec![live("a", 1, 3)], at(1));
+        assert!(view.depart(&a) && !view.depart(&a));
+        assert_eq!(state(&view), State::Leaving);
+        view.update(vec![live("a", 1, 3)], at(2));
+        assert_eq!(state(&view), State::Leaving, "gossip has older facts");
+        view.update(vec![], at(3));
+        assert_eq!(view.lost()[0].member.state, State::Leaving);
+        view.update(vec![live("a", 2, 3)], at(4));
+        assert_eq!(state(&view), State::Serving);
     }
 
     #[test]

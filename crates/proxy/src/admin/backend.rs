@@ -17,6 +17,7 @@ use crate::client::reclaimer::{ConnectionReclaimer, Group};
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fleet_control::classes;
+use crate::fleet_control::spreading::Wait;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
 use crate::peers::status;
@@ -161,6 +162,8 @@ impl Backend for ProxyBackend {
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>> {
-        Box::pin(async move { purge::purge(&self.services, &self.control.options(), purge).await })
+        Box::pin(async move {
+            purge::purge(&self.services, &self.control.options(), purge, Wait::Purge).await
+        })
     }
 }

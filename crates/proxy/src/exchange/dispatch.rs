@@ -30,6 +30,7 @@ use crate::exchange::node_question;
 use crate::exchange::purge;
 use crate::exchange::purge::{Answered, PurgeFields};
 use crate::fleet_control::forgetting;
+use crate::fleet_control::spreading::Wait;
 use crate::get::cache_request;
 use crate::get::cached;
 use crate::get::direct_fetch;
@@ -529,7 +530,7 @@ async fn write_through(
 /// Purges everything below a collection's URL.
 async fn forget_below(context: &RequestContext, collection: Url) {
     let order = Purge { scope: Scope::Prefix(collection.clone()), soft: false };
-    let done = purge::purge(&context.services, &context.options, &order).await;
+    let done = purge::purge(&context.services, &context.options, &order, Wait::Request).await;
     if let Purged::NotDurable(why) | Purged::NotNow(why) = done.purged {
         log::warn!("objects stored below {collection} may remain although it was deleted: {why}");
     }

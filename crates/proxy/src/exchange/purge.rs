@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use http1::RequestHead;
@@ -14,14 +15,14 @@ use store::{Key, Mode, Target};
 use upstream::message::request_body::RequestBody;
 
 use crate::exchange::purge_hint;
-use crate::exchange::purge_names::{Name, all_names};
-use crate::fleet_control::spreading::{note_own, spread};
+use crate::fleet_control::spreading::{Wait, note_own, own_end, spread};
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::purge_dialect;
+use crate::request::purge_names::{Name, all_names};
 use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
@@ -32,25 +33,27 @@ use crate::services::Services;
 /// The usual purge method, which RFC 9110 does not define.
 const METHOD: &str = "PURGE";
 
-/// Carries out a purge, in a fleet on all nodes.
+/// Carries out a purge, in a fleet on all nodes, for which it waits so.
 pub(crate) async fn purge(
     services: &Rc<Services>,
     options: &Options,
     purge: &Purge,
+    wait: Wait,
 ) -> PurgeResult {
     let node = services.shared.node.as_ref();
     let purging = node.map(|node| node.offering.begin_purge());
     let under_way = node.map(|node| node.purges().begin_own());
+    let since = services.store().as_ref().and_then(own_end);
     let purged = match node.is_some_and(|node| node.leaves_others()) {
         true => Purged::NotNow("this node leaves the fleet: purge at another one".to_owned()),
         false => purge_here(services, options, purge).await,
     };
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
-    let spread = match &services.shared.node {
-        Some(node) if is_done => {
+    let spread = match (node, since) {
+        (Some(node), Some(since)) if is_done => {
             note_own(services, node);
             drop((under_way, purging));
-            Some(spread(services, node).await)
+            Some(spread(services, node, since, wait).await)
         }
         _ => None,
     };
@@ -110,7 +113,7 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     let there = match mode {
         Mode::Hard => {
             let keys: Vec<Key> = names.iter().map(|name| name.key.clone()).collect();
-            store.purge_keys(&keys).await
+            store.purge_named(Bytes::copy_from_slice(url.as_str().as_bytes()), &keys).await
         }
         Mode::Soft => {
             let there: Vec<bool> = names.iter().map(|name| store.knows(&name.key)).collect();
@@ -204,7 +207,9 @@ pub(crate) async fn answer(
         return Answered::Yes(Box::new(refused));
     }
     let (status, json) = match read(context, &fields, body) {
-        Ok(asked) => Box::pin(purge(&context.services, options, &asked)).await.answer(&asked),
+        Ok(asked) => {
+            Box::pin(purge(&context.services, options, &asked, Wait::Purge)).await.answer(&asked)
+        }
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
     let (kind, body) = ("application/json", format!("{json}\n").into());

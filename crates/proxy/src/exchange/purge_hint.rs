@@ -3,10 +3,10 @@
 use net::address::bare;
 use semantics::Url;
 
-use crate::exchange::purge_names::all_names;
 use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::{Front, Site};
+use crate::request::purge_names::all_names;
 use crate::rules::aliases::Aliases;
 
 /// Maximum number of site hosts to try.

@@ -85,6 +85,12 @@ impl Audience {
         }
     }
 
+    /// Notes that a node has left in order meanwhile.
+    pub fn leave(&mut self, id: &MemberId) {
+        self.unreached.remove(id.as_str());
+        self.left_for.insert(id.clone(), Duration::ZERO);
+    }
+
     /// Returns how many have carried it out besides this node, and who was not reached, and why.
     pub fn outcome(self) -> (usize, BTreeMap<String, String>) {
         let Audience { own, reached, unreached, .. } = self;
@@ -141,6 +147,17 @@ mod tests {
         assert!(audience.add(vec![known("just", Some(1)), known("far", Some(99))]).is_empty());
         let (_, unreached) = audience.outcome();
         assert_eq!(unreached.keys().collect::<Vec<_>>(), ["far", "just"]);
+    }
+
+    #[test]
+    fn a_node_that_leaves_while_it_is_told_is_not_named() {
+        let mut audience = audience(&[]);
+        audience.add(vec![known("a", None), known("b", None)]);
+        audience.end(&id("b"), Err("it is silent".to_owned()));
+        audience.leave(&id("a"));
+        audience.leave(&id("b"));
+        assert!(audience.add(vec![known("a", None), known("a", Some(9))]).is_empty());
+        assert_eq!(audience.outcome(), (0, BTreeMap::new()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fleet::member::State;
 use fleet::{LogPosition, MemberId};
-use store::LoggedPurge;
+use store::{LoggedPurge, Refusal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -18,6 +18,7 @@ use crate::fleet_control::message::{Misunderstood, PURGES, Purge, Purges, Purges
 use crate::fleet_control::post::post;
 use crate::object::store::Store;
 use crate::peers::node::Node;
+use crate::request::purge_names::with_keys;
 use crate::services::Services;
 
 /// How long another node may take to tell its purges.
@@ -33,6 +34,64 @@ const AT_ONCE: usize = 8;
 /// has stored, and afterwards only what an origin has validated since.
 const UNKNOWN_AFTER: Duration = Duration::from_secs(5);
 
+/// Why purges are not known.
+const SHORT_LOG: &str = "its log does not reach back so far";
+
+/// Purges that the node `member` tells of its own log.
+pub(crate) struct Pushed {
+    /// The position before the first of them.
+    pub since: LogPosition,
+    /// `None`: its log does not reach back to `since`.
+    pub purges: Option<Vec<LoggedPurge>>,
+    /// The position behind them.
+    pub end: LogPosition,
+}
+
+/// Carries out purges that the node at which they were made tells.
+///
+/// # Errors
+///
+/// Earlier ones are missing here, or the device cannot make them durable. Holds the reason.
+pub(crate) async fn carry_out(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    member: &MemberId,
+    pushed: &Pushed,
+) -> Result<(), String> {
+    let purges = node.purges();
+    let turn = purges.turn(member);
+    let _turn = turn.lock().await;
+    if node.is_without_cache() {
+        purges.reach(member, pushed.end, node.now());
+    }
+    let is_covered = purges.positions().positions.covers(member, pushed.end);
+    // The numbers alone do not tell the purges of an old disk from those that were on it since.
+    let is_same = |last: &LoggedPurge| {
+        let digest = Some(Purge::of(last).digest());
+        purges.followed(member) == Some(pushed.end) && purges.last_of(member) == digest
+    };
+    let told = pushed.purges.as_ref();
+    if is_covered && told.is_some_and(|told| told.last().is_none_or(is_same)) {
+        return Ok(());
+    }
+    let store = services.store().ok_or("there is no cache here")?;
+    let following = Following { services, node, member, store };
+    match &pushed.purges {
+        Some(told) if pushed.since.number <= purges.number(member, pushed.end.log) => {
+            following.carry_out(told, pushed.end, None).await?;
+        }
+        Some(_) => return Err("it lacks earlier purges".to_owned()),
+        None => {
+            following.doubt(SHORT_LOG, pushed.end).await?;
+            following.reach(pushed.end, None);
+        }
+    }
+    if node.own().state != State::Joining {
+        purges.caught_up();
+    }
+    Ok(())
+}
+
 /// Follows the log of `member` up to `wanted` at least.
 ///
 /// # Errors
@@ -45,7 +104,8 @@ pub(crate) async fn follow(
     wanted: LogPosition,
 ) -> Result<(), String> {
     let purges = node.purges();
-    let _turn = purges.turn.lock().await;
+    let turn = purges.turn(member);
+    let _turn = turn.lock().await;
     if node.is_without_cache() {
         // There is nothing here that a purge could remove; who is asked must have carried it out.
         purges.reach(member, wanted, node.now());
@@ -85,17 +145,19 @@ struct Following<'a> {
 impl Following<'_> {
     /// Goes on from what is known.
     async fn step(&self, known: LogPosition, wanted: LogPosition) -> Result<(), String> {
-        if !self.may_have_missed() {
-            self.reach(wanted, None);
-            return Ok(());
-        }
         match self.ask(known, wanted).await {
             Some(Told { purges: Some(purges), end, last }) => {
                 self.carry_out(&purges, end, last).await
             }
             Some(Told { purges: None, end, last }) => {
-                self.doubt("its log does not reach back so far", end).await?;
+                if self.may_have_missed() {
+                    self.doubt(SHORT_LOG, end).await?;
+                }
                 self.reach(end, last);
+                Ok(())
+            }
+            None if !self.may_have_missed() => {
+                self.reach(wanted, None);
                 Ok(())
             }
             None if self.node.purges().lags_for(self.member, self.node.now()) < UNKNOWN_AFTER => {
@@ -160,7 +222,7 @@ impl Following<'_> {
         since: LogPosition,
     ) -> impl Future<Output = (MemberId, Option<Told>)> + use<> {
         let (services, node) = (self.services.clone(), self.node.clone());
-        let question = PurgesOf { node: self.member.to_string(), since: Some(since.to_string()) };
+        let question = PurgesOf { node: self.member.to_string(), since: since.to_string() };
         let asked = asked.clone();
         async move {
             let asking = post::<Purges>(&services, &node, &asked, (PURGES, &question), PATIENCE);
@@ -178,12 +240,18 @@ impl Following<'_> {
     ) -> Result<(), String> {
         let _purging = self.node.offering.begin_purge();
         self.node.purges().begin_reaching(self.member, end);
-        let done = self.store.apply_purges(purges).await;
-        done.map_err(|refusal| format!("purges are not durable here: {refusal}"))?;
+        let done = self.store.apply_purges(&with_keys(&self.services.options(), purges)).await;
+        if let Err(refusal) = done
+            && refusal != Refusal::Offline
+        {
+            return Err(not_durable(refusal));
+        }
         self.node.purges().keep(self.member, end, purges);
         let own = purges.last().map(|last| Purge::of(last).digest());
         self.reach(end, own.or(last));
-        Ok(())
+        // Without a disk they are in effect for as long as the process runs, and what a later one
+        // finds on the disk says that they are missing there.
+        done.map_err(not_durable)
     }
 
     async fn doubt(&self, why: &str, until: LogPosition) -> Result<(), String> {
@@ -209,6 +277,10 @@ fn read(told: &Purges) -> Result<Told, Misunderstood> {
     let purges = told.purges.as_ref();
     let purges = purges.map(|purges| purges.iter().map(Purge::logged).collect()).transpose()?;
     Ok(Told { purges, end: told.end.parse()?, last: told.last })
+}
+
+fn not_durable(refusal: Refusal) -> String {
+    format!("purges are not durable here: {refusal}")
 }
 
 /// Has everything that is stored here validated before it is used, because purges may have been

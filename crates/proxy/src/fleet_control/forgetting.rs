@@ -1,23 +1,27 @@
 //! Makes documents invalid at all nodes: what the answer to an unsafe request tells (RFC 9111,
 //! 4.4).
 //!
-//! Unlike a purge it is not logged, and a node that cannot be reached does not hear of it: its copy
-//! lives on for as long as it is fresh, as in any cache that the request did not pass.
+//! It is logged and told like a purge, so that no node that is reached answers with an older copy
+//! afterwards, and one that is not reached hears of it later. The answer to the request waits for
+//! the other nodes only a moment. A node that keeps no log has another one do it.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use store::{FetchToken, Key, LoggedPurge, Mode, PurgedTarget};
-use tokio::task::spawn_local;
 
 use crate::fleet_control::message::{FORGET, Forget, Misunderstood, Purge};
 use crate::fleet_control::post::post;
+use crate::fleet_control::spreading::{Wait, note_own, own_end, spread};
 use crate::peers::node::Node;
 use crate::services::Services;
 
-/// How long the answer to an unsafe request waits for the other nodes.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long another node may take to make documents invalid for this one.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Nodes that are asked for that, one after another.
+const ASKED_MAX: usize = 3;
 
 /// Documents in one message at most.
 const KEYS_MAX: usize = 1024;
@@ -30,40 +34,50 @@ pub(crate) async fn forget(
     fetch: Option<&mut FetchToken>,
 ) {
     let Some(node) = &services.shared.node else { return services.forget(keys, fetch).await };
-    note(node, &keys);
-    let purge = |key: &Key| {
-        let target = PurgedTarget::Key(key.clone());
-        Purge::of(&LoggedPurge { target, mode: Mode::Hard, at: 0 })
-    };
-    let news = Forget { keys: keys.iter().map(purge).collect() };
-    let members = node.members();
-    let others = members.iter().filter(|member| member.id != *node.id());
-    let telling: Vec<_> = others
-        .map(|member| {
-            let (services, node) = (services.clone(), node.clone());
-            let (id, news) = (member.id.clone(), news.clone());
-            spawn_local(async move {
-                let told = post::<Forget>(&services, &node, &id, (FORGET, &news), PATIENCE).await;
-                if let Err(why) = told {
-                    log::debug!("{id} was not told what is invalid: {why}");
-                }
-            })
-        })
-        .collect();
+    if log_end(services, node).is_some() {
+        return forget_and_tell(services, node, keys, fetch).await;
+    }
+    let news = Forget { keys: keys.iter().map(purge_of).collect() };
     services.forget(keys, fetch).await;
-    for telling in telling {
-        // A task ends early only by a panic, which was logged.
-        let _ = telling.await;
+    let members = node.members();
+    let others = members.iter().filter(|member| member.id != *node.id() && member.may_own());
+    for other in others.take(ASKED_MAX) {
+        let asked = post::<Forget>(services, node, &other.id, (FORGET, &news), PATIENCE).await;
+        match asked {
+            Ok(_) => return,
+            Err(why) => log::debug!("{} did not make documents invalid: {why}", other.id),
+        }
     }
 }
 
-fn note(node: &Arc<Node>, keys: &[Key]) {
-    for key in keys {
-        node.offering.forget(node.hash(key.as_bytes()), node.now());
+/// Returns the end of the log in which this node may write, if there is one.
+fn log_end(services: &Services, node: &Node) -> Option<fleet::LogPosition> {
+    services.store().as_ref().and_then(own_end).filter(|_| !node.leaves_others())
+}
+
+async fn forget_and_tell(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    keys: Vec<Key>,
+    fetch: Option<&mut FetchToken>,
+) {
+    let purging = node.offering.begin_purge();
+    let under_way = node.purges().begin_own();
+    let since = log_end(services, node);
+    services.forget(keys, fetch).await;
+    note_own(services, node);
+    drop((under_way, purging));
+    if let Some(since) = since {
+        spread(services, node, since, Wait::Request).await;
     }
 }
 
-/// Answers a node that tells of documents that were made invalid.
+fn purge_of(key: &Key) -> Purge {
+    let target = PurgedTarget::Key(key.clone());
+    Purge::of(&LoggedPurge { target, mode: Mode::Hard, at: 0 })
+}
+
+/// Answers a node that keeps no log: makes documents invalid everywhere.
 pub(crate) async fn answer(
     services: &Rc<Services>,
     node: &Arc<Node>,
@@ -72,13 +86,13 @@ pub(crate) async fn answer(
     if news.keys.len() > KEYS_MAX {
         return Err(format!("{} keys are too many at once", news.keys.len()).into());
     }
+    log_end(services, node).ok_or("there is no log of purges here")?;
     let mut keys = Vec::new();
     for purge in &news.keys {
         if let PurgedTarget::Key(key) = purge.logged()?.target {
             keys.push(key);
         }
     }
-    note(node, &keys);
-    services.forget(keys, None).await;
+    forget_and_tell(services, node, keys, None).await;
     Ok(Forget { keys: Vec::new() })
 }

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fleet::{FleetSeed, KeyHash, LogPosition, Member, MemberId};
+use fleet::{FleetSeed, KeyHash, Member};
 use serde::{Deserialize, Serialize};
 use store::{Key, Locality, LoggedPurge, Mode, PurgedTarget};
 
@@ -17,7 +17,8 @@ use crate::peers::greeted::Known;
 pub(crate) const HELLO: &str = "/hello";
 /// Where the purges of a log are read.
 pub(crate) const PURGES: &str = "/purges";
-/// Where a node is told that there is a purge, and answers when it has carried it out.
+/// Where a node is told purges by the one at which they were made, and answers when it has carried
+/// them out.
 pub(crate) const PURGED: &str = "/purged";
 
 /// Where a node is asked about a table of classes.
@@ -27,7 +28,7 @@ pub(crate) const POLICY: &str = "/policy";
 pub(crate) const OFFER: &str = "/offer";
 /// Where a node is offered a copy of what it owns as soon as the other has left.
 pub(crate) const OFFER_OWNED: &str = "/offer/owned";
-/// Where a node is told that documents were made invalid.
+/// Where a node is asked to make documents invalid everywhere by one that keeps no log of purges.
 pub(crate) const FORGET: &str = "/forget";
 
 /// The reason why a message cannot be understood.
@@ -104,8 +105,7 @@ impl MemberFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PurgesOf {
     pub node: String,
-    /// `None`: where the log ends.
-    pub since: Option<String>,
+    pub since: String,
 }
 
 /// The answer.
@@ -120,10 +120,16 @@ pub(crate) struct Purges {
     pub last: Option<u64>,
 }
 
-/// The news that there is a purge.
+/// Purges, as the node at which they were made tells them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Purged {
-    pub node: String,
+    /// The node at which they were made.
+    pub maker: MemberFacts,
+    /// The position before the first of them.
+    pub since: String,
+    /// `None`: the log does not reach back to `since`.
+    pub purges: Option<Vec<Purge>>,
+    /// The position behind them.
     pub end: String,
     /// The nodes that are told.
     #[serde(default)]
@@ -218,14 +224,20 @@ enum Target {
     Label { kind: u8, name: String },
     Prefix { name: String },
     Key { name: String, site: u64, group: u64 },
+    Url { name: String },
 }
 
 impl Purge {
+    /// Upper bound on the size in bytes of a written purge without its name, which takes two bytes
+    /// for each.
+    pub const MAX_BYTES_BESIDE_NAME: usize = 160;
+
     pub fn of(purge: &LoggedPurge) -> Purge {
         let target = match &purge.target {
             PurgedTarget::Everything => Target::Everything,
             PurgedTarget::Label { kind, name } => Target::Label { kind: *kind, name: hex(name) },
             PurgedTarget::Prefix(name) => Target::Prefix { name: hex(name) },
+            PurgedTarget::Name(name) => Target::Url { name: hex(name) },
             PurgedTarget::Key(key) => {
                 let Locality { site, group } = key.locality();
                 Target::Key { name: hex(key.as_bytes()), site, group }
@@ -245,6 +257,7 @@ impl Purge {
             Target::Everything => PurgedTarget::Everything,
             Target::Label { kind, name } => PurgedTarget::Label { kind: *kind, name: unhex(name)? },
             Target::Prefix { name } => PurgedTarget::Prefix(unhex(name)?),
+            Target::Url { name } => PurgedTarget::Name(unhex(name)?),
             Target::Key { name, site, group } => {
                 let locality = Locality { site: *site, group: *group };
                 let key = Key::new(unhex(name)?, locality).ok_or("a key is too long")?;
@@ -269,11 +282,6 @@ fn unhex(text: &str) -> Result<Bytes, Misunderstood> {
     pairs.collect::<Option<Vec<u8>>>().map(Bytes::from).ok_or_else(|| "no hexadecimal bytes".into())
 }
 
-/// Reads a name and a position.
-pub(crate) fn place(node: &str, position: &str) -> Result<(MemberId, LogPosition), Misunderstood> {
-    Ok((node.parse()?, position.parse()?))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -286,7 +294,8 @@ mod tests {
         for target in [
             PurgedTarget::Everything,
             PurgedTarget::Label { kind: 3, name: name.clone() },
-            PurgedTarget::Prefix(name),
+            PurgedTarget::Prefix(name.clone()),
+            PurgedTarget::Name(name),
             PurgedTarget::Key(key),
         ] {
             let purge = LoggedPurge { target, mode: Mode::Soft, at: 5 };

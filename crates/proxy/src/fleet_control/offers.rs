@@ -218,8 +218,7 @@ async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
     // From here on whatever is removed overtakes the copy.
     let token = store.begin_fetch(&key);
     let Some(quiet) = node.offering.quiet().filter(|_| wanted) else { return false };
-    let is_known =
-        || positions.cover(&node.positions().positions) && node.offering.may_take(hash, node.now());
+    let is_known = || positions.cover(&node.positions().positions);
     if !is_known() {
         return false;
     }

@@ -1,9 +1,9 @@
 //! This node's own purge log as other nodes know it: detects an old disk.
 //!
 //! Guarantee: a node that learns of purges made at it that its disk does not have has everything
-//! validated that is stored before it reports itself up to date. An old disk may have received other purges
-//! before it met any node, so its log can be as long as the known one or longer. Other nodes
-//! therefore also send a digest of the last purge that they carried out.
+//! validated that is stored before it reports itself up to date. An old disk may have received
+//! other purges before it met any node, so its log can be as long as the known one or longer. Other
+//! nodes therefore also send a digest of the last purge that they carried out.
 
 use std::rc::Rc;
 use std::sync::Arc;

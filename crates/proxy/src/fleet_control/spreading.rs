@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::member::State;
-use fleet::{LogPosition, MemberId, PurgePositions};
-use store::{PurgePosition, PurgesSince};
-use tokio::task::JoinSet;
+use fleet::{LogPosition, Member, MemberId, PurgePositions};
+use store::{LoggedPurge, PurgePosition, PurgesSince};
+use tokio::task::{JoinSet, spawn_local};
 use tokio::time::sleep;
+use upstream::settings::endpoint::Endpoint;
 
-use crate::fleet_control::audience::Audience;
-use crate::fleet_control::following::follow;
-use crate::fleet_control::message::{
-    CarriedOut, Hello, KnownNode, MemberFacts, Misunderstood, place,
-};
+use crate::fleet_control::audience::{Audience, WAITS_FOR_OTHERS};
+use crate::fleet_control::following::{Pushed, carry_out};
+use crate::fleet_control::message::{CarriedOut, Hello, KnownNode, MemberFacts, Misunderstood};
 use crate::fleet_control::message::{PURGED, Purge, Purged, Purges, PurgesOf};
 use crate::fleet_control::own_log::{check_own_log, digest_before};
 use crate::fleet_control::post::{Failed, post_to};
@@ -26,6 +25,12 @@ use crate::services::Services;
 
 /// A node that has just been started tries again so often to carry out a purge.
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// How long a member may take to carry out purges that it was found to lack.
+const REPAIR: Duration = Duration::from_secs(5);
+
+/// Maximum size in bytes of the purges in one message.
+const PUSH_MAX: usize = 512 << 10;
 
 /// Stands for nodes whose names are unknown.
 const UNMET: &str = "any other node";
@@ -49,11 +54,31 @@ pub(crate) fn note_own(services: &Services, node: &Node) {
     }
 }
 
-/// Tells all other nodes that there is a purge here, and waits until each has carried it out, or
-/// its time is over.
-pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
-    let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
-    let latest = node.now().saturating_add(node.purge_patience());
+/// Which nodes the maker of a purge waits for, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// An operator wants to know which nodes have carried it out: all are waited for, up to the
+    /// configured time.
+    Purge,
+    /// The response to an unsafe request waits a moment for the nodes that answer others.
+    Request,
+}
+
+/// How long the response to an unsafe request waits for the other nodes.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Tells all other nodes the purges that were made here since a position, and waits until they have
+/// carried them out.
+pub(crate) async fn spread(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    since: LogPosition,
+    wait: Wait,
+) -> Spread {
+    let latest = node.now().saturating_add(match wait {
+        Wait::Purge => node.purge_patience(),
+        Wait::Request => REQUEST_PATIENCE,
+    });
     // A node that has just started knows no peers, so it cannot know of one with newer purges.
     let knows_nobody = || node.own().state == State::Joining && node.known().is_empty();
     while knows_nobody() && node.now() < latest {
@@ -61,15 +86,11 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
     }
     let unmet = knows_nobody().then(|| (UNMET.to_owned(), "none has been met yet".to_owned()));
     let mut audience = Audience::new(node.id().clone(), node.lost(), node.left_for());
-    let mut telling = JoinSet::new();
-    // Read later than the end, so that who is found again just now is told.
+    let (mut telling, avoided) = (JoinSet::new(), node.avoided());
+    // Read later than the purge, so that a node that is found again just now is told.
     let mut next = audience.add(node.known());
     loop {
-        let news = Rc::new(Purged {
-            node: node.id().to_string(),
-            end: end.to_string(),
-            told: audience.told(),
-        });
+        let told: Rc<[String]> = audience.told().into();
         for (id, at) in next {
             let protocol = match node.protocol_of(&id) {
                 Ok(protocol) => protocol,
@@ -78,15 +99,14 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
                     continue;
                 }
             };
-            let patience = latest.saturating_sub(node.now());
-            let (services, node, news) = (services.clone(), node.clone(), news.clone());
-            telling.spawn_local(async move {
-                // Ignore the breaker: no client request is waiting for this call.
-                let message = (PURGED, &*news);
-                let to = (node.endpoint(&at), protocol);
-                let told = post_to(&services, &node, to, message, patience).await;
-                (id, told.map_err(Failed::text))
-            });
+            if wait == Wait::Request && avoided.contains(&id) {
+                audience.end(&id, Err("it is not asked for a moment".to_owned()));
+                continue;
+            }
+            let to = (node.endpoint(&at), protocol);
+            let push = Push { services: services.clone(), node: node.clone(), to, latest };
+            let told = told.clone();
+            telling.spawn_local(async move { (id, push.run(since, &told).await) });
         }
         next = match telling.join_next().await {
             None => break,
@@ -100,7 +120,14 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
                     Ok((others, told)) => (others, failure(services, node, told).await),
                     Err(why) => (Vec::new(), Some(why)),
                 };
-                audience.end(&id, failed.map_or(Ok(()), Err));
+                let left_for = node.left_for().get(&id).copied();
+                match failed {
+                    // It left meanwhile, and so uses nothing that it has stored.
+                    Some(_) if left_for.is_some_and(|left| left < WAITS_FOR_OTHERS) => {
+                        audience.leave(&id);
+                    }
+                    failed => audience.end(&id, failed.map_or(Ok(()), Err)),
+                }
                 audience.add(others)
             }
         };
@@ -108,6 +135,90 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
     let (nodes, mut unreached) = audience.outcome();
     unreached.extend(unmet);
     Spread { nodes, unreached }
+}
+
+/// Tells a member the purges of this node that it lacks by its positions: it may not be able to ask
+/// for them.
+pub(crate) fn repair(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    member: Member,
+    theirs: &PurgePositions,
+) {
+    let end = services.store().as_ref().and_then(own_end);
+    let Some(end) = end.filter(|end| !theirs.covers(node.id(), *end)) else { return };
+    let Some(protocol) = node.protocol_with(&member) else { return };
+    let since = LogPosition { number: theirs.number(node.id(), end.log), ..end };
+    let (to, latest) = ((node.endpoint(&member.address), protocol), node.now() + REPAIR);
+    let push = Push { services: services.clone(), node: node.clone(), to, latest };
+    spawn_local(async move {
+        if let Err(why) = push.run(since, &[]).await {
+            log::debug!("{} was not told the purges that it lacks: {why}", member.id);
+        }
+    });
+}
+
+/// Purges that are told to one node.
+struct Push {
+    services: Rc<Services>,
+    node: Arc<Node>,
+    to: (Arc<Endpoint>, u16),
+    latest: Duration,
+}
+
+impl Push {
+    /// Tells what was made here since a position, or since the earlier one up to which the node has
+    /// carried it out. If another log has begun since then, the node is told that purges are not
+    /// known. Returns its last answer.
+    async fn run(&self, mut since: LogPosition, told: &[String]) -> Result<CarriedOut, String> {
+        let Push { services, node, to, latest } = self;
+        let store = services.store().ok_or("there is no cache here any more")?;
+        let goal = own_end(&store).ok_or("there is no log of purges here any more")?;
+        loop {
+            let (purges, end) = since_then(&store, since)?;
+            let news = Purged {
+                maker: MemberFacts::of(&node.own()),
+                since: since.to_string(),
+                purges,
+                end: end.to_string(),
+                told: told.to_vec(),
+            };
+            let patience = latest.saturating_sub(node.now());
+            // Ignore the breaker: no client request is waiting for this call.
+            let telling = post_to(services, node, to.clone(), (PURGED, &news), patience);
+            let answer: CarriedOut = telling.await.map_err(Failed::text)?;
+            let followed = answer.followed.as_deref().and_then(|place| place.parse().ok());
+            let followed = followed.filter(|place: &LogPosition| place.log == end.log);
+            let number = followed.map_or(0, |place| place.number);
+            if end.log != goal.log || number >= goal.number || number == since.number {
+                return Ok(answer);
+            }
+            since = LogPosition { number, ..end };
+        }
+    }
+}
+
+/// Returns the purges made here since a position, as many as one message takes, and the position
+/// behind them; no purges if the log does not reach back so far.
+fn since_then(
+    store: &Store,
+    since: LogPosition,
+) -> Result<(Option<Vec<Purge>>, LogPosition), String> {
+    let of = PurgePosition::new(since.log, since.number);
+    match store.purges_since(Some(of)).ok_or("there is no log of purges here any more")? {
+        PurgesSince::TooOld(end) => Ok((None, position(end))),
+        PurgesSince::Purges(purges, end) => {
+            let mut bytes = 0;
+            let fits = |purge: &&LoggedPurge| {
+                bytes += Purge::MAX_BYTES_BESIDE_NAME + 2 * purge.target.name().len();
+                bytes <= PUSH_MAX
+            };
+            let told: Vec<Purge> = purges.iter().take_while(fits).map(Purge::of).collect();
+            let left = (purges.len() - told.len()) as u64;
+            let end = position(end);
+            Ok((Some(told), LogPosition { number: end.number - left, ..end }))
+        }
+    }
 }
 
 /// Returns why a node that was told of a purge has not carried it out. Where it has followed
@@ -172,25 +283,25 @@ pub(crate) fn purges(
     asked: &PurgesOf,
 ) -> Result<Purges, Misunderstood> {
     let of: MemberId = asked.node.parse()?;
-    let since: Option<LogPosition> = asked.since.as_deref().map(str::parse).transpose()?;
-    let is_own = |since: LogPosition| Some(since.log) == node.purges().own_log();
-    if of == *node.id() && since.is_none_or(is_own) {
-        let since = since.map(|since| PurgePosition::new(since.log, since.number));
+    let since: LogPosition = asked.since.parse()?;
+    if of == *node.id() && Some(since.log) == node.purges().own_log() {
+        let since = PurgePosition::new(since.log, since.number);
         let store = services.store().ok_or("there is no cache here")?;
-        return Ok(match store.purges_since(since).ok_or("there is no log of purges here")? {
-            PurgesSince::Purges(purges, end) => Purges {
-                last: purges.last().map(|last| Purge::of(last).digest()),
-                purges: Some(purges.iter().map(Purge::of).collect()),
-                end: position(end).to_string(),
+        return Ok(
+            match store.purges_since(Some(since)).ok_or("there is no log of purges here")? {
+                PurgesSince::Purges(purges, end) => Purges {
+                    last: purges.last().map(|last| Purge::of(last).digest()),
+                    purges: Some(purges.iter().map(Purge::of).collect()),
+                    end: position(end).to_string(),
+                },
+                PurgesSince::TooOld(end) => {
+                    let end = position(end);
+                    let last = digest_before(&store, end);
+                    Purges { purges: None, end: end.to_string(), last }
+                }
             },
-            PurgesSince::TooOld(end) => {
-                let end = position(end);
-                let last = digest_before(&store, end);
-                Purges { purges: None, end: end.to_string(), last }
-            }
-        });
+        );
     }
-    let since = since.ok_or("it is not said which log of it")?;
     let end = LogPosition { number: node.purges().number(&of, since.log), ..since };
     let purges = node.purges().kept_since(&of, since);
     let purges = purges.map(|kept| kept.iter().map(Purge::of).collect());
@@ -204,32 +315,41 @@ fn is_of_former_log(node: &Node, member: &MemberId, end: LogPosition) -> Option<
     Some(format!("it follows a later log of purges that were made there, up to {followed}"))
 }
 
-/// Answers a node that tells of a purge: when it has been carried out here, or it is known that it
-/// cannot be now. A node that has no more than heard of a purge does not say that it has carried it
-/// out, even if it uses nothing that it has: after a crash it may meet only nodes that have not
-/// heard of it.
+/// Answers a node that tells its purges: when they have been carried out here, or it is known that
+/// they cannot be now. A node that has no more than heard of a purge does not say that it has
+/// carried it out, even if it uses nothing that it has: after a crash it may meet only nodes that
+/// have not heard of it.
 pub(crate) async fn purged(
     services: &Rc<Services>,
     node: &Arc<Node>,
     news: &Purged,
 ) -> Result<CarriedOut, Misunderstood> {
-    let (member, end) = place(&news.node, &news.end)?;
-    node.purges().learn_end(&member, end, node.now());
+    let maker = news.maker.member()?;
+    if maker.id == *node.id() {
+        return Err(format!("another node is named {}, too", maker.id).into());
+    }
+    let purges = news.purges.as_ref();
+    let purges = purges.map(|purges| purges.iter().map(Purge::logged).collect()).transpose()?;
+    let (since, end): (LogPosition, LogPosition) = (news.since.parse()?, news.end.parse()?);
+    let (id, pushed) = (maker.id.clone(), Pushed { since, purges, end });
+    // A node that gossip does not show is told the purges that are made here, too.
+    node.greeted(maker);
     let latest = node.now().saturating_add(node.purge_patience() / 2);
-    let failed = loop {
-        match follow(services, node, &member, end).await {
-            Ok(()) => break is_of_former_log(node, &member, end),
-            // It has just been started: its device may not be open yet, nor all ways be known.
-            Err(_) if node.own().state == State::Joining && node.now() < latest => {
-                sleep(AGAIN).await;
-            }
-            Err(why) => break Some(why),
-        }
+    // It may have just been started.
+    while !node.purges().has_begun() && node.now() < latest {
+        sleep(AGAIN).await;
+    }
+    let failed = match carry_out(services, node, &id, &pushed).await {
+        Ok(()) => is_of_former_log(node, &id, end),
+        Err(why) => Some(why),
     };
+    if failed.is_some() {
+        node.purges().learn_end(&id, end, node.now());
+    }
     // A node met from here on learns of the purge from a hello.
     let others = node.known();
     let others = others.iter().map(KnownNode::of).filter(|known| !news.told.contains(&known.name));
-    let followed = node.purges().followed(&member).map(|followed| followed.to_string());
-    let last = node.purges().last_of(&member);
+    let followed = node.purges().followed(&id).map(|followed| followed.to_string());
+    let last = node.purges().last_of(&id);
     Ok(CarriedOut { failed, followed, last, others: others.collect() })
 }

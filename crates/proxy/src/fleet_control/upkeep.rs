@@ -6,8 +6,7 @@
 //! before it uses them, because it cannot know which were purged.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::pin::pin;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use fleet::members::MEMBERS_MAX;
 use fleet::{LogPosition, Member, MemberId, PurgePositions};
 use membership::Membership;
 use tokio::sync::oneshot;
-use tokio::task::spawn_local;
+use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::fleet_control::audience::WAITS_FOR_OTHERS;
@@ -27,7 +26,7 @@ use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::{Failed, post, post_to};
 use crate::fleet_control::saved_positions::{SETTLED, SavedPositions};
 use crate::fleet_control::spreading::{own_end, own_hello};
-use crate::fleet_control::{classes, departure, offers};
+use crate::fleet_control::{classes, departure, offers, spreading};
 use crate::peers::node::Node;
 use crate::peers::purge_state::Followed;
 use crate::services::Services;
@@ -67,8 +66,13 @@ pub struct FleetSetup {
     pub hello_every: Duration,
 }
 
-/// Takes part until told to leave.
-pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: oneshot::Receiver<()>) {
+/// Takes part until told to leave, and drops what comes with that when the other nodes have been
+/// told.
+pub(crate) async fn run(
+    services: Rc<Services>,
+    setup: FleetSetup,
+    leave: oneshot::Receiver<oneshot::Sender<()>>,
+) {
     let FleetSetup { node, members, has_seeds, hello_every } = setup;
     // The process before holds the cache, and is a node of this name, until it lets go of it.
     while services.awaits_store() {
@@ -99,7 +103,7 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
     let _following = AbortAtEnd(spawn_local(async move { following.keep_up().await }));
     tokio::select! {
         () = upkeep.look_after_members() => {}
-        _ = leave => upkeep.leave().await,
+        said = leave => upkeep.leave(said.ok()).await,
     }
 }
 
@@ -152,7 +156,10 @@ struct Upkeep {
 impl Upkeep {
     /// Reads how far this node had come.
     async fn begin(&self) {
-        let Some(store) = self.services.store() else { return };
+        let purges = self.node.purges();
+        let Some(store) = self.services.store() else {
+            return purges.begin(Followed::default(), false);
+        };
         let saved = self.saved.read(&store).await;
         let is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
         if saved.is_none() && !is_empty && self.has_seeds && store.kept_purge_log() {
@@ -164,7 +171,6 @@ impl Upkeep {
                 log::error!("{why}");
             }
         }
-        let purges = self.node.purges();
         purges.begin(saved.unwrap_or_default(), !is_empty);
         if let Some(end) = own_end(&store) {
             purges.reach_own(end, self.node.now());
@@ -321,7 +327,7 @@ impl Upkeep {
 
     /// Says that this node leaves, so that the others stop to ask it, and offers them what they own
     /// from then on.
-    async fn leave(&self) {
+    async fn leave(&self, said: Option<oneshot::Sender<()>>) {
         let before = self.node.members();
         let has_some = self.node.own().state == State::Serving && self.node.purges().may_use();
         self.node.purges().leave();
@@ -349,6 +355,7 @@ impl Upkeep {
                 // A node that misses the message notices by itself.
                 let _ = telling.await;
             }
+            drop(said);
         };
         let offering = async {
             if has_some {
@@ -364,13 +371,23 @@ impl Upkeep {
     /// Catches up whenever this node lags behind.
     async fn keep_up(&self) {
         let purges = self.node.purges();
+        let mut following = JoinSet::new();
+        let mut under_way = BTreeSet::new();
         loop {
-            // Woken or not: what failed is tried again.
-            let _ = timeout(TICK, purges.lags.notified()).await;
+            // Woken or not: what failed is tried again, and the staleness timer keeps running while
+            // no node can send a log.
+            let pause = if under_way.is_empty() { TICK } else { LAG_TICK };
+            tokio::select! {
+                _ = timeout(pause, purges.lags.notified()) => {}
+                Some(ended) = following.join_next() => match ended {
+                    Ok(member) => _ = under_way.remove(&member),
+                    Err(error) => log::error!("a log of purges could not be followed: {error}"),
+                },
+            }
             purges.elapse(self.node.now());
             for (member, wanted) in purges.lacking() {
-                if let Err(why) = self.follow(&member, wanted).await {
-                    log::debug!("the purges of {member} cannot be followed: {why}");
+                if under_way.insert(member.clone()) {
+                    following.spawn_local(self.follow(member, wanted));
                 }
             }
             if self.node.own().state != State::Joining {
@@ -379,14 +396,19 @@ impl Upkeep {
         }
     }
 
-    /// Follows a log. While no node can send it, the staleness timer of this node keeps running.
-    async fn follow(&self, member: &MemberId, wanted: LogPosition) -> Result<(), String> {
-        let mut following = pin!(follow(&self.services, &self.node, member, wanted));
-        loop {
-            match timeout(LAG_TICK, &mut following).await {
-                Ok(done) => return done,
-                Err(_) => self.node.purges().elapse(self.node.now()),
+    /// Follows a log, and returns the node whose log it is.
+    fn follow(
+        &self,
+        member: MemberId,
+        wanted: LogPosition,
+    ) -> impl Future<Output = MemberId> + use<> {
+        let (services, node) = (self.services.clone(), self.node.clone());
+        async move {
+            if let Err(why) = follow(&services, &node, &member, wanted).await {
+                log::debug!("the purges of {member} cannot be followed: {why}");
+                sleep(TICK).await;
             }
+            member
         }
     }
 }
@@ -482,7 +504,8 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
             node.purges().learn(&heard, now);
             node.purges().learn(&carried_out, now);
             node.purges().learn_end(&told.id, told.purges, now);
-            node.heard(told);
+            node.heard(told.clone());
+            spreading::repair(services, node, told, &carried_out);
             Ok(Told::Met)
         }
         Err(why) => {

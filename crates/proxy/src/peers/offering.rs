@@ -3,8 +3,7 @@
 //!
 //! An offer is a copy on its way between two memories. It must not bring back an object that was
 //! purged or invalidated meanwhile. An offer is therefore taken only from a node that knows of all
-//! purges that this one knows of, while no purge is being carried out here, and only of objects
-//! that were not recently invalidated.
+//! purges and invalidations that this one knows of, while none is being carried out here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +12,6 @@ use std::time::Duration;
 
 use fleet::KeyHash;
 use fleet::token_bucket::TokenBucket;
-
-/// For so long what was made invalid is not taken from others: longer than any of them may take to
-/// hear of it.
-const REMEMBERED: Duration = Duration::from_secs(30);
-
-/// Documents that are remembered so; with more, nothing is taken.
-const FORGOTTEN_MAX: usize = 1 << 16;
 
 /// Copies from others of which the number of moves is remembered.
 const MOVED_MAX: usize = 1 << 14;
@@ -33,7 +25,6 @@ pub(crate) struct Offering {
 
 struct State {
     rate: TokenBucket,
-    forgotten: VecDeque<(Duration, KeyHash)>,
     /// How often copies that are here were passed on.
     moved: BTreeMap<KeyHash, u8>,
     order: VecDeque<KeyHash>,
@@ -54,8 +45,8 @@ pub(crate) struct Quiet(u64);
 
 impl Offering {
     pub fn new(rate: u64, now: Duration) -> Offering {
-        let (forgotten, moved, order) = (VecDeque::new(), BTreeMap::new(), VecDeque::new());
-        let state = State { rate: TokenBucket::new(rate, rate, now), forgotten, moved, order };
+        let (moved, order) = (BTreeMap::new(), VecDeque::new());
+        let state = State { rate: TokenBucket::new(rate, rate, now), moved, order };
         Offering { state: Mutex::new(state), purges: AtomicU64::new(0) }
     }
 
@@ -70,24 +61,6 @@ impl Offering {
     pub fn quiet(&self) -> Option<Quiet> {
         let purges = self.purges.load(Ordering::Acquire);
         (purges & u64::from(u32::MAX) == 0).then_some(Quiet(purges))
-    }
-
-    /// Notes that a document was made invalid.
-    pub fn forget(&self, key: KeyHash, now: Duration) {
-        let mut state = self.lock();
-        while state.forgotten.front().is_some_and(|(then, _)| *then + REMEMBERED < now) {
-            state.forgotten.pop_front();
-        }
-        state.forgotten.push_back((now, key));
-        let over = state.forgotten.len().saturating_sub(FORGOTTEN_MAX + 1);
-        state.forgotten.drain(..over);
-    }
-
-    /// Returns whether a copy of a document may be taken from another node.
-    pub fn may_take(&self, key: KeyHash, now: Duration) -> bool {
-        let state = self.lock();
-        let mut recent = state.forgotten.iter().rev().take_while(|(at, _)| *at + REMEMBERED >= now);
-        state.forgotten.len() <= FORGOTTEN_MAX && !recent.any(|(_, forgotten)| *forgotten == key)
     }
 
     /// Notes how often a copy that has come was passed on.
@@ -132,17 +105,6 @@ mod tests {
         drop(purging);
         let after = offering.quiet().unwrap();
         assert!(before != after && offering.quiet() == Some(after));
-    }
-
-    #[test]
-    fn what_was_made_invalid_is_not_taken_for_a_while() {
-        let offering = Offering::new(1, Duration::ZERO);
-        let (key, at) = (KeyHash::from_bits(1), Duration::from_secs);
-        offering.forget(key, at(10));
-        assert!(!offering.may_take(key, at(40)) && offering.may_take(key, at(41)));
-        assert!(offering.may_take(KeyHash::from_bits(2), at(11)));
-        (0..=FORGOTTEN_MAX as u64).for_each(|n| offering.forget(KeyHash::from_bits(n), at(50)));
-        assert!(!offering.may_take(KeyHash::from_bits(1 << 40), at(51)), "too many to know");
     }
 
     #[test]

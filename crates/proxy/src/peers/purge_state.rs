@@ -61,13 +61,15 @@ pub(crate) struct PurgeState {
     own: MemberId,
     told: RwLock<Arc<Positions>>,
     may_use: AtomicBool,
+    has_begun: AtomicBool,
     /// Purges that are made here and may have an effect already, and are not noted yet.
     own_under_way: AtomicUsize,
     inner: Mutex<Inner>,
     /// Something is to be caught up with.
     pub lags: Notify,
-    /// One log is followed at a time.
-    pub turn: tokio::sync::Mutex<()>,
+    /// The logs of one node are followed by one task at a time, so that a node that does not answer
+    /// delays only its own.
+    turns: Mutex<BTreeMap<MemberId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 #[derive(Default)]
@@ -109,11 +111,19 @@ impl PurgeState {
             own,
             told: RwLock::new(Positions::of(PurgePositions::default(), &PurgePositions::default())),
             may_use: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
             own_under_way: AtomicUsize::new(0),
             inner: Mutex::default(),
             lags: Notify::new(),
-            turn: tokio::sync::Mutex::default(),
+            turns: Mutex::default(),
         }
+    }
+
+    /// Returns the lock that the task holds which follows the logs of `member`.
+    pub fn turn(&self, member: &MemberId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|other, turn| other == member || Arc::strong_count(turn) > 1);
+        turns.entry(member.clone()).or_default().clone()
     }
 
     /// Returns how far this node has come.
@@ -132,6 +142,12 @@ impl PurgeState {
         (inner.positions, inner.last) = (saved.positions, saved.last);
         (inner.away, inner.unsaved) = (was_away, true);
         self.publish(&inner);
+        self.has_begun.store(true, Ordering::Release);
+    }
+
+    /// Returns whether it is known how far this node had come.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
     }
 
     /// Returns whether this node was away: what it does not know of a log counts as missed.

@@ -189,6 +189,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
         failures: Arc::default(),
         overruns: Arc::default(),
         running: AtomicUsize::new(workers),
+        may_close: watch::Sender::new(false),
         holding: AtomicUsize::new(workers),
     });
     let (peers, inboxes): (Vec<_>, Vec<_>) =
@@ -298,13 +299,15 @@ async fn serve(start: Start) -> io::Result<Ended> {
         tell();
     }
     worker.sweep(control.subscribe()).await;
+    let (said, is_said) = oneshot::channel();
+    let fleet = fleet.map(|fleet| fleet.end(control.hands_over(), said));
+    until_ports_may_close(&process, (index == 0).then_some(is_said)).await;
     stop.send_replace(true);
     for task in accepting {
         // Only a panic ends it early, and a panic is logged.
         let _ = task.await;
     }
     drop(accepts);
-    let fleet = fleet.map(|fleet| fleet.end(control.hands_over()));
     let ended = match control.hands_over() {
         true => drain_for_next(&worker, &start.share, start.released).await,
         false => {
@@ -326,6 +329,18 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
 }
 
+/// Waits until the other nodes of a fleet know that this one leaves, for a moment at most. The
+/// first worker, whose `is_said` ends then, tells the others.
+async fn until_ports_may_close(process: &Process, is_said: Option<oneshot::Receiver<()>>) {
+    let Some(is_said) = is_said else {
+        let mut may_close = process.may_close.subscribe();
+        let _ = timeout(SAY_TIME, may_close.wait_for(|may_close| *may_close)).await;
+        return;
+    };
+    let _ = timeout(SAY_TIME, is_said).await;
+    process.may_close.send_replace(true);
+}
+
 /// Closes the store on the first worker once the others, which may still be writing, have ended.
 async fn close_store(worker: &Worker) -> Ended {
     let Some(store) = worker.services.store().filter(|_| worker.index == 0) else {
@@ -337,12 +352,17 @@ async fn close_store(worker: &Worker) -> Ended {
     if store.shutdown().await { Ended::Saved } else { Ended::Unsaved }
 }
 
-/// Time for a node to tell its peers that it leaves, in addition to the drain.
+/// Time for a node to leave its fleet, in addition to the drain.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
+
+/// Maximum time from the begin of a drain until the ports close, in which a node says to its peers
+/// that it leaves.
+const SAY_TIME: Duration = Duration::from_secs(1);
 
 /// The process's membership in a fleet while it runs.
 struct FleetTask {
-    leave: oneshot::Sender<()>,
+    /// Takes what is to be dropped when the peers have been told.
+    leave: oneshot::Sender<oneshot::Sender<()>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -353,9 +373,13 @@ impl FleetTask {
     }
 
     /// Ends the task: aborts it if another process takes over, else lets it leave the fleet and
-    /// returns its handle to wait for.
-    fn end(self, hands_over: bool) -> Option<tokio::task::JoinHandle<()>> {
-        if hands_over || self.leave.send(()).is_err() {
+    /// returns its handle to wait for. `said` is dropped when the peers have been told.
+    fn end(
+        self,
+        hands_over: bool,
+        said: oneshot::Sender<()>,
+    ) -> Option<tokio::task::JoinHandle<()>> {
+        if hands_over || self.leave.send(said).is_err() {
             self.task.abort();
             return None;
         }

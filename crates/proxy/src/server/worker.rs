@@ -34,6 +34,9 @@ pub(crate) struct Process {
     pub overruns: Arc<Overruns>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
+    /// Set when the ports may close: the other nodes of a fleet have been told that this one
+    /// leaves.
+    pub may_close: watch::Sender<bool>,
     /// Workers that have not released the store yet.
     pub holding: AtomicUsize,
 }

@@ -264,8 +264,8 @@ impl Packed {
         self
     }
 
-    /// Returns the facts with a lifetime that is over and `must-revalidate`: a purge that was missed
-    /// may have removed the response, so nothing permits its use without validation.
+    /// Returns the facts with a lifetime that is over and `must-revalidate`: a purge that was
+    /// missed may have removed the response, so nothing permits its use without validation.
     pub(crate) fn doubted(self) -> Packed {
         let mut doubted = self.outdated(Time::from_unix(0));
         doubted.flags |= Flag::MustRevalidate as u32;

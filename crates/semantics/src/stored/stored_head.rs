@@ -189,8 +189,8 @@ impl StoredHead {
         self
     }
 
-    /// Returns the response without any permission to use it before it is validated, because a purge
-    /// that was missed may have removed it.
+    /// Returns the response without any permission to use it before it is validated, because a
+    /// purge that was missed may have removed it.
     pub fn doubted(mut self) -> StoredHead {
         self.packed = self.packed.doubted();
         self

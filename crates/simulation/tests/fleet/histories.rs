@@ -175,6 +175,33 @@ fn a_node_whose_disk_fails_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_node_that_comes_back_with_an_empty_disk_costs_the_others_nothing() {
+    case(3, async |nodes, clients| {
+        // Purges that all have carried out.
+        for seed in 0..3 {
+            let named = operator::purge(&clients, 2, 0, &mut Rng::with_seed(seed)).await;
+            assert_eq!(named, Some([].into()));
+        }
+        // The others keep these in memory, where they have been asked for them.
+        let small: Vec<u32> = (COUNT..COUNT + 24).filter(|object| object % 8 != 0).collect();
+        let ask_all = async || {
+            for (node, object) in (0..2).flat_map(|node| small.iter().map(move |at| (node, *at))) {
+                let seen = clients.ask(node, object).await;
+                assert!(matches!(&seen.answer, Ok((200, ..))), "{seen:?}");
+            }
+            small.iter().map(|object| nodes.truth.asked(*object)).collect::<Vec<_>>()
+        };
+        let before = ask_all().await;
+        nodes.kill(2).await;
+        nodes.put_disk(2, Disk::Empty).await;
+        sleep(Duration::from_secs(8)).await;
+        nodes.start(2);
+        assert!(operator::settled(&nodes, SETTLING).await);
+        assert_eq!(ask_all().await, before);
+    });
+}
+
+#[test]
 fn a_node_that_cannot_make_a_purge_durable_is_named_for_as_long_as_that_is_so() {
     case(3, async |nodes, clients| {
         nodes.break_disk(2);

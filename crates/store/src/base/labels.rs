@@ -64,6 +64,10 @@ pub enum Target<'a> {
     Prefix(&'a [u8]),
 }
 
+/// Time of a soft purge that outdates objects without any permission to use them, because purges
+/// may have been missed. It is earlier than any other, so it prevails.
+pub(crate) const DOUBTED: u32 = 0;
+
 /// The effect of a purge on the objects that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

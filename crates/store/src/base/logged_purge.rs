@@ -21,9 +21,23 @@ pub enum PurgedTarget {
     Prefix(Bytes),
     /// The object with this key.
     Key(Key),
+    /// The objects that the store's user calls by this name, such as a URL. The user alone knows
+    /// their keys, which may differ from store to store.
+    Name(Bytes),
 }
 
 impl PurgedTarget {
+    /// Returns the bytes that name the objects; none for all objects.
+    pub fn name(&self) -> &[u8] {
+        match self {
+            PurgedTarget::Everything => &[],
+            PurgedTarget::Label { name, .. }
+            | PurgedTarget::Prefix(name)
+            | PurgedTarget::Name(name) => name,
+            PurgedTarget::Key(key) => key.as_bytes(),
+        }
+    }
+
     /// Returns an owned copy of `target`.
     pub(crate) fn of(target: &Target<'_>) -> PurgedTarget {
         match *target {
@@ -35,13 +49,13 @@ impl PurgedTarget {
         }
     }
 
-    /// Returns the target of a purge; `None` for a single key.
+    /// Returns the target of a purge; `None` for a single key or a name.
     pub(crate) fn as_target(&self) -> Option<Target<'_>> {
         match self {
             PurgedTarget::Everything => Some(Target::Everything),
             PurgedTarget::Label { kind, name } => Some(Target::Label(Label { kind: *kind, name })),
             PurgedTarget::Prefix(prefix) => Some(Target::Prefix(prefix)),
-            PurgedTarget::Key(_) => None,
+            PurgedTarget::Key(_) | PurgedTarget::Name(_) => None,
         }
     }
 }

@@ -26,8 +26,8 @@ impl KeptPurgeLog {
         self.log.get_or_insert_with(|| PurgeLog::new(&self.uuid, self.generation, now))
     }
 
-    /// Begins a new log in place of the present one, with a greater number than that and than
-    /// `known`. The caller wakes the background, which writes it.
+    /// Begins a new log in place of the present one, with its purges and a greater number than that
+    /// and than `known`. The caller wakes the background, which writes it.
     pub(crate) fn begin_later(&mut self, known: u64) {
         let log = self.begin(0);
         *log = log.later(known);

@@ -55,6 +55,7 @@ fn encode(entry: &Entry) -> Vec<u8> {
         PurgedTarget::Label { kind, name } => (1, *kind, None, &name[..]),
         PurgedTarget::Prefix(prefix) => (2, 0, None, &prefix[..]),
         PurgedTarget::Key(key) => (3, 0, Some(key.locality()), &key.as_bytes()[..]),
+        PurgedTarget::Name(name) => (5, 0, None, &name[..]),
     };
     let mut out = Encoder(&mut bytes);
     out.u8(kind).u8(u8::from(*mode == Mode::Soft)).u8(label).u64(*at).u32(name.len() as u32);
@@ -79,6 +80,7 @@ fn decode(from: &mut Decoder<'_>) -> Option<Entry> {
         (2, _) => PurgedTarget::Prefix(name),
         (3, Some(locality)) => PurgedTarget::Key(Key::new(name, locality)?),
         (4, _) => return Some(None),
+        (5, _) => PurgedTarget::Name(name),
         _ => return None,
     };
     let mode = if soft == 0 { Mode::Hard } else { Mode::Soft };
@@ -159,6 +161,7 @@ pub(crate) struct PurgeLogWrite {
 }
 
 /// The purge log of an open cache.
+#[derive(Clone)]
 pub(crate) struct PurgeLog {
     /// The blocks, oldest first; the last one grows.
     blocks: VecDeque<Block>,
@@ -181,15 +184,24 @@ impl PurgeLog {
         PurgeLog::numbered(now << 32 | random >> 32, generation)
     }
 
-    /// Returns an empty log to replace this one, with a number greater than this log's and than
-    /// `known`. Earlier purges are no longer returned. The purge count continues, so that a write
-    /// under way does not count as one of a later purge.
+    /// Returns a log to replace this one, with a number greater than this log's and than `known`,
+    /// and with the purges that this one has: to followers they are new.
     pub(crate) fn later(&self, known: u64) -> PurgeLog {
-        let Block { log, generation, .. } = self.tail();
-        let mut other = PurgeLog::numbered(known.max(*log).saturating_add(1), *generation);
-        other.tail_mut().first = self.tail().end();
-        let PurgeLog { was_kept, written, durable, flushing, .. } = *self;
-        PurgeLog { was_kept, written, durable, flushing, ..other }
+        let number = known.max(self.tail().log).saturating_add(1);
+        let mut other = self.clone();
+        for block in &mut other.blocks {
+            // The version on the device stays until this one is durable.
+            block.version += u64::from(!block.dirty);
+            (block.log, block.dirty) = (number, true);
+        }
+        other
+    }
+
+    /// Returns this empty log as one whose first purge is lost, so that its followers know that
+    /// they may have missed purges of the log before.
+    fn after_a_lost_one(mut self) -> PurgeLog {
+        self.tail_mut().first = 1;
+        PurgeLog { was_kept: true, written: 1, durable: 1, flushing: 1, ..self }
     }
 
     fn numbered(log: u64, generation: u64) -> PurgeLog {
@@ -222,7 +234,8 @@ impl PurgeLog {
         let found = bytes.and_then(|bytes| PurgeLog::found(bytes, &blocks));
         let found = found.filter(|log| log.tail().generation + 1 == generation);
         let Some(mut log) = found else {
-            return PurgeLog { was_kept, ..PurgeLog::new(uuid, generation, now) };
+            let new = PurgeLog::new(uuid, generation, now);
+            return if was_kept { new.after_a_lost_one() } else { new };
         };
         let tail = log.tail_mut();
         (tail.generation, tail.version, tail.dirty) = (generation, tail.version + 1, true);
@@ -358,17 +371,11 @@ impl PurgeLog {
     /// Returns the durable purges since a position; `None` stands for a follower without one.
     pub(crate) fn since(&self, position: Option<PurgePosition>) -> PurgesSince {
         let here = PurgePosition { log: self.tail().log, number: self.durable };
-        // The numbers of a log that took the place of another begin where those of that one end.
-        let (floor, is_whole) = match self.blocks.front() {
-            Some(block) => (block.first, block.number == 0),
-            None => (0, true),
-        };
+        let floor = self.blocks.front().map_or(0, |block| block.first);
         let known = position.filter(|position| {
-            let reaches_back = is_whole || position.number >= floor;
-            position.log == here.log && reaches_back && position.number <= here.number
+            position.log == here.log && (floor..=here.number).contains(&position.number)
         });
         let Some(PurgePosition { log, number }) = known else { return PurgesSince::TooOld(here) };
-        let number = number.max(floor);
         let last = here.number.min(number + TOLD_AT_ONCE as u64);
         let after = self.blocks.iter().skip_while(|block| block.end() <= number);
         let entries = after.flat_map(|block| (block.first..).zip(&block.entries));

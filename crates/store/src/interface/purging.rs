@@ -3,17 +3,17 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use device::{Clock, Device, Nanos};
 
 use crate::base::key::Key;
-use crate::base::labels::{Mode, Target};
+use crate::base::labels::{DOUBTED, Mode, Target};
 use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, PurgesSince};
 use crate::base::refusal::Refusal;
 use crate::core::{Counted, Goal};
 use crate::format::journal::JournalPosition;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
-use crate::purge::purges::DOUBTED;
 use crate::shell::volume::Volume;
 
 /// Logged purges to wait for.
@@ -37,10 +37,10 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Removes `keys` durably like [`Store::purge_keys`], for a request that invalidated them and
-    /// waits for its response. Unlike there, the removal is not logged, and the call waits no
-    /// longer than [`Options::write_bound`]. It waits for a flush only if an object stored under
-    /// one of the keys could reappear after a power loss. `fetch` is the token of a fetch that is
-    /// not overtaken, as for [`Store::remove_for_fetch`].
+    /// waits for its response. Unlike there, the call waits no longer than
+    /// [`Options::write_bound`]. It waits for a flush only if the removal is logged, or if an
+    /// object stored under one of the keys could reappear after a power loss. `fetch` is the token
+    /// of a fetch that is not overtaken, as for [`Store::remove_for_fetch`].
     ///
     /// # Errors
     /// `Busy`: it is not durable yet. The objects are no longer found, and the device makes the
@@ -52,6 +52,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         keys: &[Key],
         mut fetch: Option<&mut FetchToken>,
     ) -> Result<(), Refusal> {
+        let logged = self.log_keys(keys);
         let mut noted: Vec<Option<JournalPosition>> = vec![None; self.volumes().len()];
         for key in keys {
             let (volume, digest) = self.place(key);
@@ -65,7 +66,10 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
         let bound = self.volumes().first().map_or(0, |volume| volume.write_deadline());
         let done = self.until_durable(noted, bound).await;
-        let result = self.go_on_without(&done, bound).await;
+        let result = match self.go_on_without(&done, bound).await {
+            Ok(()) => self.until_logged(logged, bound).await,
+            failed => failed,
+        };
         self.count_durability(&result);
         result
     }
@@ -81,6 +85,18 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// [`Options::stall_bound`]: crate::Options::stall_bound
     pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
         let logged = self.log_keys(keys);
+        let result = self.remove_durably(keys, logged).await;
+        self.count_durability(&result);
+        result
+    }
+
+    /// Removes several keys like [`Store::purge_keys`]. The log gets one entry with the name that
+    /// the caller gives to all of them ([`PurgedTarget::Name`]).
+    ///
+    /// # Errors
+    /// The same as those of [`Store::purge_keys`].
+    pub async fn purge_named(&self, name: Bytes, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
+        let logged = self.log(Mode::Hard, || [PurgedTarget::Name(name)].into_iter());
         let result = self.remove_durably(keys, logged).await;
         self.count_durability(&result);
         result
@@ -131,9 +147,8 @@ impl<D: Device, C: Clock> Store<D, C> {
             noted[self.number_of(volume)] = Some(up_to);
         }
         let deadline = self.purge_deadline();
-        let done: Result<(), Refusal> =
-            self.until_durable(noted, deadline).await.into_iter().collect();
-        done?;
+        let done = self.until_durable(noted, deadline).await;
+        self.go_on_without(&done, deadline).await?;
         self.until_logged(logged, deadline).await?;
         Ok(removed)
     }
@@ -213,11 +228,11 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Returns the durable purges made here since `position`, by name, with [`Purge logs`] on:
-    /// those of [`Store::purge`], [`Store::purge_keys`] and [`Store::purge_all`], but not those
-    /// received from elsewhere ([`Store::apply_purges`]). None is missing between two positions,
-    /// even after a crash; where the log cannot guarantee that, it reports that the position is too
-    /// old. `position` is `None` for a follower without one. Returns `None` when no log is kept, or
-    /// no device is in use.
+    /// those of [`Store::purge`], [`Store::purge_keys`], [`Store::purge_named`],
+    /// [`Store::purge_all`] and [`Store::invalidate`], but not those received from elsewhere
+    /// ([`Store::apply_purges`]). None is missing between two positions, even after a crash; where
+    /// the log cannot guarantee that, it reports that the position is too old. `position` is `None`
+    /// for a follower without one. Returns `None` when no log is kept, or no device is in use.
     ///
     /// The first device in use keeps the log. When that becomes another device, a new log begins.
     ///
@@ -247,9 +262,9 @@ impl<D: Device, C: Clock> Store<D, C> {
         core.purge_log().get().is_some_and(|log| log.was_kept())
     }
 
-    /// Begins a new log in place of the present one. Call this when purges are known to be missing
-    /// in it, because other nodes have more. The number of the new log is greater than that of the
-    /// present one, and greater than `known`.
+    /// Begins a new log in place of the present one, with the purges of that one. Call this when
+    /// other nodes have a log of this store with other purges. The number of the new log is greater
+    /// than that of the present one, and greater than `known`.
     pub fn begin_later_purge_log(&self, known: u64) {
         if let Some(volume) = self.log_volume() {
             let mut core = self.volumes()[volume].shared.lock();
@@ -259,7 +274,8 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Carries out purges that were made elsewhere. They are durable when this returns, and are not
-    /// logged, because every store logs only its own.
+    /// logged, because every store logs only its own. A [`PurgedTarget::Name`] removes nothing: the
+    /// caller replaces it by the keys.
     ///
     /// # Errors
     /// A device could not make them durable; see [`Store::purge_keys`] and [`Store::purge_all`].

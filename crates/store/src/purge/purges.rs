@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::digest::Digester;
-use crate::base::labels::{Label, Mode, Target};
+use crate::base::labels::{DOUBTED, Label, Mode, Target};
 use crate::base::wire::{Decoder, Encoder};
 
 /// The target of an entry, as it is encoded in the journal and the checkpoint.
@@ -56,10 +56,6 @@ impl Scope {
         self.code.checked_sub(PREFIX)
     }
 }
-
-/// Time of a soft purge that outdates objects without any permission to use them, because purges
-/// may have been missed. It is earlier than any other, so it prevails.
-pub(crate) const DOUBTED: u32 = 0;
 
 /// One purge, as the journal records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

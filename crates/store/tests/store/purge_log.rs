@@ -329,7 +329,7 @@ fn a_device_that_fails_leaves_the_log_to_the_next_and_is_not_believed_again() {
 }
 
 #[test]
-fn a_later_log_tells_nothing_of_the_one_before_and_misses_nothing_from_then_on() {
+fn a_later_log_has_the_purges_of_the_one_before_and_is_followed_from_the_first() {
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
     let begin = here(&rig.store);
     purge_word(&mut rig, "before", Mode::Hard);
@@ -341,8 +341,20 @@ fn a_later_log_tells_nothing_of_the_one_before_and_misses_nothing_from_then_on()
     purge_word(&mut rig, "after", Mode::Hard);
     assert_eq!(follow(&rig.store, after).unwrap(), [label("after")]);
     let first = PurgePosition::new(after.log(), 0);
-    assert_eq!(follow(&rig.store, first).unwrap(), [label("after")]);
+    assert_eq!(follow(&rig.store, first).unwrap(), [label("before"), label("after")]);
     let known = after.log() + 1000;
     rig.store.begin_later_purge_log(known);
     assert!(rig.store.purge_log_end().unwrap().log() > known);
+}
+
+#[test]
+fn invalidated_keys_are_logged_and_keys_with_a_common_name_are_one_entry() {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+    let begin = here(&rig.store);
+    let (store, keys) = (rig.store.clone(), [key(1), key(2)]);
+    rig.run(store.invalidate(&keys[..1], None)).unwrap();
+    let name = Bytes::from_static(b"http://a/x");
+    rig.run(store.purge_named(name.clone(), &keys)).unwrap();
+    let logged = [PurgedTarget::Key(key(1)), PurgedTarget::Name(name)];
+    assert_eq!(follow(&store, begin).unwrap(), logged);
 }
