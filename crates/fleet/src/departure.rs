@@ -52,6 +52,7 @@ mod tests {
             program: "".into(),
             protocols: crate::protocol::Protocols::OWN,
             policy_version: 0,
+            disk_failed: false,
             purges: LogPosition::default(),
             state: State::Serving,
         };

@@ -53,6 +53,7 @@ mod tests {
             program: "".into(),
             protocols: Protocols::OWN,
             policy_version: 0,
+            disk_failed: false,
             purges: LogPosition::default(),
             state: State::Serving,
         };

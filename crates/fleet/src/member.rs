@@ -229,6 +229,8 @@ pub struct Member {
     pub protocols: Protocols,
     /// Version of its [`ClassTable`](crate::ClassTable), for operators; decides nothing.
     pub policy_version: u64,
+    /// True if one of its disks failed: it owns less, or nothing.
+    pub disk_failed: bool,
     /// End of its purge log.
     pub purges: LogPosition,
     /// Current state.

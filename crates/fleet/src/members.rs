@@ -131,6 +131,7 @@ mod tests {
             program: "0.1.0".into(),
             protocols: Protocols::OWN,
             policy_version: 0,
+            disk_failed: false,
             purges: LogPosition::default(),
             state: State::Serving,
         }

@@ -31,6 +31,8 @@ const PROGRAM: &str = "v";
 const PROTOCOLS: &str = "p";
 const POLICY: &str = "c";
 const PURGES: &str = "u";
+const DISK: &str = "d";
+const DISK_FAILED: &str = "failed";
 const STATE: &str = "s";
 
 /// A fact that is missing or malformed.
@@ -59,6 +61,7 @@ impl std::error::Error for InvalidFact {}
 /// Its zone or its program's version is too long or has control characters.
 pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFact> {
     Ok(vec![
+        (DISK, if member.disk_failed { DISK_FAILED } else { "" }.to_owned()),
         (FORMAT_KEY, FORMAT.to_owned()),
         (ADDRESS, member.address.to_string()),
         (ZONE, text("zone", &member.zone)?.to_string()),
@@ -97,6 +100,7 @@ pub fn decode<'a>(
         program: text("version", program)?,
         protocols: read("range of protocols", fact("range of protocols", PROTOCOLS)?)?,
         policy_version: read("policy", fact("policy", POLICY)?)?,
+        disk_failed: value(DISK).is_some_and(|disk| disk == DISK_FAILED),
         purges: read("position of purges", fact("position of purges", PURGES)?)?,
         state: read::<State>("state", fact("state", STATE)?)?,
     })
@@ -113,6 +117,7 @@ pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> M
         program: "".into(),
         protocols: Protocols::OWN,
         policy_version: 0,
+        disk_failed: false,
         purges: LogPosition::default(),
         state: State::Joining,
     }
@@ -158,6 +163,7 @@ mod tests {
             program: program.into(),
             protocols: Protocols::new(oldest, newest).unwrap(),
             policy_version: random.u64(..),
+            disk_failed: random.bool(),
             purges: LogPosition { log: random.u64(..), number: random.u64(..) },
             state: *random.choice(&[State::Joining, State::Serving, State::Leaving]).unwrap(),
         }
@@ -184,7 +190,7 @@ mod tests {
     fn each_fact_is_needed_and_strict() {
         let member = random_member(&mut fastrand::Rng::with_seed(1));
         let facts = encode(&member).unwrap();
-        for left_out in 0..facts.len() {
+        for left_out in (0..facts.len()).filter(|at| facts[*at].0 != DISK) {
             let mut facts = facts.clone();
             facts.remove(left_out);
             let error = decoded(&member.id, &facts).unwrap_err().to_string();

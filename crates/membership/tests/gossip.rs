@@ -24,6 +24,7 @@ fn member(name: &str) -> Member {
         program: "0.1.0".into(),
         protocols: Protocols::OWN,
         policy_version: 7,
+        disk_failed: false,
         purges: LogPosition { log: 5, number: 9 },
         state: State::Serving,
     }

@@ -25,6 +25,7 @@ pub fn member(name: &str) -> Member {
         program: "".into(),
         protocols: Protocols::OWN,
         policy_version: 1,
+        disk_failed: false,
         purges: LogPosition::default(),
         state: State::Serving,
     }

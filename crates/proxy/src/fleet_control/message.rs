@@ -61,6 +61,8 @@ pub(crate) struct MemberFacts {
     pub program: String,
     pub protocols: String,
     pub policy_version: u64,
+    #[serde(default)]
+    pub disk_failed: bool,
     pub purges: String,
     pub state: String,
 }
@@ -76,6 +78,7 @@ impl MemberFacts {
             program: member.program.to_string(),
             protocols: member.protocols.to_string(),
             policy_version: member.policy_version,
+            disk_failed: member.disk_failed,
             purges: member.purges.to_string(),
             state: member.state.to_string(),
         }
@@ -95,6 +98,7 @@ impl MemberFacts {
             program: self.program.as_str().into(),
             protocols: self.protocols.parse()?,
             policy_version: self.policy_version,
+            disk_failed: self.disk_failed,
             purges: self.purges.parse()?,
             state: self.state.parse()?,
         })

@@ -186,6 +186,10 @@ impl Upkeep {
         loop {
             tick.tick().await;
             let (now, store) = (self.node.now(), self.services.store());
+            if let Some(store) = &store {
+                let (given_up, all) = store.share().offline();
+                self.node.note_disks(given_up, all);
+            }
             // Without a device there is no log for the moment: what is known of it stays.
             let end = store.as_ref().and_then(own_end);
             if let Some(end) = end {

@@ -77,6 +77,7 @@ mod tests {
             program: "".into(),
             protocols: fleet::Protocols::OWN,
             policy_version: 0,
+            disk_failed: false,
             purges: LogPosition::default(),
             state,
         }

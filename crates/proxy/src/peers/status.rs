@@ -33,6 +33,7 @@ pub(crate) fn view(node: &Node) -> Value {
             "weight": member.weight,
             "share": share(member),
             "load": member.load,
+            "disk_failed": member.disk_failed,
             "program": &*member.program,
             "protocols": member.protocols.to_string(),
             "policy": if own { node.classes().version() } else { member.policy_version },

@@ -171,6 +171,15 @@ fn a_node_whose_disk_fails_does_not_stop_the_others() {
             let is_past = |detail: &str| detail.contains("BYPASS");
             assert!(matches!(&seen.answer, Ok((200, _, detail)) if !is_past(detail)), "{seen:?}");
         }
+        // What it owned has other owners.
+        let node =
+            nodes.slots[0].running.borrow().as_ref().and_then(|running| running.node.clone());
+        let members = node.unwrap().members();
+        let failed = members.get(&name(2).parse().unwrap()).unwrap();
+        assert_eq!((failed.weight, failed.disk_failed), (0, true));
+        for object in COUNT + 6..COUNT + 18 {
+            is_fetched_once(&nodes, &clients, object).await;
+        }
     });
 }
 

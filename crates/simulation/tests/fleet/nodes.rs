@@ -37,6 +37,7 @@ pub fn member(name: &str) -> Member {
         program: "test".into(),
         protocols: Protocols::OWN,
         policy_version: 0,
+        disk_failed: false,
         purges: LogPosition::default(),
         state: State::Serving,
     }

@@ -22,8 +22,8 @@ pub fn command() -> Command {
         .arg(json_flag())
         .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help(
             "Exit with code 1 unless every known node left in order or is present, serves, is \
-             asked, has a compatible protocol and the same policy, and its purges are carried out \
-             here.",
+             asked, has its disks, a compatible protocol and the same policy, and its purges are \
+             carried out here.",
         ))
 }
 
@@ -72,6 +72,8 @@ fn row(member: &Value, is_own: bool) -> [String; 13] {
     let passed_by = member["passed_by"] == Value::Bool(true);
     let state = text(&member["state"]);
     let state = if passed_by { format!("{state}, not asked") } else { state };
+    let disk_failed = member["disk_failed"] == Value::Bool(true);
+    let state = if disk_failed { format!("{state}, disk failed") } else { state };
     let share = member["share"].as_f64().unwrap_or_default() * 100.0;
     let asked = &member["asked"];
     let count = |word: &str| asked[word].as_u64().map_or("-".to_owned(), |n| n.to_string());
@@ -121,6 +123,9 @@ fn wrong(told: &Value) -> Vec<String> {
         }
         if member["passed_by"] == Value::Bool(true) {
             wrong.push(format!("{name} is not asked, because requests to it failed"));
+        }
+        if member["disk_failed"] == Value::Bool(true) {
+            wrong.push(format!("a disk of {name} has failed, and its share is with other nodes"));
         }
         if member["behind"] == Value::Bool(true) {
             wrong.push(format!("purges of {name} are still to be carried out"));
@@ -175,7 +180,7 @@ mod tests {
                  "asked": null},
                 {"name": "web-2", "zone": "east", "state": "serving", "share": 0.5, "load": 11,
                  "policy": 0, "purges": "b.0", "behind": false, "passed_by": false,
-                 "asked": asked},
+                 "disk_failed": false, "asked": asked},
             ],
             "lost": {}, "left": {}, "not_understood": {},
         })
@@ -209,6 +214,7 @@ node a: serving, policy 0, serves its stored objects
             ("/caught_up", json!(false), "a has not caught up with all purges"),
             ("/members/1/state", json!("leaving"), "web-2 is leaving"),
             ("/members/1/passed_by", json!(true), "web-2 is not asked"),
+            ("/members/1/disk_failed", json!(true), "a disk of web-2 has failed"),
             ("/members/1/behind", json!(true), "purges of web-2 are still to be carried out"),
             ("/members/1/policy", json!(65536), "web-2 has another policy, 65536"),
         ] {

@@ -182,6 +182,7 @@ impl Place {
             program: env!("CARGO_PKG_VERSION").into(),
             protocols: Protocols::OWN,
             policy_version: classes.version(),
+            disk_failed: false,
             purges: LogPosition::default(),
             state: State::Joining,
         }

@@ -20,6 +20,7 @@ pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
         program: "".into(),
         protocols: Protocols::OWN,
         policy_version: 1,
+        disk_failed: false,
         purges: LogPosition::default(),
         state: State::Serving,
     })
