@@ -41,6 +41,9 @@ pub const MAX_HOPS: u8 = 2;
 /// round trip.
 pub const HOLDERS_MAX: usize = 2;
 
+/// Maximum number of former owners that are asked for one request.
+const FORMER_OWNERS_MAX: usize = 3;
+
 /// How far the asked node goes to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
@@ -92,8 +95,9 @@ pub struct View<'a> {
     pub me: &'a MemberId,
     /// Current members.
     pub members: &'a Members,
-    /// Members before the last change, during the grace period ([`crate::grace`]).
-    pub previous: Option<&'a Members>,
+    /// Members before the last changes, the newest view first, during the grace period
+    /// ([`crate::grace`]).
+    pub previous: &'a [Members],
     /// Members that may hold a copy in memory, likeliest first ([`crate::hints`]).
     pub hinted: &'a [MemberId],
     /// Members with an open breaker, which are not asked.
@@ -270,7 +274,7 @@ impl<'a> Planner<'a> {
         if self.reach == Reach::Origin {
             match owner {
                 Some(owner) => steps.push(self.ask(owner, Role::Owner, Reach::Origin)),
-                None => steps.extend(self.previous_owner()),
+                None => steps.extend(self.previous_owners()),
             }
             steps.push(Step::Origin);
         }
@@ -330,13 +334,16 @@ impl<'a> Planner<'a> {
             .map(|id| self.ask(id, Role::Holder, Reach::Memory))
     }
 
-    /// Returns the step to the former owner of the key, if that is another node.
-    fn previous_owner(&self) -> Option<Step> {
-        let previous = self.view.previous.filter(|_| self.asks_owners())?;
-        let former = placement::owners(self.request.key, previous, 1, None, |_| true);
-        let former = &former.first()?.id;
-        let known = self.can_ask(former);
-        known.then(|| self.ask(former, Role::PreviousOwner, Reach::Disk))
+    /// Returns the steps to the former owners of the key, the last one first.
+    fn previous_owners(&self) -> Vec<Step> {
+        let mut former: Vec<&MemberId> = Vec::new();
+        for previous in self.view.previous.iter().filter(|_| self.asks_owners()) {
+            let owners = placement::owners(self.request.key, previous, 1, None, |_| true);
+            let owner = owners.first().map(|owner| &owner.id).filter(|id| self.can_ask(id));
+            former.extend(owner.filter(|id| !former.contains(id)));
+        }
+        former.truncate(FORMER_OWNERS_MAX);
+        former.iter().map(|id| self.ask(id, Role::PreviousOwner, Reach::Disk)).collect()
     }
 
     fn ask(&self, member: &MemberId, role: Role, reach: Reach) -> Step {

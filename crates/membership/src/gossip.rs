@@ -22,6 +22,7 @@ mod socket;
 mod view;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -235,6 +236,10 @@ impl Membership for Gossip {
 
     fn lost(&self) -> Vec<Lost> {
         lock(&self.shared.view).lost()
+    }
+
+    fn started(&self) -> BTreeMap<MemberId, u64> {
+        lock(&self.shared.view).started()
     }
 
     fn leave(&self) -> Leaving<'_> {

@@ -19,6 +19,7 @@ mod published;
 pub mod static_list;
 pub mod warning_limiter;
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -52,6 +53,12 @@ pub trait Membership: Send + Sync {
 
     /// Returns the members that were known in this run and are not live now, by name.
     fn lost(&self) -> Vec<Lost>;
+
+    /// Returns when the members started, in milliseconds since 1970 by their own clocks; none if
+    /// the source does not know.
+    fn started(&self) -> BTreeMap<MemberId, u64> {
+        BTreeMap::new()
+    }
 
     /// Records that a member responded or sent a request, with the facts that it included.
     fn heard(&self, of: Member, now: Duration);

@@ -19,7 +19,7 @@ const KEY: KeyHash = KeyHash::from_bits(7);
 struct Node {
     me: MemberId,
     members: Members,
-    previous: Option<Members>,
+    previous: Vec<Members>,
     hinted: Vec<MemberId>,
     avoid: BTreeSet<MemberId>,
     bound: Option<LoadBound>,
@@ -33,7 +33,7 @@ impl Node {
         Node {
             me: id(me),
             members: members(vec![front("a"), front("b"), member("disk")]),
-            previous: None,
+            previous: Vec::new(),
             hinted: Vec::new(),
             avoid: BTreeSet::new(),
             bound: None,
@@ -50,7 +50,7 @@ impl Node {
         let view = View {
             me: &self.me,
             members: &self.members,
-            previous: self.previous.as_ref(),
+            previous: &self.previous,
             hinted: &self.hinted,
             avoid: &self.avoid,
             bound: self.bound,
@@ -139,7 +139,7 @@ fn a_request_with_too_many_hops_is_refused() {
     let view = View {
         me: &node.me,
         members: &node.members,
-        previous: None,
+        previous: &[],
         hinted: &[],
         avoid: &node.avoid,
         bound: None,
@@ -164,7 +164,7 @@ fn a_node_that_lags_behind_in_purges_uses_no_copy() {
 fn a_former_owner_is_asked_for_what_it_has() {
     let mut node = Node::new("n", Preset::RemoteDisk.policies()[0]);
     let owns_nothing = Member { weight: 0, ..member("old") };
-    node.previous = Some(members(vec![member("old")]));
+    node.previous = vec![members(vec![member("old")])];
     node.members = members(vec![owns_nothing, member("n")]);
     let plan = node.plan(Asked::ByClient, false);
     assert_eq!(words(&plan), "memory old:Disk origin");
@@ -176,6 +176,18 @@ fn a_former_owner_is_asked_for_what_it_has() {
     assert_eq!(words(&node.plan(Asked::ByClient, false)), "memory origin");
     node.members = members(vec![member("n")]);
     assert_eq!(words(&node.plan(Asked::ByClient, false)), "memory origin");
+}
+
+#[test]
+fn former_owners_of_several_changes_are_asked_each_once_and_the_last_first() {
+    let mut node = Node::new("n", Preset::RemoteDisk.policies()[0]);
+    let former = ["d", "c", "d", "b", "a"];
+    node.previous = former.map(|name| members(vec![member(name)])).into();
+    let others = former.map(|name| Member { weight: 0, ..member(name) });
+    let unique = others.iter().enumerate().filter(|(at, _)| *at != 2).map(|(_, m)| m.clone());
+    node.members = members(unique.chain([member("n")]).collect());
+    let plan = node.plan(Asked::ByClient, false);
+    assert_eq!(words(&plan), "memory d:Disk c:Disk b:Disk origin");
 }
 
 #[test]
@@ -192,7 +204,7 @@ fn owners_of_a_hot_document_share_its_readers_and_one_of_them_fetches() {
         let view = View {
             me,
             members: &node.members,
-            previous: None,
+            previous: &[],
             hinted: &[],
             avoid: &node.avoid,
             bound: None,
@@ -285,7 +297,7 @@ fn fleet(random: &mut fastrand::Rng, agree: bool) -> BTreeMap<MemberId, Node> {
         }
         node.members = members(seen);
         node.hinted = some(random);
-        node.previous = random.bool().then(|| members(weighted(random, 5)));
+        node.previous = (0..random.usize(..4)).map(|_| members(weighted(random, 5))).collect();
         (me.clone(), node)
     };
     names.iter().map(|me| node(me, random)).collect()

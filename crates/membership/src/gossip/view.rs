@@ -56,7 +56,7 @@ pub struct View {
     /// True if a live node of the same name started later.
     superseded: bool,
     others: BTreeMap<MemberId, Member>,
-    /// The latest generations of the others.
+    /// The latest generations of the others: when they started, in milliseconds since 1970.
     generations: BTreeMap<MemberId, u64>,
     /// Generations that have said themselves that they leave, whatever gossip has of them.
     departed: BTreeMap<MemberId, u64>,
@@ -104,6 +104,13 @@ impl View {
         let state = if self.superseded { State::Leaving } else { self.own.state };
         let own = Member { state, ..self.own.clone() };
         self.others.values().cloned().chain([own]).collect()
+    }
+
+    /// Returns when the members started, in milliseconds since 1970.
+    pub fn started(&self) -> BTreeMap<MemberId, u64> {
+        let mut started = self.generations.clone();
+        started.insert(self.own.id.clone(), self.node.generation_id);
+        started
     }
 
     /// Returns the lost members, by name.

@@ -196,7 +196,10 @@ impl Node {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, grace) = (self.now(), self.options.grace);
         let (own, tls) = (self.protocols(), self.tls.as_ref());
-        let next = self.roster.load().followed_by(&members, own, tls, now, grace);
+        let started = self.membership().map(|source| source.started()).unwrap_or_default();
+        let times = (now, self.clock.since_1970());
+        let before = self.roster.load();
+        let next = before.followed_by(&members, (own, tls), &started, times, grace);
         self.breakers.retain(|id| next.members.get(id).is_some());
         let before = self.members();
         let gone = before.iter().filter(|member| next.members.get(&member.id).is_none());
@@ -291,10 +294,11 @@ impl Node {
             Lookup::Cooperate => self.holders(request.key),
             Lookup::Local | Lookup::Owner => Vec::new(),
         };
+        let previous = roster.previous(self.now());
         let view = View {
             me: &self.options.own.id,
             members: &roster.members,
-            previous: roster.previous(self.now()),
+            previous: &previous,
             hinted: &hinted,
             avoid: &avoid,
             bound: self.options.bound,

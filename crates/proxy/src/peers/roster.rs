@@ -15,7 +15,7 @@ use crate::peers::tally::Tally;
 /// One view of the members: a value, which a request keeps for as long as it lasts.
 pub(super) struct Roster {
     pub members: Members,
-    /// Owners of keys before the last change.
+    /// Owners of keys before the last changes.
     grace: Option<Grace>,
     peers: BTreeMap<MemberId, Arc<Peer>>,
 }
@@ -34,15 +34,16 @@ impl Roster {
         Roster { members: Members::empty(), grace: None, peers: BTreeMap::new() }
     }
 
-    /// Returns the roster that follows this one, with connections to members kept.
+    /// Returns the roster that follows this one, with connections to members kept. `started`: when
+    /// members started, in milliseconds since 1970, as which it is now `since_1970`.
     ///
     /// Members without a protocol in common with `own` are left out.
     pub fn followed_by(
         &self,
         members: &Members,
-        own: Protocols,
-        tls: Option<&Tls>,
-        now: Duration,
+        (own, tls): (Protocols, Option<&Tls>),
+        started: &BTreeMap<MemberId, u64>,
+        (now, since_1970): (Duration, Duration),
         grace: Duration,
     ) -> Roster {
         let members = members.only(|member| own.common(member.protocols).is_some());
@@ -60,14 +61,20 @@ impl Roster {
         let peers = members.iter().filter_map(peer).collect();
         // The first view of all follows nothing.
         let moved = (!self.members.is_empty())
-            .then(|| Grace::begin(&self.members, &members, now, grace))
+            .then(|| Grace::begin(self.grace.as_ref(), (&self.members, &members), now, grace))
             .flatten();
-        Roster { grace: moved.or_else(|| self.grace.clone()), members, peers }
+        let joined = || Grace::derive(&members, started, (now, since_1970), grace);
+        let grace = match moved {
+            Some(moved) => Some(moved.with(&joined())),
+            None if self.members.is_empty() => Some(joined()),
+            None => self.grace.clone(),
+        };
+        Roster { grace, members, peers }
     }
 
-    /// Returns the members before the last change, while they matter.
-    pub fn previous(&self, now: Duration) -> Option<&Members> {
-        self.grace.as_ref().and_then(|grace| grace.previous(now))
+    /// Returns the members before the last changes, while they matter.
+    pub fn previous(&self, now: Duration) -> Vec<Members> {
+        self.grace.as_ref().map(|grace| grace.previous(now)).unwrap_or_default()
     }
 
     /// Returns where a member is asked.

@@ -46,7 +46,7 @@ pub(super) fn ask_sibling(member: MemberId) -> Ask {
 pub(super) fn view<'a>(
     me: &'a MemberId,
     members: &'a Members,
-    previous: Option<&'a Members>,
+    previous: &'a [Members],
     hinted: &'a [MemberId],
     avoid: &'a BTreeSet<MemberId>,
     bound: Option<LoadBound>,

@@ -230,7 +230,7 @@ impl Nodes {
         let before = self.members.borrow().1.clone();
         self.refresh();
         let (now, after) = (self.now(), self.members.borrow().1.clone());
-        let grace = Grace::begin(&before, &after, now, self.grace_time.get());
+        let grace = Grace::begin(None, (&before, &after), now, self.grace_time.get());
         if grace.is_some() {
             *self.grace.borrow_mut() = grace;
         }
@@ -256,8 +256,9 @@ impl Nodes {
         }
     }
 
-    fn previous(&self) -> Option<Members> {
-        self.grace.borrow().as_ref().and_then(|grace| grace.previous(self.now()).cloned())
+    fn previous(&self) -> Vec<Members> {
+        let grace = self.grace.borrow();
+        grace.as_ref().map(|grace| grace.previous(self.now())).unwrap_or_default()
     }
 
     /// Returns the time in the form of the crate `fleet`.

@@ -145,7 +145,7 @@ impl Nodes {
         let (members, previous) = (self.members(), self.previous());
         let avoid = self.avoid(at);
         let bound = self.setup.bound;
-        let view = exchange::view(&node.id, &members, previous.as_ref(), &hinted, &avoid, bound);
+        let view = exchange::view(&node.id, &members, &previous, &hinted, &avoid, bound);
         let on_own_disk = self.is_on_disk(at, document);
         let request =
             Request { key, asked: asked.clone(), on_own_disk, hot_owners: owners as usize };
