@@ -89,9 +89,9 @@ pub fn is_this_machine(host: &str) -> bool {
     ip.map_or_else(|_| host.eq_ignore_ascii_case("localhost"), |ip| ip.is_loopback())
 }
 
-/// Builds the name of the node at `port` of a machine. The machine's name alone would be shared by
-/// all nodes on it. The error is a sentence.
-pub fn node_name(machine: &str, port: u16) -> Result<MemberId, String> {
+/// Builds the name of the node that listens at this address of a machine. The machine's name alone
+/// would be shared by all nodes on it. The error is a sentence.
+pub fn node_name(machine: &str, listen: SocketAddr) -> Result<MemberId, String> {
     let machine = machine.to_ascii_lowercase();
     if is_this_machine(&machine) || machine.starts_with("localhost.") {
         return Err(format!(
@@ -99,7 +99,13 @@ pub fn node_name(machine: &str, port: u16) -> Result<MemberId, String> {
              that no other node has"
         ));
     }
-    format!("{machine}-{port}").parse().map_err(|why| {
+    let port = listen.port();
+    let name = match listen.ip() {
+        ip if ip.is_unspecified() => format!("{machine}-{port}"),
+        // Several nodes may have one machine, each an address of it.
+        ip => format!("{machine}-{}-{port}", ip.to_string().replace(':', ".")),
+    };
+    name.parse().map_err(|why| {
         format!("cannot derive a node name from this machine's name; set fleet.node: {why}")
     })
 }
@@ -141,8 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_called_like_its_machine_and_port() {
-        let named = |machine| node_name(machine, 3130).map(|id| id.to_string());
+    fn a_node_is_called_like_its_machine_and_where_it_listens() {
+        let at = |machine, listen: &str| {
+            node_name(machine, listen.parse().unwrap()).map(|id| id.to_string())
+        };
+        assert_eq!(at("web-1", "10.0.0.7:3130").unwrap(), "web-1-10.0.0.7-3130");
+        assert_eq!(at("web-1", "[2001:db8::7]:3130").unwrap(), "web-1-2001.db8..7-3130");
+        let named = |machine| at(machine, "[::]:3130");
         assert_eq!(named("Larder-0").unwrap(), "larder-0-3130");
         assert_eq!(named("web1.example.com").unwrap(), "web1.example.com-3130");
         for (machine, why) in [

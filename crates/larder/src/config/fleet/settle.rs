@@ -86,7 +86,7 @@ impl FleetConfig {
         };
         let node = match &self.node {
             Some(node) => Ok(node.clone()),
-            None => node_name(&around.machine, listen.port()),
+            None => node_name(&around.machine, listen),
         };
         let node = node.map_err(|why| keep("fleet.node", why)).ok();
         let place = node.as_ref().and_then(|node| {

@@ -102,8 +102,8 @@ pub const SETTINGS: &[Setting] = fields! {
         -> fleet.advertise;
 
     /// Name of this node, unique in the fleet. It owns its documents by name and finds them again
-    /// with the same name anywhere. "auto" is the machine's name and the port of `fleet.listen`,
-    /// such as web-1-3130.
+    /// with the same name anywhere. "auto" is the machine's name, the address of `fleet.listen`
+    /// unless that is all addresses, and its port, such as web-1-3130.
     "fleet.node", NAME, ["auto"], word("auto"), flag_called("fleet-node") -> fleet.node;
 
     /// Name of the fleet. Nodes of other fleets are ignored.
