@@ -117,7 +117,7 @@ impl Stamp {
         match purge.mode {
             Mode::Hard => self.hard = self.hard.max(purge.sequence),
             Mode::Soft if purge.sequence > self.soft => {
-                // Objects older than both purges remain in doubt.
+                // Objects older than both purges remain in doubt, and with them those in between.
                 let is_doubt = self.soft > 0 && self.soft_at == DOUBTED;
                 self.soft_at = if is_doubt { DOUBTED } else { purge.at };
                 self.soft = purge.sequence;

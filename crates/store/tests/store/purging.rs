@@ -229,7 +229,6 @@ fn what_a_missed_purge_may_concern_is_in_doubt_until_it_is_validated() {
         purge(&mut rig, Target::Everything, Mode::Soft);
         let check = |rig: &mut Rig| {
             assert_eq!(since(rig, "http://a/y"), Some(Some(0)));
-            assert_ne!(since(rig, "http://a/z"), Some(Some(0)));
             assert!(is_outdated(rig, "http://a/z"));
         };
         check(&mut rig);
