@@ -1,9 +1,9 @@
 //! How the purges of all nodes become known at each, and when a node may trust its copies.
 //!
 //! Each node has one ring with the purges of all makers. The maker of a purge sends it; any node
-//! repairs any other. Purges commute and can be repeated, so there is neither an order nor a leader:
-//! the ring is a replicated set, a purge is written to a quorum, and a node uses its copies while
-//! its knowledge of enough nodes is recent.
+//! repairs any other. Purges commute and can be repeated, so there is neither an order nor a
+//! leader: the ring is a replicated set, a purge is written to a quorum, and a node uses its copies
+//! while its knowledge of enough nodes is recent.
 //!
 //! * [`vector`]: which purges a node has, one number for each [`maker`].
 //! * [`quorum`]: how many nodes a purge needs, and how many a reader must know.

@@ -1,4 +1,4 @@
-//! What the client of a purge is told, and when.
+//! Result of a purge in the fleet, and when it is known.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::member::MemberId;
 use crate::purges::quorum;
 
-/// What an accepted purge promises of nodes that do not have it yet.
+/// Promise of an accepted purge about nodes that do not have it yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Consistency {
     /// They stop giving out what it concerns at most a lease later. Who is in the view is known by
@@ -36,7 +36,7 @@ pub enum Outcome {
     },
 }
 
-/// What is known of the result at one moment.
+/// Knowledge of the result at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// It is open until an acknowledgement comes, and at most until this moment.

@@ -11,8 +11,8 @@ pub fn to_trust(nodes: usize) -> usize {
     nodes + 1 - to_accept(nodes)
 }
 
-/// Returns of how many other nodes one that lost its disk must learn what they have. A purge that it
-/// had accepted is at one of any so many others.
+/// Returns of how many other nodes one that lost its disk must learn what they have. A purge that
+/// it had accepted is at one of any so many others.
 pub fn to_recover(nodes: usize) -> usize {
     nodes + 1 - to_accept(nodes)
 }

@@ -1,8 +1,8 @@
 //! One node's part in the replicated set of purges: a state machine without I/O.
 //!
-//! The driver keeps the ring, sends messages and tells this type what became durable. Each call that
-//! depends on time takes `now`, by the node's own monotonic clock; clocks of different nodes are
-//! unrelated.
+//! The driver keeps the ring, sends messages and tells this type what became durable. Each call
+//! that depends on time takes `now`, by the node's own monotonic clock; clocks of different nodes
+//! are unrelated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::purges::vector::Vector;
 /// Settings of a node, the same on all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// What an accepted purge promises.
+    /// Promise of an accepted purge.
     pub consistency: Consistency,
     /// How long clients of purges wait.
     pub patience: Patience,
@@ -35,7 +35,7 @@ pub enum State {
     Leaving,
 }
 
-/// What a node says of its purges and of its knowledge of other nodes.
+/// Purges of a node, and its knowledge of other nodes, as it tells them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// The node.
@@ -48,7 +48,7 @@ pub struct Answer {
     pub is_recovering: bool,
 }
 
-/// What a node that has lost purges has learned since.
+/// Progress of a node that has lost purges.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Recovery {
     /// Answers to questions sent earlier do not count. A purge that was accepted with the help of

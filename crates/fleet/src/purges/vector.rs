@@ -77,8 +77,8 @@ impl Vector {
 }
 
 impl fmt::Display for Vector {
-    /// Writes `name/incarnation=number;…` in hexadecimal digits, sorted by maker: equal vectors have
-    /// equal texts.
+    /// Writes `name/incarnation=number;…` in hexadecimal digits, sorted by maker: equal vectors
+    /// have equal texts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (maker, number)) in self.iter().enumerate() {
             let between = if at == 0 { "" } else { ";" };

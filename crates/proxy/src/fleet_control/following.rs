@@ -62,29 +62,11 @@ pub(crate) async fn carry_out(
     let turn = purges.turn(member);
     let _turn = turn.lock().await;
     if node.is_without_cache() {
+        // There is nothing here that a purge could remove; who is asked must have carried it out.
         purges.reach(member, pushed.end, node.now());
-    }
-    let is_covered = purges.positions().positions.covers(member, pushed.end);
-    // The numbers alone do not tell the purges of an old disk from those that were on it since.
-    let is_same = |last: &LoggedPurge| {
-        let digest = Some(Purge::of(last).digest());
-        purges.followed(member) == Some(pushed.end) && purges.last_of(member) == digest
-    };
-    let told = pushed.purges.as_ref();
-    if is_covered && told.is_some_and(|told| told.last().is_none_or(is_same)) {
-        return Ok(());
-    }
-    let store = services.store().ok_or("there is no cache here")?;
-    let following = Following { services, node, member, store };
-    match &pushed.purges {
-        Some(told) if pushed.since.number <= purges.number(member, pushed.end.log) => {
-            following.carry_out(told, pushed.end, None).await?;
-        }
-        Some(_) => return Err("it lacks earlier purges".to_owned()),
-        None => {
-            following.doubt(SHORT_LOG, pushed.end).await?;
-            following.reach(pushed.end, None);
-        }
+    } else {
+        let store = services.store().ok_or("there is no cache here")?;
+        Following { services, node, member, store }.take(pushed).await?;
     }
     if node.own().state != State::Joining {
         purges.caught_up();
@@ -143,6 +125,33 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
+    /// Carries out what was pushed, as far as it is new.
+    async fn take(&self, pushed: &Pushed) -> Result<(), String> {
+        let (purges, end) = (self.node.purges(), pushed.end);
+        let Some(told) = &pushed.purges else {
+            if self.may_have_missed() {
+                self.doubt(SHORT_LOG, end).await?;
+            }
+            self.reach(end, None);
+            return Ok(());
+        };
+        let known = purges.number(self.member, end.log);
+        if pushed.since.number > known {
+            return Err("it lacks earlier purges".to_owned());
+        }
+        let begin = end.number.saturating_sub(told.len() as u64);
+        let known = told.len().min(known.saturating_sub(begin) as usize);
+        // The numbers alone do not tell the purges of an old disk from those that were on it since.
+        let is_known = told[..known].last().is_some_and(|last| {
+            let position = LogPosition { number: begin + known as u64, ..end };
+            purges.has_carried_out(self.member, position, (last, Purge::of(last).digest()))
+        });
+        match &told[if is_known { known } else { 0 }..] {
+            [] if known == told.len() => Ok(()),
+            new => self.carry_out(new, end, None).await,
+        }
+    }
+
     /// Goes on from what is known.
     async fn step(&self, known: LogPosition, wanted: LogPosition) -> Result<(), String> {
         match self.ask(known, wanted).await {
@@ -184,16 +193,20 @@ impl Following<'_> {
         let mut asking = JoinSet::new();
         asking.spawn_local(self.question(self.member, known));
         let is_news = |told: &Told| told.end.log == known.log && told.end.number > known.number;
+        let mut furthest: Option<Told> = None;
         let first = timeout(SLOW, asking.join_next()).await;
         if let Ok(Some(Ok((_, Some(told))))) = first
             && is_news(&told)
         {
-            return Some(told);
+            if told.purges.is_some() {
+                return Some(told);
+            }
+            // Others may have kept them.
+            furthest = Some(told);
         }
         let members = self.node.members();
         let others = members.iter().map(|member| &member.id);
         let mut others = others.filter(|other| ![self.node.id(), self.member].contains(other));
-        let mut furthest: Option<Told> = None;
         loop {
             while asking.len() < AT_ONCE
                 && let Some(other) = others.next()
@@ -206,7 +219,7 @@ impl Following<'_> {
             if !is_news(&told) || told.purges.is_none() && asked != *self.member {
                 continue;
             }
-            if told.end.number >= wanted.number {
+            if told.purges.is_some() && told.end.number >= wanted.number {
                 return Some(told);
             }
             if furthest.as_ref().is_none_or(|before| before.end.number < told.end.number) {
@@ -285,7 +298,14 @@ fn not_durable(refusal: Refusal) -> String {
 
 /// Has everything that is stored here validated before it is used, because purges may have been
 /// missed.
+///
+/// # Errors
+///
+/// The device cannot make it durable. A device that is given up needs nothing: no lookup finds what
+/// is on it, and a later process reads there how far this node had come before.
 pub(crate) async fn doubt_everything(store: &Store) -> Result<(), String> {
-    let done = store.doubt_everything().await;
-    done.map_err(|refusal| format!("it is not durable what must be validated: {refusal}"))
+    match store.doubt_everything().await {
+        Ok(()) | Err(Refusal::Offline) => Ok(()),
+        Err(refusal) => Err(format!("marking stored objects for validation: {refusal}")),
+    }
 }

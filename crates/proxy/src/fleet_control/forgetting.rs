@@ -9,11 +9,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::{FleetSeed, KeyHash, Member, MemberId};
 use store::{FetchToken, Key, LoggedPurge, Mode, PurgedTarget};
+use tokio::task::spawn_local;
+use tokio::time::timeout;
 
 use crate::fleet_control::message::{FORGET, Forget, Misunderstood, Purge};
 use crate::fleet_control::post::post;
-use crate::fleet_control::spreading::{Wait, note_own, own_end, spread};
+use crate::fleet_control::spreading::{REQUEST_PATIENCE, Wait, note_own, own_end, spread};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -39,15 +42,32 @@ pub(crate) async fn forget(
     }
     let news = Forget { keys: keys.iter().map(purge_of).collect() };
     services.forget(keys, fetch).await;
+    let asking = spawn_local(ask_others(services.clone(), node.clone(), news));
+    // Whatever comes of it, it goes on behind the response.
+    let _ = timeout(REQUEST_PATIENCE, asking).await;
+}
+
+/// Has another node make documents invalid everywhere.
+async fn ask_others(services: Rc<Services>, node: Arc<Node>, news: Forget) {
     let members = node.members();
-    let others = members.iter().filter(|member| member.id != *node.id() && member.may_own());
-    for other in others.take(ASKED_MAX) {
-        let asked = post::<Forget>(services, node, &other.id, (FORGET, &news), PATIENCE).await;
+    let is_other = |member: &&Member| member.id != *node.id() && member.may_own();
+    let mut others: Vec<_> = members.iter().filter(is_other).collect();
+    // Not all nodes ask the same one.
+    let bits = |id: &MemberId, seed| KeyHash::of(id.as_str().as_bytes(), FleetSeed(seed)).bits();
+    let seed = bits(node.id(), 0);
+    others.sort_by_key(|member| bits(&member.id, seed));
+    for other in others.iter().take(ASKED_MAX) {
+        let asked = post::<Forget>(&services, &node, &other.id, (FORGET, &news), PATIENCE).await;
         match asked {
             Ok(_) => return,
             Err(why) => log::debug!("{} did not make documents invalid: {why}", other.id),
         }
     }
+    log::warn!(
+        "what an unsafe request changed could not be made invalid at other nodes: none of {} \
+         answered",
+        others.len().min(ASKED_MAX)
+    );
 }
 
 /// Returns the end of the log in which this node may write, if there is one.

@@ -65,7 +65,7 @@ pub(crate) enum Wait {
 }
 
 /// How long the response to an unsafe request waits for the other nodes.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const REQUEST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Tells all other nodes the purges that were made here since a position, and waits until they have
 /// carried them out.

@@ -385,7 +385,11 @@ impl Upkeep {
                 _ = timeout(pause, purges.lags.notified()) => {}
                 Some(ended) = following.join_next() => match ended {
                     Ok(member) => _ = under_way.remove(&member),
-                    Err(error) => log::error!("a log of purges could not be followed: {error}"),
+                    Err(error) => {
+                        log::error!("a log of purges could not be followed: {error}");
+                        // Which one is not told; a log is followed by one task at a time.
+                        under_way.clear();
+                    }
                 },
             }
             purges.elapse(self.node.now());

@@ -236,10 +236,13 @@ impl Node {
 
     /// Notes how many of this node's disks are given up: it owns so much less.
     pub(crate) fn note_disks(&self, given_up: usize, all: usize) {
+        if all == 0 {
+            return;
+        }
         let own = self.own();
         let left = (all.saturating_sub(given_up)) as u64;
         let share = u64::from(self.options.own.weight) * left;
-        let weight = share.div_ceil(all.max(1) as u64) as u32;
+        let weight = share.div_ceil(all as u64) as u32;
         let disk_failed = given_up > 0;
         if (own.weight, own.disk_failed) != (weight, disk_failed) {
             self.own.store(Arc::new(Member { weight, disk_failed, ..own }));

@@ -269,6 +269,21 @@ impl PurgeState {
         inner.last.get(member, inner.positions.get(member)?)
     }
 
+    /// Returns whether `purge`, with this digest, is the one of `member` that ends before
+    /// `position`, and has been carried out here. False where that is no longer known.
+    pub fn has_carried_out(
+        &self,
+        member: &MemberId,
+        position: LogPosition,
+        (purge, digest): (&LoggedPurge, u64),
+    ) -> bool {
+        let inner = self.lock();
+        let before = LogPosition { number: position.number.wrapping_sub(1), ..position };
+        let mut kept = inner.kept.iter().rev();
+        inner.last.get(member, position) == Some(digest)
+            || kept.any(|(of, at, kept)| of == member && *at == before && kept == purge)
+    }
+
     /// Returns the purges of the log of `member` since a position, as far as this node has come;
     /// `None` when they are not all kept.
     pub fn kept_since(&self, member: &MemberId, since: LogPosition) -> Option<Vec<LoggedPurge>> {

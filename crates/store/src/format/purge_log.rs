@@ -35,6 +35,8 @@ pub(crate) const PURGE_LOG: Extent = Extent { offset: 64 * 1024, len: 384 * 1024
 const MAGIC: u32 = u32::from_le_bytes(*b"LPLG");
 const HEADER_LEN: usize = 64;
 const ROOM: usize = BLOCK as usize - HEADER_LEN;
+/// Encoded length in bytes of a purge without its name and locality.
+const ENTRY_LEN: usize = 15;
 /// Number of blocks in the ring; each has two places.
 const BLOCKS: u64 = PURGE_LOG.len / BLOCK / 2;
 const PLACES: u64 = BLOCKS * 2;
@@ -85,6 +87,12 @@ fn decode(from: &mut Decoder<'_>) -> Option<Entry> {
     };
     let mode = if soft == 0 { Mode::Hard } else { Mode::Soft };
     Some(Some(LoggedPurge { target, mode, at }))
+}
+
+/// Returns whether the log can tell a purge of this key.
+pub(crate) fn fits(key: &Key) -> bool {
+    let locality = 16;
+    ENTRY_LEN + locality + key.as_bytes().len() <= ROOM
 }
 
 /// A block of the log.

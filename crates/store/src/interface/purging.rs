@@ -12,6 +12,7 @@ use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, Purges
 use crate::base::refusal::Refusal;
 use crate::core::{Counted, Goal};
 use crate::format::journal::JournalPosition;
+use crate::format::purge_log::fits;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
 use crate::shell::volume::Volume;
@@ -40,7 +41,8 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// waits for its response. Unlike there, the call waits no longer than
     /// [`Options::write_bound`]. It waits for a flush only if the removal is logged, or if an
     /// object stored under one of the keys could reappear after a power loss. `fetch` is the token
-    /// of a fetch that is not overtaken, as for [`Store::remove_for_fetch`].
+    /// of a fetch that is not overtaken, as for [`Store::remove_for_fetch`]. Keys that no block of
+    /// the log can hold (some 4,000 bytes) are not logged: any client can make one.
     ///
     /// # Errors
     /// `Busy`: it is not durable yet. The objects are no longer found, and the device makes the
@@ -52,7 +54,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         keys: &[Key],
         mut fetch: Option<&mut FetchToken>,
     ) -> Result<(), Refusal> {
-        let logged = self.log_keys(keys);
+        let told: Vec<Key> = keys.iter().filter(|key| fits(key)).cloned().collect();
+        let logged = self.log_keys(&told);
         let mut noted: Vec<Option<JournalPosition>> = vec![None; self.volumes().len()];
         for key in keys {
             let (volume, digest) = self.place(key);

@@ -34,7 +34,7 @@ pub enum Broken {
     EarlyAcknowledgement,
 }
 
-/// What can happen next.
+/// Step of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     Tick,
@@ -168,8 +168,8 @@ impl World {
         self.purges.len()
     }
 
-    /// Returns whether any node has lost its disk and not recovered. More than one at a time is more
-    /// than the protocol bears.
+    /// Returns whether any node has lost its disk and not recovered. More than one at a time is
+    /// more than the protocol bears.
     pub fn is_any_recovering(&self) -> bool {
         let is_recovering = |node: &Node| {
             let replica = node.replica.as_ref();
