@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http1::RequestHead;
 use net::clock::TokioClock;
-use store::{FetchToken, Key};
+use store::{FetchToken, Key, Refusal};
 use tokio::time::sleep;
 use upstream::message::pseudonym::Pseudonym;
 use upstream::message::via::Via;
@@ -187,21 +187,23 @@ impl Services {
 
     /// Removes everything stored under these keys, durably: now, or once the store is open. `fetch`
     /// is the token of the fetch whose response invalidates them; these removals do not overtake
-    /// it. If the device does not write in time, the removal becomes durable later, and the client
-    /// still gets the response to its unsafe request, because the origin has carried it out.
-    pub async fn forget(&self, mut keys: Vec<Key>, fetch: Option<&mut FetchToken>) {
+    /// it. Returns whether nothing is left to become durable. If the device does not write in time,
+    /// the removal becomes durable later, and the client still gets the response to its unsafe
+    /// request, because the origin has carried it out.
+    pub async fn forget(&self, mut keys: Vec<Key>, fetch: Option<&mut FetchToken>) -> bool {
         loop {
             if let Some(store) = self.store() {
-                if let Err(refusal) = store.invalidate(&keys, fetch).await {
+                let done = store.invalidate(&keys, fetch).await;
+                if let Err(refusal) = &done {
                     log::debug!("an invalidation is not durable yet: {refusal}");
                 }
-                return;
+                return matches!(done, Ok(()) | Err(Refusal::Offline));
             }
             if !self.awaits_store() {
-                return;
+                return true;
             }
             keys = match self.shared.missed.remember(keys) {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(keys) => keys,
             };
             // The store is about to open, or no more keys can be remembered.

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use fleet::{FleetSeed, KeyHash, Member, MemberId};
 use store::{FetchToken, Key, LoggedPurge, Mode, PurgedTarget};
+use tokio::sync::oneshot;
 use tokio::task::spawn_local;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::fleet_control::message::{FORGET, Forget, Misunderstood, Purge};
 use crate::fleet_control::post::post;
-use crate::fleet_control::spreading::{REQUEST_PATIENCE, Wait, note_own, own_end, spread};
+use crate::fleet_control::spreading::{AGAIN, REQUEST_PATIENCE, Wait, note_own, own_end, spread};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -36,7 +37,10 @@ pub(crate) async fn forget(
     keys: Vec<Key>,
     fetch: Option<&mut FetchToken>,
 ) {
-    let Some(node) = &services.shared.node else { return services.forget(keys, fetch).await };
+    let Some(node) = &services.shared.node else {
+        services.forget(keys, fetch).await;
+        return;
+    };
     if log_end(services, node).is_some() {
         return forget_and_tell(services, node, keys, fetch).await;
     }
@@ -84,12 +88,30 @@ async fn forget_and_tell(
     let purging = node.offering.begin_purge();
     let under_way = node.purges().begin_own();
     let since = log_end(services, node);
-    services.forget(keys, fetch).await;
-    note_own(services, node);
-    drop((under_way, purging));
-    if let Some(since) = since {
-        spread(services, node, since, Wait::Request).await;
+    if services.forget(keys.clone(), fetch).await {
+        note_own(services, node);
+        drop((under_way, purging));
+        if let Some(since) = since {
+            spread(services, node, since, Wait::Request).await;
+        }
+        return;
     }
+    let (begun, has_begun) = oneshot::channel::<()>();
+    let (services, node) = (services.clone(), node.clone());
+    spawn_local(async move {
+        let purging = node.offering.begin_purge();
+        drop(begun);
+        // Until it is durable no other node can know of it: none is asked.
+        while !services.forget(keys.clone(), None).await {
+            sleep(AGAIN).await;
+        }
+        note_own(&services, &node);
+        drop((under_way, purging));
+        if let Some(since) = since {
+            spread(&services, &node, since, Wait::Request).await;
+        }
+    });
+    let _ = has_begun.await;
 }
 
 fn purge_of(key: &Key) -> Purge {

@@ -23,8 +23,8 @@ use crate::peers::node::Node;
 use crate::request::purge_order::Spread;
 use crate::services::Services;
 
-/// A node that has just been started tries again so often to carry out a purge.
-const AGAIN: Duration = Duration::from_millis(200);
+/// How often it is tried again to carry out a purge, or to make it durable.
+pub(super) const AGAIN: Duration = Duration::from_millis(200);
 
 /// How long a member may take to carry out purges that it was found to lack.
 const REPAIR: Duration = Duration::from_secs(5);

@@ -14,6 +14,7 @@ mod requests;
 mod trouble;
 mod truth;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -180,6 +181,32 @@ fn a_node_whose_disk_fails_does_not_stop_the_others() {
         for object in COUNT + 6..COUNT + 18 {
             is_fetched_once(&nodes, &clients, object).await;
         }
+    });
+}
+
+/// The other nodes still have the old copies then, and cannot know of the change.
+#[test]
+fn what_a_put_changes_does_not_come_back_from_others_while_its_node_cannot_write() {
+    case(3, async |nodes, clients| {
+        let (truth, operator) = (&nodes.truth, nodes.world.network.host("operator"));
+        let objects = COUNT..COUNT + 8;
+        for object in objects.clone() {
+            for node in 0..3 {
+                clients.ask(node, object).await;
+            }
+        }
+        nodes.slow_disk(0);
+        for object in objects {
+            truth.edit(object);
+            let (host, path, _) = Truth::names(object);
+            let to = nodes.address(0);
+            let put = client::ask(&operator, to, "PUT", (host, &path)).await.unwrap();
+            assert_eq!(put.status, 200);
+            let changed = BTreeMap::from([(object, truth.current(object))]);
+            truth.purged(changed, false, BTreeSet::from([0]));
+            clients.ask(0, object).await;
+        }
+        assert!(operator::settled(&nodes, SETTLING).await);
     });
 }
 

@@ -259,6 +259,14 @@ impl Nodes {
         self.slots[node].cache.borrow().disk().set_plan(sim::FaultPlan::one(gone));
     }
 
+    /// Has the next operations of a node's disk take seconds, longer than a write may take before
+    /// clients stop to wait for it.
+    pub fn slow_disk(&self, node: usize) {
+        self.truth.note(format!("the disk of {} is slow", name(node)));
+        let slow = sim::Fault::Slow { after: 0, times: 40, by: 3_000_000_000 };
+        self.slots[node].cache.borrow().disk().set_plan(sim::FaultPlan::one(slow));
+    }
+
     pub fn hold(&self, node: usize) {
         let slot = &self.slots[node];
         if let Some(running) = &*slot.running.borrow() {
