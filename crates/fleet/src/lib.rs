@@ -8,7 +8,8 @@
 //! * [`hints`]: which node may hold a copy.
 //! * [`popularity`] and [`told_owners`]: on how many nodes a hot document is kept.
 //! * [`purge_positions`]: which purges a node has carried out.
-//! * [`purges`]: the set of all purges, replicated, and when a node may trust its copies.
+//! * [`purges`]: the set of all purges, replicated, and when a node may trust its copies (not in
+//!   use yet).
 //! * [`protocol`]: which protocol two nodes speak.
 //! * [`breaker`]: whether a node that failed is asked again.
 //!

@@ -15,6 +15,9 @@
 //! ago. Any two such sets share a node, so what was accepted is known everywhere a lease later.
 //! Nothing of this depends on who is believed to be up, and what cannot be known is validated with
 //! the origin, never dropped.
+//!
+//! No program drives it yet. Nodes follow each other's logs ([`crate::purge_positions`]), which it
+//! is to replace.
 
 pub mod maker;
 pub mod order;
