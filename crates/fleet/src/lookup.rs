@@ -341,8 +341,10 @@ impl<'a> Planner<'a> {
             let owners = placement::owners(self.request.key, previous, 1, None, |_| true);
             let owner = owners.first().map(|owner| &owner.id).filter(|id| self.can_ask(id));
             former.extend(owner.filter(|id| !former.contains(id)));
+            if former.len() == FORMER_OWNERS_MAX {
+                break;
+            }
         }
-        former.truncate(FORMER_OWNERS_MAX);
         former.iter().map(|id| self.ask(id, Role::PreviousOwner, Reach::Disk)).collect()
     }
 
