@@ -39,7 +39,6 @@ pub fn next_owner(
 mod tests {
     use super::*;
     use crate::class::{Copies, Eviction, Lookup};
-    use crate::log_position::LogPosition;
     use crate::member::State;
 
     fn members(count: usize) -> Members {
@@ -53,7 +52,7 @@ mod tests {
             protocols: crate::protocol::Protocols::OWN,
             policy_version: 0,
             disk_failed: false,
-            purges: LogPosition::default(),
+            has_cache: true,
             state: State::Serving,
         };
         Members::new(1, (0..count).map(member).collect()).unwrap()

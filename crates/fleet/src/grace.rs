@@ -88,7 +88,6 @@ impl Grace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log_position::LogPosition;
     use crate::member::{Member, State};
     use crate::protocol::Protocols;
 
@@ -104,7 +103,7 @@ mod tests {
             protocols: Protocols::OWN,
             policy_version: 0,
             disk_failed: false,
-            purges: LogPosition::default(),
+            has_cache: true,
             state: State::Serving,
         };
         let view = |version, weight| Members::new(version, vec![member(0, weight)]).unwrap();
@@ -141,7 +140,7 @@ mod tests {
             protocols: Protocols::OWN,
             policy_version: 0,
             disk_failed: false,
-            purges: LogPosition::default(),
+            has_cache: true,
             state: State::Serving,
         };
         let all = Members::new(1, ["a", "b", "c", "d"].map(member).into()).unwrap();

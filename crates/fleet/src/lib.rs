@@ -7,9 +7,7 @@
 //!   leaves.
 //! * [`hints`]: which node may hold a copy.
 //! * [`popularity`] and [`told_owners`]: on how many nodes a hot document is kept.
-//! * [`purge_positions`]: which purges a node has carried out.
-//! * [`purges`]: the set of all purges, replicated, and when a node may trust its copies (not in
-//!   use yet).
+//! * [`purges`]: the set of all purges, replicated, and when a node may trust its copies.
 //! * [`protocol`]: which protocol two nodes speak.
 //! * [`breaker`]: whether a node that failed is asked again.
 //!
@@ -30,22 +28,18 @@ pub mod eviction;
 pub mod grace;
 pub mod hints;
 pub mod key;
-pub mod log_position;
 pub mod lookup;
 pub mod member;
 pub mod members;
 pub mod placement;
 pub mod popularity;
 pub mod protocol;
-pub mod purge_positions;
 pub mod purges;
 pub mod token_bucket;
 pub mod told_owners;
 
 pub use class::{ClassTable, Policy};
 pub use key::{FleetSeed, KeyHash};
-pub use log_position::LogPosition;
 pub use member::{Member, MemberId};
 pub use members::Members;
 pub use protocol::Protocols;
-pub use purge_positions::PurgePositions;

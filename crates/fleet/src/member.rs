@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::log_position::LogPosition;
 use crate::protocol::Protocols;
 
 /// Maximum bytes of a member's name.
@@ -231,8 +230,8 @@ pub struct Member {
     pub policy_version: u64,
     /// True if one of its disks failed: it owns less, or nothing.
     pub disk_failed: bool,
-    /// End of its purge log.
-    pub purges: LogPosition,
+    /// True if it keeps copies, and so takes part in purges.
+    pub has_cache: bool,
     /// Current state.
     pub state: State,
 }

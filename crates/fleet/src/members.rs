@@ -117,7 +117,6 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log_position::LogPosition;
     use crate::member::State;
     use crate::protocol::Protocols;
 
@@ -132,7 +131,7 @@ mod tests {
             protocols: Protocols::OWN,
             policy_version: 0,
             disk_failed: false,
-            purges: LogPosition::default(),
+            has_cache: true,
             state: State::Serving,
         }
     }

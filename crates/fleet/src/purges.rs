@@ -15,9 +15,6 @@
 //! ago. Any two such sets share a node, so what was accepted is known everywhere a lease later.
 //! Nothing of this depends on who is believed to be up, and what cannot be known is validated with
 //! the origin, never dropped.
-//!
-//! No program drives it yet. Nodes follow each other's logs ([`crate::purge_positions`]), which it
-//! is to replace.
 
 pub mod maker;
 pub mod order;
@@ -27,5 +24,5 @@ pub mod vector;
 
 pub use maker::Maker;
 pub use order::{Consistency, Outcome};
-pub use replica::{Replica, State};
-pub use vector::Vector;
+pub use replica::{Replica, State, Trust};
+pub use vector::{InvalidVector, Vector};

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use fleet::member::{Address, State};
-use fleet::{LogPosition, Member, MemberId, Protocols};
+use fleet::{Member, MemberId, Protocols};
 
 /// Version of the format of facts.
 pub const FORMAT: &str = "1";
@@ -30,7 +30,8 @@ pub const LOAD: &str = "l";
 const PROGRAM: &str = "v";
 const PROTOCOLS: &str = "p";
 const POLICY: &str = "c";
-const PURGES: &str = "u";
+const CACHE: &str = "k";
+const NO_CACHE: &str = "none";
 const DISK: &str = "d";
 const DISK_FAILED: &str = "failed";
 const STATE: &str = "s";
@@ -69,7 +70,7 @@ pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFac
         (PROGRAM, text("version", &member.program)?.to_string()),
         (PROTOCOLS, member.protocols.to_string()),
         (POLICY, member.policy_version.to_string()),
-        (PURGES, member.purges.to_string()),
+        (CACHE, if member.has_cache { "" } else { NO_CACHE }.to_owned()),
         (STATE, member.state.to_string()),
         (LOAD, member.load.to_string()),
     ])
@@ -101,7 +102,7 @@ pub fn decode<'a>(
         protocols: read("range of protocols", fact("range of protocols", PROTOCOLS)?)?,
         policy_version: read("policy", fact("policy", POLICY)?)?,
         disk_failed: value(DISK).is_some_and(|disk| disk == DISK_FAILED),
-        purges: read("position of purges", fact("position of purges", PURGES)?)?,
+        has_cache: value(CACHE).is_none_or(|cache| cache != NO_CACHE),
         state: read::<State>("state", fact("state", STATE)?)?,
     })
 }
@@ -118,7 +119,7 @@ pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> M
         protocols: Protocols::OWN,
         policy_version: 0,
         disk_failed: false,
-        purges: LogPosition::default(),
+        has_cache: true,
         state: State::Joining,
     }
 }
@@ -164,7 +165,7 @@ mod tests {
             protocols: Protocols::new(oldest, newest).unwrap(),
             policy_version: random.u64(..),
             disk_failed: random.bool(),
-            purges: LogPosition { log: random.u64(..), number: random.u64(..) },
+            has_cache: random.bool(),
             state: *random.choice(&[State::Joining, State::Serving, State::Leaving]).unwrap(),
         }
     }
@@ -190,7 +191,7 @@ mod tests {
     fn each_fact_is_needed_and_strict() {
         let member = random_member(&mut fastrand::Rng::with_seed(1));
         let facts = encode(&member).unwrap();
-        for left_out in (0..facts.len()).filter(|at| facts[*at].0 != DISK) {
+        for left_out in (0..facts.len()).filter(|at| ![DISK, CACHE].contains(&facts[*at].0)) {
             let mut facts = facts.clone();
             facts.remove(left_out);
             let error = decoded(&member.id, &facts).unwrap_err().to_string();
@@ -212,8 +213,6 @@ mod tests {
             (PROTOCOLS, "1-1"),
             (PROTOCOLS, "2-1"),
             (POLICY, "1 "),
-            (PURGES, "1"),
-            (PURGES, "A.1"),
             (STATE, "Serving"),
         ] {
             let mut facts = facts.clone();

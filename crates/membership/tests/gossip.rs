@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use fleet::member::State;
-use fleet::{LogPosition, Member, Protocols};
+use fleet::{Member, Protocols};
 use membership::Membership;
 use membership::gossip::{Gossip, Settings, StartError};
 use net::clock::TokioClock;
@@ -25,7 +25,7 @@ fn member(name: &str) -> Member {
         protocols: Protocols::OWN,
         policy_version: 7,
         disk_failed: false,
-        purges: LogPosition { log: 5, number: 9 },
+        has_cache: true,
         state: State::Serving,
     }
 }

@@ -5,15 +5,17 @@
 //! one.
 
 pub(crate) mod answers;
-mod audience;
+mod applying;
 pub(crate) mod classes;
 mod departure;
-pub(crate) mod following;
 pub(crate) mod forgetting;
+pub(crate) mod invalidating;
+mod meeting;
 pub(crate) mod message;
 pub(crate) mod offers;
-pub(crate) mod own_log;
+mod own_log;
 pub(crate) mod post;
-pub(crate) mod saved_positions;
-pub mod spreading;
+pub(crate) mod purging;
+pub(crate) mod pushing;
+mod saved_purges;
 pub mod upkeep;

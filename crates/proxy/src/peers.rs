@@ -6,6 +6,7 @@ pub(crate) mod asking;
 mod breakers;
 mod demand;
 pub(crate) mod greeted;
+pub(crate) mod kept_purges;
 pub(crate) mod last_purges;
 pub mod node;
 pub(crate) mod offering;

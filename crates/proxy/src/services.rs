@@ -6,8 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::purges::{Consistency, Trust};
 use http1::RequestHead;
 use net::clock::TokioClock;
+use semantics::Seconds;
+use semantics::reuse::AgeLimit;
 use store::{FetchToken, Key, Refusal};
 use tokio::time::sleep;
 use upstream::message::pseudonym::Pseudonym;
@@ -152,11 +155,13 @@ impl Services {
         self.store.borrow().clone().flatten()
     }
 
-    /// Returns the store if stored objects may be used. In a fleet the node must have caught up
-    /// with all purges.
-    pub fn usable_store(&self) -> Option<Store> {
-        let is_away = self.shared.node.as_ref().is_some_and(|node| !node.purges().may_use());
-        self.store().filter(|_| !is_away)
+    /// Returns up to which age stored responses may be used without asking their origin: in a
+    /// fleet, a node that knows too little of the purges of others must not use older ones.
+    pub fn age_limit(&self) -> Option<AgeLimit> {
+        let node = self.shared.node.as_ref()?;
+        let Trust::For(time) = node.purges().trust(node.now()) else { return None };
+        let stale_if_error = node.consistency() == Consistency::Bounded && !time.is_zero();
+        Some(AgeLimit { age: Seconds::new(time.as_secs()), stale_if_error })
     }
 
     /// Returns whether the store is still awaited.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::log_position::InvalidPositions;
 use crate::member::MemberId;
+use crate::purges::vector::InvalidVector;
 
 /// A node between two losses of its disk. A node whose disk is empty, or older than what it has
 /// told other nodes, begins another incarnation with a greater number: no number of a purge is used
@@ -25,15 +25,15 @@ impl fmt::Display for Maker {
 }
 
 impl FromStr for Maker {
-    type Err = InvalidPositions;
+    type Err = InvalidVector;
 
-    fn from_str(text: &str) -> Result<Maker, InvalidPositions> {
+    fn from_str(text: &str) -> Result<Maker, InvalidVector> {
         let parsed = || {
             let (name, incarnation) = text.split_once('/')?;
             let is_plain = incarnation.bytes().all(|byte| byte.is_ascii_hexdigit());
             let incarnation = u64::from_str_radix(incarnation, 16).ok().filter(|_| is_plain)?;
             Some(Maker { member: name.parse().ok()?, incarnation })
         };
-        parsed().ok_or_else(|| InvalidPositions::of(text))
+        parsed().ok_or_else(|| InvalidVector::of(text))
     }
 }

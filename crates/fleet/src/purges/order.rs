@@ -54,6 +54,13 @@ pub struct Patience {
     pub rest: Duration,
 }
 
+impl Default for Patience {
+    /// Returns 10 s for both.
+    fn default() -> Patience {
+        Patience { lease: Duration::from_secs(10), rest: Duration::from_secs(10) }
+    }
+}
+
 /// Share of a lease by which clocks of two nodes may drift apart in it: 1% each.
 const DRIFT: u32 = 50;
 
@@ -65,67 +72,65 @@ impl Patience {
     }
 }
 
-/// A purge made here, with the nodes that are known to have it.
+/// A purge made here whose client waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Order {
     /// When it became durable here.
-    pub begun: Duration,
-    /// Nodes that have it durably, this one included.
-    pub holders: BTreeSet<MemberId>,
+    begun: Duration,
     /// When enough nodes had it.
-    pub accepted: Option<Duration>,
+    accepted: Option<Duration>,
+}
+
+/// Nodes of the view that have a purge durably, and those that have not.
+pub(super) struct Copies {
+    pub reached: usize,
+    pub unreached: BTreeSet<MemberId>,
 }
 
 impl Order {
-    pub fn new(own: &MemberId, now: Duration) -> Order {
-        Order { begun: now, holders: BTreeSet::from([own.clone()]), accepted: None }
+    pub fn new(now: Duration) -> Order {
+        Order { begun: now, accepted: None }
     }
 
-    /// Records a node that has the purge durably.
-    pub fn acknowledge(&mut self, holder: &MemberId) {
-        self.holders.insert(holder.clone());
-    }
-
-    /// Notes whether enough nodes of the view have the purge at `now`. Later than a lease after its
-    /// begin it is no longer accepted: who had it may have lost it, and have recovered.
-    pub fn count(&mut self, view: &BTreeSet<MemberId>, patience: Patience, now: Duration) {
+    /// Notes that so many nodes of a view of `nodes` have the purge at `now`. Later than a lease
+    /// after its begin it is no longer accepted: who had it may have lost it, and have recovered.
+    pub fn count(&mut self, copies: usize, nodes: usize, patience: Patience, now: Duration) {
         let is_open = self.accepted.is_none() && now <= self.begun + patience.trusted();
-        if is_open && self.copies(view) >= quorum::to_accept(view.len()) {
+        if is_open && copies >= quorum::to_accept(nodes) {
             self.accepted = Some(now);
         }
     }
 
-    /// Returns what the client is told at `now`.
+    /// Returns whether nothing is waited for any more at `now`.
+    pub fn is_over(&self, patience: Patience, now: Duration) -> bool {
+        now > self.accepted.unwrap_or(self.begun) + patience.lease * 2
+    }
+
+    /// Returns what the client is told at `now`. Nodes that are `gone` are not waited for.
     pub fn progress(
         &self,
-        view: &BTreeSet<MemberId>,
+        Copies { reached, unreached }: Copies,
+        gone: &BTreeSet<MemberId>,
         consistency: Consistency,
         patience: Patience,
         now: Duration,
     ) -> Progress {
-        let unreached: BTreeSet<_> = view.difference(&self.holders).cloned().collect();
         if unreached.is_empty() {
             return Progress::Done(Outcome::Complete);
         }
-        let wait = match consistency {
-            Consistency::Bounded => patience.rest,
-            Consistency::Strict => patience.lease,
+        let until = match (consistency, self.accepted) {
+            (Consistency::Strict, Some(accepted)) => Some(accepted + patience.lease),
+            (_, _) if unreached.is_subset(gone) => None,
+            (Consistency::Bounded, Some(accepted)) => Some(accepted + patience.rest),
+            (_, None) => Some(self.begun + patience.lease),
         };
-        let until = match self.accepted {
-            Some(accepted) => accepted + wait,
-            None => self.begun + patience.lease,
-        };
-        if now <= until {
+        if let Some(until) = until.filter(|until| now <= *until) {
             return Progress::Open(until);
         }
         Progress::Done(match self.accepted {
             Some(_) => Outcome::Accepted { unreached },
-            None => Outcome::NoQuorum { copies: self.copies(view), unreached },
+            None => Outcome::NoQuorum { copies: reached, unreached },
         })
-    }
-
-    fn copies(&self, view: &BTreeSet<MemberId>) -> usize {
-        view.intersection(&self.holders).count()
     }
 }
 
@@ -136,58 +141,64 @@ mod tests {
     const PATIENCE: Patience =
         Patience { lease: Duration::from_secs(10), rest: Duration::from_secs(1) };
 
-    fn id(name: &str) -> MemberId {
-        name.parse().unwrap()
-    }
-
-    fn view(names: &str) -> BTreeSet<MemberId> {
-        names.split(' ').map(id).collect()
+    fn names(names: &str) -> BTreeSet<MemberId> {
+        names.split(' ').filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()).collect()
     }
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
+    /// A purge begun at 0 in a view of `nodes`, which all but the `unreached` have at `counted`.
+    fn progress(
+        (nodes, unreached): (usize, &str),
+        gone: &str,
+        consistency: Consistency,
+        (counted, now): (u64, u64),
+    ) -> Progress {
+        let unreached = names(unreached);
+        let reached = nodes - unreached.len();
+        let mut order = Order::new(at(0));
+        order.count(reached, nodes, PATIENCE, at(counted));
+        let copies = Copies { reached, unreached };
+        order.progress(copies, &names(gone), consistency, PATIENCE, at(now))
+    }
+
     #[test]
     fn a_purge_at_all_nodes_is_complete() {
-        let view = view("a b c");
-        let mut order = Order::new(&id("a"), at(0));
-        for holder in ["b", "c"] {
-            let progress = order.progress(&view, Consistency::Strict, PATIENCE, at(3));
-            assert!(matches!(progress, Progress::Open(_)), "{progress:?}");
-            order.acknowledge(&id(holder));
-            order.count(&view, PATIENCE, at(3));
+        for consistency in [Consistency::Strict, Consistency::Bounded] {
+            let told = progress((3, ""), "", consistency, (3, 3));
+            assert_eq!(told, Progress::Done(Outcome::Complete));
         }
-        let progress = order.progress(&view, Consistency::Strict, PATIENCE, at(3));
-        assert_eq!(progress, Progress::Done(Outcome::Complete));
     }
 
     #[test]
     fn a_purge_at_a_quorum_waits_for_the_rest_or_for_the_lease() {
-        let view = view("a b c");
-        let mut order = Order::new(&id("a"), at(0));
-        order.acknowledge(&id("b"));
-        order.count(&view, PATIENCE, at(2));
-        let accepted = Progress::Done(Outcome::Accepted { unreached: BTreeSet::from([id("c")]) });
+        let accepted = Progress::Done(Outcome::Accepted { unreached: names("c") });
         for (consistency, until) in [(Consistency::Bounded, 3), (Consistency::Strict, 12)] {
-            let progress = |now| order.progress(&view, consistency, PATIENCE, at(now));
-            assert_eq!(progress(until), Progress::Open(at(until)));
-            assert_eq!(progress(until + 1), accepted);
+            let told = |now| progress((3, "c"), "", consistency, (2, now));
+            assert_eq!(told(until), Progress::Open(at(until)));
+            assert_eq!(told(until + 1), accepted);
         }
+        assert_eq!(progress((3, "c"), "c", Consistency::Bounded, (2, 2)), accepted);
+        let strict = progress((3, "c"), "c", Consistency::Strict, (2, 2));
+        assert_eq!(strict, Progress::Open(at(12)));
     }
 
     #[test]
     fn a_purge_without_a_quorum_names_its_copies() {
-        let view = view("a b c d");
-        let mut order = Order::new(&id("a"), at(0));
-        // A node that left the view does not count.
-        order.acknowledge(&id("b"));
-        order.acknowledge(&id("z"));
-        order.count(&view, PATIENCE, at(1));
-        let progress = |now| order.progress(&view, Consistency::Bounded, PATIENCE, at(now));
-        assert_eq!(progress(10), Progress::Open(at(10)));
-        let unreached = BTreeSet::from([id("c"), id("d")]);
-        let outcome = Outcome::NoQuorum { copies: 2, unreached };
-        assert_eq!(progress(11), Progress::Done(outcome));
+        let told = |gone, now| progress((4, "c d"), gone, Consistency::Bounded, (1, now));
+        let outcome = Outcome::NoQuorum { copies: 2, unreached: names("c d") };
+        assert_eq!(told("", 10), Progress::Open(at(10)));
+        assert_eq!(told("", 11), Progress::Done(outcome.clone()));
+        assert_eq!(told("d", 10), Progress::Open(at(10)));
+        assert_eq!(told("c d", 1), Progress::Done(outcome));
+    }
+
+    #[test]
+    fn a_purge_is_not_accepted_a_lease_after_its_begin() {
+        let told = progress((3, "c"), "", Consistency::Bounded, (11, 12));
+        let outcome = Outcome::NoQuorum { copies: 2, unreached: names("c") };
+        assert_eq!(told, Progress::Done(outcome));
     }
 }

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use crate::member::MemberId;
 use crate::purges::maker::Maker;
-use crate::purges::order::{Consistency, Order, Patience, Progress};
+use crate::purges::order::{Consistency, Copies, Order, Patience, Progress};
 use crate::purges::quorum;
 use crate::purges::vector::Vector;
+
+/// Leases after which a node that has lost purges counts answers of others that have, too.
+const PATIENT_LEASES: u32 = 2;
 
 /// Settings of a node, the same on all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,17 +25,41 @@ pub struct Config {
     pub patience: Patience,
 }
 
-/// How far a node may use its copies.
+/// Knowledge of a node about the purges of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
+    /// It has not met all that it knows of since its start, and validates each copy.
+    Joining,
     /// Its knowledge of enough nodes is recent: copies are used as for a single node.
     Current,
     /// It is not: copies are used for a lease after they were fetched or validated.
     Suspect,
     /// It has lost purges that it had, so that it does not count at other nodes. As suspect.
     Recovering,
-    /// It has said that it leaves, and no purge waits for it. As suspect.
+    /// It has said that it leaves, and no purge waits for it: it validates each copy.
     Leaving,
+}
+
+impl State {
+    /// Returns the state as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Joining => "joining",
+            State::Current => "current",
+            State::Suspect => "suspect",
+            State::Recovering => "recovering",
+            State::Leaving => "leaving",
+        }
+    }
+}
+
+/// How far copies may be used without asking the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// For as long as they are fresh.
+    Full,
+    /// While they are fresh, and for so long after they were fetched or validated.
+    For(Duration),
 }
 
 /// Purges of a node, and its knowledge of other nodes, as it tells them.
@@ -72,7 +99,13 @@ pub struct Replica {
     /// Answers with purges that are not durable here yet, and when their questions were sent.
     unfinished: BTreeMap<MemberId, (Duration, Answer)>,
     recovery: Option<Recovery>,
+    /// Purges made here whose clients wait, by number.
     orders: BTreeMap<u64, Order>,
+    /// Number of the last purge made here that each other node is known to have durably.
+    acknowledged: BTreeMap<MemberId, u64>,
+    has_joined: bool,
+    /// It was told of other nodes, and has met none.
+    is_lonely: bool,
     is_leaving: bool,
 }
 
@@ -92,8 +125,27 @@ impl Replica {
             unfinished: BTreeMap::new(),
             recovery: has_lost.then(|| Recovery { since, from: BTreeSet::new() }),
             orders: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+            has_joined: false,
+            is_lonely: false,
             is_leaving: false,
         }
+    }
+
+    /// Notes that the purges made here are numbered anew from now on. Purges of the former
+    /// incarnation are waited for no longer.
+    pub fn begin_incarnation(&mut self, incarnation: u64) {
+        if incarnation > self.own.incarnation {
+            self.own.incarnation = incarnation;
+            self.orders.clear();
+            self.acknowledged.clear();
+        }
+    }
+
+    /// Notes that this node has met all others that it knows of. `is_lonely`: it was told of
+    /// others, and could meet none.
+    pub fn join(&mut self, is_lonely: bool) {
+        (self.has_joined, self.is_lonely) = (true, is_lonely);
     }
 
     /// Returns this node as a maker of purges.
@@ -124,9 +176,31 @@ impl Replica {
         self.view.insert(self.own.member.clone());
         self.known_as_of.retain(|member, _| self.view.contains(member));
         self.unfinished.retain(|member, _| self.view.contains(member));
-        self.orders
-            .values_mut()
-            .for_each(|order| order.count(&self.view, self.config.patience, now));
+        self.acknowledged.retain(|member, _| self.view.contains(member));
+        self.count(0, now);
+    }
+
+    /// Counts the copies of the purges from number `from` on.
+    fn count(&mut self, from: u64, now: Duration) {
+        let (nodes, patience) = (self.view.len(), self.config.patience);
+        self.orders.retain(|_, order| !order.is_over(patience, now));
+        let numbers: Vec<u64> = self.orders.range(from..).map(|(number, _)| *number).collect();
+        for number in numbers {
+            let copies = self.copies(number).reached;
+            if let Some(order) = self.orders.get_mut(&number) {
+                order.count(copies, nodes, patience, now);
+            }
+        }
+    }
+
+    fn copies(&self, number: u64) -> Copies {
+        let has = |member: &MemberId| {
+            let known = self.acknowledged.get(member).copied().unwrap_or(0);
+            *member == self.own.member || known >= number
+        };
+        let unreached: BTreeSet<_> =
+            self.view.iter().filter(|member| !has(member)).cloned().collect();
+        Copies { reached: self.view.len() - unreached.len(), unreached }
     }
 
     /// Returns the number of the next purge made here.
@@ -145,9 +219,9 @@ impl Replica {
         self.entered.merge(purges);
         self.durable.merge(purges);
         for number in before + 1..=self.durable.get(&self.own) {
-            let order = self.orders.entry(number).or_insert(Order::new(&self.own.member, now));
-            order.count(&self.view, self.config.patience, now);
+            self.orders.insert(number, Order::new(now));
         }
+        self.count(before + 1, now);
         let finished: Vec<_> = self
             .unfinished
             .extract_if(.., |_, (_, answer)| self.durable.covers(&answer.vector))
@@ -158,23 +232,32 @@ impl Replica {
     /// Notes that `member` has these purges durably.
     pub fn acknowledge(&mut self, member: &MemberId, durable: &Vector, now: Duration) {
         let through = durable.get(&self.own);
-        for order in self.orders.range_mut(..=through).map(|(_, order)| order) {
-            order.acknowledge(member);
-            order.count(&self.view, self.config.patience, now);
+        if !self.view.contains(member) || *member == self.own.member {
+            return;
+        }
+        let known = self.acknowledged.entry(member.clone()).or_default();
+        if *known < through {
+            let from = std::mem::replace(known, through) + 1;
+            self.count(from, now);
         }
     }
 
-    /// Returns what the client of the purge with this number is told at `now`. `None` if no such
-    /// purge is waited for.
-    pub fn progress(&self, number: u64, now: Duration) -> Option<Progress> {
+    /// Returns what the client of the purge with this number is told at `now`; nodes that are
+    /// `gone` are not waited for. `None` if no such purge is waited for any more.
+    pub fn progress(
+        &self,
+        number: u64,
+        gone: &BTreeSet<MemberId>,
+        now: Duration,
+    ) -> Option<Progress> {
         let Config { consistency, patience } = self.config;
         let order = self.orders.get(&number)?;
-        Some(order.progress(&self.view, consistency, patience, now))
+        Some(order.progress(self.copies(number), gone, consistency, patience, now))
     }
 
-    /// Ends the waiting for a purge.
-    pub fn end_waiting(&mut self, number: u64) {
-        self.orders.remove(&number);
+    /// Returns whether a client waits for the end of a purge at `now`.
+    pub fn is_waited_for(&self, now: Duration) -> bool {
+        self.orders.values().any(|order| !order.is_over(self.config.patience, now))
     }
 
     /// Returns what this node says to one that asks.
@@ -205,11 +288,15 @@ impl Replica {
 
     /// Learns from an answer whose purges are all durable here.
     fn learn(&mut self, asked: Duration, answer: &Answer) {
+        self.is_lonely = false;
         if !answer.is_recovering {
             self.know(&answer.from, asked);
-            if let Some(recovery) =
-                self.recovery.as_mut().filter(|recovery| asked >= recovery.since)
-            {
+        }
+        if let Some(recovery) = &mut self.recovery {
+            // Where many have lost their disks at once, they cannot wait for each other for ever.
+            let alone = recovery.since + self.config.patience.lease * PATIENT_LEASES;
+            let since = if answer.is_recovering { alone } else { recovery.since };
+            if asked >= since {
                 recovery.from.insert(answer.from.clone());
             }
         }
@@ -234,10 +321,15 @@ impl Replica {
         self.recovery.take_if(|recovery| recovery.from.len() >= wanted);
     }
 
-    /// Returns whether a node that says this of its purges has a disk that is younger than this
-    /// one's: it knows of purges of this incarnation that this node never made.
-    pub fn is_older_than(&self, vector: &Vector) -> bool {
-        vector.get(&self.own) > self.entered.get(&self.own)
+    /// Notes at `now` that this node has lost purges that it had.
+    pub fn begin_recovery(&mut self, now: Duration) {
+        let since = now + self.config.patience.lease;
+        self.recovery = Some(Recovery { since, from: BTreeSet::new() });
+    }
+
+    /// Notes that this node had no purges that it could have lost: no other node has known it.
+    pub fn had_none(&mut self) {
+        self.recovery = None;
     }
 
     /// Returns whether this node has lost purges and has not recovered them. The driver keeps it
@@ -251,28 +343,51 @@ impl Replica {
         self.is_leaving = true;
     }
 
-    /// Returns how far this node may use its copies at `now`.
+    /// Returns what this node knows of the purges of others at `now`.
     pub fn state(&self, now: Duration) -> State {
-        if self.is_leaving {
-            return State::Leaving;
-        }
-        if self.is_recovering() && self.view.len() > 1 {
-            return State::Recovering;
-        }
-        let oldest = self.config.patience.trusted();
-        let is_recent = |as_of: &&Duration| now.saturating_sub(**as_of) <= oldest;
-        let known = 1 + self.known_as_of.values().filter(is_recent).count();
-        match known >= quorum::to_trust(self.view.len()) {
-            true => State::Current,
-            false => State::Suspect,
+        match self.hindrance() {
+            Some(state) => state,
+            None if self.known_until().is_none_or(|until| now <= until) => State::Current,
+            None => State::Suspect,
         }
     }
 
-    /// Returns whether a copy may be used without validation that was fetched or last validated at
-    /// `fetched`, if it is fresh by its own lifetime.
-    pub fn may_use(&self, fetched: Duration, now: Duration) -> bool {
-        self.state(now) == State::Current
-            || now.saturating_sub(fetched) <= self.config.patience.trusted()
+    /// Returns until when this node is current if it learns nothing meanwhile; `None`: for ever.
+    pub fn current_until(&self) -> Option<Duration> {
+        match self.hindrance() {
+            Some(_) => Some(Duration::ZERO),
+            None => self.known_until(),
+        }
+    }
+
+    /// Returns the state of a node that is not current whatever it knows.
+    fn hindrance(&self) -> Option<State> {
+        let is_alone = self.view.len() == 1;
+        match () {
+            () if self.is_leaving && !is_alone => Some(State::Leaving),
+            () if !self.has_joined => Some(State::Joining),
+            () if self.is_recovering() && !is_alone => Some(State::Recovering),
+            () if self.is_lonely => Some(State::Suspect),
+            () => None,
+        }
+    }
+
+    /// Returns until when the knowledge of enough nodes is recent; `None` if none is needed.
+    fn known_until(&self) -> Option<Duration> {
+        let last = (quorum::to_trust(self.view.len()) - 1).checked_sub(1)?;
+        let mut known: Vec<Duration> = self.known_as_of.values().copied().collect();
+        known.sort_unstable_by(|a, b| b.cmp(a));
+        let oldest = known.get(last).map(|as_of| *as_of + self.config.patience.trusted());
+        Some(oldest.unwrap_or_default())
+    }
+
+    /// Returns how far copies may be used at `now`.
+    pub fn trust(&self, now: Duration) -> Trust {
+        match self.state(now) {
+            State::Current => Trust::Full,
+            State::Suspect | State::Recovering => Trust::For(self.config.patience.trusted()),
+            State::Joining | State::Leaving => Trust::For(Duration::ZERO),
+        }
     }
 
     /// Returns the age of what this node knows of each other node of the view; `None` if it knows
@@ -300,18 +415,38 @@ mod tests {
     }
 
     #[test]
-    fn a_node_alone_trusts_its_copies_until_it_leaves() {
-        let mut alone = replica();
-        assert_eq!(alone.state(LEASE * 9), State::Current);
-        alone.leave();
-        assert_eq!(alone.state(LEASE * 9), State::Leaving);
-        assert!(alone.may_use(LEASE * 9, LEASE * 9) && !alone.may_use(LEASE * 8, LEASE * 9));
+    fn a_node_that_joins_or_leaves_others_validates_each_copy() {
+        let mut node = replica();
+        let validates = Trust::For(Duration::ZERO);
+        assert_eq!((node.state(LEASE), node.trust(LEASE)), (State::Joining, validates));
+        node.join(false);
+        assert_eq!((node.state(LEASE * 9), node.trust(LEASE * 9)), (State::Current, Trust::Full));
+        node.leave();
+        assert_eq!(node.state(LEASE * 9), State::Current);
+        node.set_view(BTreeSet::from(["b".parse().unwrap()]), LEASE);
+        assert_eq!((node.state(LEASE), node.trust(LEASE)), (State::Leaving, validates));
+    }
+
+    #[test]
+    fn a_node_that_was_told_of_others_is_suspect_until_it_has_met_one() {
+        let mut node = replica();
+        node.join(true);
+        assert_eq!(node.state(LEASE), State::Suspect);
+        node.set_view(BTreeSet::from(["b".parse().unwrap()]), LEASE);
+        assert_eq!(node.state(LEASE), State::Suspect);
+        let mut other = replica();
+        other.own.member = "b".parse().unwrap();
+        node.take(LEASE, other.answer(LEASE));
+        assert_eq!(node.state(LEASE), State::Current);
+        node.set_view(BTreeSet::new(), LEASE);
+        assert_eq!(node.state(LEASE), State::Current);
     }
 
     /// One of two trusts its copies without the other, since no purge is accepted by one of two.
     #[test]
     fn a_view_of_three_needs_one_other_node() {
         let mut node = replica();
+        node.join(false);
         let others = |names: &str| names.split(' ').map(|name| name.parse().unwrap()).collect();
         node.set_view(others("b"), LEASE);
         assert_eq!(node.state(LEASE), State::Current);
@@ -322,12 +457,5 @@ mod tests {
         node.take(LEASE, other.answer(LEASE));
         assert_eq!(node.state(LEASE + LEASE / 2), State::Current);
         assert_eq!(node.state(LEASE * 2), State::Suspect);
-    }
-
-    #[test]
-    fn a_node_is_told_of_purges_that_it_never_made() {
-        let node = replica();
-        assert!(!node.is_older_than(&"a/1=5;a/2=9".parse().unwrap()));
-        assert!(node.is_older_than(&"a/1=6".parse().unwrap()));
     }
 }

@@ -4,16 +4,36 @@
 //! per maker tells them all, and two vectors tell what one node lacks of another.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::log_position::InvalidPositions;
+use crate::member::MemberId;
 use crate::purges::maker::Maker;
 
 /// Maximum makers of a vector that is read from text.
 pub const MAKERS_MAX: usize = 8192;
+
+/// Error: a text is not a vector of purges, or not a maker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidVector(Box<str>);
+
+impl InvalidVector {
+    /// Makes the error about `text`; keeps only the start of the text.
+    pub(super) fn of(text: &str) -> InvalidVector {
+        InvalidVector(text.chars().take(100).collect::<String>().into())
+    }
+}
+
+impl fmt::Display for InvalidVector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a vector of purges: write NAME/INCARNATION=NUMBER;...", self.0)
+    }
+}
+
+impl Error for InvalidVector {}
 
 /// Number of the last purge of each maker up to which a node has all. No entry has the number 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,6 +63,14 @@ impl Vector {
         }
     }
 
+    /// Replaces the number of `maker`.
+    pub fn set(&mut self, maker: &Maker, number: u64) {
+        match number {
+            0 => _ = self.0.remove(maker),
+            _ => _ = self.0.insert(maker.clone(), number),
+        }
+    }
+
     /// Records all purges of `other`.
     pub fn merge(&mut self, other: &Vector) {
         other.iter().for_each(|(maker, number)| self.reach(maker, number));
@@ -59,9 +87,20 @@ impl Vector {
         self.lacks(other).next().is_none()
     }
 
-    /// Forgets a maker whose purges no ring holds any more.
-    pub fn forget(&mut self, maker: &Maker) {
-        self.0.remove(maker);
+    /// Returns the newest incarnation of a node that has made a purge, and the number of the last.
+    pub fn newest(&self, member: &MemberId) -> Option<(&Maker, u64)> {
+        let of_member = self.iter().filter(|(maker, _)| maker.member == *member);
+        of_member.last()
+    }
+
+    /// Returns the number of makers.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether no purge is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns all makers with the numbers of their last purges, sorted by maker.
@@ -89,10 +128,10 @@ impl fmt::Display for Vector {
 }
 
 impl FromStr for Vector {
-    type Err = InvalidPositions;
+    type Err = InvalidVector;
 
-    fn from_str(text: &str) -> Result<Vector, InvalidPositions> {
-        let wrong = || InvalidPositions::of(text);
+    fn from_str(text: &str) -> Result<Vector, InvalidVector> {
+        let wrong = || InvalidVector::of(text);
         let mut vector = Vector::default();
         for part in text.split(';').filter(|_| !text.is_empty()) {
             let (maker, number) = part.split_once('=').ok_or_else(wrong)?;
@@ -140,8 +179,9 @@ mod tests {
         own.merge(&vector("a/1=3;b/1=2"));
         own.reach(&"c/1".parse().unwrap(), 0);
         assert_eq!(own, vector("a/1=5;b/1=2"));
-        own.forget(&"a/1".parse().unwrap());
-        assert_eq!(own.to_string(), "b/1=2");
+        own.reach(&"a/2".parse().unwrap(), 1);
+        let newest = |name: &str| own.newest(&name.parse().unwrap()).map(|(_, number)| number);
+        assert_eq!([newest("a"), newest("b"), newest("c")], [Some(1), Some(2), None]);
     }
 
     #[test]

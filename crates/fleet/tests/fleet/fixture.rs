@@ -1,7 +1,7 @@
 //! Seeds, members and keys for the tests.
 
 use fleet::member::State;
-use fleet::{KeyHash, LogPosition, Member, Members, Protocols};
+use fleet::{KeyHash, Member, Members, Protocols};
 
 /// Returns `count` seeds and prints each; only `LARDER_SEED` if it is set.
 #[expect(clippy::disallowed_methods, reason = "a seed to run again comes from outside")]
@@ -26,7 +26,7 @@ pub fn member(name: &str) -> Member {
         protocols: Protocols::OWN,
         policy_version: 1,
         disk_failed: false,
-        purges: LogPosition::default(),
+        has_cache: true,
         state: State::Serving,
     }
 }

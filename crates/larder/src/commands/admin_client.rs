@@ -65,8 +65,8 @@ impl AdminClient {
         let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());
         let config = loaded.map_err(Failure::usage)?.config;
         let (address, token) = (address(matches, &config)?, token(matches, &config)?);
-        // A purge may wait this much longer for other nodes.
-        let patience = ANSWER + config.fleet.purge_timeout;
+        // A purge may wait for other nodes to be accepted, and then until it holds at all.
+        let patience = ANSWER + config.fleet.lease * 2;
         Ok(AdminClient { address, token, patience })
     }
 

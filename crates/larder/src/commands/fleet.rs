@@ -1,22 +1,24 @@
-//! `larder fleet`: shows the state and the policy of a fleet, and changes the policy, through the
-//! admin interface of a running node.
+//! `larder fleet`: shows the state and the policy of a fleet, changes the policy, and forgets lost
+//! nodes, through the admin interface of a running node.
 
+mod asking;
+pub mod forget;
 pub mod policy;
 pub mod status;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use cli::outcome::Failure;
-use serde_json::Value;
 
-use crate::commands::admin_client::{AdminClient, Answer, flags};
+use crate::commands::admin_client::flags;
 
 pub fn command() -> Command {
     Command::new("fleet")
-        .about("Show the state and the policy of a fleet, and change the policy")
+        .about("Show the state of a fleet, change its policy, and forget lost nodes")
         .after_help("Ask any node; each reports its own view of the fleet (docs/guide/fleet.md).")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(status::command().args(flags()))
+        .subcommand(forget::command().args(flags()))
         .subcommand(
             Command::new("policy")
                 .about("Show or replace the policy by which documents are treated")
@@ -30,6 +32,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     match matches.subcommand() {
         Some(("status", matches)) => status::run(matches),
+        Some(("forget", matches)) => forget::run(matches),
         Some(("policy", matches)) => match matches.subcommand() {
             Some(("show", matches)) => policy::show(matches),
             Some(("set", matches)) => policy::set(matches),
@@ -37,31 +40,5 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
             _ => Ok(()),
         },
         _ => Ok(()),
-    }
-}
-
-/// Returns the flag that selects JSON output.
-fn json_flag() -> Arg {
-    Arg::new("json")
-        .long("json")
-        .action(ArgAction::SetTrue)
-        .help("Print the response of the admin interface as JSON.")
-}
-
-/// Requests `target` and returns the JSON of the response.
-fn ask(matches: &ArgMatches, target: &str) -> Result<Value, Failure> {
-    understood(&AdminClient::of(matches)?.get(target)?)
-}
-
-/// Returns the JSON of a response; an error of the interface is a failure.
-fn understood(told: &Answer) -> Result<Value, Failure> {
-    let json: Option<Value> = serde_json::from_str(&told.body).ok();
-    match (told.status, json) {
-        (200, Some(json)) => Ok(json),
-        (200, None) => Err(Failure::runtime("the response of the admin interface is not JSON")),
-        (_, json) => Err(Failure::runtime(match json.as_ref().map(|json| &json["error"]) {
-            Some(Value::String(why)) => why.clone(),
-            _ => told.to_string(),
-        })),
     }
 }

@@ -20,10 +20,11 @@ pub fn command() -> Command {
         .after_help(
             "Every purge for which a line is printed is durable: neither a kill nor a power loss \
              undoes it. In a fleet, send it to any one node and all carry it out. Nodes that \
-             could not be reached are listed; when such a node is back, it serves no stored \
-             object until it has carried out the purge. Exit codes: 0 if all purges were done, \
-             even if nothing was stored; 1 if one was not; 2 for a wrong command line or \
-             configuration; 3 if all were done, but not at all nodes of the fleet.",
+             could not be reached are listed; such a node stops giving out what was purged within \
+             purge.lease (10s), unless too few nodes have the purge (TOO FEW). Exit codes: 0 if \
+             all purges were done, even if nothing was stored; 1 if one was not; 2 for a wrong \
+             command line or configuration; 3 if all were done, but not at all nodes of the \
+             fleet.",
         )
         .arg(Arg::new("url").value_name("URL").num_args(0..).help(
             "All variants stored for this URL; with a final * everything whose URL starts with \
@@ -181,6 +182,11 @@ fn at_others(fleet: &Value) -> (String, Vec<String>) {
     };
     for (name, reason) in unreached() {
         told.push_str(&format!("; NOT AT {name}: {}", why(reason)));
+    }
+    if let Some(copies) = fleet["copies"].as_u64() {
+        told.push_str(&format!(
+            "; TOO FEW: only {copies} nodes have it, and the others need not learn of it"
+        ));
     }
     (told, unreached().map(|(name, _)| name.clone()).collect())
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use fleet::class::{Class, InvalidTable};
 use fleet::member::Address;
+use fleet::purges::Consistency;
 use fleet::{ClassTable, MemberId};
 
 use listed::Listed;
@@ -46,7 +47,10 @@ pub struct FleetConfig {
     /// The name of a predefined table of classes; `classes` replace it.
     pub policy: String,
     pub classes: Vec<Class>,
-    pub purge_timeout: Duration,
+    /// `purge.consistency`.
+    pub consistency: String,
+    /// `purge.lease`.
+    pub lease: Duration,
     pub hot_rate: u32,
     pub hot_owners: u32,
     pub offer_rate: u64,
@@ -54,6 +58,17 @@ pub struct FleetConfig {
 }
 
 impl FleetConfig {
+    /// Returns the promise of purges. The error is a sentence.
+    fn consistency(&self) -> Result<Consistency, String> {
+        match self.consistency == "strict" {
+            true if self.members.is_empty() => {
+                Err("strict needs to know all nodes: list them in fleet.members".to_owned())
+            }
+            true => Ok(Consistency::Strict),
+            false => Ok(Consistency::Bounded),
+        }
+    }
+
     /// Returns the classes of documents. The error concerns the `[[fleet.class]]` tables.
     pub fn class_table(&self) -> Result<ClassTable, InvalidTable> {
         match (&self.classes[..], ClassTable::named(CONFIGURED, &self.policy)) {

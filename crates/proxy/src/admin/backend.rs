@@ -17,7 +17,8 @@ use crate::client::reclaimer::{ConnectionReclaimer, Group};
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fleet_control::classes;
-use crate::fleet_control::spreading::Wait;
+use crate::fleet_control::forgetting;
+use crate::fleet_control::purging::Wait;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
 use crate::peers::status;
@@ -158,6 +159,13 @@ impl Backend for ProxyBackend {
         Box::pin(async move {
             let node = self.services.shared.node.as_ref().ok_or("this is not a node of a fleet")?;
             classes::put_in_force(&self.services, node, text).await
+        })
+    }
+
+    fn forget_node<'a>(&'a self, name: &'a str) -> Reloaded<'a> {
+        Box::pin(async move {
+            let node = self.services.shared.node.as_ref().ok_or("this is not a node of a fleet")?;
+            forgetting::forget(&self.services, node, name).await
         })
     }
 

@@ -111,6 +111,11 @@ pub trait Backend: 'static {
         Box::pin(async { Err(NO_FLEET.to_owned()) })
     }
 
+    /// Takes a node that is lost for good out of those that count for purges.
+    fn forget_node<'a>(&'a self, _name: &'a str) -> Reloaded<'a> {
+        Box::pin(async { Err(NO_FLEET.to_owned()) })
+    }
+
     /// Closes idle connections elsewhere to free a descriptor for a client of this interface.
     fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {})
@@ -229,7 +234,7 @@ impl<B: Backend> Admin<B> {
         let allowed = match path.as_str() {
             "/" | "/healthz" | "/readyz" | "/metrics" | "/upstreams" | "/fleet" => "GET, HEAD",
             "/explain" | "/fleet/policy" => "GET, HEAD, POST",
-            "/purge" | "/reload" => "POST",
+            "/purge" | "/reload" | "/fleet/forget" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
                 return text(StatusCode::NOT_FOUND, what);
@@ -260,6 +265,7 @@ impl<B: Backend> Admin<B> {
                 None => no_fleet(),
             },
             "/fleet/policy" => self.fleet_policy(&request).await,
+            "/fleet/forget" => self.forget_node(request.uri().query()).await,
             "/upstreams" => json_answer(StatusCode::OK, &self.backend.upstreams()),
             _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
         }
@@ -323,6 +329,20 @@ impl<B: Backend> Admin<B> {
         }
     }
 
+    async fn forget_node(&self, query: Option<&str>) -> Answer {
+        let given: Vec<_> = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).collect();
+        let [(name, node)] = &given[..] else { return no_node() };
+        if name != "node" {
+            return no_node();
+        }
+        match self.backend.forget_node(node).await {
+            Ok(told) => json_answer(StatusCode::OK, &told),
+            Err(why) => {
+                json_answer(StatusCode::UNPROCESSABLE_ENTITY, &serde_json::json!({"error": why}))
+            }
+        }
+    }
+
     async fn purge(&self, request: Request<Bytes>) -> Answer {
         let (head, body) = request.into_parts();
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -371,6 +391,8 @@ GET  /upstreams          the servers of all sites, and how they are (JSON)
 GET  /fleet              the nodes of the fleet as this one sees them (JSON)
 GET  /fleet/policy       the table of classes in force (JSON)
 POST /fleet/policy       puts another in force in the whole fleet; its text (TOML) is the body
+POST /fleet/forget?node=NAME
+                         takes a node that is lost for good out of those that count for purges
 POST /reload             reads the configuration and the certificates again, as SIGHUP does
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
                          status and answer (of an answer that the origin might give)
@@ -390,6 +412,11 @@ fn method_not_allowed(what: String, allowed: &'static str) -> Answer {
     let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, what);
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     answer
+}
+
+fn no_node() -> Answer {
+    let what = serde_json::json!({"error": "expected one parameter, node=NAME"});
+    json_answer(StatusCode::BAD_REQUEST, &what)
 }
 
 fn too_many_asks() -> Answer {

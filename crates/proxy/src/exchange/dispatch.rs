@@ -29,8 +29,8 @@ use crate::client::pool::Pooled;
 use crate::exchange::node_question;
 use crate::exchange::purge;
 use crate::exchange::purge::{Answered, PurgeFields};
-use crate::fleet_control::forgetting;
-use crate::fleet_control::spreading::Wait;
+use crate::fleet_control::invalidating;
+use crate::fleet_control::purging::Wait;
 use crate::get::cache_request;
 use crate::get::cached;
 use crate::get::direct_fetch;
@@ -514,7 +514,7 @@ async fn write_through(
         Box::pin(forget_below(context, collection)).await;
     }
     let keys = write.targets().iter().flat_map(|url: &Url| context.keys(url)).collect();
-    forgetting::forget(&context.services, keys, token.as_mut()).await;
+    invalidating::forget(&context.services, keys, token.as_mut()).await;
     let settings = context.settings();
     let is_for_get =
         storability::is_post_for_get(&context.facts, &url, code, headers, times, settings);

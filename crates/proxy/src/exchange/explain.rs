@@ -21,6 +21,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use http1::RequestHead;
 use semantics::freshness::Basis;
+use semantics::reuse::AgeLimit;
 use semantics::reuse::StalePermit;
 use semantics::settings::lifetimes::StatusScope;
 use semantics::vary::Vary;
@@ -156,6 +157,7 @@ struct ExplainedRequest<'a> {
     /// Client that requests the explanation.
     client: SocketAddr,
     now: Time,
+    age_limit: Option<AgeLimit>,
 }
 
 /// Explains how a worker would treat a request of `client`. The error is a sentence.
@@ -173,13 +175,13 @@ pub(crate) async fn explain(
     let Prepared { target, rule, identity } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
     let facts = target.site.facts(head, identity, &options.semantics);
-    let case =
-        ExplainedRequest { options, head, target, facts, rule, client, now: services.clock.time() };
+    let (now, age_limit) = (services.clock.time(), services.age_limit());
+    let case = ExplainedRequest { options, head, target, facts, rule, client, now, age_limit };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
     let key = case.target.site.key(&name);
-    let store = services.usable_store();
+    let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {
         (Some(key), Some(store)) => {
@@ -304,7 +306,8 @@ impl ExplainedRequest<'_> {
 
     fn plan(&self, found: &LookupResult, vouched: Option<bool>) -> Plan {
         let (rule, settings) = (self.rule.as_deref(), self.settings());
-        plan::PlanInput { facts: &self.facts, rule, settings, now: self.now, vouched }.plan(found).0
+        let (facts, now, age_limit) = (&self.facts, self.now, self.age_limit);
+        plan::PlanInput { facts, rule, settings, now, age_limit, vouched }.plan(found).0
     }
 
     /// Returns the plan in view of the running fills and, if the request would join one, a

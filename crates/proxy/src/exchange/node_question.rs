@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use fleet::class::{DocumentFacts, Lookup};
 use fleet::lookup::{MAX_HOPS, Reach};
-use fleet::{KeyHash, Protocols, PurgePositions};
+use fleet::{KeyHash, Protocols};
 use http::header::HeaderValue;
 use http::{Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
@@ -32,7 +32,9 @@ use crate::observe::outcome::{Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::peers::node::Node;
 use crate::peers::origin::SIGN_EVERY;
-use crate::peers::question::{FLEET, NotUnderstood, OWNERS, PURGES, Question, of_protocol};
+use crate::peers::question::{
+    DIGEST_UNKNOWN, FLEET, NotUnderstood, OWNERS, PURGES, Question, of_protocol,
+};
 use crate::request::context::RequestContext;
 use crate::request::prepare::Prepared;
 use crate::request::target;
@@ -50,8 +52,7 @@ use crate::services::Services;
 /// responses are faster.
 const FIRST_SIGN: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Maximum size of a control message in bytes: enough for the log positions of the largest allowed
-/// number of members. Replies may be longer.
+/// Maximum size of a control message in bytes: enough for the purges that a node is told at once.
 const MESSAGE_MAX: usize = 1 << 20;
 
 /// Answers a question of another node. A question that cannot be parsed gets an error response.
@@ -136,10 +137,20 @@ impl ParsedQuestion<'_> {
         question: Question,
         transaction: Transaction,
     ) -> Response<ResponseBody> {
-        let is_up_to_date = self.is_up_to_date(head.fields.line(&PURGES));
+        let theirs = head.fields.line(&PURGES).and_then(value::text);
+        let is_up_to_date = theirs.map_or(Some(false), |theirs| self.node.purges().covers(theirs));
         head.fields.remove_lines(&PURGES);
-        if !is_up_to_date {
-            return refuse(transaction, StatusCode::CONFLICT, "This node has missed purges.");
+        match is_up_to_date {
+            Some(true) => {}
+            Some(false) => {
+                return refuse(transaction, StatusCode::CONFLICT, "This node has missed purges.");
+            }
+            None => {
+                let text = "This node does not know these purges by their digest.";
+                let mut response = refuse(transaction, StatusCode::CONFLICT, text);
+                response.headers_mut().insert(PURGES, DIGEST_UNKNOWN);
+                return response;
+            }
         }
         if question.hops == 0 || question.hops > MAX_HOPS {
             return refuse(transaction, StatusCode::LOOP_DETECTED, "It passed too many nodes.");
@@ -221,19 +232,6 @@ impl ParsedQuestion<'_> {
         if is_answer && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
             self.node.note_holder(key, &question.from);
         }
-    }
-
-    /// Returns whether this node has carried out all purges that the asking node knows of.
-    fn is_up_to_date(&self, theirs: Option<&[u8]>) -> bool {
-        let own = self.node.positions();
-        let Some(theirs) = theirs else { return false };
-        if own.value == *theirs {
-            return true;
-        }
-        let theirs = value::text(theirs).and_then(|text| text.parse::<PurgePositions>().ok());
-        let Some(theirs) = theirs else { return false };
-        self.node.purges().learn(&theirs, self.node.now());
-        own.positions.cover(&theirs)
     }
 }
 

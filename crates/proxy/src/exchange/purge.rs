@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use fleet::purges::Consistency;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use http1::RequestHead;
@@ -15,7 +16,8 @@ use store::{Key, Mode, Target};
 use upstream::message::request_body::RequestBody;
 
 use crate::exchange::purge_hint;
-use crate::fleet_control::spreading::{Wait, note_own, own_end, spread};
+use crate::fleet_control::purging::{Wait, await_others, refusal};
+use crate::fleet_control::pushing::note_own;
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
@@ -23,7 +25,7 @@ use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::purge_dialect;
 use crate::request::purge_names::{Name, all_names};
-use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope};
+use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope, Spread};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -43,19 +45,27 @@ pub(crate) async fn purge(
     let node = services.shared.node.as_ref();
     let purging = node.map(|node| node.offering.begin_purge());
     let under_way = node.map(|node| node.purges().begin_own());
-    let since = services.store().as_ref().and_then(own_end);
-    let purged = match node.is_some_and(|node| node.leaves_others()) {
-        true => Purged::NotNow("this node leaves the fleet: purge at another one".to_owned()),
-        false => purge_here(services, options, purge).await,
+    let leaves = "this node leaves the fleet: purge at another one".to_owned();
+    let leaving = node.filter(|node| node.leaves_others()).map(|_| leaves);
+    let purged = match leaving.or_else(|| node.and_then(|node| refusal(node))) {
+        Some(why) => Purged::NotNow(why),
+        None => purge_here(services, options, purge).await,
     };
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
-    let spread = match (node, since) {
-        (Some(node), Some(since)) if is_done => {
+    let spread = match node {
+        Some(node) if is_done => {
             note_own(services, node);
             drop((under_way, purging));
-            Some(spread(services, node, since, wait).await)
+            Some(await_others(node, wait).await)
         }
         _ => None,
+    };
+    let is_strict = node.is_some_and(|node| node.consistency() == Consistency::Strict);
+    let purged = match &spread {
+        Some(Spread { copies: Some(copies), .. }) if is_strict => {
+            Purged::NoQuorum { copies: *copies }
+        }
+        _ => purged,
     };
     PurgeResult { purged, spread }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fleet_control::message::{FORGET, HELLO, Misunderstood, POLICY, PURGED, PURGES};
+use crate::fleet_control::message::{FORGET, HELLO, INVALIDATE, Misunderstood, POLICY, PURGED};
 use crate::fleet_control::message::{OFFER, OFFER_OWNED};
-use crate::fleet_control::{classes, forgetting, offers, spreading};
+use crate::fleet_control::{applying, classes, forgetting, invalidating, meeting, offers};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -23,13 +23,13 @@ pub(crate) async fn answer(
     body: &[u8],
 ) -> Result<String, Misunderstood> {
     match path {
-        HELLO => told(&spreading::hello(services, node, &read(body)?).await?),
-        PURGES => told(&spreading::purges(services, node, &read(body)?)?),
-        FORGET => told(&forgetting::answer(services, node, &read(body)?).await?),
+        HELLO => told(&meeting::answer(services, node, &read(body)?).await?),
+        INVALIDATE => told(&invalidating::answer(services, node, &read(body)?).await?),
+        FORGET => told(&forgetting::answer(node, &read(body)?)?),
         OFFER => told(&offers::answer(services, node, offers::Why::Evicted, body).await?),
         OFFER_OWNED => told(&offers::answer(services, node, offers::Why::Owned, body).await?),
         POLICY => told(&classes::answer(node, &read(body)?)?),
-        PURGED => told(&spreading::purged(services, node, &read(body)?).await?),
+        PURGED => told(&applying::answer(services, node, &read(body)?).await?),
         _ => Err(format!("no message of this version is sent to {path}").into()),
     }
 }

@@ -3,22 +3,21 @@
 //! It promises: what is read was checked as far as its types tell; a name, position or key that is
 //! none is an error, never a default.
 
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::time::Duration;
 
 use bytes::Bytes;
 use fleet::{FleetSeed, KeyHash, Member};
 use serde::{Deserialize, Serialize};
 use store::{Key, Locality, LoggedPurge, Mode, PurgedTarget};
 
-use crate::peers::greeted::Known;
+use crate::peers::kept_purges::NumberedPurge;
+use crate::peers::node::Node;
 
-/// Where a node is met: both sides tell what they are and how far they have come.
+/// Where a node is met: both sides tell what they are and which purges they have, and the one that
+/// is asked tells the other those that it lacks.
 pub(crate) const HELLO: &str = "/hello";
-/// Where the purges of a log are read.
-pub(crate) const PURGES: &str = "/purges";
-/// Where a node is told purges by the one at which they were made, and answers when it has carried
-/// them out.
+/// Where a node is told purges, and answers when they are durable there.
 pub(crate) const PURGED: &str = "/purged";
 
 /// Where a node is asked about a table of classes.
@@ -29,6 +28,8 @@ pub(crate) const OFFER: &str = "/offer";
 /// Where a node is offered a copy of what it owns as soon as the other has left.
 pub(crate) const OFFER_OWNED: &str = "/offer/owned";
 /// Where a node is asked to make documents invalid everywhere by one that keeps no log of purges.
+pub(crate) const INVALIDATE: &str = "/invalidate";
+/// Where a node is told to forget one that is lost for good.
 pub(crate) const FORGET: &str = "/forget";
 
 /// The reason why a message cannot be understood.
@@ -38,16 +39,62 @@ pub(crate) type Misunderstood = Box<dyn Error>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub member: MemberFacts,
-    /// How far it has come in the logs of all.
-    pub positions: String,
-    /// How far logs have come of which it has only heard: who meets this node alone must not take
-    /// itself for up to date.
+    /// The purges that are durable there.
     #[serde(default)]
-    pub heard: String,
-    /// The digest of the last purge that it carried out of the log of the node that it tells this,
-    /// if it knows which that was ([`Purge::digest`]).
+    pub vector: String,
+    /// The node has lost purges, and has not recovered them.
+    #[serde(default)]
+    pub is_recovering: bool,
+    /// The digest of the last purge that it has of the log of the node that it tells this, if it
+    /// knows which that was ([`Purge::digest`]).
     #[serde(default)]
     pub last: Option<u64>,
+    /// In an answer: the age in milliseconds of what the node knows of others.
+    #[serde(default)]
+    pub ages: BTreeMap<String, u64>,
+    /// In an answer: the other nodes that count for purges there, with their addresses.
+    #[serde(default)]
+    pub counted: BTreeMap<String, String>,
+    /// In an answer: those that count there although they are lost.
+    #[serde(default)]
+    pub lost: BTreeMap<String, String>,
+    /// In an answer: it has known an earlier process of the other.
+    #[serde(default)]
+    pub has_known: bool,
+    /// In an answer: the purges that the other lacks, as many as fit.
+    #[serde(default)]
+    pub news: News,
+}
+
+/// Purges that are told to a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct News {
+    /// In order of their numbers for each maker, without gaps.
+    pub purges: Vec<Numbered>,
+    /// Last numbers of makers whose purges up to there no node can name any more.
+    #[serde(default)]
+    pub forgotten: String,
+}
+
+/// Purge with its place in the sequence of its maker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Numbered {
+    maker: String,
+    number: u64,
+    #[serde(flatten)]
+    purge: Purge,
+}
+
+impl Numbered {
+    pub fn of(numbered: &NumberedPurge) -> Numbered {
+        let NumberedPurge { maker, number, purge } = numbered;
+        Numbered { maker: maker.to_string(), number: *number, purge: Purge::of(purge) }
+    }
+
+    pub fn read(&self) -> Result<NumberedPurge, Misunderstood> {
+        let maker = self.maker.parse()?;
+        Ok(NumberedPurge { maker, number: self.number, purge: self.purge.logged()? })
+    }
 }
 
 /// A node's description of itself.
@@ -63,13 +110,24 @@ pub(crate) struct MemberFacts {
     pub policy_version: u64,
     #[serde(default)]
     pub disk_failed: bool,
-    pub purges: String,
+    #[serde(default)]
+    pub has_cache: bool,
     pub state: String,
+    /// A number that differs from that of the node's former processes.
+    #[serde(default)]
+    pub process: u64,
+    /// When the node said this, by its own monotonic clock in nanoseconds.
+    #[serde(default)]
+    pub said: u64,
 }
 
 impl MemberFacts {
-    pub fn of(member: &Member) -> MemberFacts {
+    /// Returns the facts of a node as of now.
+    pub fn of(node: &Node) -> MemberFacts {
+        let member = node.own();
         MemberFacts {
+            process: node.purges().process(),
+            said: u64::try_from(node.now().as_nanos()).unwrap_or(u64::MAX),
             name: member.id.to_string(),
             address: member.address.to_string(),
             zone: member.zone.to_string(),
@@ -79,9 +137,14 @@ impl MemberFacts {
             protocols: member.protocols.to_string(),
             policy_version: member.policy_version,
             disk_failed: member.disk_failed,
-            purges: member.purges.to_string(),
+            has_cache: member.has_cache,
             state: member.state.to_string(),
         }
+    }
+
+    /// Returns the number of the process that says this, and when it does by its own clock.
+    pub fn moment(&self) -> (u64, u64) {
+        (self.process, self.said)
     }
 
     pub fn member(&self) -> Result<Member, Misunderstood> {
@@ -99,91 +162,45 @@ impl MemberFacts {
             protocols: self.protocols.parse()?,
             policy_version: self.policy_version,
             disk_failed: self.disk_failed,
-            purges: self.purges.parse()?,
+            has_cache: self.has_cache,
             state: self.state.parse()?,
         })
     }
 }
 
-/// A question for the purges of one node's log, which another may have kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PurgesOf {
-    pub node: String,
-    pub since: String,
-}
-
-/// The answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Purges {
-    /// `None`: it cannot be said which there were.
-    pub purges: Option<Vec<Purge>>,
-    /// The position behind them.
-    pub end: String,
-    /// The digest of the last purge before that, where the log tells.
-    #[serde(default)]
-    pub last: Option<u64>,
-}
-
-/// Purges, as the node at which they were made tells them.
+/// Purges, as a node tells them that has them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Purged {
-    /// The node at which they were made.
-    pub maker: MemberFacts,
-    /// The position before the first of them.
-    pub since: String,
-    /// `None`: the log does not reach back to `since`.
-    pub purges: Option<Vec<Purge>>,
-    /// The position behind them.
-    pub end: String,
-    /// The nodes that are told.
-    #[serde(default)]
-    pub told: Vec<String>,
+    /// The node that tells them.
+    pub from: MemberFacts,
+    pub news: News,
 }
 
-/// The answer of a node that was told of it.
+/// The answer of a node that was told purges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CarriedOut {
-    /// Why it has not been carried out durably. Such a node may use nothing that it has before it
-    /// has, and forgets that when it ends.
+    /// Why they are not durable there.
     #[serde(default)]
     pub failed: Option<String>,
-    /// How far it follows the log of the node that tells, and the digest of the last purge before
-    /// that, as far as it knows: that node may have an older log, or other purges in it.
-    #[serde(default)]
-    pub followed: Option<String>,
+    /// The purges that are durable there, of the makers of those that were told.
+    pub vector: String,
+    /// The digest of the last purge that it has of the log of the node that tells, as far as it
+    /// knows: that node may have an older log, or other purges in it.
     #[serde(default)]
     pub last: Option<u64>,
-    /// Nodes that it knows besides those that are told.
-    #[serde(default)]
-    pub others: Vec<KnownNode>,
-}
-
-/// A node that another one knows of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KnownNode {
-    pub name: String,
-    pub address: String,
-    /// For how many milliseconds it has been lost there; `None`: it lives.
-    pub lost_for: Option<u64>,
-}
-
-impl KnownNode {
-    pub fn of(known: &Known) -> KnownNode {
-        let lost_for = known.lost_for.map(|since| since.as_millis() as u64);
-        KnownNode { name: known.id.to_string(), address: known.at.to_string(), lost_for }
-    }
-
-    pub fn known(&self) -> Result<Known, Misunderstood> {
-        let lost_for = self.lost_for.map(Duration::from_millis);
-        Ok(Known { id: self.name.parse()?, at: self.address.parse()?, lost_for })
-    }
 }
 
 /// Documents that were made invalid by an answer to an unsafe request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Forget {
+pub(crate) struct Invalidate {
     /// Purges of keys; others are ignored.
     pub keys: Vec<Purge>,
+}
+
+/// Name of a node that is lost for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Forget {
+    pub node: String,
 }
 
 /// True if a copy that was offered was taken.

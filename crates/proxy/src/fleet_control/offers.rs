@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use fleet::PurgePositions;
 use fleet::class::{Copies, DocumentFacts, Eviction};
 use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::member::State;
+use fleet::purges::Vector;
 use http::header;
 use net::clock::TokioClock;
 use semantics::{Meta, cache_key};
@@ -55,7 +55,7 @@ pub(crate) async fn run(services: Rc<Services>, node: Arc<Node>) {
     loop {
         sleep(LOOK).await;
         let handled = node.classes().iter().any(|class| class.policy.eviction == Eviction::Offer);
-        let store = services.store().filter(|_| handled && node.purges().may_use());
+        let store = services.store().filter(|_| handled && node.purges().is_current(node.now()));
         let Some(store) = store else {
             evictions = None;
             continue;
@@ -141,20 +141,20 @@ impl Drop for Counted {
 /// A copy that is offered.
 struct Offer {
     moves: u8,
-    positions: PurgePositions,
+    purges: Vector,
     key: Key,
     meta: Bytes,
     body: Bytes,
 }
 
-/// Writes an offer: how often it was passed on; the positions of its sender, the key and the
+/// Writes an offer: how often it was passed on; the purges of its sender, the key and the
 /// metadata, each behind its length; where it belongs; the body.
 pub(crate) fn encode(node: &Node, key: &Key, meta: &Bytes, body: &Bytes, moves: u8) -> Bytes {
-    let positions = node.positions().positions.to_string();
+    let purges = node.purge_vector().to_string();
     let Locality { site, group } = key.locality();
     let mut out = BytesMut::with_capacity(body.len() + meta.len() + 1024);
     out.put_u8(moves);
-    for part in [positions.as_bytes(), key.as_bytes(), meta] {
+    for part in [purges.as_bytes(), key.as_bytes(), meta] {
         out.put_u32(part.len() as u32);
         out.put_slice(part);
     }
@@ -170,12 +170,12 @@ fn decode(mut message: Bytes) -> Option<Offer> {
         let len = message.try_get_u32().ok()? as usize;
         (len <= message.len()).then(|| message.split_to(len))
     };
-    let (positions, key, meta) = (part()?, part()?, part()?);
+    let (purges, key, meta) = (part()?, part()?, part()?);
     let locality =
         Locality { site: message.try_get_u64().ok()?, group: message.try_get_u64().ok()? };
     Some(Offer {
         moves,
-        positions: std::str::from_utf8(&positions).ok()?.parse().ok()?,
+        purges: std::str::from_utf8(&purges).ok()?.parse().ok()?,
         key: Key::new(key, locality)?,
         meta,
         body: message,
@@ -205,20 +205,20 @@ pub(crate) async fn answer(
 }
 
 async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
-    let Offer { moves, positions, key, meta, body } = offer;
+    let Offer { moves, purges, key, meta, body } = offer;
     let hash = node.hash(key.as_bytes());
     let policy = policy_of(node, &key, &meta, body.len() as u64);
     let home = policy.and_then(|policy| home(why, &policy));
     let wanted = home.is_some()
         && moves <= eviction::MOVES_MAX
         && node.own().state == State::Serving
-        && node.purges().may_use()
+        && node.purges().is_current(node.now())
         && !store.knows(&key)
         && store.resident(&key).is_none();
     // From here on whatever is removed overtakes the copy.
     let token = store.begin_fetch(&key);
     let Some(quiet) = node.offering.quiet().filter(|_| wanted) else { return false };
-    let is_known = || positions.cover(&node.positions().positions);
+    let is_known = || purges.covers(&node.purge_vector());
     if !is_known() {
         return false;
     }
@@ -256,7 +256,7 @@ mod tests {
     fn what_is_no_offer_is_refused_at_any_length() {
         let mut whole = BytesMut::new();
         whole.put_u8(1);
-        for part in [&b"a=1.2"[..], b"key", b"meta"] {
+        for part in [&b"a/1=2"[..], b"key", b"meta"] {
             whole.put_u32(part.len() as u32);
             whole.put_slice(part);
         }

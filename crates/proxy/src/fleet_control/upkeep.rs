@@ -1,9 +1,9 @@
 //! Background work of a node: it joins, keeps up with the members and their purges, and leaves.
 //!
-//! A node starts without the right to use stored objects. It contacts all members that it is told
-//! of, carries out the purges that it has missed, and serves from then on. A node that was told of
-//! others but reaches none waits. After a time it continues alone, and validates its stored objects
-//! before it uses them, because it cannot know which were purged.
+//! A node starts without trust in its copies: each is validated with its origin before it is used.
+//! It meets all members that it is told of, carries out the purges that it has missed, and trusts
+//! its copies from then on. A node that was told of others but reaches none goes on alone after a
+//! time, and trusts its copies a lease long at most, because it cannot know which were purged.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,34 +13,38 @@ use std::time::Duration;
 
 use fleet::member::State;
 use fleet::members::MEMBERS_MAX;
-use fleet::{LogPosition, Member, MemberId, PurgePositions};
+use fleet::{FleetSeed, KeyHash, Member, MemberId};
 use membership::Membership;
 use tokio::sync::oneshot;
-use tokio::task::{JoinSet, spawn_local};
+use tokio::task::{JoinError, JoinSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::fleet_control::audience::WAITS_FOR_OTHERS;
-use crate::fleet_control::following::{doubt_everything, follow};
-use crate::fleet_control::message::{HELLO, Hello};
-use crate::fleet_control::own_log::check_own_log;
-use crate::fleet_control::post::{Failed, post, post_to};
-use crate::fleet_control::saved_positions::{SETTLED, SavedPositions};
-use crate::fleet_control::spreading::{own_end, own_hello};
-use crate::fleet_control::{classes, departure, offers, spreading};
+use crate::fleet_control::applying::{doubt, doubt_everything};
+use crate::fleet_control::meeting::{Met, PATIENCE, say_hello};
+use crate::fleet_control::own_log::own_end;
+use crate::fleet_control::pushing::{note_own, push_own};
+use crate::fleet_control::saved_purges::{SETTLED, SavedPurges};
+use crate::fleet_control::{classes, departure, offers};
 use crate::peers::node::Node;
-use crate::peers::purge_state::Followed;
+use crate::peers::purge_state::Saved;
 use crate::services::Services;
 
 /// The time between two looks at the members.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The time between two looks at how long this node has lagged behind.
-const LAG_TICK: Duration = Duration::from_millis(100);
+/// The time between two hellos to those members that are asked for news.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
 
-/// How long another node may take to say hello.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Members that are asked for news at a time.
+const ASKED: usize = 3;
 
-/// Positions are saved anew so often, so that they are not among what is evicted.
+/// A node that comes waits for so long for another that does not answer.
+const WAITS_FOR_OTHERS: Duration = Duration::from_secs(10);
+
+/// How long this node waits for purges that others have and none can name.
+const UNKNOWN_AFTER: Duration = Duration::from_secs(5);
+
+/// How often the purges that are known are saved anew, so that they are not among what is evicted.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
 
 /// After so long without any other node the log says so.
@@ -50,7 +54,7 @@ const UNANSWERED: Duration = Duration::from_secs(5);
 /// not have let go of its address yet.
 pub type FindMembers = Box<dyn Fn() -> Result<Arc<dyn Membership>, String> + Send>;
 
-/// With so many names among the positions the log says so: half of what there may be.
+/// With so many makers of purges the log says so: half of what there may be.
 const NAMES_WARNED: usize = MEMBERS_MAX / 2;
 
 /// The part of a process in a fleet.
@@ -92,16 +96,17 @@ pub(crate) async fn run(
         membership,
         has_seeds,
         hello_every,
-        saved: SavedPositions::new(),
+        saved: SavedPurges::new(),
         warned,
         not_understood,
     });
     upkeep.begin().await;
     let offering = offers::run(upkeep.services.clone(), upkeep.node.clone());
     let _offering = AbortAtEnd(spawn_local(offering));
-    let following = upkeep.clone();
-    let _following = AbortAtEnd(spawn_local(async move { following.keep_up().await }));
+    let pushing = push_own(upkeep.services.clone(), upkeep.node.clone());
+    let _pushing = AbortAtEnd(spawn_local(pushing));
     tokio::select! {
+        biased;
         () = upkeep.look_after_members() => {}
         said = leave => upkeep.leave(said.ok()).await,
     }
@@ -132,9 +137,9 @@ impl Drop for Membered {
 }
 
 /// Ends a task with its owner.
-struct AbortAtEnd(tokio::task::JoinHandle<()>);
+struct AbortAtEnd<T>(tokio::task::JoinHandle<T>);
 
-impl Drop for AbortAtEnd {
+impl<T> Drop for AbortAtEnd<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -146,7 +151,7 @@ struct Upkeep {
     membership: Arc<dyn Membership>,
     has_seeds: bool,
     hello_every: Duration,
-    saved: SavedPositions,
+    saved: SavedPurges,
     /// Set once it was logged that no node answers.
     warned: Cell<bool>,
     /// The members that are not understood, and why, as the log was told of them.
@@ -154,89 +159,102 @@ struct Upkeep {
 }
 
 impl Upkeep {
-    /// Reads how far this node had come.
+    /// Reads which purges this node has.
     async fn begin(&self) {
-        let purges = self.node.purges();
+        let (purges, now) = (self.node.purges(), self.node.now());
         let Some(store) = self.services.store() else {
-            return purges.begin(Followed::default(), false);
+            return purges.begin((Saved::default(), true), None, false, now);
         };
         let saved = self.saved.read(&store).await;
         let is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
-        if saved.is_none() && !is_empty && self.has_seeds && store.kept_purge_log() {
+        let is_lost = saved.is_none() && !is_empty && self.has_seeds && store.kept_purge_log();
+        if is_lost {
             log::warn!(
-                "how far this node has come in the purges of the fleet is not found: everything \
-                 that it has stored is validated with its origin before it is used"
+                "which purges of the fleet this node has carried out is not found: everything that \
+                 it has stored is validated with its origin before it is used"
             );
             if let Err(why) = doubt_everything(&store).await {
                 log::error!("{why}");
             }
         }
-        purges.begin(saved.unwrap_or_default(), !is_empty);
-        if let Some(end) = own_end(&store) {
-            purges.reach_own(end, self.node.now());
-        }
+        let has_lost = is_lost || !store.kept_purge_log();
+        purges.begin((saved.unwrap_or_default(), is_empty), own_end(&store), has_lost, now);
     }
 
-    /// Meets members, tells them of this node, and follows what they say.
+    /// Meets members, tells them of this node, and takes what they say.
     async fn look_after_members(&self) {
         let began = self.node.now();
-        let mut met = Vec::new();
+        let (mut known, mut meeting) = (Vec::new(), JoinSet::new());
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            tick.tick().await;
-            let (now, store) = (self.node.now(), self.services.store());
-            if let Some(store) = &store {
-                let (given_up, all) = store.share().offline();
-                self.node.note_disks(given_up, all);
+            tokio::select! {
+                biased;
+                _ = tick.tick() => self.look(&mut known, &mut meeting).await,
+                Some(met) = meeting.join_next() => self.note_met(&mut known, met),
             }
-            // Without a device there is no log for the moment: what is known of it stays.
-            let end = store.as_ref().and_then(own_end);
-            if let Some(end) = end {
-                self.node.purges().reach_own(end, now);
-            }
-            let end = end.unwrap_or(self.node.own().purges);
-            self.membership.announce(&self.node.refresh_own(end));
-            self.membership.elapse(now);
-            self.take_members();
-            self.meet(&mut met, now).await;
-            classes::take_over(&self.services, &self.node).await;
             if self.node.own().state == State::Joining {
-                self.join(&met, began).await;
-            }
-            let since = self.saved.since(now);
-            if since >= SETTLED
-                && let Some(store) = store
-                && let Some(followed) = self.to_save(since >= SAVE_EVERY)
-            {
-                self.saved.save(&store, &followed, now).await;
+                self.join(&known, began);
             }
         }
     }
 
-    fn to_save(&self, due: bool) -> Option<Followed> {
+    async fn look(&self, known: &mut Vec<Known>, meeting: &mut JoinSet<(MemberId, Answer)>) {
+        let (now, store) = (self.node.now(), self.services.store());
+        if let Some(store) = &store {
+            let (given_up, all) = store.share().offline();
+            self.node.note_disks(given_up, all);
+        }
+        note_own(&self.services, &self.node);
+        self.membership.announce(&self.node.refresh_own());
+        self.membership.elapse(now);
+        let members = self.membership.members();
+        if members.version() != self.node.members().version() || self.node.members().is_empty() {
+            self.node.set_members(members);
+            self.tell_who_is_not_understood();
+        }
+        self.node.refresh_view();
+        self.meet(known, meeting, now);
+        classes::take_over(&self.services, &self.node).await;
+        self.give_up_unknown(now).await;
+        let since = self.saved.since(now);
+        if since >= SETTLED
+            && let Some(store) = store
+            && let Some(saved) = self.to_save(since >= SAVE_EVERY)
+        {
+            self.saved.save(&store, &saved, now).await;
+        }
+    }
+
+    fn to_save(&self, due: bool) -> Option<Saved> {
         if due {
-            warn_of_names(&self.node.positions().positions);
+            self.warn_of_names();
         }
         self.node.purges().to_save(due)
     }
 
-    /// Takes over the members as they are known now, and how far they say that they are.
-    fn take_members(&self) {
-        let (members, now) = (self.membership.members(), self.node.now());
-        let known = self.node.members();
-        for lost in known.iter().filter(|member| members.get(&member.id).is_none()) {
-            self.node.purges().lose_touch(&lost.id);
+    /// Warns when the names of nodes that never came back have become many.
+    fn warn_of_names(&self) {
+        let makers = self.node.purges().told().durable.len();
+        if makers > NAMES_WARNED {
+            log::warn!(
+                "{makers} nodes have made purges in this fleet: give nodes names that they keep \
+                 (fleet.node)"
+            );
         }
-        let others = members.iter().filter(|member| member.id != *self.node.id());
-        for member in others.filter(|member| self.node.protocol_with(member).is_some()) {
-            if member.purges != LogPosition::default() {
-                self.node.purges().learn_gossip(&member.id, member.purges, now);
-            }
+    }
+
+    /// Goes on without purges that others have and none has named for a while.
+    async fn give_up_unknown(&self, now: Duration) {
+        if self.node.is_without_cache() || self.node.purges().lacks_for(now) < UNKNOWN_AFTER {
+            return;
         }
-        if members.version() != self.node.members().version() || self.node.members().is_empty() {
-            self.node.set_members(members);
-            self.tell_who_is_not_understood();
+        let purges = self.node.purges();
+        let _applying = purges.applying.lock().await;
+        let lacking = purges.lacking();
+        let why = "no node that answers can name them";
+        if let Err(why) = doubt(&self.services, &self.node, &lacking, why).await {
+            log::debug!("purges that are not known: {why}");
         }
     }
 
@@ -252,63 +270,102 @@ impl Upkeep {
         *told = now;
     }
 
-    /// Says hello to all that are known: to members each time they come, and so that a source of
-    /// members that learns from that alone keeps up, to all again and again.
-    async fn meet(&self, met: &mut Vec<Met>, now: Duration) {
+    /// Says hello to all that are known: each time they come, again and again, and to some of them
+    /// each second for news of purges.
+    fn meet(&self, all: &mut Vec<Known>, meeting: &mut JoinSet<(MemberId, Answer)>, now: Duration) {
+        let live = self.membership.members();
         let lost = self.membership.lost().into_iter().map(|lost| lost.member);
-        let known: Vec<Member> = self.membership.members().iter().cloned().chain(lost).collect();
-        let others = known.iter().filter(|member| member.id != *self.node.id());
-        met.retain(|met| known.iter().any(|member| member.id == met.id));
-        let mut asking = Vec::new();
-        for member in others {
-            let at = met.iter().position(|met| met.id == member.id).unwrap_or_else(|| {
-                let (id, told, warned) = (member.id.clone(), None, false);
-                met.push(Met { id, told, warned, is_lost: false, first: now, last: None });
-                met.len() - 1
+        let members: Vec<Member> = live.iter().cloned().chain(lost).collect();
+        all.retain(|known| members.iter().any(|member| member.id == known.id));
+        let asked = self.asked_for_news(all, now);
+        for member in members.iter().filter(|member| member.id != *self.node.id()) {
+            let at = all.iter().position(|known| known.id == member.id).unwrap_or_else(|| {
+                all.push(Known::new(member.id.clone(), now));
+                all.len() - 1
             });
-            let is_lost = self.membership.members().get(&member.id).is_none();
-            if std::mem::replace(&mut met[at].is_lost, is_lost) && !is_lost {
-                met[at].last = None;
+            let known = &mut all[at];
+            let is_lost = live.get(&member.id).is_none();
+            if std::mem::replace(&mut known.is_lost, is_lost) && !is_lost {
+                known.last = None;
             }
-            let Met { told, last, .. } = &mut met[at];
-            let pause = if told.is_some() { self.hello_every } else { TICK };
-            if last.is_none_or(|last| now.saturating_sub(last) >= pause) {
-                *last = Some(now);
-                asking.push(self.say_hello(member.clone()));
-            }
-        }
-        for asking in asking {
-            let Ok((id, answer)) = asking.await else { continue };
-            if let Some(met) = met.iter_mut().find(|met| met.id == id) {
-                met.note(answer, now, self.membership.members().get(&id));
+            let pause = match known.met {
+                None => TICK,
+                Some(_) if asked.contains(&member.id) => NEWS_EVERY.min(self.hello_every),
+                Some(_) => self.hello_every,
+            };
+            let is_due = known.last.is_none_or(|last| now.saturating_sub(last) >= pause);
+            if is_due && !std::mem::replace(&mut known.is_asked, true) {
+                known.last = Some(now);
+                meeting.spawn_local(self.say_hello(member.clone()));
             }
         }
     }
 
-    fn say_hello(&self, member: Member) -> tokio::task::JoinHandle<(MemberId, Answer)> {
+    /// Returns the members that are asked for news now: some, others each second, and all while
+    /// this node knows too little.
+    fn asked_for_news(&self, all: &[Known], now: Duration) -> BTreeSet<MemberId> {
+        // One that gossip has lost may answer all the same.
+        let answering = all.iter().filter(|known| !known.is_lost || known.answers);
+        let mut others: Vec<&MemberId> = answering.map(|known| &known.id).collect();
+        let purges = self.node.purges();
+        let lacks_some = !purges.is_current(now) || !purges.lacking().is_empty();
+        if lacks_some || others.len() <= ASKED {
+            return others.into_iter().cloned().collect();
+        }
+        // Not all nodes ask the same ones.
+        let second = now.as_secs();
+        let draw = |id: &MemberId| {
+            let text = format!("{} {id}", self.node.id());
+            KeyHash::of(text.as_bytes(), FleetSeed(second)).bits()
+        };
+        others.sort_by_key(|id| draw(id));
+        others.into_iter().take(ASKED).cloned().collect()
+    }
+
+    fn say_hello(&self, member: Member) -> impl Future<Output = (MemberId, Answer)> + use<> {
         let (services, node) = (self.services.clone(), self.node.clone());
-        spawn_local(async move {
+        async move {
             let answer = say_hello(&services, &node, &member).await;
             (member.id, answer)
-        })
+        }
+    }
+
+    fn note_met(&self, all: &mut [Known], met: Result<(MemberId, Answer), JoinError>) {
+        let (id, answer) = match met {
+            Ok(met) => met,
+            Err(error) => {
+                log::error!("a node could not be met: {error}");
+                return all.iter_mut().for_each(|known| known.is_asked = false);
+            }
+        };
+        if let Some(known) = all.iter_mut().find(|known| known.id == id) {
+            known.is_asked = false;
+            known.note(answer, self.node.now(), self.membership.members().get(&id));
+        }
     }
 
     /// Serves, if nothing more is to be waited for.
-    async fn join(&self, met: &[Met], began: Duration) {
-        let now = self.node.now();
-        let late =
-            |met: &&Met| met.told.is_none() && now.saturating_sub(met.first) < WAITS_FOR_OTHERS;
-        if met.iter().any(|met| late(&met)) || !self.node.purges().lacking().is_empty() {
+    fn join(&self, all: &[Known], began: Duration) {
+        let (now, purges) = (self.node.now(), self.node.purges());
+        let is_late = |known: &Known| {
+            known.met.is_none() && now.saturating_sub(known.first) < WAITS_FOR_OTHERS
+        };
+        if all.iter().any(is_late) || !purges.lacking().is_empty() {
             return;
         }
-        let is_alone = !met.iter().any(|met| met.told == Some(Told::Met));
-        if is_alone && self.has_seeds {
+        let has_known = all.iter().filter_map(|known| match known.met {
+            Some(Met::Understood { has_known }) => Some(has_known),
+            Some(Met::NotUnderstood) | None => None,
+        });
+        let has_known: Vec<bool> = has_known.collect();
+        let is_lonely = has_known.is_empty() && self.has_seeds;
+        if is_lonely {
             let waited = now.saturating_sub(began);
             if waited >= UNANSWERED && !self.warned.replace(true) {
                 log::warn!(
                     "no other node of the fleet that this one understands answers yet: are they \
-                     at fleet.join, with the same key? Until then this one uses nothing that it \
-                     has stored"
+                     at fleet.join, with the same key? Until then this one validates what it has \
+                     stored with its origin before it uses it"
                 );
             }
             if waited < self.node.alone_after() {
@@ -316,24 +373,22 @@ impl Upkeep {
             }
             log::warn!(
                 "no other node of the fleet could be reached: this one goes on alone, and \
-                 everything that it has stored is validated with its origin before it is used"
+                 validates what it has stored every {} s, for it may have been purged elsewhere",
+                self.node.patience_of_purges().lease.as_secs()
             );
-            if let Some(store) = self.services.store()
-                && doubt_everything(&store).await.is_err()
-            {
-                return;
-            }
         }
-        self.node.purges().caught_up();
+        purges.join(is_lonely, !is_lonely && !has_known.contains(&true));
         self.node.set_state(State::Serving);
-        log::info!("node {} of the fleet serves, with {} others", self.node.id(), met.len());
+        log::info!("node {} of the fleet serves, with {} others", self.node.id(), all.len());
     }
 
     /// Says that this node leaves, so that the others stop to ask it, and offers them what they own
     /// from then on.
     async fn leave(&self, said: Option<oneshot::Sender<()>>) {
         let before = self.node.members();
-        let has_some = self.node.own().state == State::Serving && self.node.purges().may_use();
+        let now = self.node.now();
+        let has_some =
+            self.node.own().state == State::Serving && self.node.purges().is_current(now);
         self.node.purges().leave();
         self.node.set_state(State::Leaving);
         // Where the log ends is said once: purges are refused here from now on, and those that
@@ -345,14 +400,14 @@ impl Upkeep {
         };
         // A device that hangs makes no purge durable.
         let _ = timeout(PATIENCE, begun).await;
-        let end = self.services.store().as_ref().and_then(own_end);
-        let own = self.node.refresh_own(end.unwrap_or(self.node.own().purges));
+        note_own(&self.services, &self.node);
+        let own = self.node.refresh_own();
         self.membership.announce(&own);
         let others: Vec<Member> = self.membership.members().iter().cloned().collect();
         let telling: Vec<_> = others
             .into_iter()
             .filter(|member| member.id != own.id)
-            .map(|member| self.say_hello(member))
+            .map(|member| spawn_local(self.say_hello(member)))
             .collect();
         let told = async {
             for telling in telling {
@@ -367,78 +422,26 @@ impl Upkeep {
             }
         };
         tokio::join!(told, self.membership.leave(), offering);
-        if let (Some(store), Some(followed)) = (self.services.store(), self.to_save(true)) {
-            self.saved.save(&store, &followed, self.node.now()).await;
-        }
-    }
-
-    /// Catches up whenever this node lags behind.
-    async fn keep_up(&self) {
-        let purges = self.node.purges();
-        let mut following = JoinSet::new();
-        let mut under_way = BTreeSet::new();
-        loop {
-            // Woken or not: what failed is tried again, and the staleness timer keeps running while
-            // no node can send a log.
-            let pause = if under_way.is_empty() { TICK } else { LAG_TICK };
-            tokio::select! {
-                _ = timeout(pause, purges.lags.notified()) => {}
-                Some(ended) = following.join_next() => match ended {
-                    Ok(member) => _ = under_way.remove(&member),
-                    Err(error) => {
-                        log::error!("a log of purges could not be followed: {error}");
-                        // Which one is not told; a log is followed by one task at a time.
-                        under_way.clear();
-                    }
-                },
-            }
-            purges.elapse(self.node.now());
-            for (member, wanted) in purges.lacking() {
-                if under_way.insert(member.clone()) {
-                    following.spawn_local(self.follow(member, wanted));
-                }
-            }
-            if self.node.own().state != State::Joining {
-                purges.caught_up();
-            }
-        }
-    }
-
-    /// Follows a log, and returns the node whose log it is.
-    fn follow(
-        &self,
-        member: MemberId,
-        wanted: LogPosition,
-    ) -> impl Future<Output = MemberId> + use<> {
-        let (services, node) = (self.services.clone(), self.node.clone());
-        async move {
-            if let Err(why) = follow(&services, &node, &member, wanted).await {
-                log::debug!("the purges of {member} cannot be followed: {why}");
-                sleep(TICK).await;
-            }
-            member
+        if let (Some(store), Some(saved)) = (self.services.store(), self.to_save(true)) {
+            self.saved.save(&store, &saved, self.node.now()).await;
         }
     }
 }
 
-/// Warns when the names of nodes that never came back have become many.
-fn warn_of_names(positions: &PurgePositions) {
-    if positions.len() > NAMES_WARNED {
-        log::warn!(
-            "{} nodes have had a log of purges in this fleet, and there may be {MEMBERS_MAX}: give \
-             nodes names that they keep (fleet.node)",
-            positions.len()
-        );
-    }
-}
+/// Result of a hello, or the reason why there is no answer.
+type Answer = Result<Met, String>;
 
 /// A node that this one knows of.
-struct Met {
+struct Known {
     id: MemberId,
-    /// Result of the last hello that it answered.
-    told: Option<Told>,
+    /// Result of the first hello that it answered and understood.
+    met: Option<Met>,
+    /// It answered the last hello.
+    answers: bool,
+    /// A hello is under way.
+    is_asked: bool,
     /// It was said that it does not answer.
-    warned: bool,
+    is_warned: bool,
     /// It was lost when it was last looked at.
     is_lost: bool,
     /// When it was first heard of.
@@ -447,79 +450,40 @@ struct Met {
     last: Option<Duration>,
 }
 
-/// Result of the answer to a hello.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    /// How far the other has come in the purges of all is known here.
-    Met,
-    /// There is no protocol in common.
-    NotUnderstood,
-}
+impl Known {
+    fn new(id: MemberId, first: Duration) -> Known {
+        Known {
+            id,
+            met: None,
+            answers: false,
+            is_asked: false,
+            is_warned: false,
+            is_lost: false,
+            first,
+            last: None,
+        }
+    }
 
-/// Result of a hello, or the reason why there is no answer.
-type Answer = Result<Told, String>;
-
-impl Met {
-    /// Notes what came of a hello to it. One that is a `member`, and so is heard, but answers
+    /// Notes the result of a hello to it. One that is a `member`, and so is heard, but answers
     /// nothing is worth a warning: a key, a certificate or an open port is missing.
     fn note(&mut self, answer: Answer, now: Duration, member: Option<&Member>) {
+        self.answers = answer.is_ok();
         let why = match answer {
-            Ok(told) => return self.told = Some(told),
+            Ok(met) => {
+                let is_first = !matches!(self.met, Some(Met::Understood { .. }));
+                self.met = if is_first { Some(met) } else { self.met };
+                return;
+            }
             Err(why) => why,
         };
         let is_late = now.saturating_sub(self.first) >= UNANSWERED;
         if let Some(Member { id, address, .. }) = member
             && is_late
-            && self.told.is_none()
-            && !self.warned
+            && self.met.is_none()
+            && !self.is_warned
         {
             log::warn!("{id} at {address} is heard, and does not answer: {why}");
-            self.warned = true;
-        }
-    }
-}
-
-/// Says hello to a member, and notes what it answers.
-async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -> Answer {
-    let hello = own_hello(node, &member.id);
-    let told = match node.members().get(&member.id) {
-        Some(_) => post::<Hello>(services, node, &member.id, (HELLO, &hello), PATIENCE).await,
-        None => {
-            let to = (node.endpoint(&member.address), node.protocols().newest());
-            let told = post_to::<Hello>(services, node, to, (HELLO, &hello), PATIENCE).await;
-            told.map_err(Failed::text)
-        }
-    };
-    let learnt = told.and_then(|told| {
-        let positions = |text: &str| text.parse::<PurgePositions>().map_err(|why| why.to_string());
-        let (carried_out, heard) = (positions(&told.positions)?, positions(&told.heard)?);
-        let member = told.member.member().map_err(|why| why.to_string())?;
-        Ok((member, carried_out, heard, told.last))
-    });
-    match learnt {
-        Ok((told, ..)) if told.id != member.id => {
-            log::warn!("{} answers as {}: it is not believed", member.id, told.id);
-            Err(format!("it says that it is {}", told.id))
-        }
-        Ok((told, ..)) if node.protocol_with(&told).is_none() => {
-            node.heard(told);
-            Ok(Told::NotUnderstood)
-        }
-        Ok((told, carried_out, heard, last)) => {
-            let now = node.now();
-            check_own_log(services, node, (&carried_out, &heard), last).await;
-            // First: who has carried out no more than this node shows no up-to-date log.
-            node.purges().learn(&heard, now);
-            node.purges().learn(&carried_out, now);
-            node.purges().learn_end(&told.id, told.purges, now);
-            node.heard(told.clone());
-            spreading::repair(services, node, told, &carried_out);
-            Ok(Told::Met)
-        }
-        Err(why) => {
-            log::debug!("{} did not say hello: {why}", member.id);
-            node.silent(&member.id);
-            Err(why)
+            self.is_warned = true;
         }
     }
 }

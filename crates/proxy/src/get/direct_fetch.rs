@@ -170,7 +170,7 @@ pub(crate) async fn answer_without_store(
 /// is to be asked.
 fn owner_to_ask(context: &RequestContext) -> Option<(Key, Arc<Asking>)> {
     let node = context.services.shared.node.as_ref()?;
-    if !node.is_without_cache() || !node.purges().may_use() {
+    if !node.is_without_cache() {
         return None;
     }
     let key = context.key(&context.url()?)?;

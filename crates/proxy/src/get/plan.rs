@@ -4,7 +4,7 @@
 
 use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
-use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
+use semantics::reuse::{AgeLimit, Cause, Fallback, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
 use store::Source;
 
@@ -60,6 +60,8 @@ pub(crate) struct PlanInput<'a> {
     pub rule: Option<&'a Rule>,
     pub settings: &'a Settings,
     pub now: Time,
+    /// Up to which age a stored response may be used at all, in a fleet.
+    pub age_limit: Option<AgeLimit>,
     /// The origin's verdict on the stored response ([`crate::get::vouching`]). `None`: freshness
     /// lifetimes decide.
     pub vouched: Option<bool>,
@@ -69,7 +71,9 @@ impl<'a> PlanInput<'a> {
     /// Returns the input for a request as of now.
     pub fn by(context: &'a RequestContext, vouched: Option<bool>) -> PlanInput<'a> {
         let (rule, settings) = (context.rule.as_deref(), context.settings());
-        PlanInput { facts: &context.facts, rule, settings, now: context.now(), vouched }
+        let (facts, now) = (&context.facts, context.now());
+        let age_limit = context.services.age_limit();
+        PlanInput { facts, rule, settings, now, age_limit, vouched }
     }
 
     /// Returns the plan, and the event to count (systems C12). The event is `None` for an object in
@@ -112,7 +116,14 @@ impl<'a> PlanInput<'a> {
             Some(false) => Reuse::Validate { age, cause: Cause::Expired, fallback },
             None => {
                 let StoredFacts { packed, selects, .. } = stored;
-                reuse::decide(packed, selects, self.facts, self.now, self.settings)
+                reuse::decide_limited(
+                    packed,
+                    selects,
+                    self.facts,
+                    self.now,
+                    self.settings,
+                    self.age_limit,
+                )
             }
         }
     }

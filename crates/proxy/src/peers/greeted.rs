@@ -14,15 +14,6 @@ use fleet::{Member, MemberId};
 /// For so long a hello counts: twice the time between two of a node that gossips.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// A node that one knows of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub id: MemberId,
-    pub at: Address,
-    /// For how long it has been lost; `None`: it lives.
-    pub lost_for: Option<Duration>,
-}
-
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Greeted(Mutex<BTreeMap<MemberId, (Address, Duration)>>);
@@ -36,7 +27,7 @@ impl Greeted {
             State::Leaving => {
                 all.remove(&of.id);
             }
-            State::Joining | State::Serving if all.len() < MEMBERS_MAX => {
+            State::Joining | State::Serving if of.has_cache && all.len() < MEMBERS_MAX => {
                 all.insert(of.id.clone(), (of.address.clone(), now));
             }
             State::Joining | State::Serving => {}
@@ -63,7 +54,6 @@ impl Greeted {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use fleet::LogPosition;
 
     use super::*;
 
@@ -78,7 +68,7 @@ mod tests {
             protocols: fleet::Protocols::OWN,
             policy_version: 0,
             disk_failed: false,
-            purges: LogPosition::default(),
+            has_cache: true,
             state,
         }
     }

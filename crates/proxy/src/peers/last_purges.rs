@@ -8,39 +8,58 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use fleet::MemberId;
 use fleet::members::MEMBERS_MAX;
-use fleet::{LogPosition, MemberId};
+use fleet::purges::Maker;
 
-/// Digests of the last purges of logs, and the places behind them.
+/// The last purge of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Last {
+    incarnation: u64,
+    number: u64,
+    digest: u64,
+}
+
+/// Digests of the last purges of logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LastPurges(BTreeMap<MemberId, (LogPosition, u64)>);
+pub(crate) struct LastPurges(BTreeMap<MemberId, Last>);
 
 impl LastPurges {
-    /// Notes the digest of the purge of `member` that ends before `position`. What is earlier in
-    /// the log changes nothing.
-    pub fn note(&mut self, member: &MemberId, position: LogPosition, digest: u64) {
-        if self.0.get(member).is_none_or(|(known, _)| *known <= position) {
-            self.0.insert(member.clone(), (position, digest));
+    /// Notes the digest of the purge of `maker` with this number. An earlier one changes nothing.
+    pub fn note(&mut self, maker: &Maker, number: u64, digest: u64) {
+        let (incarnation, member) = (maker.incarnation, &maker.member);
+        let known = self.0.get(member);
+        if known.is_none() && self.0.len() >= MEMBERS_MAX {
+            return;
+        }
+        if known.is_none_or(|known| (known.incarnation, known.number) <= (incarnation, number)) {
+            self.0.insert(member.clone(), Last { incarnation, number, digest });
         }
     }
 
     /// Adds what others say.
     pub fn merge(&mut self, others: &LastPurges) {
-        others.0.iter().for_each(|(member, (at, digest))| self.note(member, *at, *digest));
+        for (member, last) in &others.0 {
+            let maker = Maker { member: member.clone(), incarnation: last.incarnation };
+            self.note(&maker, last.number, last.digest);
+        }
     }
 
-    /// Returns the digest of the purge of `member` that ends before `position`, if it is known.
-    pub fn get(&self, member: &MemberId, position: LogPosition) -> Option<u64> {
-        self.0.get(member).filter(|(at, _)| *at == position).map(|(_, digest)| *digest)
+    /// Returns the digest of the purge of `maker` with this number, if it is known.
+    pub fn get(&self, maker: &Maker, number: u64) -> Option<u64> {
+        let last = self.0.get(&maker.member)?;
+        let is_same = (last.incarnation, last.number) == (maker.incarnation, number);
+        is_same.then_some(last.digest)
     }
 }
 
 impl fmt::Display for LastPurges {
-    /// Writes `name=log.number:digest;…`, by name; the digest as hexadecimal digits.
+    /// Writes `name/incarnation=number:digest;…` in hexadecimal digits, sorted by name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (member, (position, digest))) in self.0.iter().enumerate() {
+        for (at, (member, last)) in self.0.iter().enumerate() {
             let between = if at == 0 { "" } else { ";" };
-            write!(f, "{between}{member}={position}:{digest:x}")?;
+            let Last { incarnation, number, digest } = last;
+            write!(f, "{between}{member}/{incarnation:x}={number:x}:{digest:x}")?;
         }
         Ok(())
     }
@@ -56,8 +75,8 @@ impl FromStr for LastPurges {
     fn from_str(text: &str) -> Result<LastPurges, InvalidDigests> {
         let mut all = LastPurges::default();
         for part in text.split(';').filter(|_| !text.is_empty()) {
-            let (member, position, digest) = read(part).ok_or(InvalidDigests)?;
-            let twice = all.0.insert(member, (position, digest)).is_some();
+            let (member, last) = read(part).ok_or(InvalidDigests)?;
+            let twice = all.0.insert(member, last).is_some();
             if twice || all.0.len() > MEMBERS_MAX {
                 return Err(InvalidDigests);
             }
@@ -66,11 +85,12 @@ impl FromStr for LastPurges {
     }
 }
 
-fn read(part: &str) -> Option<(MemberId, LogPosition, u64)> {
-    let (name, rest) = part.split_once('=')?;
-    let (position, digest) = rest.split_once(':')?;
-    let digest = u64::from_str_radix(digest, 16).ok()?;
-    Some((name.parse().ok()?, position.parse().ok()?, digest))
+fn read(part: &str) -> Option<(MemberId, Last)> {
+    let (maker, rest) = part.split_once('=')?;
+    let (number, digest) = rest.split_once(':')?;
+    let Maker { member, incarnation } = maker.parse().ok()?;
+    let hex = |text| u64::from_str_radix(text, 16).ok();
+    Some((member, Last { incarnation, number: hex(number)?, digest: hex(digest)? }))
 }
 
 #[cfg(test)]
@@ -79,24 +99,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_purge_is_known_and_only_at_its_place() {
-        let (mut last, a) = (LastPurges::default(), "a".parse().unwrap());
-        let at = |number| LogPosition { log: 1, number };
-        last.note(&a, at(5), 7);
-        last.note(&a, at(4), 8);
-        assert_eq!((last.get(&a, at(5)), last.get(&a, at(4))), (Some(7), None));
-        last.merge(&"a=1.6:9;b=2.1:f".parse().unwrap());
-        assert_eq!((last.get(&a, at(6)), last.get(&a, at(5))), (Some(9), None));
-        assert_eq!(last.to_string(), "a=1.6:9;b=2.1:f");
+    fn only_the_last_purge_is_known_and_only_by_its_number() {
+        let (mut last, a) = (LastPurges::default(), "a/1".parse().unwrap());
+        last.note(&a, 5, 7);
+        last.note(&a, 4, 8);
+        assert_eq!((last.get(&a, 5), last.get(&a, 4)), (Some(7), None));
+        last.merge(&"a/1=6:9;b/2=1:f".parse().unwrap());
+        assert_eq!((last.get(&a, 6), last.get(&a, 5)), (Some(9), None));
+        assert_eq!(last.to_string(), "a/1=6:9;b/2=1:f");
     }
 
     #[test]
     fn digests_are_written_as_they_are_read() {
-        for text in ["", "a=0.0:0", "a=ffffffffffffffff.1:ffffffffffffffff;node-b.x=1.a:1"] {
+        for text in ["", "a/0=0:0", "a/ffffffffffffffff=1:ffffffffffffffff;node-b.x/1=a:1"] {
             assert_eq!(text.parse::<LastPurges>().unwrap().to_string(), text);
         }
         for wrong in
-            [";", "a", "a=1.1", "a=1:1", "a=1.1:", "a=1.1:g", "a=1.1:1;a=1.1:1", "a=1.1:1;"]
+            [";", "a", "a/1=1", "a=1:1", "a/1=1:", "a/1=1:g", "a/1=1:1;a/1=1:1", "a/1=1:1;"]
         {
             assert!(wrong.parse::<LastPurges>().is_err(), "{wrong}");
         }

@@ -16,13 +16,14 @@ use fleet::class::{Class, DocumentFacts, Lookup, Policy};
 use fleet::hints::Hints;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
+use fleet::members::MEMBERS_MAX;
 use fleet::placement::{self, LoadBound};
 use fleet::popularity::Hotness;
-use fleet::{
-    ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, Protocols,
-    PurgePositions,
-};
-use membership::Membership;
+use fleet::purges::order::Patience;
+use fleet::purges::replica::Config;
+use fleet::purges::{Consistency, Vector};
+use fleet::{ClassTable, FleetSeed, KeyHash, Member, MemberId, Members, Protocols};
+use membership::{Lost, Membership};
 use net::clock::TokioClock;
 use rustls::ClientConfig;
 use upstream::settings::endpoint::Endpoint;
@@ -32,9 +33,9 @@ use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
 use crate::peers::demand::Demand;
-use crate::peers::greeted::{Greeted, Known};
+use crate::peers::greeted::Greeted;
 use crate::peers::offering::Offering;
-use crate::peers::purge_state::{Positions, PurgeState};
+use crate::peers::purge_state::{Heard, PurgeState};
 use crate::peers::roster::{Peer, Roster, endpoint};
 use crate::peers::tally::Tally;
 
@@ -51,6 +52,16 @@ const HEAD_BYTES: usize = 256 << 10;
 /// Time after which a connection to another node counts as lost if nothing gets through. A body
 /// that was awaited on it is then fetched elsewhere.
 const LOSS_BOUND: Duration = Duration::from_secs(4);
+
+/// A node that has not answered for so long is not waited for by purges.
+const FAILING: Duration = Duration::from_secs(1);
+
+/// How long it counts that another node has said that a node is there.
+const TOLD_OF: Duration = Duration::from_secs(5);
+
+/// A node that left in order and comes back uses no copies for at least so long, unless it has met
+/// all others.
+const COMES_BACK: Duration = Duration::from_secs(10);
 
 /// Configuration of a fleet node.
 #[derive(Clone, Debug)]
@@ -77,11 +88,10 @@ pub struct NodeOptions {
     pub offer_rate: u64,
     /// Bytes of memory for what is known of the others' memories.
     pub hints_memory: usize,
-    /// How long a purge waits for another node to carry it out. Default 10 s: more than the time in
-    /// which a silent node is noticed and that in which others count as in touch, together.
-    pub purge_patience: Duration,
-    /// How long a node that was told of others, and can reach none, waits for them before it gives
-    /// up what it has stored and goes on alone. Default 60 s.
+    /// Promise of a purge, and how long nodes trust their copies without news.
+    pub purges: Config,
+    /// How long a node that was told of others, and can reach none, waits for them before it goes
+    /// on alone. Default 60 s.
     pub alone_after: Duration,
 }
 
@@ -99,7 +109,7 @@ impl NodeOptions {
             hotness: Hotness { per_owner: NonZeroU32::MIN, owners_max: NonZeroU32::MIN },
             offer_rate: 16 << 20,
             hints_memory: 1 << 20,
-            purge_patience: Duration::from_secs(10),
+            purges: Config { consistency: Consistency::Bounded, patience: Patience::default() },
             alone_after: Duration::from_secs(60),
         }
     }
@@ -125,6 +135,12 @@ pub struct Node {
     purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
     greeted: Greeted,
+    /// Nodes that others say are there, and when they said so last.
+    told_of: Mutex<BTreeMap<MemberId, (Address, Duration)>>,
+    /// Nodes that others count although they are lost.
+    told_lost: Mutex<BTreeMap<MemberId, Address>>,
+    /// Nodes that an operator has taken out of the fleet, until they are heard again.
+    forgotten: Mutex<BTreeSet<MemberId>>,
     /// One view follows another.
     changing: Mutex<()>,
 }
@@ -168,9 +184,16 @@ impl Node {
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
             offering: Offering::new(options.offer_rate, clock.running()),
-            purges: Arc::new(PurgeState::new(options.own.id.clone())),
+            purges: Arc::new(PurgeState::new(
+                options.own.id.clone(),
+                options.purges,
+                clock.since_1970().as_nanos() as u64,
+            )),
             membership: RwLock::default(),
             greeted: Greeted::default(),
+            told_of: Mutex::default(),
+            told_lost: Mutex::default(),
+            forgotten: Mutex::default(),
             changing: Mutex::default(),
             options,
         })
@@ -211,6 +234,7 @@ impl Node {
             }
         }
         self.roster.store(Arc::new(next));
+        self.refresh_view();
     }
 
     /// Returns the members as they are known now.
@@ -231,7 +255,7 @@ impl Node {
     /// Notes that there is no cache in this process: this node owns nothing.
     pub(crate) fn set_without_cache(&self) {
         self.without_cache.store(true, Ordering::Release);
-        self.own.store(Arc::new(Member { weight: 0, ..self.own() }));
+        self.own.store(Arc::new(Member { weight: 0, has_cache: false, ..self.own() }));
     }
 
     /// Notes how many of this node's disks are given up: it owns so much less.
@@ -397,17 +421,17 @@ impl Node {
         self.options.patience
     }
 
-    /// Returns how far this node has come in the purges of all.
-    pub(crate) fn positions(&self) -> Arc<Positions> {
-        self.purges.positions()
+    /// Returns the purges that are in effect and durable here.
+    pub fn purge_vector(&self) -> Vector {
+        self.purges.told().durable.clone()
     }
 
-    /// Returns how far this node has come in the purges of all.
-    pub fn purge_positions(&self) -> PurgePositions {
-        self.positions().positions.clone()
+    /// Returns what this node knows of the purges of others.
+    pub fn purge_knowledge(&self) -> fleet::purges::State {
+        self.purges.state(self.now())
     }
 
-    /// Returns how far this node has come in purges, and whether it may use what it has.
+    /// Returns which purges this node has, and how far it may use its copies.
     pub(crate) fn purges(&self) -> &Arc<PurgeState> {
         &self.purges
     }
@@ -421,8 +445,19 @@ impl Node {
         self.membership.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that a member said hello, and what it said of itself.
-    pub(crate) fn greeted(&self, of: Member) {
+    /// Notes a node that says something, in a process with this number at a moment of its own
+    /// clock, unless it has said something later: that it leaves.
+    pub(crate) fn greet(&self, member: Member, (process, said): (u64, u64)) -> Heard {
+        let heard = self.purges.note_process(&member.id, process, said);
+        if heard.is_latest {
+            self.greeted(member);
+        }
+        heard
+    }
+
+    fn greeted(&self, of: Member) {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).remove(&of.id);
+        self.told_lost.lock().unwrap_or_else(PoisonError::into_inner).remove(&of.id);
         self.greeted.note(&of, self.now());
         self.heard(of);
         // A node that leaves is asked nothing more.
@@ -430,6 +465,7 @@ impl Node {
         if latest.version() > self.members().version() {
             self.set_members(latest);
         }
+        self.refresh_view();
     }
 
     /// Notes that a member answered or asked, and what it said of itself.
@@ -452,45 +488,104 @@ impl Node {
         self.membership().map_or_else(|| self.members(), |membership| membership.members())
     }
 
-    /// Returns the other nodes that may have something stored and use it: those that live, as their
-    /// source knows them now or as they said in a hello, and those that were lost while they
-    /// served.
-    pub(crate) fn known(&self) -> Vec<Known> {
-        let here =
-            |id: &MemberId, at: &Address| Known { id: id.clone(), at: at.clone(), lost_for: None };
-        let (members, greeted) = (self.latest_members(), self.greeted.all(self.now()));
-        let members = members.iter();
-        let live =
-            members.filter(|member| member.id != *self.id() && member.state != State::Leaving);
-        let mut all: BTreeMap<MemberId, Known> =
-            greeted.iter().map(|(id, at)| (id.clone(), here(id, at))).collect();
-        all.extend(live.map(|member| (member.id.clone(), here(&member.id, &member.address))));
-        for (member, since) in self.gone_for(State::Serving) {
-            all.entry(member.id.clone()).or_insert(Known {
-                id: member.id,
-                at: member.address,
-                lost_for: Some(since),
-            });
-        }
-        all.into_values().collect()
-    }
-
-    /// Returns the nodes that have left in order and have not said hello since, and for how long
-    /// they have been gone.
-    pub(crate) fn left_for(&self) -> BTreeMap<MemberId, Duration> {
+    /// Returns the other nodes that count for purges: all that are known and keep copies, except
+    /// those that left in order or were forgotten.
+    pub(crate) fn counted(&self) -> BTreeMap<MemberId, Counted> {
+        let mut all = BTreeMap::new();
+        let mut add = |id: &MemberId, address: &Address, is_lost| {
+            let counted = Counted { id: id.clone(), address: address.clone(), is_lost };
+            all.entry(id.clone()).or_insert(counted);
+        };
         let members = self.latest_members();
-        let leaving = members.iter().filter(|member| member.state == State::Leaving);
-        let leaving = leaving.map(|member| (member.id.clone(), Duration::ZERO));
-        let left = self.gone_for(State::Leaving).into_iter();
-        let left = left.map(|(member, since)| (member.id, since));
-        let back = self.greeted.all(self.now());
-        left.chain(leaving).filter(|(id, _)| !back.contains_key(id)).collect()
+        let leaves =
+            |id: &MemberId| members.get(id).is_some_and(|member| member.state == State::Leaving);
+        // One that joins trusts nothing before it has said hello.
+        let serves = |member: &&Member| member.has_cache && member.state == State::Serving;
+        members.iter().filter(serves).for_each(|member| add(&member.id, &member.address, false));
+        let greeted = self.greeted.all(self.now());
+        greeted.iter().for_each(|(id, address)| add(id, address, false));
+        let lost = self.membership().map(|membership| membership.lost()).unwrap_or_default();
+        let now = self.now();
+        let has_just_left = |id: &MemberId| {
+            let left = |lost: &Lost| lost.member.id == *id && lost.member.state == State::Leaving;
+            let mut left = lost.iter().filter(|lost| left(lost));
+            left.any(|lost| now.saturating_sub(lost.since) < COMES_BACK) || leaves(id)
+        };
+        let told_of = self.told_of.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = |at: &Duration| now.saturating_sub(*at) < TOLD_OF;
+        for (id, (address, _)) in
+            told_of.iter().filter(|(id, (_, at))| recent(at) && !has_just_left(id))
+        {
+            add(id, address, false);
+        }
+        let forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_strict = self.consistency() == Consistency::Strict;
+        let counts = |member: &Member| {
+            let has_joined = member.state == State::Serving;
+            member.has_cache && (has_joined || is_strict && member.state == State::Joining)
+        };
+        for Lost { member, .. } in lost.iter().filter(|lost| counts(&lost.member)) {
+            if !forgotten.contains(&member.id) {
+                add(&member.id, &member.address, true);
+            }
+        }
+        let told_lost = self.told_lost.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, address) in told_lost.iter().filter(|(id, _)| !forgotten.contains(*id)) {
+            // What is known here of one that left in order counts.
+            if !lost.iter().any(|lost| lost.member.id == *id) && members.get(id).is_none() {
+                add(id, address, true);
+            }
+        }
+        all.remove(self.id());
+        all
     }
 
-    fn gone_for(&self, state: State) -> Vec<(Member, Duration)> {
-        let gone = self.membership().map(|membership| membership.lost()).unwrap_or_default();
-        let gone = gone.into_iter().filter(|lost| lost.member.state == state);
-        gone.map(|lost| (lost.member, self.now().saturating_sub(lost.since))).collect()
+    /// Notes that another node counts this one although it is lost. A node that has been started
+    /// again knows of it from others alone.
+    pub(crate) fn told_lost(&self, id: MemberId, address: Address) {
+        let mut told_lost = self.told_lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if told_lost.len() < MEMBERS_MAX {
+            told_lost.insert(id, address);
+        }
+    }
+
+    /// Notes that another node counts this one.
+    pub(crate) fn told_of(&self, id: MemberId, address: Address) {
+        let mut told_of = self.told_of.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now();
+        told_of.retain(|_, (_, at)| now.saturating_sub(*at) < TOLD_OF);
+        if told_of.len() < MEMBERS_MAX {
+            told_of.insert(id, (address, now));
+        }
+    }
+
+    /// Brings the nodes that count for purges up to date.
+    pub(crate) fn refresh_view(&self) {
+        if !self.is_without_cache() {
+            self.purges.set_view(self.counted().into_keys().collect(), self.now());
+        }
+    }
+
+    /// Returns the nodes that count and that a purge does not wait for: they are lost and do not
+    /// answer, or have not answered for a while.
+    pub(crate) fn gone(&self) -> BTreeSet<MemberId> {
+        let failing = self.purges.failures(self.now());
+        let is_gone = |counted: &Counted| {
+            let failing = failing.get(&counted.id).map(|(since, _)| *since);
+            failing.is_some_and(|since| counted.is_lost || since >= FAILING)
+        };
+        let counted = self.counted().into_values().filter(|counted| is_gone(counted));
+        counted.map(|counted| counted.id).collect()
+    }
+
+    /// Takes a node that is lost out of those that count for purges. Returns whether it was lost.
+    pub(crate) fn forget(&self, id: &MemberId) -> bool {
+        let is_lost = self.counted().get(id).is_some_and(|counted| counted.is_lost);
+        if is_lost {
+            self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+            self.refresh_view();
+        }
+        is_lost
     }
 
     /// Returns the members with which there is no protocol in common, and why: they neither ask nor
@@ -521,17 +616,19 @@ impl Node {
     /// Returns the members that were known and are lost, those that left in order apart, and since
     /// when.
     pub fn lost(&self) -> BTreeMap<String, String> {
-        self.gone(|state| state != State::Leaving, "it was lost")
+        self.away(|state| state != State::Leaving, "it was lost")
     }
 
     /// Returns the members that were known and have left in order, and since when.
     pub fn left(&self) -> BTreeMap<String, String> {
-        self.gone(|state| state == State::Leaving, "it left")
+        self.away(|state| state == State::Leaving, "it left")
     }
 
-    fn gone(&self, so: impl Fn(State) -> bool, how: &str) -> BTreeMap<String, String> {
+    fn away(&self, so: impl Fn(State) -> bool, how: &str) -> BTreeMap<String, String> {
         let gone = self.membership().map(|membership| membership.lost()).unwrap_or_default();
-        let gone = gone.iter().filter(|lost| so(lost.member.state));
+        let forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_meant = |lost: &&Lost| so(lost.member.state) && !forgotten.contains(&lost.member.id);
+        let gone = gone.iter().filter(is_meant);
         let since =
             |since: Duration| format!("{how} {} s ago", self.now().saturating_sub(since).as_secs());
         gone.map(|lost| (lost.member.id.to_string(), since(lost.since))).collect()
@@ -542,9 +639,14 @@ impl Node {
         self.options.offer_rate
     }
 
-    /// Returns how long a purge waits for another node.
-    pub(crate) fn purge_patience(&self) -> Duration {
-        self.options.purge_patience
+    /// Returns what a purge promises.
+    pub(crate) fn consistency(&self) -> Consistency {
+        self.options.purges.consistency
+    }
+
+    /// Returns how long clients of purges wait.
+    pub(crate) fn patience_of_purges(&self) -> Patience {
+        self.options.purges.patience
     }
 
     /// Returns how long it waits for others before it goes on alone.
@@ -567,12 +669,11 @@ impl Node {
         self.own.store(Arc::new(Member { state, ..self.own() }));
     }
 
-    /// Brings what it says of itself up to date, with the end of its own log of purges.
-    pub(crate) fn refresh_own(&self, purges: LogPosition) -> Member {
+    /// Brings what it says of itself up to date.
+    pub(crate) fn refresh_own(&self) -> Member {
         let own = Member {
             load: self.load(),
             policy_version: self.classes.load().version(),
-            purges,
             ..self.own()
         };
         self.own.store(Arc::new(own.clone()));
@@ -588,6 +689,13 @@ impl Node {
     pub(crate) fn now(&self) -> Duration {
         self.clock.running()
     }
+}
+
+/// Another node that counts for purges.
+pub(crate) struct Counted {
+    pub id: MemberId,
+    pub address: Address,
+    pub is_lost: bool,
 }
 
 /// A request under way.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fleet::breaker::Permit;
 use fleet::lookup::{Ask, Reach, Role};
+use http::header::HeaderValue;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use tokio::time::sleep;
 use upstream::connection::origin_body::OriginBody;
@@ -23,7 +24,7 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::peers::asking::Asking;
-use crate::peers::question::{FLEET, PURGES, Question, Reply, take_owners};
+use crate::peers::question::{DIGEST_UNKNOWN, FLEET, PURGES, Question, Reply, take_owners};
 use crate::peers::tally::{Tally, Told};
 
 /// An answer that came from another node: an extension of the response.
@@ -51,28 +52,46 @@ impl FleetOrigin {
         FleetOrigin { asking, origin }
     }
 
-    /// Asks one node. `None`: it has no answer.
+    /// Asks one node, with the digest of the purges here, and again with all of them if it does not
+    /// know the digest. `None`: it has no answer.
     async fn ask(
         &self,
         ask: &Ask,
         with: Connector<'_>,
         outgoing: &mut Outgoing<'_>,
     ) -> Option<Response<OriginBody>> {
-        let node = self.asking.node();
-        if !node.purges().may_ask() {
+        // Asked before the purges are read: one that is made here in between is among them.
+        if !self.asking.node().purges().may_ask() {
             return None;
         }
-        let (peer, permit) = node.permit(&ask.member)?;
+        let told = self.asking.node().purges().told();
+        match self.ask_with(ask, with, outgoing, &told.digest).await {
+            Err(DigestUnknown) => {
+                self.ask_with(ask, with, outgoing, &told.vector).await.ok().flatten()
+            }
+            Ok(response) => response,
+        }
+    }
+
+    async fn ask_with(
+        &self,
+        ask: &Ask,
+        with: Connector<'_>,
+        outgoing: &mut Outgoing<'_>,
+        purges: &HeaderValue,
+    ) -> Result<Option<Response<OriginBody>>, DigestUnknown> {
+        let node = self.asking.node();
+        let Some((peer, permit)) = node.permit(&ask.member) else { return Ok(None) };
         let guard = Asked { asking: &self.asking, ask, permit, ended: false };
         let signs = Arc::<Informational>::default();
         // A request with a body cannot be made again; it goes to its origin.
-        let again = outgoing.again?;
-        let make = || self.question(ask, peer.protocol, again());
+        let Some(again) = outgoing.again else { return Ok(None) };
+        let make = || self.question(ask, (peer.protocol, purges), again());
         let request = outgoing.request.take().unwrap_or_else(again);
         let connector =
             Connector { upstream: with.upstream, limits: node.limits(), check: &|_| true };
         let question = Outgoing {
-            request: Some(self.question(ask, peer.protocol, request)),
+            request: Some(self.question(ask, (peer.protocol, purges), request)),
             spellings: outgoing.spellings.clone(),
             progress: None,
             interim: Some(&signs),
@@ -98,17 +117,21 @@ impl FleetOrigin {
             Some(Err(_)) | None => {
                 guard.end(false);
                 peer.tally.count(Told::Failed);
-                return None;
+                return Ok(None);
             }
         };
         guard.end(true);
+        if response.headers_mut().remove(PURGES).is_some_and(|told| told == DIGEST_UNKNOWN) {
+            response.body_mut().take_whole();
+            return Err(DigestUnknown);
+        }
         let Some(reply) = self.reply(ask, &peer.tally, response.headers_mut()) else {
             // A short text, after which the connection can be used again.
             response.body_mut().take_whole();
-            return None;
+            return Ok(None);
         };
         response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
-        Some(response)
+        Ok(Some(response))
     }
 
     /// Takes what a response says of itself out of its fields, and notes what follows from it.
@@ -136,7 +159,7 @@ impl FleetOrigin {
     fn question(
         &self,
         ask: &Ask,
-        protocol: u16,
+        (protocol, purges): (u16, &HeaderValue),
         mut request: Box<Request<OutBody>>,
     ) -> Box<Request<OutBody>> {
         let (node, about) = (self.asking.node(), &self.asking.about);
@@ -145,10 +168,13 @@ impl FleetOrigin {
         let fields = request.headers_mut();
         fields.insert(header::HOST, about.authority.clone());
         fields.insert(FLEET, Question::of(ask, node.id(), about).value(protocol));
-        fields.insert(PURGES, node.positions().asked.clone());
+        fields.insert(PURGES, purges.clone());
         request
     }
 }
+
+/// The node that was asked does not know the purges here by their digest.
+struct DigestUnknown;
 
 /// A question whose end is told to the breaker, however it ends.
 struct Asked<'a> {

@@ -1,221 +1,267 @@
-//! How far this node has followed the purges of all nodes, and whether it may use stored objects.
+//! Purges that this node has, its knowledge of other nodes' purges, and how far it may use copies.
 //!
-//! Each node follows the logs of the others. While a purge spreads a node may use stored objects:
-//! the purge is acknowledged only after the node has carried it out or has been reported as not
-//! reached. A node that was out of touch for so long that it may have been reported is *away*: it
-//! uses no stored objects until it has caught up with all nodes that can be reached.
+//! The decisions are in [`fleet::purges`]; this type shares one node's state between threads, and
+//! answers without a lock what each request asks.
 //!
 //! A purge takes effect here some moments before it is durable and logged. A response fetched in
 //! between counts as younger than the purge, so another node must not answer with an older one:
-//! questions name purges in progress as carried out ([`Positions::asked`]). While a purge made here
+//! questions name purges that are about to take effect ([`Told::digest`]). While a purge made here
 //! is not in the log yet, so that no other node can know it, no node is asked.
-//!
-//! Guarantees: a purge recorded as carried out has been carried out. A node that is away reports it
-//! from the first moment at which it can know.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fleet::{LogPosition, MemberId, PurgePositions};
+use arc_swap::ArcSwap;
+use fleet::MemberId;
+use fleet::members::MEMBERS_MAX;
+use fleet::purges::order::Progress;
+use fleet::purges::replica::{Answer, Config};
+use fleet::purges::{Maker, Replica, State, Trust, Vector};
 use http::header::HeaderValue;
-use store::LoggedPurge;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
+use crate::peers::kept_purges::{KeptPurges, NumberedPurge};
 use crate::peers::last_purges::LastPurges;
 
-/// A node that has not been known to be up to date for this long may have been named as one that
-/// could not be reached. Less than the time that a purge waits for a node, minus the time in which
-/// a silent node is noticed.
-pub(crate) const IN_TOUCH: Duration = Duration::from_secs(2);
+/// Maximum size in bytes of a vector that is told in place of its digest.
+const VECTOR_MAX: usize = 64;
 
-/// Purges of other nodes that are kept, to be told on when those are gone.
-const KEPT: usize = 4096;
+/// Number of this node's last vectors that are recognised by their digests.
+const DIGESTS: usize = 256;
 
-/// The positions of this node in the logs of purges, and the field that tells them.
-pub(crate) struct Positions {
-    pub positions: PurgePositions,
-    pub value: HeaderValue,
-    /// The positions that who is asked must have reached: those of purges that are being carried
-    /// out, too.
-    pub asked: HeaderValue,
+/// Purges that this node has, and what it says of them to those that it asks.
+pub(crate) struct Told {
+    /// The purges that are in effect and durable here.
+    pub durable: Vector,
+    /// All purges that a node which is asked must have in effect, and their digest, or themselves
+    /// where they are few.
+    pub vector: HeaderValue,
+    pub digest: HeaderValue,
+    /// All of them are durable here.
+    is_settled: bool,
 }
 
-impl Positions {
-    fn of(positions: PurgePositions, begun: &PurgePositions) -> Arc<Positions> {
+impl Told {
+    fn of(replica: &Replica) -> Arc<Told> {
+        let (durable, entered) = (replica.durable().clone(), replica.entered());
         // Names, digits and punctuation.
-        let value = |positions: &PurgePositions| {
-            let value = HeaderValue::try_from(positions.to_string());
-            value.unwrap_or(HeaderValue::from_static("?"))
+        let value =
+            |text: String| HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("?"));
+        let vector = entered.to_string();
+        let digest = match vector.len() <= VECTOR_MAX {
+            true => value(vector.clone()),
+            false => value(format!("{:016x}", entered.digest())),
         };
-        let mut asked = positions.clone();
-        begun.iter().for_each(|(member, position)| asked.reach(member, position));
-        Arc::new(Positions { value: value(&positions), asked: value(&asked), positions })
+        let (vector, is_settled) = (value(vector), durable == *entered);
+        Arc::new(Told { durable, vector, digest, is_settled })
     }
 }
 
 /// See the module.
 pub(crate) struct PurgeState {
-    /// This node, which follows no log of its own.
-    own: MemberId,
-    told: RwLock<Arc<Positions>>,
-    may_use: AtomicBool,
+    told: ArcSwap<Told>,
+    /// Until when this node is current, in nanoseconds of its monotonic clock.
+    current_until: AtomicU64,
     has_begun: AtomicBool,
+    had_nothing: AtomicBool,
     /// Purges that are made here and may have an effect already, and are not noted yet.
     own_under_way: AtomicUsize,
     inner: Mutex<Inner>,
-    /// Something is to be caught up with.
-    pub lags: Notify,
-    /// The logs of one node are followed by one task at a time, so that a node that does not answer
-    /// delays only its own.
-    turns: Mutex<BTreeMap<MemberId, Arc<tokio::sync::Mutex<()>>>>,
+    changed: watch::Sender<()>,
+    process: u64,
+    /// Purges of others are carried out by one task at a time.
+    pub applying: tokio::sync::Mutex<()>,
+    /// Nodes that are being told what they lack.
+    pub repaired: Mutex<BTreeSet<MemberId>>,
 }
 
-#[derive(Default)]
 struct Inner {
-    positions: PurgePositions,
-    /// The number of this node's own log; 0 without one. Its former ones are followed like those
-    /// of others.
-    own_log: u64,
-    /// How far this node will be with what it is carrying out, or was going to carry out.
-    begun: PurgePositions,
-    /// How far others are known to have come.
-    wanted: PurgePositions,
-    /// When this node was last known, by the word of the node whose log it is, to have carried out
-    /// all of it. What others know of the log says nothing of being in touch: they may have lost
-    /// that node as well.
-    in_sync: BTreeMap<MemberId, Duration>,
-    /// Since when this node lags behind in a log.
-    lags_since: BTreeMap<MemberId, Duration>,
-    away: bool,
-    /// It leaves, and uses nothing any more.
-    has_left: bool,
-    /// The positions have changed since they were last saved.
-    unsaved: bool,
-    kept: VecDeque<(MemberId, LogPosition, LoggedPurge)>,
+    replica: Replica,
+    config: Config,
+    kept: KeptPurges,
+    /// Purges that other nodes are known to have durably.
+    of_others: BTreeMap<MemberId, Vector>,
+    /// Why other nodes cannot be reached, and since when.
+    failures: BTreeMap<MemberId, (Duration, String)>,
+    processes: BTreeMap<MemberId, Process>,
+    /// Since when purges of these makers are missing here that others have, and none came.
+    lacks_since: BTreeMap<Maker, Duration>,
+    /// Digests of the last vectors that were durable here.
+    digests: VecDeque<u64>,
+    /// Digests of the last purges of logs.
     last: LastPurges,
+    unsaved: bool,
 }
 
-/// How far a node has come in the purges of all, as it is saved.
+/// Process of another node.
+struct Process {
+    number: u64,
+    /// When it said what was heard last, by its own clock.
+    said: u64,
+    /// Another process of this node is known that was before.
+    is_later: bool,
+}
+
+/// Earlier knowledge of a node that says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// An earlier process of it is known.
+    pub has_known: bool,
+    /// It has said nothing later.
+    pub is_latest: bool,
+}
+
+/// Purges that a node has, as they are saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Followed {
-    pub positions: PurgePositions,
+pub(crate) struct Saved {
+    pub vector: Vector,
     pub last: LastPurges,
+    /// The node had lost purges, and had not recovered them.
+    pub is_recovering: bool,
 }
 
 impl PurgeState {
-    /// Makes the state of a node that has not joined yet: it may use nothing.
-    pub fn new(own: MemberId) -> PurgeState {
+    /// Makes the state of a node that does not know yet what it has.
+    pub fn new(own: MemberId, config: Config, process: u64) -> PurgeState {
+        let own = Maker { member: own, incarnation: 0 };
+        // Until it is known what the node has it says nothing that others may count.
+        let replica = Replica::new(own, config, Vector::default(), true, Duration::ZERO);
         PurgeState {
-            own,
-            told: RwLock::new(Positions::of(PurgePositions::default(), &PurgePositions::default())),
-            may_use: AtomicBool::new(false),
+            told: ArcSwap::from(Told::of(&replica)),
+            current_until: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
+            had_nothing: AtomicBool::new(false),
             own_under_way: AtomicUsize::new(0),
-            inner: Mutex::default(),
-            lags: Notify::new(),
-            turns: Mutex::default(),
+            inner: Mutex::new(Inner {
+                replica,
+                config,
+                kept: KeptPurges::default(),
+                of_others: BTreeMap::new(),
+                failures: BTreeMap::new(),
+                processes: BTreeMap::new(),
+                lacks_since: BTreeMap::new(),
+                digests: VecDeque::new(),
+                last: LastPurges::default(),
+                unsaved: false,
+            }),
+            changed: watch::Sender::new(()),
+            process,
+            applying: tokio::sync::Mutex::default(),
+            repaired: Mutex::default(),
         }
     }
 
-    /// Returns the lock that the task holds which follows the logs of `member`.
-    pub fn turn(&self, member: &MemberId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|other, turn| other == member || Arc::strong_count(turn) > 1);
-        turns.entry(member.clone()).or_default().clone()
-    }
-
-    /// Returns how far this node has come.
-    pub fn positions(&self) -> Arc<Positions> {
-        self.told.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns whether this node may use what it has stored.
-    pub fn may_use(&self) -> bool {
-        self.may_use.load(Ordering::Acquire)
-    }
-
-    /// Begins with what the store had, as one that was away if it has anything.
-    pub fn begin(&self, saved: Followed, was_away: bool) {
+    /// Begins with what the store had, which may be nothing. `own`: this node's log and its last
+    /// number, if it keeps one. `has_lost`: it cannot be known that the store has all that this
+    /// node had.
+    pub fn begin(
+        &self,
+        (saved, had_nothing): (Saved, bool),
+        own: Option<(u64, u64)>,
+        has_lost: bool,
+        now: Duration,
+    ) {
+        self.had_nothing.store(had_nothing, Ordering::Release);
         let mut inner = self.lock();
-        (inner.positions, inner.last) = (saved.positions, saved.last);
-        (inner.away, inner.unsaved) = (was_away, true);
-        self.publish(&inner);
+        let member = inner.replica.own().member.clone();
+        let maker = Maker { member, incarnation: own.map_or(0, |(log, _)| log) };
+        let mut vector = saved.vector;
+        if let Some((_, number)) = own {
+            vector.reach(&maker, number);
+        }
+        let has_lost = has_lost || saved.is_recovering;
+        inner.replica = Replica::new(maker, inner.config, vector, has_lost, now);
+        (inner.last, inner.unsaved) = (saved.last, true);
+        self.publish(&mut inner);
         self.has_begun.store(true, Ordering::Release);
     }
 
-    /// Returns whether it is known how far this node had come.
+    /// Returns whether it is known which purges this node has.
     pub fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Returns whether this node was away: what it does not know of a log counts as missed.
-    pub fn is_away(&self) -> bool {
-        self.lock().away
+    /// Returns what this node says of its purges.
+    pub fn told(&self) -> Arc<Told> {
+        self.told.load_full()
     }
 
-    /// Notes how far others have come.
-    pub fn learn(&self, others: &PurgePositions, now: Duration) {
-        let mut inner = self.lock();
-        let mut is_news = false;
-        for (member, position) in others.iter() {
-            // What this node's own log must have is another matter: see `own_log`.
-            if *member != self.own || position.log < inner.own_log {
-                is_news |= inner.learn(member, position, now);
-            }
+    /// Returns how far copies may be used at `now`.
+    pub fn trust(&self, now: Duration) -> Trust {
+        match nanos(now) <= self.current_until.load(Ordering::Acquire) {
+            true => Trust::Full,
+            false => self.lock().replica.trust(now),
         }
-        self.settle(&inner, is_news);
     }
 
-    /// Notes the end of the log of `member`, as the member itself states it.
-    pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
-        self.note_end(member, end, now, false);
+    /// Returns what this node knows of the purges of others.
+    pub fn state(&self, now: Duration) -> State {
+        self.lock().replica.state(now)
     }
 
-    /// Notes the end of the log of `member`, as gossip has it. Gossip keeps this node in touch with
-    /// a member that has stated its end since the last [`PurgeState::lose_touch`]. It does not
-    /// bring the two in touch again: heartbeats of a member that returns arrive before its news.
-    pub fn learn_gossip(&self, member: &MemberId, end: LogPosition, now: Duration) {
-        self.note_end(member, end, now, true);
+    /// Returns whether this node is current at `now`.
+    pub fn is_current(&self, now: Duration) -> bool {
+        nanos(now) <= self.current_until.load(Ordering::Acquire)
     }
 
-    fn note_end(&self, member: &MemberId, end: LogPosition, now: Duration, is_gossip: bool) {
-        if end == LogPosition::default() {
-            // It has none: it keeps nothing, or has no device now.
-            return;
-        }
+    /// Returns a receiver of all further changes.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Sets the other nodes that count.
+    pub fn set_view(&self, others: BTreeSet<MemberId>, now: Duration) {
         let mut inner = self.lock();
-        let is_news = inner.learn(member, end, now);
-        let is_in_touch = !is_gossip || inner.in_sync.contains_key(member);
-        if is_in_touch && inner.positions.covers(member, end) {
-            inner.in_sync.insert(member.clone(), now);
+        let is_same = others.len() + 1 == inner.replica.view().len()
+            && others.iter().all(|other| inner.replica.view().contains(other));
+        if !is_same {
+            inner.of_others.retain(|member, _| others.contains(member));
+            inner.failures.retain(|member, _| others.contains(member));
+            inner.replica.set_view(others, now);
+            self.settle(&inner);
         }
-        self.settle(&inner, is_news);
     }
 
-    /// Notes that `member` was lost: purges may be made without this node from now on.
-    pub fn lose_touch(&self, member: &MemberId) {
-        self.lock().in_sync.remove(member);
+    /// Returns whether a node counts.
+    pub fn counts(&self, member: &MemberId) -> bool {
+        self.lock().replica.view().contains(member)
     }
 
-    /// Notes that all before `position` is about to be carried out. Where that fails it may have
-    /// been in part.
-    pub fn begin_reaching(&self, member: &MemberId, position: LogPosition) {
+    /// Returns the nodes that count, this one included.
+    pub fn view(&self) -> BTreeSet<MemberId> {
+        self.lock().replica.view().clone()
+    }
+
+    /// Notes that this node has met all others that it knows of. `is_lonely`: it was told of
+    /// others, and could meet none; `had_none`: none of them has known it before.
+    pub fn join(&self, is_lonely: bool, had_none: bool) {
         let mut inner = self.lock();
-        inner.begun.reach(member, position);
-        inner.wanted.reach(member, position);
-        self.publish(&inner);
+        if had_none {
+            inner.replica.had_none();
+        }
+        inner.replica.join(is_lonely);
+        self.settle(&inner);
     }
 
-    /// Notes that all before `end` in the log that this node keeps now has been carried out.
-    pub fn reach_own(&self, end: LogPosition, now: Duration) {
-        self.lock().own_log = end.log;
-        self.reach(&self.own, end, now);
+    /// Notes that this node leaves.
+    pub fn leave(&self) {
+        let mut inner = self.lock();
+        inner.replica.leave();
+        self.settle(&inner);
+    }
+
+    /// Notes that this node has lost purges that it had.
+    pub fn begin_recovery(&self, now: Duration) {
+        let mut inner = self.lock();
+        inner.replica.begin_recovery(now);
+        inner.unsaved = true;
+        self.settle(&inner);
     }
 
     /// Notes that a purge is about to be made here, for as long as the guard lives: until it has
-    /// been noted as carried out.
+    /// been noted as durable.
     pub fn begin_own(self: &Arc<Self>) -> OwnPurge {
         self.own_under_way.fetch_add(1, Ordering::AcqRel);
         OwnPurge(self.clone())
@@ -227,179 +273,257 @@ impl PurgeState {
         self.own_under_way.load(Ordering::Acquire) == 0
     }
 
-    /// Notes that all before `position` has been carried out.
-    pub fn reach(&self, member: &MemberId, position: LogPosition, now: Duration) {
+    /// Notes the log that this node keeps, and the number of its last durable purge.
+    pub fn note_own(&self, (log, number): (u64, u64), now: Duration) {
         let mut inner = self.lock();
-        inner.in_sync.insert(member.clone(), now);
-        if !inner.positions.covers(member, position) {
-            inner.positions.reach(member, position);
-            inner.unsaved = true;
-            self.publish(&inner);
+        inner.replica.begin_incarnation(log);
+        let own = inner.replica.own().clone();
+        if inner.replica.durable().get(&own) < number {
+            let mut vector = Vector::default();
+            vector.reach(&own, number);
+            inner.replica.note_durable(&vector, now);
+            self.publish(&mut inner);
         }
-        if !inner.lags_behind(member) {
-            inner.lags_since.remove(member);
-        }
     }
 
-    /// Keeps purges of `member` that end before `position`, to be told on.
-    pub fn keep(&self, member: &MemberId, position: LogPosition, purges: &[LoggedPurge]) {
-        let mut inner = self.lock();
-        let begin = position.number.saturating_sub(purges.len() as u64);
-        for (number, purge) in (begin..).zip(purges) {
-            let at = LogPosition { number, ..position };
-            inner.kept.push_back((member.clone(), at, purge.clone()));
-        }
-        let over = inner.kept.len().saturating_sub(KEPT);
-        inner.kept.drain(..over);
-    }
-
-    /// Notes the digest of the purge of `member` that ends before `position`.
-    pub fn note_last(&self, member: &MemberId, position: LogPosition, digest: u64) {
-        self.lock().last.note(member, position, digest);
-    }
-
-    /// Returns the number of the log that this node keeps now, if it keeps one.
-    pub fn own_log(&self) -> Option<u64> {
-        Some(self.lock().own_log).filter(|log| *log > 0)
-    }
-
-    /// Returns the digest of the last purge of `member` that was carried out here, if it is known.
-    pub fn last_of(&self, member: &MemberId) -> Option<u64> {
+    /// Returns this node as a maker of purges, and the number of its last one.
+    pub fn own(&self) -> (Maker, u64) {
         let inner = self.lock();
-        inner.last.get(member, inner.positions.get(member)?)
+        let own = inner.replica.own().clone();
+        let number = inner.replica.durable().get(&own);
+        (own, number)
     }
 
-    /// Returns whether `purge`, with this digest, is the one of `member` that ends before
-    /// `position`, and has been carried out here. False where that is no longer known.
-    pub fn has_carried_out(
+    /// Notes that these purges are about to take effect here.
+    pub fn enter(&self, purges: &Vector) {
+        let mut inner = self.lock();
+        inner.replica.enter(purges);
+        self.publish(&mut inner);
+    }
+
+    /// Notes that these purges are in effect and durable here.
+    pub fn note_durable(&self, purges: &Vector, now: Duration) {
+        let mut inner = self.lock();
+        inner.replica.note_durable(purges, now);
+        inner.unsaved = true;
+        self.publish(&mut inner);
+    }
+
+    /// Notes at `now` that another node has named a purge of `maker` that was missing here.
+    pub fn note_news(&self, maker: &Maker, now: Duration) {
+        if let Some(since) = self.lock().lacks_since.get_mut(maker) {
+            *since = now;
+        }
+    }
+
+    /// Keeps purges of others, for nodes that lack them.
+    pub fn keep(&self, purges: Vec<NumberedPurge>) {
+        self.lock().kept.keep(purges);
+    }
+
+    /// Returns kept purges of `maker` behind number `after`, at most `count`; `None` if the next
+    /// one is not kept.
+    pub fn kept_after(
         &self,
-        member: &MemberId,
-        position: LogPosition,
-        (purge, digest): (&LoggedPurge, u64),
-    ) -> bool {
-        let inner = self.lock();
-        let before = LogPosition { number: position.number.wrapping_sub(1), ..position };
-        let mut kept = inner.kept.iter().rev();
-        inner.last.get(member, position) == Some(digest)
-            || kept.any(|(of, at, kept)| of == member && *at == before && kept == purge)
+        maker: &Maker,
+        after: u64,
+        count: usize,
+    ) -> Option<Vec<NumberedPurge>> {
+        self.lock().kept.after(maker, after, count)
     }
 
-    /// Returns the purges of the log of `member` since a position, as far as this node has come;
-    /// `None` when they are not all kept.
-    pub fn kept_since(&self, member: &MemberId, since: LogPosition) -> Option<Vec<LoggedPurge>> {
-        let inner = self.lock();
-        let end = inner.positions.number(member, since.log);
-        let of_log = inner.kept.iter().filter(|(of, at, _)| of == member && at.log == since.log);
-        let mut wanted: Vec<_> = of_log
-            .filter(|(_, at, _)| (since.number..end).contains(&at.number))
-            .map(|(_, at, purge)| (at.number, purge.clone()))
-            .collect();
-        wanted.sort_by_key(|(number, _)| *number);
-        wanted.dedup_by_key(|(number, _)| *number);
-        let all = end.checked_sub(since.number) == Some(wanted.len() as u64);
-        all.then(|| wanted.into_iter().map(|(_, purge)| purge).collect())
-    }
-
-    /// Returns how far the newest log of `member` is followed of which a purge is known.
-    pub fn followed(&self, member: &MemberId) -> Option<LogPosition> {
-        self.lock().positions.get(member)
-    }
-
-    /// Returns how many purges of a log of `member` have been carried out here.
-    pub fn number(&self, member: &MemberId, log: u64) -> u64 {
-        self.lock().positions.number(member, log)
-    }
-
-    /// Returns whether this node lags behind in the log of `member`.
-    pub fn lags_behind(&self, member: &MemberId) -> bool {
-        self.lock().lags_behind(member)
-    }
-
-    /// Returns the logs in which this node lags behind, and how far others have come there.
-    pub fn lacking(&self) -> Vec<(MemberId, LogPosition)> {
-        let inner = self.lock();
-        let lacking = inner.positions.lacking(&inner.wanted);
-        lacking.map(|(member, position)| (member.clone(), position)).collect()
-    }
-
-    /// Returns how far logs have come where this node lags behind: what it has only heard of.
-    pub fn heard(&self) -> PurgePositions {
-        let mut heard = PurgePositions::default();
-        self.lacking().iter().for_each(|(member, position)| heard.reach(member, *position));
-        heard
-    }
-
-    /// Notes the time: who lags behind for so long may have been named as one that could not be
-    /// reached, however in touch it was.
-    pub fn elapse(&self, now: Duration) {
+    /// Notes that `member` has these purges durably.
+    pub fn note_has(&self, member: &MemberId, purges: &Vector, now: Duration) {
         let mut inner = self.lock();
-        let Inner { positions, wanted, lags_since, .. } = &mut *inner;
-        let lacking: BTreeSet<MemberId> =
-            positions.lacking(wanted).map(|(member, _)| member.clone()).collect();
-        lags_since.retain(|member, _| lacking.contains(member));
-        let mut overdue = false;
-        for member in lacking {
-            let since = *lags_since.entry(member).or_insert(now);
-            overdue |= now.saturating_sub(since) >= IN_TOUCH;
-        }
-        inner.away |= overdue;
-        self.settle(&inner, false);
-    }
-
-    /// Returns for how long this node has lagged behind in the log of `member`.
-    pub fn lags_for(&self, member: &MemberId, now: Duration) -> Duration {
-        let since = self.lock().lags_since.get(member).copied();
-        since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
-    }
-
-    /// Notes that this node has caught up with all that can be reached: it may use what it has,
-    /// unless more has become known meanwhile.
-    pub fn caught_up(&self) {
-        let mut inner = self.lock();
-        if inner.positions.cover(&inner.wanted) && !inner.has_left {
-            inner.away = false;
-            self.may_use.store(true, Ordering::Release);
-        }
-    }
-
-    /// Notes that this node is out of touch.
-    pub fn set_away(&self) {
-        self.lock().away = true;
-        self.may_use.store(false, Ordering::Release);
-        self.lags.notify_one();
-    }
-
-    /// Notes that this node leaves: it uses nothing from now on, for no purge waits for it.
-    pub fn leave(&self) {
-        self.lock().has_left = true;
-        self.set_away();
-    }
-
-    /// Returns what is to be saved: when the positions have changed, or it is due.
-    pub fn to_save(&self, is_due: bool) -> Option<Followed> {
-        let mut inner = self.lock();
-        let is_wanted = std::mem::take(&mut inner.unsaved) || is_due;
-        let followed = || Followed { positions: inner.positions.clone(), last: inner.last.clone() };
-        is_wanted.then(followed)
-    }
-
-    /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
-    /// something new to follow: what failed is tried again in its own time.
-    fn settle(&self, inner: &Inner, is_news: bool) {
-        if inner.positions.cover(&inner.wanted) {
+        if !inner.replica.view().contains(member) {
             return;
         }
-        if inner.away {
-            self.may_use.store(false, Ordering::Release);
+        inner.of_others.entry(member.clone()).or_default().merge(purges);
+        inner.replica.acknowledge(member, purges, now);
+        let _ = self.changed.send(());
+    }
+
+    /// Returns the number of the last purge of this node's log that `member` is known to have, if
+    /// it lacks a later one; `None` as the number: it is not known what it has.
+    pub fn lacks_own(&self, member: &MemberId) -> Option<Option<u64>> {
+        let inner = self.lock();
+        let own = inner.replica.own();
+        let has = inner.of_others.get(member).map(|vector| vector.get(own));
+        (has.unwrap_or_default() < inner.replica.durable().get(own)).then_some(has)
+    }
+
+    /// Notes that a process of another node, with this number, has said something at a moment of
+    /// its own clock.
+    pub fn note_process(&self, member: &MemberId, process: u64, said: u64) -> Heard {
+        let mut inner = self.lock();
+        let first = Process { number: process, said, is_later: false };
+        if inner.processes.len() >= MEMBERS_MAX && !inner.processes.contains_key(member) {
+            // The names of former nodes; a node that is there is noted again within a second.
+            inner.processes.clear();
         }
-        if is_news {
-            self.lags.notify_one();
+        let known = inner.processes.entry(member.clone()).or_insert(first);
+        let is_latest = known.number != process || known.said <= said;
+        known.is_later |= known.number != process;
+        (known.number, known.said) = (process, if is_latest { said } else { known.said });
+        let is_later = known.is_later;
+        let has_known = is_later || inner.replica.durable().newest(member).is_some();
+        Heard { has_known, is_latest }
+    }
+
+    /// Returns a number that differs from those of this node's former processes.
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// Takes the answer to a question that was sent at `asked`.
+    pub fn take(&self, asked: Duration, answer: Answer) {
+        let mut inner = self.lock();
+        inner.replica.take(asked, answer);
+        self.settle(&inner);
+    }
+
+    /// Returns what this node says to one that asks, apart from the purges themselves.
+    pub fn answer(&self, now: Duration) -> Answer {
+        self.lock().replica.answer(now)
+    }
+
+    /// Returns what the client of the purge with this number is told at `now`; nodes that are
+    /// `gone` are not waited for. `None` if no such purge is waited for.
+    pub fn progress(
+        &self,
+        number: u64,
+        gone: &BTreeSet<MemberId>,
+        now: Duration,
+    ) -> Option<Progress> {
+        self.lock().replica.progress(number, gone, now)
+    }
+
+    /// Returns whether the client of a purge waits at `now`.
+    pub fn is_waited_for(&self, now: Duration) -> bool {
+        self.lock().replica.is_waited_for(now)
+    }
+
+    /// Notes the result of telling `member` something at `now`.
+    pub fn note_told(&self, member: &MemberId, told: Result<(), String>, now: Duration) {
+        let mut inner = self.lock();
+        match told {
+            Ok(()) => _ = inner.failures.remove(member),
+            Err(why) => {
+                let since = inner.failures.get(member).map_or(now, |(since, _)| *since);
+                inner.failures.insert(member.clone(), (since, why));
+            }
         }
     }
 
-    fn publish(&self, inner: &Inner) {
-        let told = Positions::of(inner.positions.clone(), &inner.begun);
-        *self.told.write().unwrap_or_else(PoisonError::into_inner) = told;
+    /// Returns the nodes that could not be reached lately, for how long, and why.
+    pub fn failures(&self, now: Duration) -> BTreeMap<MemberId, (Duration, String)> {
+        let inner = self.lock();
+        let failing = inner.failures.iter();
+        let failing = failing
+            .map(|(id, (since, why))| (id.clone(), (now.saturating_sub(*since), why.clone())));
+        failing.collect()
+    }
+
+    /// Returns whether nothing was stored here when this node began.
+    pub fn had_nothing(&self) -> bool {
+        self.had_nothing.load(Ordering::Acquire)
+    }
+
+    /// Returns the purges that others have and this node lacks.
+    pub fn lacking(&self) -> Vector {
+        let inner = self.lock();
+        let mut lacking = Vector::default();
+        for vector in inner.of_others.values() {
+            let missing = inner.replica.durable().lacks(vector);
+            missing.for_each(|missing| lacking.reach(missing.maker, missing.through));
+        }
+        lacking
+    }
+
+    /// Returns whether `member` is known to have purges that this node lacks.
+    pub fn lacks_of(&self, member: &MemberId) -> bool {
+        let inner = self.lock();
+        let theirs = inner.of_others.get(member);
+        theirs.is_some_and(|theirs| !inner.replica.durable().covers(theirs))
+    }
+
+    /// Returns for how long purges that others have have been missing here, without any coming.
+    pub fn lacks_for(&self, now: Duration) -> Duration {
+        let lacking = self.lacking();
+        let mut inner = self.lock();
+        inner.lacks_since.retain(|maker, _| lacking.get(maker) > 0);
+        for (maker, _) in lacking.iter() {
+            inner.lacks_since.entry(maker.clone()).or_insert(now);
+        }
+        let oldest = inner.lacks_since.values().min();
+        oldest.map_or(Duration::ZERO, |since| now.saturating_sub(*since))
+    }
+
+    /// Returns the age of what this node knows of each other node.
+    pub fn ages(&self, now: Duration) -> BTreeMap<MemberId, Option<Duration>> {
+        let inner = self.lock();
+        inner.replica.ages(now).map(|(member, age)| (member.clone(), age)).collect()
+    }
+
+    /// Returns whether this node has the purges that one which asks names, by their digest or one
+    /// by one. `None`: the digest is unknown here.
+    pub fn covers(&self, theirs: &str) -> Option<bool> {
+        let told = self.told.load();
+        if told.is_settled && told.digest.as_bytes() == theirs.as_bytes() {
+            return Some(true);
+        }
+        if let Some(digest) = read_digest(theirs) {
+            let inner = self.lock();
+            return inner.digests.contains(&digest).then_some(true);
+        }
+        theirs.parse().ok().map(|theirs: Vector| told.durable.covers(&theirs))
+    }
+
+    /// Notes the digest of the purge of `maker` with this number.
+    pub fn note_last(&self, maker: &Maker, number: u64, digest: u64) {
+        self.lock().last.note(maker, number, digest);
+    }
+
+    /// Returns the purges that are durable here, and the digest of the last one of `member` among
+    /// them, if it is known.
+    pub fn durable_with_last_of(&self, member: &MemberId) -> (Vector, Option<u64>) {
+        let inner = self.lock();
+        let durable = inner.replica.durable();
+        let last = durable.newest(member).and_then(|(maker, number)| inner.last.get(maker, number));
+        (durable.clone(), last)
+    }
+
+    /// Returns whether this node has lost purges and has not recovered them.
+    pub fn is_recovering(&self) -> bool {
+        self.lock().replica.is_recovering()
+    }
+
+    /// Returns what is to be saved: when the purges have changed, or it is due.
+    pub fn to_save(&self, is_due: bool) -> Option<Saved> {
+        let mut inner = self.lock();
+        let is_wanted = std::mem::take(&mut inner.unsaved) || is_due;
+        is_wanted.then(|| Saved {
+            vector: inner.replica.durable().clone(),
+            last: inner.last.clone(),
+            is_recovering: inner.replica.is_recovering(),
+        })
+    }
+
+    fn publish(&self, inner: &mut Inner) {
+        let digest = inner.replica.durable().digest();
+        if inner.digests.back() != Some(&digest) {
+            inner.digests.push_back(digest);
+            let over = inner.digests.len().saturating_sub(DIGESTS);
+            inner.digests.drain(..over);
+        }
+        self.told.store(Told::of(&inner.replica));
+        self.settle(inner);
+    }
+
+    fn settle(&self, inner: &Inner) {
+        let until = inner.replica.current_until().map_or(u64::MAX, nanos);
+        self.current_until.store(until, Ordering::Release);
+        let _ = self.changed.send(());
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -407,7 +531,16 @@ impl PurgeState {
     }
 }
 
-/// A purge that is being made here.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn read_digest(text: &str) -> Option<u64> {
+    let is_digest = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// Purge that is being made here.
 pub(crate) struct OwnPurge(Arc<PurgeState>);
 
 impl Drop for OwnPurge {
@@ -416,78 +549,77 @@ impl Drop for OwnPurge {
     }
 }
 
-impl Inner {
-    fn lags_behind(&self, member: &MemberId) -> bool {
-        self.positions.lacking(&self.wanted).any(|(lacking, _)| lacking == member)
-    }
-
-    /// Notes how far others have come in a log. Returns whether that is new.
-    fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) -> bool {
-        let is_news = !self.wanted.covers(member, position);
-        self.wanted.reach(member, position);
-        if self.positions.covers(member, position) {
-            return is_news;
-        }
-        self.lags_since.entry(member.clone()).or_insert(now);
-        let in_touch = match self.in_sync.get(member) {
-            Some(then) => now.saturating_sub(*then) < IN_TOUCH,
-            // A node that has just been met; who was away is so until it has caught up.
-            None => self.positions.get(member).is_none(),
-        };
-        self.away |= !in_touch;
-        is_news
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use store::{Mode, PurgedTarget};
+    use fleet::purges::Consistency;
+    use fleet::purges::order::Patience;
 
     use super::*;
 
-    fn at(millis: u64) -> Duration {
-        Duration::from_millis(millis)
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
     }
 
-    fn joined(text: &str) -> PurgeState {
-        let state = PurgeState::new("own".parse().unwrap());
-        let positions: PurgePositions = text.parse().unwrap();
-        state.begin(Followed { positions: positions.clone(), ..Followed::default() }, false);
-        positions.iter().for_each(|(member, end)| state.learn_end(member, end, at(0)));
-        state.caught_up();
-        assert!(state.may_use());
-        state
+    fn vector(text: &str) -> Vector {
+        text.parse().unwrap()
+    }
+
+    /// A node that has joined two others, and has these purges.
+    fn joined(purges: &str) -> Arc<PurgeState> {
+        let config = Config { consistency: Consistency::Bounded, patience: Patience::default() };
+        let state = PurgeState::new("own".parse().unwrap(), config, 1);
+        let saved = Saved { vector: vector(purges), ..Saved::default() };
+        state.begin((saved, false), Some((7, 0)), false, at(0));
+        state.set_view(["a", "b"].map(|name| name.parse().unwrap()).into(), at(0));
+        state.join(false, false);
+        Arc::new(state)
+    }
+
+    fn answer(from: &str, purges: &str) -> Answer {
+        let (from, vector) = (from.parse().unwrap(), vector(purges));
+        Answer { from, vector, ages: BTreeMap::new(), is_recovering: false }
     }
 
     #[test]
-    fn a_purge_that_spreads_does_not_stop_a_node_that_is_in_touch() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(1900));
-        assert!(state.may_use());
-        assert_eq!(state.lacking().len(), 1);
-        state.reach(&a, LogPosition { log: 1, number: 6 }, at(1910));
-        assert!(state.lacking().is_empty());
-        assert_eq!(state.positions().value, "a=1.6");
+    fn copies_are_trusted_a_lease_long_after_the_question_of_the_last_news() {
+        let state = joined("a/1=5");
+        assert_ne!(state.trust(at(1)), Trust::Full);
+        state.take(at(1), answer("a", "a/1=5"));
+        assert_eq!(state.trust(at(2)), Trust::Full);
+        assert!(matches!(state.trust(at(11)), Trust::For(limit) if limit > at(9)));
+        // News that are missing here count once they are durable.
+        state.take(at(20), answer("a", "a/1=6"));
+        assert!(!state.is_current(at(21)));
+        state.note_durable(&vector("a/1=6"), at(21));
+        assert!(state.is_current(at(21)));
     }
 
     #[test]
-    fn who_is_asked_must_have_carried_out_what_is_being_carried_out_here() {
-        let (state, a) = (Arc::new(joined("a=1.5")), "a".parse().unwrap());
-        state.begin_reaching(&a, LogPosition { log: 1, number: 7 });
-        let positions = state.positions();
-        assert_eq!(
-            (&positions.value, &positions.asked),
-            (&"a=1.5".parse().unwrap(), &"a=1.7".parse().unwrap())
-        );
-        state.reach(&a, LogPosition { log: 1, number: 6 }, at(1));
-        assert_eq!(state.positions().asked, "a=1.7");
-        state.reach(&a, LogPosition { log: 1, number: 8 }, at(2));
-        assert_eq!(state.positions().asked, "a=1.8");
-        state.begin_reaching(&a, LogPosition { log: 1, number: 9 });
-        state.reach(&a, LogPosition { log: 2, number: 1 }, at(3));
-        assert_eq!(state.positions().asked, "a=1.9;a=2.1");
-        assert_eq!(state.lacking(), [(a.clone(), LogPosition { log: 1, number: 9 })]);
+    fn purges_are_recognised_by_the_digests_of_all_that_were_durable_here() {
+        let many = (0..9).map(|i| format!("maker-{i}/1=1")).collect::<Vec<_>>().join(";");
+        let (state, other) = (joined(&many), joined(&many));
+        let covers = |of: &PurgeState| state.covers(of.told().digest.to_str().unwrap());
+        assert_eq!(covers(&other), Some(true));
+        state.note_durable(&vector("a/1=6"), at(1));
+        assert_eq!(covers(&other), Some(true), "it has been passed");
+        other.note_durable(&vector("b/1=1"), at(1));
+        assert_eq!(covers(&other), None);
+        let theirs = other.told();
+        assert_eq!(state.covers(theirs.vector.to_str().unwrap()), Some(false));
+        assert_eq!(state.covers("a/1=6"), Some(true));
+        let few = joined("a/1=6").told();
+        assert_eq!(state.covers(few.digest.to_str().unwrap()), Some(true), "few are told");
+        // What is about to take effect here must have its effect where it is asked for.
+        state.enter(&vector("a/1=7"));
+        assert_eq!(covers(&state), None);
+        assert_eq!(state.covers("a/1=7"), Some(false));
+        assert_eq!(state.covers("nonsense"), None);
+    }
+
+    #[test]
+    fn no_node_is_asked_while_a_purge_of_this_one_is_under_way() {
+        let state = joined("");
         let (one, other) = (state.begin_own(), state.begin_own());
         drop(one);
         assert!(!state.may_ask());
@@ -496,188 +628,48 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_out_of_touch_uses_nothing_until_it_has_caught_up() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let newer = LogPosition { log: 1, number: 7 };
-        state.learn_end(&a, newer, at(2500));
-        assert!(!state.may_use() && state.is_away());
-        state.caught_up();
-        assert!(!state.may_use(), "it has not");
-        state.reach(&a, newer, at(2600));
-        state.caught_up();
-        assert!(state.may_use() && !state.is_away());
-        // A log that began anew.
-        state.learn_end(&a, LogPosition { log: 2, number: 1 }, at(9000));
-        assert!(!state.may_use());
+    fn nodes_lack_what_was_purged_here_until_they_say_that_they_have_it() {
+        let (state, a) = (joined(""), "a".parse().unwrap());
+        assert_eq!(state.lacks_own(&a), None);
+        state.note_own((7, 2), at(1));
+        assert_eq!(state.lacks_own(&a), Some(None));
+        state.note_has(&a, &vector("own/7=1"), at(1));
+        assert_eq!(state.lacks_own(&a), Some(Some(1)));
+        state.note_has(&a, &vector("own/7=2"), at(1));
+        assert_eq!(state.lacks_own(&a), None);
+        // A node that does not count says nothing.
+        state.note_has(&"stranger".parse().unwrap(), &vector("own/7=9;s/1=4"), at(1));
+        assert!(state.lacking().is_empty());
     }
 
     #[test]
-    fn gossip_alone_does_not_bring_nodes_in_touch_again() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let [known, newer] = [5, 6].map(|number| LogPosition { log: 1, number });
-        state.learn_gossip(&a, known, at(1500));
-        state.lose_touch(&a);
-        // Its heartbeat, with what gossip had of it before; then its news.
-        state.learn_gossip(&a, known, at(9000));
-        assert!(state.may_use());
-        state.learn_gossip(&a, newer, at(9100));
-        assert!(!state.may_use() && state.is_away());
-
-        let state = joined("a=1.5");
-        state.lose_touch(&a);
-        state.learn_end(&a, known, at(9000));
-        state.learn_gossip(&a, known, at(10_500));
-        state.learn_gossip(&a, newer, at(12_000));
-        assert!(state.may_use(), "it was in touch");
+    fn purges_that_no_node_names_are_missing_for_longer_and_longer() {
+        let (state, a) = (joined("a/1=5"), "a".parse().unwrap());
+        state.note_has(&a, &vector("a/1=6;b/1=1"), at(10));
+        assert_eq!(state.lacking(), vector("a/1=6;b/1=1"));
+        assert_eq!((state.lacks_for(at(10)), state.lacks_for(at(14))), (at(0), at(4)));
+        state.note_news(&"a/1".parse().unwrap(), at(14));
+        assert_eq!(state.lacks_for(at(16)), at(6), "of the other maker none came");
+        state.note_news(&"b/1".parse().unwrap(), at(14));
+        assert_eq!(state.lacks_for(at(16)), at(2));
+        state.note_durable(&state.lacking(), at(16));
+        assert_eq!(state.lacks_for(at(20)), at(0));
     }
 
     #[test]
-    fn one_that_cannot_catch_up_uses_nothing_after_a_while() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(1000));
-        state.elapse(at(2999));
-        assert!(state.may_use());
-        state.elapse(at(3000));
-        assert!(!state.may_use());
-    }
-
-    #[test]
-    fn what_others_know_of_a_log_keeps_nobody_in_touch_with_its_node() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        state.learn(&"a=1.5".parse().unwrap(), at(2400));
-        assert!(state.may_use());
-        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(2500));
-        assert!(!state.may_use() && state.is_away());
-    }
-
-    #[test]
-    fn what_cannot_be_followed_wakes_nobody_again_and_again() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let is_woken = || {
-            let mut notified = std::pin::pin!(state.lags.notified());
-            notified.as_mut().enable()
+    fn an_earlier_process_of_a_node_is_known_and_what_it_said_first() {
+        let (state, c) = (joined(""), "c".parse().unwrap());
+        let heard = |process, said| {
+            let Heard { has_known, is_latest } = state.note_process(&c, process, said);
+            (has_known, is_latest)
         };
-        is_woken();
-        let newer = LogPosition { log: 1, number: 6 };
-        state.learn_end(&a, newer, at(1000));
-        assert!(is_woken());
-        state.elapse(at(4000));
-        state.learn_end(&a, newer, at(4100));
-        state.learn(&"a=1.6".parse().unwrap(), at(4200));
-        assert!(!is_woken() && !state.may_use());
-        state.learn_end(&a, LogPosition { log: 1, number: 7 }, at(4300));
-        assert!(is_woken());
-    }
-
-    #[test]
-    fn the_logs_of_one_node_are_followed_apart() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let [former, later] = [(1, 9), (2, 3)].map(|(log, number)| LogPosition { log, number });
-        state.learn_end(&a, later, at(100));
-        state.learn(&"a=1.9".parse().unwrap(), at(200));
-        state.learn_end(&a, LogPosition { log: 1, number: 5 }, at(300));
-        assert_eq!(state.lacking(), [(a.clone(), former), (a.clone(), later)]);
-        state.reach(&a, later, at(400));
-        assert_eq!(state.lacking(), [(a.clone(), former)]);
-        state.reach(&a, former, at(600));
-        assert_eq!(state.positions().value, "a=1.9;a=2.3");
-    }
-
-    #[test]
-    fn a_node_that_comes_back_with_an_empty_log_stops_no_node() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let [empty, first] = [0, 1].map(|number| LogPosition { log: 2, number });
-        state.lose_touch(&a);
-        state.learn_end(&a, empty, at(60_000));
-        assert!(state.may_use() && !state.is_away() && state.lacking().is_empty());
-        // A node that is asked meanwhile must not have missed the end of the former log.
-        assert_eq!(state.positions().asked, "a=1.5");
-        state.learn_end(&a, first, at(60_010));
-        assert!(state.may_use(), "the two are in touch again");
-        assert_eq!(state.lacking(), [(a.clone(), first)]);
-    }
-
-    #[test]
-    fn former_logs_of_this_node_are_followed_and_the_present_one_is_not() {
-        let (state, own) = (joined(""), "own".parse().unwrap());
-        state.reach_own(LogPosition { log: 2, number: 1 }, at(0));
-        state.learn(&"own=1.4;own=2.7;own=3.1".parse().unwrap(), at(100));
-        assert_eq!(state.lacking(), [(own, LogPosition { log: 1, number: 4 })]);
-    }
-
-    #[test]
-    fn a_node_that_leaves_uses_nothing_any_more() {
-        let state = joined("a=1.5");
-        state.leave();
-        state.caught_up();
-        assert!(!state.may_use() && state.is_away());
-    }
-
-    #[test]
-    fn what_is_heard_of_and_not_carried_out_here_is_told_on() {
-        let state = joined("a=1.5;b=1.1");
-        let (a, b) = ("a".parse().unwrap(), "b".parse().unwrap());
-        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(100));
-        state.learn_end(&b, LogPosition { log: 1, number: 1 }, at(100));
-        assert_eq!(state.heard().to_string(), "a=1.6");
-        // Others have heard of more of that log, and of one that is not known here.
-        state.learn(&"a=1.7;c=1.1".parse().unwrap(), at(200));
-        assert_eq!(state.heard().to_string(), "a=1.7;c=1.1");
-        state.reach(&"c".parse().unwrap(), LogPosition { log: 1, number: 1 }, at(300));
-        state.learn_end(&a, LogPosition { log: 2, number: 2 }, at(400));
-        assert_eq!(state.heard().to_string(), "a=1.7;a=2.2");
-        state.reach(&a, LogPosition { log: 2, number: 2 }, at(500));
-        state.reach(&a, LogPosition { log: 1, number: 7 }, at(500));
-        assert!(state.heard().is_empty());
-    }
-
-    #[test]
-    fn who_meets_only_a_node_that_cannot_catch_up_uses_nothing_either() {
-        let (catching_up, other) = (joined("a=1.5"), joined("a=1.5"));
-        catching_up.learn_end(&"a".parse().unwrap(), LogPosition { log: 1, number: 6 }, at(9000));
-        assert!(!catching_up.may_use());
-        other.learn(&catching_up.heard(), at(9100));
-        other.learn(&catching_up.positions().positions, at(9100));
-        assert!(!other.may_use() && other.is_away());
-        // It uses what it has only after it has carried that out.
-        other.caught_up();
-        assert!(!other.may_use());
-        other.reach(&"a".parse().unwrap(), LogPosition { log: 1, number: 6 }, at(9200));
-        other.caught_up();
-        assert!(other.may_use());
-    }
-
-    #[test]
-    fn what_another_node_does_not_know_yet_changes_nothing() {
-        let state = joined("a=1.5;b=1.1");
-        state.learn(&"a=1.3".parse().unwrap(), at(60_000));
-        assert!(state.may_use() && state.lacking().is_empty());
-    }
-
-    #[test]
-    fn who_has_no_log_stops_nobody_and_ones_own_is_not_followed() {
-        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        state.learn_end(&a, LogPosition::default(), at(60_000));
-        state.reach_own(LogPosition { log: 1, number: 2 }, at(0));
-        state.learn(&"own=1.3".parse().unwrap(), at(60_000));
-        assert!(state.may_use() && state.lacking().is_empty());
-    }
-
-    #[test]
-    fn purges_are_told_on_when_all_are_kept() {
-        let (state, a) = (joined("a=1.5"), "a".parse::<MemberId>().unwrap());
-        let purge = |at| LoggedPurge { target: PurgedTarget::Everything, mode: Mode::Hard, at };
-        let end = LogPosition { log: 1, number: 8 };
-        state.keep(&a, end, &[purge(5), purge(6), purge(7)]);
-        state.reach(&a, end, at(1));
-        let since = |number| {
-            let kept = state.kept_since(&a, LogPosition { log: 1, number });
-            kept.map(|kept| kept.iter().map(|purge| purge.at).collect::<Vec<_>>())
-        };
-        assert_eq!(since(5), Some(vec![5, 6, 7]));
-        assert_eq!(since(8), Some(vec![]));
-        assert_eq!(since(4), None);
-        assert_eq!(since(9), None);
-        assert_eq!(state.kept_since(&a, LogPosition { log: 2, number: 7 }), None);
+        assert_eq!(
+            [heard(1, 5), heard(1, 7), heard(1, 6)],
+            [(false, true), (false, true), (false, false)]
+        );
+        assert_eq!(
+            [heard(2, 1), heard(2, 0), heard(2, 2)],
+            [(true, true), (true, false), (true, true)]
+        );
     }
 }

@@ -2,9 +2,10 @@
 //! to a request and a response of HTTP.
 //!
 //! A question is the request that the origin would get, with two fields more: `Larder-Fleet` says
-//! who asks for what, and for whom; `Larder-Purges` how far the asking node has come in the purges
-//! of all. An answer says in `Larder-Owners` how many owners a hot document has. They mean
-//! something on the connections between nodes alone: a client that sends them is a client.
+//! who asks for what, and for whom; `Larder-Purges` which purges the asking node has: their digest,
+//! and where that is unknown to the other, their vector. An answer says in `Larder-Owners` how many
+//! owners a hot document has. They mean something on the connections between nodes alone: a client
+//! that sends them is a client.
 
 use std::error::Error;
 use std::fmt;
@@ -19,8 +20,10 @@ use semantics::{EditFields, value};
 
 /// The field that makes a request a question, and a response the answer to one.
 pub(crate) const FLEET: HeaderName = HeaderName::from_static("larder-fleet");
-/// The positions of the sender in the logs of purges.
+/// The purges of the sender: 16 hexadecimal digits of a digest, or a vector.
 pub(crate) const PURGES: HeaderName = HeaderName::from_static("larder-purges");
+/// Stands for [`PURGES`] in the refusal of a question with a digest that is not known.
+pub(crate) const DIGEST_UNKNOWN: HeaderValue = HeaderValue::from_static("unknown");
 
 /// On how many owners a hot document is, in an answer; left out where it is one.
 pub(crate) const OWNERS: HeaderName = HeaderName::from_static("larder-owners");

@@ -18,6 +18,8 @@ pub(crate) fn view(node: &Node) -> Value {
         true => f64::from(member.weight) / weights.max(1) as f64,
         false => 0.0,
     };
+    let now = node.now();
+    let (durable, ages) = (node.purge_vector(), node.purges().ages(now));
     let listed = members.iter().map(|member| {
         let tally = node.tally(&member.id);
         let asked: serde_json::Map<String, Value> = Told::ALL
@@ -37,8 +39,9 @@ pub(crate) fn view(node: &Node) -> Value {
             "program": &*member.program,
             "protocols": member.protocols.to_string(),
             "policy": if own { node.classes().version() } else { member.policy_version },
-            "purges": member.purges.to_string(),
-            "behind": !own && node.purges().lags_behind(&member.id),
+            "purges": durable.newest(&member.id).map_or(0, |(_, number)| number),
+            "behind": node.purges().lacks_of(&member.id),
+            "news_age": ages.get(&member.id).copied().flatten().map(|age| age.as_secs_f64()),
             "passed_by": avoided.contains(&member.id),
             "asked": if own { Value::Null } else { Value::Object(asked) },
         })
@@ -46,9 +49,10 @@ pub(crate) fn view(node: &Node) -> Value {
     json!({
         "node": node.id().as_str(),
         "state": own.state.as_str(),
-        "caught_up": node.purges().may_use(),
+        "caught_up": node.purges().is_current(now),
+        "trust": node.purges().state(now).as_str(),
         "policy": node.classes().version(),
-        "purges": node.positions().positions.to_string(),
+        "purges": durable.to_string(),
         "members": listed.collect::<Vec<_>>(),
         "lost": node.lost(),
         "left": node.left(),
@@ -65,8 +69,9 @@ impl Source for FleetFigures {
         let members = node.members();
         let help = "Nodes of the fleet that this one knows to live, itself included.";
         out.gauge("larder_fleet_members", help, &[], members.len());
-        let help = "1 when this node has caught up with the purges of all, and uses its cache.";
-        out.gauge("larder_fleet_caught_up", help, &[], node.purges().may_use());
+        let help =
+            "1 when this node knows the purges of enough others to use its cache as a single node.";
+        out.gauge("larder_fleet_caught_up", help, &[], node.purges().is_current(node.now()));
         let help = "Requests under way at this node, of clients and of other nodes.";
         out.gauge("larder_fleet_load", help, &[], node.load());
         let help = "The version of the table of classes in force.";

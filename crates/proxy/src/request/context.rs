@@ -193,10 +193,9 @@ impl RequestContext {
         }
     }
 
-    /// Returns the store if stored responses may be used. In a fleet the node must have caught up
-    /// with all purges.
+    /// Returns the store, if there is one.
     pub fn store(&self) -> Option<Store> {
-        self.services.usable_store()
+        self.services.store()
     }
 
     /// Returns the portion of a representation that the request gets. Conditions and ranges are

@@ -53,6 +53,11 @@ pub enum Purged {
     NotOurs(String),
     /// The purge is not durable, although objects may be gone from memory. Holds the reason.
     NotDurable(String),
+    /// A strict fleet has not accepted the purge: only so many nodes have it.
+    NoQuorum {
+        /// Number of nodes that have carried it out.
+        copies: usize,
+    },
     /// Nothing was purged. Holds the reason, which is temporary.
     NotNow(String),
 }
@@ -71,9 +76,11 @@ pub struct PurgeResult {
 pub struct Spread {
     /// Number of nodes that have carried out the purge durably.
     pub nodes: usize,
-    /// Nodes that could not be reached, with the reason. They catch up before they use stored
-    /// objects.
+    /// Nodes that have not been reached, with the reason.
     pub unreached: BTreeMap<String, String>,
+    /// Number of nodes that have the purge durably, this one included, if they are too few for it
+    /// to be accepted.
+    pub copies: Option<usize>,
 }
 
 impl PurgeResult {
@@ -81,8 +88,14 @@ impl PurgeResult {
     /// error, because other nodes may have had the object.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let (status, mut told) = self.purged.answer(purge);
-        let Some(Spread { nodes, unreached }) = &self.spread else { return (status, told) };
+        let Some(Spread { nodes, unreached, copies }) = &self.spread else {
+            return (status, told);
+        };
         told["fleet"] = json!({"nodes": nodes, "unreached": unreached});
+        if let Some(copies) = copies {
+            told["fleet"]["quorum"] = json!(false);
+            told["fleet"]["copies"] = json!(copies);
+        }
         match &self.purged {
             Purged::Nothing(_) => {
                 if let Value::Object(members) = &mut told {
@@ -327,6 +340,14 @@ impl Purged {
             }
             Purged::NotDurable(why) => {
                 let why = format!("removed from memory, but not durably: {why}; send it again");
+                told.insert("error".to_owned(), json!(why));
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Purged::NoQuorum { copies } => {
+                let why = format!(
+                    "carried out at {copies} nodes, too few for the fleet to accept it \
+                     (purge.consistency is strict); send it again"
+                );
                 told.insert("error".to_owned(), json!(why));
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -384,7 +384,7 @@ impl UpstreamRequest {
 
     fn outgoing(&self, services: &Services, request: Box<Request<OutBody>>) -> Outgoing<'_> {
         Outgoing {
-            store_max: services.usable_store().map_or(0, |store| store.object_max()),
+            store_max: services.store().map_or(0, |store| store.object_max()),
             request: Some(request),
             spellings: self.spellings.clone(),
             progress: None,

@@ -109,14 +109,37 @@ pub fn decide(
     now: Time,
     settings: &Settings,
 ) -> Reuse {
+    decide_limited(stored, selects, request, now, settings, None)
+}
+
+/// Age from which on a stored response needs validation, whatever its lifetime: it may have been
+/// purged without the knowledge of this cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgeLimit {
+    /// The greatest age without validation.
+    pub age: Seconds,
+    /// True if an older one may be served when the origin fails.
+    pub stale_if_error: bool,
+}
+
+/// Decides like [`decide`], for a response that may not be used without validation beyond a limit.
+pub fn decide_limited(
+    stored: &Packed,
+    selects: impl Fn(&str) -> bool,
+    request: &RequestFacts,
+    now: Time,
+    settings: &Settings,
+    limit: Option<AgeLimit>,
+) -> Reuse {
     if !is_usable(stored, request, settings) {
         return Reuse::Unusable;
     }
     if !is_shared(stored, selects, request) {
         return Reuse::NotShared;
     }
-    let case = Case { stored, request, age: stored.age(now), settings };
-    let age = case.age;
+    let age = stored.age(now);
+    let beyond = limit.filter(|limit| age >= limit.age);
+    let case = Case { stored, request, age, settings, beyond };
     let Some(cause) = case.cause() else { return Reuse::Fresh { age } };
     if settings.keep.is_some_and(|keep| case.staleness() > keep) {
         return Reuse::Outlived;
@@ -193,7 +216,8 @@ pub fn may_follow(
     let meets_directives = match fetched {
         FetchTime::After => true,
         FetchTime::Before(came) => {
-            let case = Case { stored, request, age: stored.age_as_of(came), settings };
+            let age = stored.age_as_of(came);
+            let case = Case { stored, request, age, settings, beyond: None };
             !request.directives.no_cache
                 && !case.is_too_old_for_client()
                 && !case.is_too_short_for_client()
@@ -228,6 +252,8 @@ struct Case<'a> {
     request: &'a RequestFacts,
     age: Seconds,
     settings: &'a Settings,
+    /// The limit that its age exceeds.
+    beyond: Option<AgeLimit>,
 }
 
 impl Case<'_> {
@@ -237,7 +263,7 @@ impl Case<'_> {
             Some(Cause::NoCache)
         } else if self.request.directives.no_cache {
             Some(Cause::RequestNoCache)
-        } else if self.stored.lifetime() <= self.age {
+        } else if self.stored.lifetime() <= self.age || self.beyond.is_some() {
             Some(Cause::Expired)
         } else if self.is_too_old_for_client() {
             Some(Cause::RequestMaxAge)
@@ -293,6 +319,7 @@ impl Case<'_> {
 
     fn stale_permit(&self, cause: Cause) -> Option<StalePermit> {
         if cause != Cause::Expired
+            || self.beyond.is_some()
             || self.is_too_old_for_client()
             || self.is_too_short_for_client()
             || !may_be_stale(self.stored, self.settings)
@@ -317,6 +344,7 @@ impl Case<'_> {
     /// origin's response or the error.
     fn fallback(&self, cause: Cause) -> Fallback {
         if matches!(cause, Cause::NoCache | Cause::RequestNoCache)
+            || self.beyond.is_some_and(|limit| !limit.stale_if_error)
             || !may_be_stale(self.stored, self.settings)
         {
             return Fallback::default();
@@ -439,6 +467,31 @@ mod tests {
             let decided = decide(&doubted, |_| false, &facts, later(1), &Settings::default());
             let Reuse::Validate { cause, fallback, .. } = decided else { panic!("{decided:?}") };
             assert_eq!((cause, fallback), (Cause::Expired, Fallback::default()), "{request}");
+        }
+    }
+
+    #[test]
+    fn beyond_an_age_limit_only_an_origin_that_fails_permits_the_use_of_a_response() {
+        let control = "Cache-Control: max-age=60, stale-while-revalidate=600, stale-if-error=600";
+        let stored = packed(&[control, "ETag: \"a\""]);
+        for request in ["x", "max-stale", "stale-if-error=600"] {
+            let facts = format!("Cache-Control: {request}");
+            let facts = RequestFacts::of(&http::Method::GET, &headers(&[&facts]));
+            let at = |seconds, stale_if_error| {
+                let limit = Some(AgeLimit { age: Seconds::new(10), stale_if_error });
+                let (now, settings) = (later(seconds), Settings::default());
+                decide_limited(&stored, |_| false, &facts, now, &settings, limit)
+            };
+            assert!(matches!(at(9, false), Reuse::Fresh { .. }));
+            for (seconds, stale_if_error) in [(10, false), (10, true), (70, false), (70, true)] {
+                let decided = at(seconds, stale_if_error);
+                let Reuse::Validate { cause, fallback, .. } = decided else {
+                    panic!("{decided:?}")
+                };
+                let expected =
+                    Fallback { on_error: stale_if_error, on_unreachable: stale_if_error };
+                assert_eq!((cause, fallback), (Cause::Expired, expected), "{request} {seconds}");
+            }
         }
     }
 

@@ -203,7 +203,7 @@ fn what_a_put_changes_does_not_come_back_from_others_while_its_node_cannot_write
             let put = client::ask(&operator, to, "PUT", (host, &path)).await.unwrap();
             assert_eq!(put.status, 200);
             let changed = BTreeMap::from([(object, truth.current(object))]);
-            truth.purged(changed, false, BTreeSet::from([0]));
+            truth.purged(changed, (false, false), BTreeSet::from([0]));
             clients.ask(0, object).await;
         }
         assert!(operator::settled(&nodes, SETTLING).await);
@@ -266,10 +266,10 @@ fn of_those_that_know_a_log_of_a_node_that_is_gone_the_one_that_knows_most_is_fo
         nodes.world.network.set_link(slow, asking, Link { delay: late, ..Link::default() });
         nodes.start(1);
         sleep(Duration::from_secs(8)).await;
-        let known = nodes.position(3, 0);
-        assert!(known.is_some() && nodes.position(1, 0) == known, "{:?}", nodes.position(1, 0));
+        let known = nodes.last_purge(3, 0);
+        assert!(known.is_some() && nodes.last_purge(1, 0) == known, "{:?}", nodes.last_purge(1, 0));
         // It tells the second, which meets no other node that knows of it.
-        assert_eq!(nodes.position(2, 0), known);
+        assert_eq!(nodes.last_purge(2, 0), known);
     });
 }
 
@@ -294,18 +294,18 @@ fn who_still_follows_a_former_log_brings_nobody_back_to_it() {
         nodes.kill(1).await;
         nodes.start(1);
         sleep(Duration::from_secs(2)).await;
-        let known = nodes.position(1, 3);
-        assert!(known.is_some() && nodes.position(2, 3) < known);
+        let known = nodes.last_purge(1, 3);
+        assert!(known.is_some() && nodes.last_purge(2, 3) < known);
         nodes.part(0, 1);
         nodes.join(1, 2);
         for _ in 0..40 {
             sleep(Duration::from_millis(250)).await;
-            assert_eq!(nodes.position(1, 3), known);
+            assert_eq!(nodes.last_purge(1, 3), known);
             nodes.tick();
             clients.ask(2, 0).await;
         }
         sleep(Duration::from_secs(10)).await;
-        assert_eq!(nodes.position(2, 3), known);
+        assert_eq!(nodes.last_purge(2, 3), known);
         clients.end().await;
     });
 }

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fleet::class::Copies;
-use fleet::{LogPosition, PurgePositions};
 use sim::network::{Connection, Link, Listener};
 use simulation::World;
 use testkit::origin::{Received, ServerConnection, ok, response, response_of_length};
@@ -176,15 +175,14 @@ impl Liar {
 
 /// Returns what a node of this name says of itself.
 pub fn hello(name: &str) -> String {
-    let positions = PurgePositions::default().to_string();
     serde_json::json!({
         "member": {
             "name": name, "address": format!("{name}:7000"), "zone": "", "weight": 1, "load": 0,
             "program": "test", "protocols": fleet::Protocols::OWN.to_string(), "policy_version": 0,
             "state": "serving",
-            "purges": LogPosition::default().to_string(),
+            "has_cache": true,
         },
-        "positions": positions,
+        "vector": "",
     })
     .to_string()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fleet::class::{Copies, Eviction, Lookup, Replication};
 use fleet::member::State;
-use fleet::{ClassTable, FleetSeed, LogPosition, Member, Policy, Protocols};
+use fleet::{ClassTable, FleetSeed, Member, Policy, Protocols};
 use membership::static_list::Listed;
 use net::address::Locals;
 use proxy::observe::front_kind::FrontKind;
@@ -38,7 +38,7 @@ pub fn member(name: &str) -> Member {
         protocols: Protocols::OWN,
         policy_version: 0,
         disk_failed: false,
-        purges: LogPosition::default(),
+        has_cache: true,
         state: State::Serving,
     }
 }

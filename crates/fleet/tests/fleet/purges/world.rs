@@ -6,7 +6,7 @@ use std::time::Duration;
 use fleet::MemberId;
 use fleet::purges::order::{Patience, Progress};
 use fleet::purges::replica::{Answer, Config};
-use fleet::purges::{Consistency, Maker, Outcome, Replica, Vector};
+use fleet::purges::{Consistency, Maker, Outcome, Replica, Trust, Vector};
 
 /// Length of a step of time. A lease is a little more than two, so that a node trusts what is two
 /// steps old, and a maker waits for three.
@@ -313,7 +313,7 @@ impl World {
         let Some(node) = self.nodes.iter().find(made_at) else { return };
         let replica = node.replica.as_ref().unwrap();
         let waited = if self.broken == Some(Broken::NoWait) { LEASE * 10 } else { Duration::ZERO };
-        let promised = match replica.progress(number, self.now + waited) {
+        let promised = match replica.progress(number, &BTreeSet::new(), self.now + waited) {
             Some(Progress::Done(Outcome::Complete)) => self.now,
             Some(Progress::Done(Outcome::Accepted { .. })) => match self.consistency {
                 Consistency::Strict => self.now,
@@ -343,7 +343,11 @@ impl World {
     fn usable(&self, node: usize) -> Option<Copy> {
         let node = &self.nodes[node];
         let up = node.replica.as_ref()?;
-        node.copy.filter(|copy| up.may_use(copy.fetched, self.now))
+        let is_recent = |copy: &Copy| match up.trust(self.now) {
+            Trust::Full => true,
+            Trust::For(limit) => self.now.saturating_sub(copy.fetched) <= limit,
+        };
+        node.copy.filter(is_recent)
     }
 
     fn fetch(&mut self, node: usize, from: Option<usize>) {
@@ -393,6 +397,7 @@ impl World {
         let has_lost = node.has_lost && self.broken != Some(Broken::RecoveringCounts);
         let mut replica = Replica::new(own, config, node.ring.clone(), has_lost, self.now);
         replica.set_view(others, self.now);
+        replica.join(false);
         (node.replica, node.has_lost) = (Some(replica), false);
     }
 

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use cli::outcome::{Failure, answer};
 use serde_json::Value;
 
-use crate::commands::fleet::{ask, json_flag};
+use crate::commands::fleet::asking::{ask, json_flag};
 
 pub fn command() -> Command {
     Command::new("status")
@@ -45,12 +45,14 @@ const HEADS: [&str; 13] = [
 
 fn in_lines(told: &Value) -> String {
     let own = text(&told["node"]);
-    let caught_up = match told["caught_up"] == Value::Bool(true) {
-        true => "serves its stored objects",
-        false => "serves no stored object until it has caught up with all purges",
+    let trust = match told["trust"].as_str().unwrap_or_default() {
+        "current" => "serves its stored objects",
+        "joining" => "validates its stored objects until it has met the others",
+        "leaving" => "validates its stored objects",
+        _ => "validates its stored objects again and again: it knows too little of the others",
     };
     let (state, policy) = (text(&told["state"]), &told["policy"]);
-    let mut lines = vec![format!("node {own}: {state}, policy {policy}, {caught_up}")];
+    let mut lines = vec![format!("node {own}: {state}, policy {policy}, {trust}")];
     let rows = members(told).map(|member| row(member, member["name"] == told["node"]));
     lines.extend(in_columns(
         &[HEADS.map(str::to_owned)].into_iter().chain(rows).collect::<Vec<_>>(),
@@ -97,23 +99,15 @@ fn row(member: &Value, is_own: bool) -> [String; 13] {
         count("failed"),
         behind.to_owned(),
         member["policy"].to_string(),
-        purges(member),
+        member["purges"].as_u64().map_or("-".to_owned(), |number| number.to_string()),
     ]
-}
-
-/// Returns the number of purges in a member's log, whose position has the form `log.number` with
-/// hexadecimal digits.
-fn purges(member: &Value) -> String {
-    let number = member["purges"].as_str().and_then(|place| place.rsplit('.').next());
-    let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    number.map_or("-".to_owned(), |number| number.to_string())
 }
 
 /// Returns all problems, each as a sentence.
 fn wrong(told: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     if told["caught_up"] != Value::Bool(true) {
-        wrong.push(format!("{} has not caught up with all purges", text(&told["node"])));
+        wrong.push(format!("{} does not know the purges of enough others", text(&told["node"])));
     }
     for member in members(told) {
         let name = text(&member["name"]);
@@ -173,13 +167,14 @@ mod tests {
     fn told() -> Value {
         let asked = json!({"hit": 7, "fetched": 2, "absent": 1, "failed": 0});
         json!({
-            "node": "a", "state": "serving", "caught_up": true, "policy": 0, "purges": "",
+            "node": "a", "state": "serving", "caught_up": true, "trust": "current",
+            "policy": 0, "purges": "",
             "members": [
                 {"name": "a", "zone": "", "state": "serving", "share": 0.5, "load": 3,
-                 "policy": 0, "purges": "af.1f", "behind": false, "passed_by": false,
+                 "policy": 0, "purges": 31, "behind": false, "passed_by": false,
                  "asked": null},
                 {"name": "web-2", "zone": "east", "state": "serving", "share": 0.5, "load": 11,
-                 "policy": 0, "purges": "b.0", "behind": false, "passed_by": false,
+                 "policy": 0, "purges": 0, "behind": false, "passed_by": false,
                  "disk_failed": false, "asked": asked},
             ],
             "lost": {}, "left": {}, "not_understood": {},
@@ -211,7 +206,7 @@ node a: serving, policy 0, serves its stored objects
     #[test]
     fn all_problems_are_named() {
         for (at, value, words) in [
-            ("/caught_up", json!(false), "a has not caught up with all purges"),
+            ("/caught_up", json!(false), "a does not know the purges of enough others"),
             ("/members/1/state", json!("leaving"), "web-2 is leaving"),
             ("/members/1/passed_by", json!(true), "web-2 is not asked"),
             ("/members/1/disk_failed", json!(true), "a disk of web-2 has failed"),

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use cli::units;
 use fleet::member::{Address, State};
 use fleet::popularity::Hotness;
-use fleet::{ClassTable, LogPosition, Member, MemberId, Protocols};
+use fleet::purges::order::Patience;
+use fleet::{ClassTable, Member, MemberId, Protocols};
 use membership::gossip::Seed;
 use membership::static_list;
 use net::fleet_tls::FleetTls;
@@ -93,24 +94,25 @@ impl FleetConfig {
             self.place(node, listen, around).map_err(|(key, why)| keep(key, why)).ok()
         });
         let classes = self.class_table().map_err(|why| keep("fleet.class", why.to_string())).ok();
+        let consistency = self.consistency().map_err(|why| keep("purge.consistency", why)).ok();
         let security = security.map_err(|why| wrong.push(why)).ok();
-        let (Some(node), Some(place), Some(classes), Some(security)) =
-            (node, place, classes, security)
+        let (Some(node), Some(place), Some(classes), Some(consistency), Some(security)) =
+            (node, place, classes, consistency, security)
         else {
             return Err(wrong);
         };
         let Security { gossip_key, tls, seed, warnings } = security;
         let own = place.member(node, &classes);
+        let purges = fleet::purges::replica::Config {
+            consistency,
+            patience: Patience { lease: self.lease, rest: self.lease },
+        };
         let client = tls.as_ref().map(|tls| tls.client.clone());
         let at_least_one = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         Ok(Some(FleetSettings {
             name: self.name.clone(),
             listen,
-            node: NodeOptions {
-                tls: client,
-                purge_patience: self.purge_timeout,
-                ..NodeOptions::new(own, seed, classes)
-            },
+            node: NodeOptions { tls: client, purges, ..NodeOptions::new(own, seed, classes) },
             discovery: match self.members.is_empty() {
                 true => Discovery::Gossip(self.join.clone()),
                 false => Discovery::List(self.members.iter().map(Listed::to_member).collect()),
@@ -183,7 +185,7 @@ impl Place {
             protocols: Protocols::OWN,
             policy_version: classes.version(),
             disk_failed: false,
-            purges: LogPosition::default(),
+            has_cache: true,
             state: State::Joining,
         }
     }
@@ -219,7 +221,7 @@ impl fmt::Display for FleetSettings {
             "classes: {}; a document has another owner for each {per_owner} requests a second, up \
              to {owners_max}; purges wait {}; {} a second are offered; hints take {}",
             self.node.classes.iter().count(),
-            units::duration(self.node.purge_patience),
+            units::duration(self.node.purges.patience.lease),
             units::size(self.offer_rate),
             units::size(self.hints_memory as u64),
         )

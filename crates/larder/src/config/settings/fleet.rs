@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
-use std::time::Duration;
 
 use fleet::MemberId;
 use fleet::class::{
@@ -11,7 +10,7 @@ use fleet::class::{
 use fleet::member::Address;
 use membership::gossip::Seed;
 
-use super::common::{Setting, hours};
+use super::common::Setting;
 use crate::config::configuration::Config;
 use crate::config::fleet::listed::Listed;
 use crate::config::listen_addr::ListenAddr;
@@ -71,9 +70,6 @@ const SITE: Kind = Kind::Checked(&Checked {
 const REQUESTS: Kind = Kind::Int(0, u64::MAX);
 /// A number of bytes.
 const BYTES: Kind = Kind::Size(0, u64::MAX);
-
-/// At least the time that a node needs to notice that it has lost contact with the others.
-const PURGE_TIMEOUT: Kind = Kind::Time(Duration::from_secs(10), hours(1));
 
 /// Parses a node's address. Port 0 is refused, because a port chosen by the system could not be
 /// announced to the other nodes.
@@ -146,10 +142,6 @@ pub const SETTINGS: &[Setting] = fields! {
     /// ones on more; the others are those of a paper's figures (docs/guide/fleet.md).
     /// [[fleet.class]] tables replace it.
     "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
-
-    /// How long a purge waits for other nodes; late ones are named, and apply it when they return.
-    /// At least 10s, in which a node notices lost contact.
-    "fleet.purge-timeout", PURGE_TIMEOUT, ["10s"] -> fleet.purge_timeout;
 
     /// Requests a second for one document, seen at one node, per owner; above it the next owner
     /// keeps the document as well.

@@ -1,9 +1,17 @@
 //! Declarations of purging: the clients that may purge, and the fields that carry tags.
 
+use std::time::Duration;
+
 use super::common::{MANY, Setting};
 use crate::config::configuration::Config;
 use crate::config::setting::fields;
 use crate::config::value::Kind;
+
+/// The names of promises in a fleet.
+pub(in crate::config) const CONSISTENCIES: [&str; 2] = ["bounded", "strict"];
+
+/// A node asks the others for news each second.
+const LEASE: Kind = Kind::Time(Duration::from_secs(5), Duration::from_secs(3600));
 
 /// The table `[purge]`.
 pub const SETTINGS: &[Setting] = fields! {
@@ -40,4 +48,14 @@ pub const SETTINGS: &[Setting] = fields! {
     /// MiB). Labels of nothing stored take none. Beyond it the oldest quarter becomes one purge of
     /// everything that is as old, which is logged.
     "purge.entries", Kind::Int(1, MANY), ["262144"] -> store.purges;
+
+    /// In a fleet, the promise of a purge that some nodes could not be told. "bounded": they stop
+    /// giving out what it concerns within `purge.lease`. "strict", with `fleet.members` alone: the
+    /// answer comes when they have stopped, and is 503 if fewer than half of all nodes are there.
+    "purge.consistency", Kind::OneOf(&CONSISTENCIES), ["bounded"] -> fleet.consistency;
+
+    /// How long a node that hears no news of the others uses what it has stored; then it validates
+    /// each object with its origin, again after each such time. As long, at most, a purge waits for
+    /// other nodes. The same on all nodes.
+    "purge.lease", LEASE, ["10s"] -> fleet.lease;
 };

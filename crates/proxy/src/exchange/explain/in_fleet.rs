@@ -37,7 +37,7 @@ pub(super) fn tell(
         plan.iter().flat_map(|plan| &plan.steps).filter_map(in_words).collect();
     json!({
         "node": node.id().as_str(),
-        "caught_up": node.purges().may_use(),
+        "caught_up": node.purges().is_current(node.now()),
         "owners": owners,
         "policy_version": node.classes().version(),
         "class": &*before.name,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fleet::{ClassTable, FleetSeed, LogPosition, Member, Protocols};
+use fleet::{ClassTable, FleetSeed, Member, Protocols};
 use proxy::admin::guard::Guard;
 use proxy::observe::metrics::Metrics;
 use proxy::peers::node::NodeOptions;
@@ -334,11 +334,12 @@ impl Nodes {
         self.truth.note(format!("{} and {} are joined", name(a), name(b)));
     }
 
-    /// How far a node that runs has come in the log of another.
-    pub fn position(&self, node: usize, of: usize) -> Option<LogPosition> {
+    /// Returns the number of the last purge of another node that a node which runs has.
+    pub fn last_purge(&self, node: usize, of: usize) -> Option<u64> {
         let running = self.slots[node].running.borrow();
         let node = running.as_ref()?.node.clone()?;
-        node.purge_positions().get(&name(of).parse().unwrap())
+        let vector = node.purge_vector();
+        vector.newest(&name(of).parse().unwrap()).map(|(_, number)| number)
     }
 
     /// Cuts the way from one address to another, once more.

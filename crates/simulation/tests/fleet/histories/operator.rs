@@ -88,23 +88,33 @@ pub async fn purge(
     };
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     truth.note(format!("purge of {what} of {begun:?}: {} {text}", answer.status));
-    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let told_json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let answered = answer.status == 200;
-    let unreached = told["fleet"]["unreached"].as_object().filter(|_| answered)?;
+    let unreached = told_json["fleet"]["unreached"].as_object().filter(|_| answered)?;
     let others = (0..nodes.len()).filter(|other| *other != node);
-    let unreached: BTreeSet<usize> = match unreached.contains_key("any other node") {
+    let is_unmet = unreached.contains_key("any other node");
+    let unreached: BTreeSet<usize> = match is_unmet {
         true => others.collect(),
         false => unreached.keys().map(|name| nodes.named(name)).collect(),
     };
     let unnamed = (0..nodes.len()).filter(|node| !unreached.contains(node));
-    // One that left in order is not named: it knows when it is back. Where it meets none of those
-    // that were told, no node can say that it lives.
-    let all: BTreeSet<usize> = unnamed.collect();
-    let told: BTreeSet<usize> = all.iter().copied().filter(|other| nodes.is_up(*other)).collect();
-    let apart = |of: usize| of != node && truth.were_apart(of, &told);
-    let known_by: BTreeSet<usize> = all.iter().copied().filter(|of| !apart(*of)).collect();
+    // One that left in order is not named. When it is back where it meets none of those that were
+    // told, no node can say that it lives.
+    let unnamed: BTreeSet<usize> = unnamed.collect();
+    let mut known_by = BTreeSet::from([node]);
+    loop {
+        let meets = |other: &usize| nodes.is_up(*other) && !truth.were_apart(*other, &known_by);
+        let met: Vec<usize> = unnamed.difference(&known_by).copied().filter(meets).collect();
+        if met.is_empty() {
+            break;
+        }
+        known_by.extend(met);
+    }
+    let is_down = |other: &usize| !nodes.is_up(*other);
+    known_by.extend(unnamed.iter().copied().filter(is_down));
     assert!(known_by.contains(&node));
-    truth.purged(least, soft, known_by.clone());
+    let is_accepted = told_json["fleet"]["quorum"] != false && !is_unmet;
+    truth.purged(least, (soft, is_accepted), known_by.clone());
     for asked in known_by {
         clients.begin(asked, object, Duration::ZERO);
         clients.begin(
@@ -124,12 +134,15 @@ pub async fn settled(nodes: &Nodes, within: Duration) -> bool {
             .slots
             .iter()
             .filter_map(|slot| slot.running.borrow().as_ref()?.node.clone())
-            .map(|node| (node.own().state, node.members().iter().count(), node.purge_positions()))
+            .map(|node| {
+                (node.purge_knowledge(), node.members().iter().count(), node.purge_vector())
+            })
             .collect();
         let (_, _, first) = &views[0];
-        let is_settled = views.iter().all(|(state, members, positions)| {
-            let serves = *state == fleet::member::State::Serving;
-            serves && *members == nodes.len() && positions == first
+        let is_settled = views.iter().all(|(knowledge, members, vector)| {
+            *knowledge == fleet::purges::State::Current
+                && *members == nodes.len()
+                && vector == first
         });
         if is_settled {
             return true;
@@ -139,9 +152,11 @@ pub async fn settled(nodes: &Nodes, within: Duration) -> bool {
     for slot in &nodes.slots {
         let node = slot.running.borrow().as_ref().and_then(|running| running.node.clone());
         if let Some(node) = node {
-            let (own, positions) = (node.own(), node.purge_positions());
+            let (own, positions) = (node.own(), node.purge_vector());
             let members = node.members().iter().count();
-            nodes.truth.note(format!("{}: {}, {members} members, {positions}", own.id, own.state));
+            let knowledge = node.purge_knowledge().as_str();
+            let text = format!("{}: {knowledge}, {members} members, {positions}", own.id);
+            nodes.truth.note(text);
         }
     }
     false

@@ -18,6 +18,10 @@ pub const COUNT: u32 = 16;
 /// touch with one that does: the time between two meetings, and two seconds in which it may lag.
 const MUST_KNOW: Duration = Duration::from_millis(3_200);
 
+/// Whatever happens to a node, it gives out nothing that a purge concerns so long after the fleet
+/// has accepted it: a lease, and a moment for what is under way.
+const LEASE: Duration = Duration::from_millis(10_500);
+
 /// For so long a node waits for an answer of the origin.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -60,6 +64,8 @@ struct Purge {
     at: Duration,
     /// Nodes that must know of it.
     known_by: BTreeSet<usize>,
+    /// Enough nodes have it for all others to learn of it.
+    is_accepted: bool,
 }
 
 /// Oldest response that is still correct.
@@ -183,10 +189,15 @@ impl Truth {
     }
 
     /// Notes an acknowledged purge: nothing older than the versions in `least` may be answered by
-    /// the nodes that know of it.
-    pub fn purged(&self, least: BTreeMap<u32, u32>, soft: bool, known_by: BTreeSet<usize>) {
+    /// the nodes that know of it, and a lease later by any, if it `is_accepted`.
+    pub fn purged(
+        &self,
+        least: BTreeMap<u32, u32>,
+        (soft, is_accepted): (bool, bool),
+        known_by: BTreeSet<usize>,
+    ) {
         let at = self.now();
-        self.inner.borrow_mut().purges.push(Purge { least, soft, at, known_by });
+        self.inner.borrow_mut().purges.push(Purge { least, soft, at, known_by, is_accepted });
     }
 
     /// Notes that a node has forgotten what it learnt since then.
@@ -240,7 +251,12 @@ impl Truth {
     /// Returns the oldest response that a request to `node` may get if it begins now.
     pub fn least(&self, node: usize, object: u32) -> Least {
         let mut least = Least::default();
-        for purge in self.inner.borrow().purges.iter().filter(|p| p.known_by.contains(&node)) {
+        let now = self.now();
+        let must_know = |purge: &&Purge| {
+            let is_late = purge.is_accepted && now.saturating_sub(purge.at) > LEASE;
+            is_late || purge.known_by.contains(&node)
+        };
+        for purge in self.inner.borrow().purges.iter().filter(must_know) {
             let Some(version) = purge.least.get(&object).copied() else { continue };
             least.fresh = least.fresh.max(version);
             if !purge.soft {

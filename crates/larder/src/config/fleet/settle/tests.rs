@@ -92,12 +92,14 @@ fn configured_values_are_used() {
         name = 'edge'
         zone = 'rack-1'
         capacity = '0'
-        purge-timeout = '20s'
         hot-rate = 7
         hot-owners = 2
         offer-rate = '1M'
         hints-memory = '1K'
         policy = 'replicated'
+
+        [purge]
+        lease = '20s'
     ";
     let settings = settle(text);
     assert_eq!(
@@ -111,7 +113,7 @@ fn configured_values_are_used() {
     assert_eq!((settings.hotness.per_owner.get(), settings.hotness.owners_max.get()), (7, 2));
     assert_eq!((settings.offer_rate, settings.hints_memory), (1 << 20, 1 << 10));
     assert_eq!(
-        (settings.node.purge_patience, settings.node.classes.iter().count()),
+        (settings.node.purges.patience.lease, settings.node.classes.iter().count()),
         (Duration::from_secs(20), 5)
     );
     assert_eq!(weight(1), 1);
@@ -179,7 +181,6 @@ fn contradictions_are_named_with_their_lines() {
         ),
         ("listen = '127.0.0.1:3128'", "larder.toml:2: fleet.listen: 127.0.0.1:3128 cannot be both"),
         ("listen = '127.0.0.1:3129'", "larder.toml:2: fleet.listen: 127.0.0.1:3129 cannot be both"),
-        ("purge-timeout = '9s'", "larder.toml:2: fleet.purge-timeout: expected a duration such"),
         ("policy = 'x'", "larder.toml:2: fleet.policy: expected larder, replicated, "),
         (
             "policy = 'larder'\n[[fleet.class]]\nname = 'a'\nsites = 'a'",
@@ -229,6 +230,9 @@ fn problems_with_this_machine_are_reported_together() {
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].starts_with("fleet.node: this machine is called \"localhost\""), "{said:?}");
     assert!(said[1].starts_with("fleet.key-file: ") && said[1].contains("No such file"));
+    let strict = FleetConfig { consistency: "strict".to_owned(), ..config.clone() };
+    let said = strict.settle(&around).unwrap_err();
+    assert!(said[1].starts_with("purge.consistency: strict needs to know all nodes"), "{said:?}");
     let named = FleetConfig { node: "a".parse().ok(), ..config };
     let around = Surroundings { addresses: Vec::new(), ..around };
     let said = named.settle(&around).unwrap_err();

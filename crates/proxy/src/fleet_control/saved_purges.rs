@@ -1,6 +1,6 @@
-//! The positions in the logs of purges, and which purges are the last before them, kept in the
-//! store beside the objects that they are about: what is found after a crash, or on an old disk,
-//! says no more than has been carried out there.
+//! Which purges this node has, and which are the last of their makers, kept in the store beside the
+//! objects that they are about: what is found after a crash, or on an old disk, says no more than
+//! has been carried out there.
 //!
 //! They are in two places, which are written in turn, and so seldom that what is in the one is on
 //! the device before the other is written: a crash loses what was written last, and not what was
@@ -14,17 +14,20 @@ use store::{Hint, Key, Locality, Lookup};
 use tokio::time::sleep;
 
 use crate::object::store::Store;
-use crate::peers::purge_state::Followed;
+use crate::peers::purge_state::Saved;
+
+/// Stands in the third line of a node that has lost purges.
+const RECOVERING: &str = "recovering";
 
 /// The keys of the two places: no object of a site has them.
-const KEYS: [&[u8]; 2] = [b"\0fleet positions 1", b"\0fleet positions 2"];
+const KEYS: [&[u8]; 2] = [b"\0fleet purges 1", b"\0fleet purges 2"];
 
 /// The shortest time between two writes: what was stored so long ago is on the device, by the
 /// default of how long it may wait.
 pub(crate) const SETTLED: Duration = Duration::from_secs(3);
 
 /// See the module.
-pub(crate) struct SavedPositions {
+pub(crate) struct SavedPurges {
     /// The place that was written last, and when; `None`: before the store was opened.
     last: Cell<(usize, Option<Duration>)>,
 }
@@ -35,14 +38,14 @@ fn key(place: usize) -> Key {
     key.unwrap_or_else(|| unreachable!())
 }
 
-impl SavedPositions {
-    pub fn new() -> SavedPositions {
-        SavedPositions { last: Cell::new((1, None)) }
+impl SavedPurges {
+    pub fn new() -> SavedPurges {
+        SavedPurges { last: Cell::new((1, None)) }
     }
 
-    /// Returns how far the store had come; `None` when nothing says so. What is not found yet while
+    /// Returns which purges the store had; `None` when nothing says so. What is not found yet while
     /// the store finds out what it has is waited for.
-    pub async fn read(&self, store: &Store) -> Option<Followed> {
+    pub async fn read(&self, store: &Store) -> Option<Saved> {
         loop {
             // Asked first: what comes in between is found.
             let is_complete = store.share().recovered();
@@ -55,59 +58,62 @@ impl SavedPositions {
     }
 
     /// Returns what both places say together; the one that says less is written next.
-    fn newest(&self, places: [Option<Followed>; 2]) -> Option<Followed> {
+    fn newest(&self, places: [Option<Saved>; 2]) -> Option<Saved> {
         let (mut all, other) = match places {
             [Some(first), Some(second)] => {
-                self.last.set((usize::from(!first.positions.cover(&second.positions)), None));
+                self.last.set((usize::from(!first.vector.covers(&second.vector)), None));
                 (first, second)
             }
             [one, other] => {
                 self.last.set((usize::from(one.is_none()), None));
-                (one.or(other)?, Followed::default())
+                (one.or(other)?, Saved::default())
             }
         };
-        other.positions.iter().for_each(|(member, position)| all.positions.reach(member, position));
+        all.vector.merge(&other.vector);
         all.last.merge(&other.last);
+        all.is_recovering |= other.is_recovering;
         Some(all)
     }
 
-    /// Returns how long before `now` positions were saved: long ago, if none were yet.
+    /// Returns how long before `now` they were saved: long ago, if none were yet.
     pub fn since(&self, now: Duration) -> Duration {
         let (_, written) = self.last.get();
         written.map_or(Duration::MAX, |written| now.saturating_sub(written))
     }
 
-    /// Saves at `now` how far the store has come. Where that fails what was saved before, or
+    /// Saves at `now` which purges the store has. Where that fails what was saved before, or
     /// nothing, is found instead.
-    pub async fn save(&self, store: &Store, followed: &Followed, now: Duration) {
+    pub async fn save(&self, store: &Store, saved: &Saved, now: Duration) {
         let place = 1 - self.last.get().0;
         self.last.set((place, Some(now)));
-        let (key, meta) = (key(place), Bytes::from(write(followed)));
+        let (key, meta) = (key(place), Bytes::from(write(saved)));
         let token = store.begin_fetch(&key);
         let saved = match store.insert(&token, &key, meta, Hint::default()).await {
             Ok(writer) => writer.commit().await.map(drop),
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = saved {
-            log::debug!("the positions in the logs of purges were not saved: {refusal}");
+            log::debug!("which purges are carried out was not saved: {refusal}");
         }
     }
 }
 
-/// Returns two lines: the positions, and the digests of the last purges before them.
-fn write(followed: &Followed) -> String {
-    format!("{}\n{}", followed.positions, followed.last)
+/// Returns three lines: the vector, the digests of the last purges, and whether purges were lost.
+fn write(saved: &Saved) -> String {
+    let state = if saved.is_recovering { RECOVERING } else { "" };
+    format!("{}\n{}\n{state}", saved.vector, saved.last)
 }
 
-async fn read(store: &Store, place: usize) -> Option<Followed> {
+async fn read(store: &Store, place: usize) -> Option<Saved> {
     let Lookup::Hit(entry) = store.lookup(&key(place)).await else { return None };
     parse(std::str::from_utf8(entry.meta()).ok()?)
 }
 
-/// Reads what [`write()`] wrote, or the positions alone.
-fn parse(text: &str) -> Option<Followed> {
-    let (positions, last) = text.split_once('\n').unwrap_or((text, ""));
-    Some(Followed { positions: positions.parse().ok()?, last: last.parse().ok()? })
+/// Reads what [`write()`] wrote.
+fn parse(text: &str) -> Option<Saved> {
+    let mut lines = text.split('\n');
+    let (vector, last) = (lines.next()?.parse().ok()?, lines.next()?.parse().ok()?);
+    Some(Saved { vector, last, is_recovering: lines.next()? == RECOVERING })
 }
 
 #[cfg(test)]
@@ -116,8 +122,9 @@ mod tests {
 
     #[test]
     fn what_is_found_goes_on_from_the_place_that_says_more() {
-        let (none, less, more) = (None, parse("a=1.5\na=1.5:7"), parse("a=1.6\na=1.6:8"));
-        let (other, all) = (parse("b=1.1"), parse("a=1.5;b=1.1\na=1.5:7"));
+        let (none, less, more) = (None, parse("a/1=5\na/1=5:7\n"), parse("a/1=6\na/1=6:8\n"));
+        let other = parse("b/1=1\n\nrecovering");
+        let all = parse("a/1=5;b/1=1\na/1=5:7\nrecovering");
         for (places, expected, next_place) in [
             ([none.clone(), none.clone()], none.clone(), 0),
             ([less.clone(), none.clone()], less.clone(), 1),
@@ -126,7 +133,7 @@ mod tests {
             ([more.clone(), less.clone()], more.clone(), 1),
             ([less.clone(), other.clone()], all, 0),
         ] {
-            let saved = SavedPositions::new();
+            let saved = SavedPurges::new();
             let found = saved.newest(places.clone());
             assert_eq!(found, expected, "{places:?}");
             assert_eq!(found.as_ref().and_then(|found| parse(&write(found))), found);
