@@ -10,6 +10,7 @@
 mod applications;
 mod ci;
 mod differential;
+mod fleet_faults;
 mod fuzz;
 mod goldens;
 mod reading;
@@ -53,6 +54,9 @@ enum Chore {
     /// Runs the engine on simulated disks that fail, through crashes and reopenings, or a fleet in
     /// virtual time, by seed.
     Sim(sim::Options),
+    /// Runs a fleet in network namespaces through faults of network, processes and disks, and
+    /// prints what each costs. Wants the rights of root; ends with 77 where they do not suffice.
+    FleetFaults(fleet_faults::Options),
     /// Drives real applications of several frameworks through Larder and directly, with several
     /// users at once, and compares all answers. Installs the frameworks from their registries.
     Applications(applications::Options),
@@ -73,6 +77,10 @@ fn main() -> ExitCode {
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
+        Chore::FleetFaults(options) => match fleet_faults::run(&options) {
+            Ok(code) => return code,
+            Err(why) => Err(why),
+        },
         Chore::Applications(options) => applications::run(&options),
         Chore::Goldens(options) => goldens::run(&options),
         Chore::Reading => reading::run(),

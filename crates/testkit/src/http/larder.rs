@@ -123,6 +123,12 @@ impl Setup {
         self
     }
 
+    /// Replaces the address of the admin interface.
+    pub fn admin_at(mut self, address: SocketAddr) -> Setup {
+        self.admin = address;
+        self
+    }
+
     /// Returns the address on which it serves.
     pub fn address(&self) -> SocketAddr {
         self.listen
