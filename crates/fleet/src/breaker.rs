@@ -124,6 +124,11 @@ impl Breaker {
         }
     }
 
+    /// Returns whether it is closed and has recorded no failure since.
+    pub fn is_quiet(&self) -> bool {
+        self.state == State::Closed { failures: 0 }
+    }
+
     /// Records that a request with `permit` was answered. A result of a request permitted before
     /// the breaker opened is ignored.
     pub fn succeeded(&mut self, permit: Permit) {

@@ -11,6 +11,9 @@
 //!    fetches from the origin;
 //! 5. the origin, if the owner does not answer.
 //!
+//! A node that cannot connect to the origin asks other members to fetch ([`substitutes`]), which
+//! ask no further node.
+//!
 //! Only the owner fetches, and the other nodes stream from it: the fleet fetches a document once as
 //! long as the nodes know the same members and the owner answers. Where views differ, a request
 //! travels to at most [`MAX_HOPS`] other nodes; the last one fetches.
@@ -43,6 +46,9 @@ pub const HOLDERS_MAX: usize = 2;
 
 /// Maximum number of former owners that are asked for one request.
 const FORMER_OWNERS_MAX: usize = 3;
+
+/// Maximum number of members that are asked to fetch in place of a node without a connection.
+const SUBSTITUTES_MAX: usize = 2;
 
 /// How far the asked node goes to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,6 +121,8 @@ pub enum Role {
     Owner,
     /// It owned the key before the members changed.
     PreviousOwner,
+    /// The asking node cannot connect to the origin.
+    Substitute,
 }
 
 /// A request to another node.
@@ -164,6 +172,8 @@ pub struct LookupPlan {
     /// True if the asking node knows purges that this one has not carried out. Nothing may be used
     /// that was stored, or whose fetch began, before this request.
     pub behind: bool,
+    /// True if [`substitutes`] may be asked.
+    pub may_substitute: bool,
 }
 
 /// Error: the request has travelled to more than [`MAX_HOPS`] nodes.
@@ -190,7 +200,36 @@ pub fn plan(
     view: &View<'_>,
 ) -> Result<LookupPlan, TooManyHops> {
     let planner = Planner::new(request, policy, view)?;
-    Ok(LookupPlan { steps: planner.steps(), keep: planner.keep(), behind: planner.behind })
+    let (steps, keep, behind) = (planner.steps(), planner.keep(), planner.behind);
+    Ok(LookupPlan { steps, keep, behind, may_substitute: planner.may_ask() })
+}
+
+/// Returns the questions of a node that follows `plan` and cannot connect to the origin: the next
+/// owners of the key are asked to fetch, except those that the plan has asked to.
+pub fn substitutes(request: &Request, plan: &LookupPlan, view: &View<'_>) -> Vec<Ask> {
+    if !plan.may_substitute {
+        return Vec::new();
+    }
+    let asked =
+        |id: &MemberId| plan.asks().any(|ask| ask.reach == Reach::Origin && ask.member == *id);
+    let usable = |member: &Member| can_ask(request, view, &member.id) && !asked(&member.id);
+    let next = placement::owners(request.key, view.members, SUBSTITUTES_MAX, view.bound, usable);
+    let ask = |member: &Member| Ask {
+        member: member.id.clone(),
+        role: Role::Substitute,
+        reach: Reach::Origin,
+        keep_copy: false,
+        hops: MAX_HOPS,
+    };
+    next.into_iter().map(ask).collect()
+}
+
+/// Returns whether this node may ask `id`: a different node that serves, has a closed breaker, and
+/// does not itself wait for this answer.
+fn can_ask(request: &Request, view: &View<'_>, id: &MemberId) -> bool {
+    let waits = matches!(&request.asked, Asked::ByPeer { from, .. } if from == id);
+    let there = view.members.get(id).is_some_and(Member::may_be_asked);
+    there && !waits && id != view.me && !view.avoid.contains(id)
 }
 
 /// Returns whether a request may wait for this node's running fetch of the same document, which
@@ -212,14 +251,19 @@ pub fn may_wait(asked: &Asked, waits_with: Option<u8>) -> bool {
 }
 
 impl LookupPlan {
-    /// Returns the hop count with which another node is asked to fetch, the smallest of several.
-    /// `None` if no node is asked to: a follower then waits for no other node.
+    /// Returns the questions among the steps.
+    pub fn asks(&self) -> impl Iterator<Item = &Ask> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Ask(ask) => Some(ask),
+            Step::OwnMemory | Step::OwnDisk | Step::Origin => None,
+        })
+    }
+
+    /// Returns the hop count with which another node may be asked to fetch, the smallest of
+    /// several. `None` if no node may be: a follower then waits for no other node.
     pub fn waits_with(&self) -> Option<u8> {
-        let asks = self.steps.iter().filter_map(|step| match step {
-            Step::Ask(ask) if ask.reach == Reach::Origin => Some(ask.hops),
-            _ => None,
-        });
-        asks.min()
+        let asks = self.asks().filter(|ask| ask.reach == Reach::Origin).map(|ask| ask.hops);
+        asks.chain(self.may_substitute.then_some(MAX_HOPS)).min()
     }
 }
 
@@ -291,12 +335,8 @@ impl<'a> Planner<'a> {
         self.may_ask() && self.policy.lookup != Lookup::Local
     }
 
-    /// Returns whether this node may ask `id`: a different node that serves, has a closed breaker,
-    /// and does not itself wait for this answer.
     fn can_ask(&self, id: &MemberId) -> bool {
-        let waits = matches!(&self.request.asked, Asked::ByPeer { from, .. } if from == id);
-        let there = self.view.members.get(id).is_some_and(Member::may_be_asked);
-        there && !waits && id != self.view.me && !self.view.avoid.contains(id)
+        can_ask(self.request, self.view, id)
     }
 
     /// Chooses the owner that is asked with [`Reach::Origin`]; `None` if this node fetches.

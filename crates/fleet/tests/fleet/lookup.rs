@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fleet::class::Preset;
 use fleet::lookup::{
     Ask, Asked, Keep, LookupPlan, MAX_HOPS, Reach, Request, Role, Step, View, may_follow, plan,
+    substitutes,
 };
 use fleet::member::State;
 use fleet::placement::LoadBound;
@@ -47,15 +48,24 @@ impl Node {
 
     fn plan_for(&self, key: KeyHash, asked: Asked, on_own_disk: bool) -> LookupPlan {
         let request = Request { key, asked, on_own_disk, hot_owners: 1 };
-        let view = View {
+        plan(&request, &self.policy, &self.view()).unwrap()
+    }
+
+    fn substitutes(&self, key: KeyHash, asked: Asked) -> Vec<Ask> {
+        let request = Request { key, asked, on_own_disk: false, hot_owners: 1 };
+        let plan = plan(&request, &self.policy, &self.view()).unwrap();
+        substitutes(&request, &plan, &self.view())
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
             me: &self.me,
             members: &self.members,
             previous: &self.previous,
             hinted: &self.hinted,
             avoid: &self.avoid,
             bound: self.bound,
-        };
-        plan(&request, &self.policy, &view).unwrap()
+        }
     }
 }
 
@@ -243,6 +253,37 @@ fn an_owner_that_is_busier_than_the_rest_is_passed_over() {
     assert_eq!(words(&node.plan(Asked::ByClient, false)), format!("memory {second}:Origin origin"));
 }
 
+#[test]
+fn the_next_owners_fetch_for_a_node_without_a_connection_and_ask_no_other() {
+    let all = ["a", "w", "x", "y", "z"].map(member);
+    let listed = members(all.to_vec());
+    let ranked = ranking(KEY, &listed);
+    let ranked: Vec<MemberId> = ranked.into_iter().map(|member| member.id.clone()).collect();
+    let node = |at: usize| {
+        let mut node = Node::new(ranked[at].as_str(), Preset::RemoteDisk.policies()[0]);
+        node.members = members(all.to_vec());
+        node
+    };
+    let names = |asks: Vec<Ask>| -> Vec<MemberId> {
+        assert!(asks.iter().all(|ask| ask.hops == MAX_HOPS && ask.reach == Reach::Origin));
+        asks.into_iter().map(|ask| ask.member).collect()
+    };
+    let owner = node(0);
+    assert_eq!(names(owner.substitutes(KEY, Asked::ByClient)), ranked[1..3]);
+    let from = |at: usize, hops| by_peer(ranked[at].as_str(), Reach::Origin, hops);
+    assert_eq!(names(owner.substitutes(KEY, from(1, 1))), ranked[2..4]);
+    assert_eq!(names(owner.substitutes(KEY, from(1, MAX_HOPS))), []);
+    assert_eq!(names(owner.substitutes(KEY, by_peer("w", Reach::Disk, 1))), []);
+    // The owner was asked before.
+    assert_eq!(
+        names(node(2).substitutes(KEY, Asked::ByClient)),
+        [&ranked[1..2], &ranked[3..4]].concat()
+    );
+    // Other nodes still wait for the owner's fetch.
+    let plan = owner.plan(Asked::ByClient, false);
+    assert!(may_follow(&from(1, 1), &plan) && !may_follow(&from(1, MAX_HOPS), &plan));
+}
+
 /// Carries out a plan in a fleet without the document and records which node fetched it.
 fn carry_out(nodes: &BTreeMap<MemberId, Node>, at: &MemberId, key: KeyHash, asked: Asked) -> Trip {
     let plan = nodes[at].plan_for(key, asked, false);
@@ -327,9 +368,22 @@ fn nodes_that_agree_fetch_at_the_owner_and_all_others_end_too() {
 type Fetch = (MemberId, Option<MemberId>, u8);
 
 /// Finds all fetches that `fetch` may wait for.
-fn waits_for(plans: &BTreeMap<Fetch, LookupPlan>, fetch: &Fetch) -> Vec<Fetch> {
+fn waits_for(
+    nodes: &BTreeMap<MemberId, Node>,
+    plans: &BTreeMap<Fetch, LookupPlan>,
+    fetch: &Fetch,
+) -> Vec<Fetch> {
     let mut found = Vec::new();
-    for ask in asks(&plans[fetch]).filter(|ask| ask.reach == Reach::Origin) {
+    let plan = &plans[fetch];
+    let others = nodes.keys().filter(|id| plan.may_substitute && **id != fetch.0);
+    let substitutes = others.map(|id| Ask {
+        member: id.clone(),
+        role: Role::Substitute,
+        reach: Reach::Origin,
+        keep_copy: false,
+        hops: MAX_HOPS,
+    });
+    for ask in asks(plan).cloned().chain(substitutes).filter(|ask| ask.reach == Reach::Origin) {
         let asked = by_peer(fetch.0.as_str(), ask.reach, ask.hops);
         let own = (ask.member.clone(), Some(fetch.0.clone()), ask.hops);
         let running = plans.iter().filter(|((at, ..), _)| *at == ask.member);
@@ -360,7 +414,7 @@ fn nodes_never_wait_for_each_other_in_a_circle_whatever_they_believe() {
         loop {
             let before = settled.len();
             for fetch in plans.keys() {
-                if waits_for(&plans, fetch).iter().all(|other| settled.contains(other)) {
+                if waits_for(&nodes, &plans, fetch).iter().all(|other| settled.contains(other)) {
                     settled.insert(fetch.clone());
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use fleet::class::DocumentFacts;
-use fleet::lookup::{Ask, Keep, LookupPlan, Reach, Request, Step};
+use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request};
 
 use crate::peers::node::Node;
 use crate::peers::question::About;
@@ -42,10 +42,17 @@ impl Asking {
 
     /// Returns the questions, one after another.
     pub fn asks(&self) -> impl Iterator<Item = &Ask> {
-        self.plan.steps.iter().filter_map(|step| match step {
-            Step::Ask(ask) => Some(ask),
-            Step::OwnMemory | Step::OwnDisk | Step::Origin => None,
-        })
+        self.plan.asks()
+    }
+
+    /// Returns the questions that take the place of a request to the origin.
+    pub fn substitutes(&self) -> Vec<Ask> {
+        self.node.substitutes(&self.request, &self.plan)
+    }
+
+    /// Returns whether another node asked, which asks the origin itself if it gets no answer.
+    pub fn is_for_peer(&self) -> bool {
+        self.request.asked != Asked::ByClient
     }
 
     /// Returns the questions that no node has answered yet, each with its number: a node whose

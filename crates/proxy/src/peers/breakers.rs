@@ -1,12 +1,15 @@
-//! The breakers of the other nodes: which of them failed lately and are passed by for a while.
+//! The breakers of other nodes, or of origins: which of them failed lately and are passed by for a
+//! while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fleet::MemberId;
 use fleet::breaker::{Breaker, Permit, Settings};
+
+/// Maximum number of breakers with failures. Further ones stay closed.
+const FAILED_MAX: usize = 4096;
 
 /// When a node is passed by, and for how long: after three failures in a row, and then for longer
 /// and longer.
@@ -17,83 +20,89 @@ const SETTINGS: Settings = Settings {
     try_time: Duration::from_secs(5),
 };
 
-/// The breakers of one node for all others.
-pub(super) struct Breakers {
+/// The breakers of one node, by what they are for. One without failures takes no memory.
+pub(super) struct Breakers<K> {
     /// Makes the pauses of nodes differ.
     seed: u64,
-    all: Mutex<BTreeMap<MemberId, Breaker>>,
-    /// None has had a failure since it closed: there is nothing to look up.
+    failed: Mutex<BTreeMap<K, Breaker>>,
+    /// True if no breaker has had a failure since it closed.
     quiet: AtomicBool,
 }
 
-impl Breakers {
-    pub fn new(seed: u64) -> Breakers {
-        Breakers { seed, all: Mutex::default(), quiet: AtomicBool::new(true) }
+impl<K: Ord + Clone> Breakers<K> {
+    pub fn new(seed: u64) -> Breakers<K> {
+        Breakers { seed, failed: Mutex::default(), quiet: AtomicBool::new(true) }
     }
 
-    /// Returns the nodes that are passed by now.
-    pub fn open(&self, now: Duration) -> BTreeSet<MemberId> {
+    /// Returns what is passed by now.
+    pub fn open(&self, now: Duration) -> BTreeSet<K> {
         if self.quiet.load(Ordering::Relaxed) {
             return BTreeSet::new();
         }
-        let all = self.lock();
-        let open = all.iter().filter(|(_, breaker)| breaker.is_open(now));
-        open.map(|(member, _)| member.clone()).collect()
+        let failed = self.lock();
+        let open = failed.iter().filter(|(_, breaker)| breaker.is_open(now));
+        open.map(|(of, _)| of.clone()).collect()
     }
 
-    /// Returns whether `member` may be asked now; the end of the question must be told.
-    pub fn permit(&self, member: &MemberId, now: Duration) -> Permit {
+    /// Returns whether `of` may be asked now; the end of the question must be told.
+    pub fn permit(&self, of: &K, now: Duration) -> Permit {
         if self.quiet.load(Ordering::Relaxed) {
             return Permit::Yes;
         }
-        self.lock().get_mut(member).map_or(Permit::Yes, |breaker| breaker.permit(now))
+        self.lock().get_mut(of).map_or(Permit::Yes, |breaker| breaker.permit(now))
     }
 
     /// Notes that a question with `permit` was answered.
-    pub fn succeeded(&self, member: &MemberId, permit: Permit) {
+    pub fn succeeded(&self, of: &K, permit: Permit) {
         if self.quiet.load(Ordering::Relaxed) {
             return;
         }
-        let mut all = self.lock();
-        if let Some(breaker) = all.get_mut(member) {
+        let mut failed = self.lock();
+        if let Some(breaker) = failed.get_mut(of) {
             breaker.succeeded(permit);
+            if breaker.is_quiet() {
+                failed.remove(of);
+                self.quiet.store(failed.is_empty(), Ordering::Relaxed);
+            }
         }
     }
 
     /// Notes that a question with `permit` failed.
-    pub fn failed(&self, member: &MemberId, permit: Permit, now: Duration) {
-        let mut all = self.lock();
-        self.quiet.store(false, Ordering::Relaxed);
-        if !all.contains_key(member) {
+    pub fn failed(&self, of: &K, permit: Permit, now: Duration) {
+        let mut failed = self.lock();
+        if !failed.contains_key(of) && failed.len() < FAILED_MAX {
             // The settings are fixed, and good.
             let Ok(breaker) = Breaker::new(SETTINGS, self.seed) else { return };
-            all.insert(member.clone(), breaker);
+            failed.insert(of.clone(), breaker);
+            self.quiet.store(false, Ordering::Relaxed);
         }
-        if let Some(breaker) = all.get_mut(member) {
+        if let Some(breaker) = failed.get_mut(of) {
             breaker.failed(permit, now);
         }
     }
 
-    /// Forgets nodes that are no members any more.
-    pub fn retain(&self, is_member: impl Fn(&MemberId) -> bool) {
-        let mut all = self.lock();
-        all.retain(|member, _| is_member(member));
-        self.quiet.store(all.is_empty(), Ordering::Relaxed);
+    /// Forgets those of nodes that are no members any more.
+    pub fn retain(&self, is_member: impl Fn(&K) -> bool) {
+        let mut failed = self.lock();
+        failed.retain(|of, _| is_member(of));
+        self.quiet.store(failed.is_empty(), Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<MemberId, Breaker>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<K, Breaker>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use fleet::MemberId;
+
     use super::*;
 
     #[test]
     fn a_node_that_fails_is_passed_by_and_tried_again() {
-        let (breakers, member) = (Breakers::new(1), "a".parse().unwrap());
+        let (breakers, member) = (Breakers::<MemberId>::new(1), "a".parse().unwrap());
         let at = Duration::from_millis;
         for _ in 0..3 {
             assert_eq!(breakers.permit(&member, at(0)), Permit::Yes);
@@ -104,6 +113,7 @@ mod tests {
         assert_eq!(breakers.permit(&member, at(600)), Permit::Try);
         assert_eq!(breakers.permit(&member, at(600)), Permit::No);
         breakers.succeeded(&member, Permit::Try);
+        assert!(breakers.lock().is_empty());
         assert_eq!(breakers.permit(&member, at(601)), Permit::Yes);
         breakers.failed(&member, Permit::Yes, at(700));
         breakers.retain(|_| false);

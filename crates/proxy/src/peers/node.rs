@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use fleet::breaker::Permit;
 use fleet::class::{Class, DocumentFacts, Lookup, Policy};
 use fleet::hints::Hints;
-use fleet::lookup::{Asked, LookupPlan, Request, View};
+use fleet::lookup::{Ask, Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
 use fleet::members::MEMBERS_MAX;
 use fleet::placement::{self, LoadBound};
@@ -62,6 +62,9 @@ const TOLD_OF: Duration = Duration::from_secs(5);
 /// A node that left in order and comes back uses no copies for at least so long, unless it has met
 /// all others.
 const COMES_BACK: Duration = Duration::from_secs(10);
+
+/// Number of slots for the times at which origins were reached.
+const SLOTS: usize = 64;
 
 /// Configuration of a fleet node.
 #[derive(Clone, Debug)]
@@ -123,7 +126,11 @@ pub struct Node {
     clock: TokioClock,
     roster: ArcSwap<Roster>,
     classes: ArcSwap<ClassTable>,
-    breakers: Breakers,
+    breakers: Breakers<MemberId>,
+    /// Breakers of origins, by their numbers in the table of outages.
+    origins: Breakers<u64>,
+    /// When each origin was last reached, in milliseconds. Origins in the same slot count as one.
+    reached: [AtomicU64; SLOTS],
     /// Questions and requests under way.
     load: AtomicU64,
     /// There is no cache in this process.
@@ -178,6 +185,8 @@ impl Node {
             roster: ArcSwap::from_pointee(Roster::empty()),
             classes: ArcSwap::from_pointee(options.classes.clone()),
             breakers: Breakers::new(seed),
+            origins: Breakers::new(seed),
+            reached: [const { AtomicU64::new(0) }; SLOTS],
             load: AtomicU64::new(0),
             without_cache: AtomicBool::new(false),
             own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
@@ -322,15 +331,25 @@ impl Node {
             Lookup::Local | Lookup::Owner => Vec::new(),
         };
         let previous = roster.previous(self.now());
-        let view = View {
+        let view = View { previous: &previous, hinted: &hinted, ..self.view(&roster, &avoid) };
+        fleet::lookup::plan(request, policy, &view).ok()
+    }
+
+    /// Returns which members are asked to fetch if this node cannot connect to the origin.
+    pub(crate) fn substitutes(&self, request: &Request, plan: &LookupPlan) -> Vec<Ask> {
+        let (roster, avoid) = (self.roster.load(), self.breakers.open(self.now()));
+        fleet::lookup::substitutes(request, plan, &self.view(&roster, &avoid))
+    }
+
+    fn view<'a>(&'a self, roster: &'a Roster, avoid: &'a BTreeSet<MemberId>) -> View<'a> {
+        View {
             me: &self.options.own.id,
             members: &roster.members,
-            previous: &previous,
-            hinted: &hinted,
-            avoid: &avoid,
+            previous: &[],
+            hinted: &[],
+            avoid,
             bound: self.options.bound,
-        };
-        fleet::lookup::plan(request, policy, &view).ok()
+        }
     }
 
     /// Notes a request for a document, and returns how many owners it has by now.
@@ -399,6 +418,36 @@ impl Node {
     /// Notes that a question failed.
     pub(crate) fn failed(&self, member: &MemberId, permit: Permit) {
         self.breakers.failed(member, permit, self.now());
+    }
+
+    /// Returns whether a request may be sent to an origin. The end of it must be told.
+    pub(crate) fn permit_origin(&self, origin: u64) -> Permit {
+        self.origins.permit(&origin, self.now())
+    }
+
+    /// Notes whether a request with `permit` had a connection to its origin.
+    pub(crate) fn note_origin(&self, origin: u64, permit: Permit, had_connection: bool) {
+        match had_connection {
+            true => {
+                self.origins.succeeded(&origin, permit);
+                self.note_reached(origin);
+            }
+            false => self.origins.failed(&origin, permit, self.now()),
+        }
+    }
+
+    /// Notes that there is a connection to an origin now.
+    pub(crate) fn note_reached(&self, origin: u64) {
+        self.reached_slot(origin).store(self.now().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Returns whether an origin was reached after `since`.
+    pub(crate) fn reached_since(&self, origin: u64, since: Duration) -> bool {
+        u128::from(self.reached_slot(origin).load(Ordering::Relaxed)) > since.as_millis()
+    }
+
+    fn reached_slot(&self, origin: u64) -> &AtomicU64 {
+        &self.reached[origin as usize % SLOTS]
     }
 
     /// Returns what came of the questions to a member.

@@ -1,11 +1,12 @@
 //! The source of a document in a fleet: the other nodes that its plan names, and then its origin.
 //!
 //! It promises: a node that fails, or shows no sign of work in time, is passed by, and the request
-//! ends as it would without a fleet; a node is believed only what it says is an answer.
+//! ends as it would without a fleet; a node is believed only what it says is an answer. A node that
+//! cannot connect to the origin asks others to fetch.
 
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -14,14 +15,15 @@ use fleet::breaker::Permit;
 use fleet::lookup::{Ask, Reach, Role};
 use http::header::HeaderValue;
 use http::{HeaderMap, Request, Response, StatusCode, header};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::OutBody;
 use upstream::failure::error::{Failure, Reason};
 use upstream::message::informational::Informational;
+use upstream::send::attempts::Attempts;
 use upstream::send::origin::{Connector, Origin, Sending, Voucher};
 use upstream::send::outgoing::Outgoing;
-use upstream::settings::endpoint::Endpoint;
+use upstream::settings::endpoint::{At, Endpoint};
 
 use crate::peers::asking::Asking;
 use crate::peers::question::{DIGEST_UNKNOWN, FLEET, PURGES, Question, Reply, take_owners};
@@ -44,12 +46,116 @@ const SILENCE: Duration = Duration::from_secs(4);
 pub(crate) struct FleetOrigin {
     asking: Arc<Asking>,
     origin: Arc<dyn Origin>,
+    /// Number of the origin in the table of outages.
+    number: u64,
 }
 
 impl FleetOrigin {
     /// Makes the source of what `origin` has, by this plan.
-    pub fn new(asking: Arc<Asking>, origin: Arc<dyn Origin>) -> FleetOrigin {
-        FleetOrigin { asking, origin }
+    pub fn new(asking: Arc<Asking>, origin: Arc<dyn Origin>, number: u64) -> FleetOrigin {
+        FleetOrigin { asking, origin, number }
+    }
+
+    /// Fetches from the origin. Other nodes are asked to fetch while there is no connection to it,
+    /// once connecting has failed, and first of all where it has failed repeatedly.
+    async fn fetch(&self, with: Connector<'_>, mut request: Outgoing<'_>) -> Answer {
+        let (asking, origin) = (&self.asking, self.origin.clone());
+        let permit = asking.node().permit_origin(self.number);
+        if permit == Permit::No {
+            if let Some(response) = self.ask_substitutes(with, &mut request).await {
+                return Ok(response);
+            }
+            if asking.is_for_peer() {
+                let cause = "it could not be reached lately".to_owned();
+                return Err(Failure::Failed(Reason::Connect, cause));
+            }
+            return origin.send(with, request).await;
+        }
+        let mut question = without_request(&request);
+        let (attempts, trail) = (Attempts::default(), request.trail);
+        let tried = Tried { origin: self, permit, attempts: &attempts, trail, ended: false };
+        let mut own = pin!(origin.send(with, Outgoing { trail: Some(&attempts), ..request }));
+        let early = self.while_reachable(with, own.as_mut(), &attempts).await;
+        let mut others = pin!(self.ask_substitutes(with, &mut question));
+        let answer = match early {
+            Some(answer) => answer,
+            None => tokio::select! {
+                answer = own.as_mut() => answer,
+                response = others.as_mut() => {
+                    let answer = match response {
+                        Some(response) => {
+                            tried.end(false);
+                            return Ok(response);
+                        }
+                        None => own.await,
+                    };
+                    tried.end(!is_of_connection(&answer));
+                    return answer;
+                }
+            },
+        };
+        let is_reached = !is_of_connection(&answer);
+        tried.end(is_reached);
+        match answer {
+            Err(failure) if !is_reached => others.await.ok_or(failure),
+            answer => answer,
+        }
+    }
+
+    /// Returns the answer of the origin. `None` if there is no connection to it: none comes about
+    /// within the patience for a node, neither for the request nor, where that waits on a
+    /// connection that was open before, for a trial.
+    async fn while_reachable(
+        &self,
+        with: Connector<'_>,
+        mut own: Pin<&mut impl Future<Output = Answer>>,
+        attempts: &Attempts,
+    ) -> Option<Answer> {
+        let node = self.asking.node();
+        let begun = node.now();
+        if let Ok(answer) = timeout(node.patience(), own.as_mut()).await {
+            return Some(answer);
+        }
+        if !node.reached_since(self.number, begun) {
+            let is_reachable = async { attempts.had_connection() && self.dial(with).await };
+            tokio::select! {
+                answer = own.as_mut() => return Some(answer),
+                is_reachable = is_reachable => match is_reachable {
+                    true => node.note_reached(self.number),
+                    false => return None,
+                },
+            }
+        }
+        Some(own.await)
+    }
+
+    /// Returns whether a connection to one of the origin's servers comes about in time.
+    async fn dial(&self, with: Connector<'_>) -> bool {
+        let Connector { upstream, limits, check } = with;
+        let dialling = async {
+            for endpoint in (0..).map_while(|number| self.origin.endpoint(number)) {
+                let is_socket = matches!(endpoint.at, At::Unix(_));
+                if is_socket || upstream.dial(endpoint, limits, check).await.is_ok() {
+                    return true;
+                }
+            }
+            false
+        };
+        timeout(self.asking.node().patience(), dialling).await.unwrap_or(false)
+    }
+
+    /// Asks the nodes that may fetch in place of this one. `None`: none has an answer.
+    async fn ask_substitutes(
+        &self,
+        with: Connector<'_>,
+        question: &mut Outgoing<'_>,
+    ) -> Option<Response<OriginBody>> {
+        for ask in self.asking.substitutes() {
+            if let Some(response) = self.ask(&ask, with, question).await {
+                return Some(response);
+            }
+        }
+        None
     }
 
     /// Asks one node, with the digest of the purges here, and again with all of them if it does not
@@ -92,18 +198,10 @@ impl FleetOrigin {
             Connector { upstream: with.upstream, limits: node.limits(), check: &|_| true };
         let question = Outgoing {
             request: Some(self.question(ask, (peer.protocol, purges), request)),
-            spellings: outgoing.spellings.clone(),
-            progress: None,
             interim: Some(&signs),
             again: Some(&make),
             idempotent: true,
-            rewrite_host: false,
-            reuse_only: false,
-            place: "",
-            pinned: None,
-            store_max: 0,
-            upgrade: None,
-            trail: outgoing.trail,
+            ..without_request(outgoing)
         };
         let sending = peer.endpoint.clone().send(connector, question);
         let told = outgoing.interim;
@@ -176,6 +274,60 @@ impl FleetOrigin {
 /// The node that was asked does not know the purges here by their digest.
 struct DigestUnknown;
 
+/// Result of a request to an origin.
+type Answer = Result<Response<OriginBody>, Failure>;
+
+fn is_of_connection(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(Failure::is_of_connection)
+}
+
+/// Returns what questions to other nodes are made from.
+fn without_request<'a>(of: &Outgoing<'a>) -> Outgoing<'a> {
+    Outgoing {
+        request: None,
+        spellings: of.spellings.clone(),
+        progress: None,
+        interim: of.interim,
+        again: of.again,
+        idempotent: of.idempotent,
+        rewrite_host: false,
+        reuse_only: false,
+        place: "",
+        pinned: None,
+        store_max: 0,
+        upgrade: None,
+        trail: of.trail,
+    }
+}
+
+/// A request to the origin whose end is told to the breaker, however it ends.
+struct Tried<'a> {
+    origin: &'a FleetOrigin,
+    permit: Permit,
+    attempts: &'a Attempts,
+    trail: Option<&'a Attempts>,
+    ended: bool,
+}
+
+impl Tried<'_> {
+    fn end(mut self, had_connection: bool) {
+        self.ended = true;
+        let FleetOrigin { asking, number, .. } = self.origin;
+        asking.node().note_origin(*number, self.permit, had_connection);
+    }
+}
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        if let Some(trail) = self.trail {
+            trail.append(self.attempts);
+        }
+        if !self.ended && self.permit == Permit::Try {
+            self.origin.asking.node().note_origin(self.origin.number, self.permit, false);
+        }
+    }
+}
+
 /// A question whose end is told to the breaker, however it ends.
 struct Asked<'a> {
     asking: &'a Asking,
@@ -245,7 +397,10 @@ impl Origin for FleetOrigin {
                 let cause = "no node that was asked has it in memory".to_owned();
                 return Err(Failure::Failed(Reason::UpstreamBusy, cause));
             }
-            self.origin.clone().send(with, request).await
+            match self.origin.endpoint(0) {
+                Some(_) => self.fetch(with, request).await,
+                None => self.origin.clone().send(with, request).await,
+            }
         })
     }
 

@@ -202,7 +202,7 @@ impl UpstreamRequest {
     pub fn ask_fleet(&mut self, asking: Option<&Arc<Asking>>) {
         let Some(asking) = asking else { return };
         self.past_fleet = Some(self.to.clone());
-        self.to = Arc::new(FleetOrigin::new(asking.clone(), self.to.clone()));
+        self.to = Arc::new(FleetOrigin::new(asking.clone(), self.to.clone(), self.origin));
     }
 
     /// Bypasses the fleet: sends the request straight to the origin.

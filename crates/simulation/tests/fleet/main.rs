@@ -13,3 +13,4 @@ mod nodes;
 mod objects;
 mod origin;
 mod shield;
+mod substitutes;

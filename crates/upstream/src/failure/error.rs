@@ -15,6 +15,29 @@ pub enum Failure {
     Request(StatusCode, String),
 }
 
+impl Failure {
+    /// Returns whether no connection to the server came about.
+    pub fn is_of_connection(&self) -> bool {
+        let Failure::Failed(reason, _) = self else { return false };
+        match reason {
+            Reason::Dns
+            | Reason::DnsTimeout
+            | Reason::Connect
+            | Reason::ConnectRefused
+            | Reason::ConnectTimeout
+            | Reason::Tls
+            | Reason::TlsAlert
+            | Reason::Certificate
+            | Reason::NoUpstream => true,
+            Reason::UpstreamBusy
+            | Reason::Upstream
+            | Reason::UpstreamTimeout
+            | Reason::BadAnswer
+            | Reason::Internal => false,
+        }
+    }
+}
+
 /// Kind of failure of a server or of the path to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::settings::endpoint::{At, Endpoint};
 
@@ -26,7 +26,7 @@ impl Attempts {
     /// address are recorded once.
     pub fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
         let step = Step { endpoint: endpoint.clone(), address };
-        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.lock();
         if steps.last() == Some(&step) {
             return;
         }
@@ -36,13 +36,31 @@ impl Attempts {
         steps.push(step);
     }
 
+    /// Records the attempts of `other` as well.
+    pub fn append(&self, other: &Attempts) {
+        for step in &*other.lock() {
+            self.note(&step.endpoint, step.address);
+        }
+    }
+
+    /// Returns whether any attempt had a connection.
+    pub fn had_connection(&self) -> bool {
+        let is_connected =
+            |step: &Step| step.address.is_some() || matches!(step.endpoint.at, At::Unix(_));
+        self.lock().iter().any(is_connected)
+    }
+
     /// Returns the last server, named as in the configuration, and the comma-separated addresses of
     /// all attempts in order; `None` if there were none.
     pub fn summary(&self) -> Option<(String, String)> {
-        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = self.lock();
         let last = steps.last()?.endpoint.to_string();
         let all: Vec<_> = steps.iter().map(Step::to_string).collect();
         Some((last, all.join(", ")))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Step>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

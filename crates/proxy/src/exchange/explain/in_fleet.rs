@@ -81,6 +81,7 @@ fn in_words(step: &Step) -> Option<String> {
         Role::Holder => "which may have a copy",
         Role::Owner => "an owner",
         Role::PreviousOwner => "the owner before the nodes changed",
+        Role::Substitute => "in place of this one",
     };
     let how_far = match reach {
         Reach::Memory => "answers from its memory",
