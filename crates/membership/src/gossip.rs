@@ -242,6 +242,10 @@ impl Membership for Gossip {
         lock(&self.shared.view).started()
     }
 
+    fn name_in_use(&self) -> Option<SocketAddr> {
+        lock(&self.shared.view).name_in_use()
+    }
+
     fn leave(&self) -> Leaving<'_> {
         Box::pin(Gossip::leave(self))
     }

@@ -20,6 +20,7 @@ pub mod static_list;
 pub mod warning_limiter;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -58,6 +59,12 @@ pub trait Membership: Send + Sync {
     /// the source does not know.
     fn started(&self) -> BTreeMap<MemberId, u64> {
         BTreeMap::new()
+    }
+
+    /// Returns the address of the live member elsewhere that has this node's name, if the source
+    /// knows of one. This node is no member to the others until that one is gone.
+    fn name_in_use(&self) -> Option<SocketAddr> {
+        None
     }
 
     /// Records that a member responded or sent a request, with the facts that it included.

@@ -162,23 +162,24 @@ fn a_name_and_this_node_itself_may_be_seeds() {
 }
 
 #[test]
-fn of_two_nodes_of_one_name_the_older_gives_way() {
+fn of_two_nodes_of_one_name_the_newer_waits_until_the_other_is_gone() {
     let a = node("a", KEY, &[]);
     let older = node("same", KEY, &[&a]);
     until("it is known", || names(&a) == ["a", "same"]);
     let mut newer = settings("same", KEY, &[a.address().to_string()]);
     newer.own.address = "newer.example:1".parse().unwrap();
     let newer = Gossip::start(newer, TokioClock::system()).unwrap();
-    let host = || known(&a, "same").map(|member| member.address.host().to_owned());
-    until("the newer one counts", || host().as_deref() == Some("newer.example"));
     fn state(node: &Gossip) -> State {
         known(node, "same").unwrap().state
     }
-    until("the older one leaves", || state(&older) == State::Leaving);
-    assert_eq!(state(&newer), State::Serving);
-    drop(newer);
-    until("the older one is alone again", || state(&older) == State::Serving);
-    until("the others see it", || host().as_deref() == Some("same.example"));
+    until("the newer one leaves", || state(&newer) == State::Leaving);
+    assert_eq!(newer.name_in_use(), Some(older.address()));
+    assert_eq!((state(&older), older.name_in_use()), (State::Serving, None));
+    let host = || known(&a, "same").map(|member| member.address.host().to_owned());
+    assert_eq!(host().as_deref(), Some("same.example"));
+    drop(older);
+    until("the newer one counts", || host().as_deref() == Some("newer.example"));
+    until("it serves", || state(&newer) == State::Serving && newer.name_in_use().is_none());
 }
 
 #[test]

@@ -6,9 +6,8 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
-use testkit::client::request;
+use testkit::client::{get, request};
 use testkit::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
-use testkit::io::eventually;
 use testkit::larder::{Larder, Setup};
 use testkit::origin::Origin;
 
@@ -75,29 +74,30 @@ fn a_node_with_a_certificate_of_another_authority_is_kept_out() {
 }
 
 #[test]
-fn of_two_nodes_of_one_name_the_older_gives_way() {
+fn of_two_nodes_of_one_name_the_newer_is_not_ready_until_the_other_is_gone() {
     let origin = Origin::start();
     let fleet = Fleet::of(3, &origin).with(2, |setup| setup.flag("fleet-node", "b"));
     let (first, second) = (fleet.addresses[1], fleet.addresses[2]);
-    let nodes: Vec<Larder> = fleet.setups[..2].iter().map(Setup::launch).collect();
+    let mut nodes: Vec<Larder> = fleet.setups[..2].iter().map(Setup::launch).collect();
     nodes.iter().for_each(|node| await_whole(node, 2));
     let crowd = Crowd::at(&[&nodes[0], &nodes[1]]);
-    let twin = fleet.setups[2].start();
-    let text = format!("two nodes of the fleet are named b: the one at {first} is ignored");
-    assert!(nodes[0].says(&text), "{}", nodes[0].said());
-    let line = nodes[0].said();
-    let line = line.lines().find(|line| line.contains(&text)).unwrap();
-    assert!(line.contains("ERROR") && line.contains(&second.to_string()), "{line}");
-    let address = || {
-        let view = view(&nodes[0]);
-        let members = view["members"].as_array().cloned().unwrap_or_default();
-        let b = members.into_iter().find(|member| member["name"] == "b");
-        b.map(|b| b["address"].as_str().unwrap().to_owned())
-    };
-    assert!(eventually(|| address() == Some(second.to_string())), "{:#}", view(&nodes[0]));
-    let late = Crowd::at(&[&twin]);
-    assert!(late.end() >= 10);
+    let twin = fleet.setups[2].launch();
+    let text = format!("two nodes of the fleet are named b: the one at {second} is ignored");
+    for node in [&nodes[0], &twin] {
+        assert!(node.says(&text), "{}", node.said());
+    }
+    let why = format!("the node at {first} is named b, too, and started first");
+    assert_eq!(view(&twin)["name_in_use"], why);
+    let ready = twin.admin_send(get("/readyz"));
+    assert_eq!((ready.status, ready.text()), (503, format!("not ready: {why}\n")));
+    let (code, said) = ask(&twin, &["fleet", "status", "--check"]);
+    assert!(code == 1 && said.contains(&why), "{said}");
+    nodes.iter().for_each(|node| await_whole(node, 2));
     assert!(crowd.end() >= 20);
+    nodes.pop().unwrap().stop();
+    await_whole(&nodes[0], 2);
+    await_whole(&twin, 2);
+    assert!(Crowd::at(&[&twin]).end() >= 10);
 }
 
 #[test]

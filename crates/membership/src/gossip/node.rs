@@ -227,9 +227,9 @@ impl Warnings {
                     );
                 }
             }
-            Complaint::SameName { name, older, newer } => log::error!(
-                "two nodes of the fleet are named {name}: the one at {older} is ignored, because \
-                 the one at {newer} started later; give each node a unique name"
+            Complaint::SameName { name, member, ignored } => log::error!(
+                "two nodes of the fleet are named {name}: the one at {ignored} is ignored, because \
+                 the one at {member} started first; give each node a unique name (fleet.node)"
             ),
         }
     }

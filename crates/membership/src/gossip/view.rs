@@ -1,10 +1,11 @@
 //! Derives the members from the nodes that gossip reports as live. Pure: times are arguments.
 //!
-//! A node is a name, a generation (its start time) and an address. Of two live nodes with one name,
-//! the one that started later is the member: a restarted node appears before its previous
-//! generation is found dead. If both stay alive, two machines have been given the same name. Each
-//! of them then misses about half of the fleet's requests, so this is reported, and a node that
-//! finds itself to be the older one behaves like one that leaves.
+//! A node is a name, a generation (its start time) and an address. Of two live nodes with one name
+//! and one address, the one that started later is the member: a restarted node appears before its
+//! previous generation is found dead. At different addresses it is the one that started first, so
+//! that no node takes the place of another that lives. If both stay alive, two machines have been
+//! given the same name. This is reported, and the node that started later behaves like one that
+//! leaves.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -41,10 +42,10 @@ pub enum Complaint {
     /// Two nodes have the same name.
     SameName {
         name: MemberId,
-        /// Address of the node that started first and is ignored.
-        older: SocketAddr,
-        /// Address of the node that started later.
-        newer: SocketAddr,
+        /// Address of the node that started first and is the member.
+        member: SocketAddr,
+        /// Address of a node that started later and is ignored.
+        ignored: SocketAddr,
     },
 }
 
@@ -53,8 +54,8 @@ pub struct View {
     /// This node, by name and generation.
     node: ChitchatId,
     own: Member,
-    /// True if a live node of the same name started later.
-    superseded: bool,
+    /// Address of a live node elsewhere that has the same name and started first.
+    name_in_use: Option<SocketAddr>,
     others: BTreeMap<MemberId, Member>,
     /// The latest generations of the others: when they started, in milliseconds since 1970.
     generations: BTreeMap<MemberId, u64>,
@@ -75,7 +76,7 @@ impl View {
         View {
             node,
             own,
-            superseded: false,
+            name_in_use: None,
             others: BTreeMap::new(),
             generations: BTreeMap::new(),
             departed: BTreeMap::new(),
@@ -101,9 +102,14 @@ impl View {
 
     /// Returns the members.
     pub fn members(&self) -> Vec<Member> {
-        let state = if self.superseded { State::Leaving } else { self.own.state };
+        let state = if self.name_in_use.is_some() { State::Leaving } else { self.own.state };
         let own = Member { state, ..self.own.clone() };
         self.others.values().cloned().chain([own]).collect()
+    }
+
+    /// Returns the address of the member elsewhere that has this node's name, if there is one.
+    pub fn name_in_use(&self) -> Option<SocketAddr> {
+        self.name_in_use
     }
 
     /// Returns when the members started, in milliseconds since 1970.
@@ -139,12 +145,15 @@ impl View {
                 names.entry(name).or_default().push(live);
             }
         }
-        for nodes in names.values_mut() {
+        for (name, nodes) in &mut names {
             nodes.sort_by_key(|live| (live.node.generation_id, live.node.gossip_advertise_addr));
+            self.put_member_last(name, nodes);
         }
         self.find_same_names(&names, now, &mut complaints);
         let ours = names.remove(&self.own.id).unwrap_or_default();
-        self.superseded = ours.last().is_some_and(|newest| newest.node != self.node);
+        let own_address = self.node.gossip_advertise_addr;
+        let has_name = ours.last().map(|member| member.node.gossip_advertise_addr);
+        self.name_in_use = has_name.filter(|address| *address != own_address);
         let present = names.into_values().filter_map(|nodes| member(nodes, &mut complaints));
         let present: Vec<(u64, Member)> = present.collect();
         self.generations = present.iter().map(|(of, member)| (member.id.clone(), *of)).collect();
@@ -161,6 +170,22 @@ impl View {
         complaints
     }
 
+    /// Moves the nodes at the address of the member to the end: of the nodes that have announced
+    /// facts and do not leave, the first to start decides. `nodes` are ordered oldest first.
+    fn put_member_last(&self, name: &MemberId, nodes: &mut [Live]) {
+        let has_left = |live: &Live| {
+            let generation = live.node.generation_id;
+            let says_so = matches!(&live.facts, Some(Ok(facts)) if facts.state == State::Leaving);
+            says_so || self.departed.get(name).is_some_and(|departed| generation <= *departed)
+        };
+        let counts =
+            |live: &&Live| live.node == self.node || live.facts.is_some() && !has_left(live);
+        let first = nodes.iter().find(counts).map(|live| live.node.gossip_advertise_addr);
+        if let Some(first) = first {
+            nodes.sort_by_key(|live| live.node.gossip_advertise_addr == first);
+        }
+    }
+
     /// Finds the names that are in use by several nodes at different addresses.
     fn find_same_names(
         &mut self,
@@ -170,7 +195,7 @@ impl View {
     ) {
         let mut found = BTreeMap::new();
         for (name, nodes) in names {
-            let Some((older, newer)) = apart(nodes) else { continue };
+            let Some((member, ignored)) = apart(nodes) else { continue };
             let first = SameName { since: now, reported: None };
             let mut same = self.same_names.remove(name).unwrap_or(first);
             let wait = |since: Duration, wait| now.saturating_sub(since) >= wait;
@@ -178,7 +203,7 @@ impl View {
                 && same.reported.is_none_or(|last| wait(last, SAME_NAME_AGAIN))
             {
                 same.reported = Some(now);
-                complaints.push(Complaint::SameName { name: name.clone(), older, newer });
+                complaints.push(Complaint::SameName { name: name.clone(), member, ignored });
             }
             found.insert(name.clone(), same);
         }
@@ -202,8 +227,8 @@ impl View {
     }
 }
 
-/// Returns the member that the nodes of one name represent, and its generation: the newest one with
-/// facts. `nodes` are ordered oldest first.
+/// Returns the member that the nodes of one name represent, and its generation: the last one with
+/// facts.
 fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<(u64, Member)> {
     let newest = nodes.into_iter().rev().find(|live| live.facts.is_some())?;
     match newest.facts? {
@@ -215,12 +240,12 @@ fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<(u64, Mem
     }
 }
 
-/// Returns the addresses of two nodes that cannot both have a name, the older first. A restarted
-/// node keeps its address.
+/// Returns the addresses of the member and of another node with its name. A restarted node keeps
+/// its address.
 fn apart(nodes: &[Live]) -> Option<(SocketAddr, SocketAddr)> {
-    let addresses = || nodes.iter().map(|live| live.node.gossip_advertise_addr);
-    let newest = addresses().next_back()?;
-    addresses().rev().find(|address| *address != newest).map(|older| (older, newest))
+    let addresses = || nodes.iter().rev().map(|live| live.node.gossip_advertise_addr);
+    let member = addresses().next()?;
+    addresses().find(|address| *address != member).map(|ignored| (member, ignored))
 }
 
 #[cfg(test)]
@@ -274,14 +299,27 @@ mod tests {
     #[test]
     fn the_later_life_of_a_node_counts_once_it_has_spoken() {
         let mut view = view();
-        let unheard = || Live { node: node("a", 2, 4), facts: None };
+        let unheard = || Live { node: node("a", 2, 3), facts: None };
         view.update(vec![live("a", 1, 3), unheard()], at(1));
         assert_eq!(members(&view)[0], ("a".into(), 1));
-        view.update(vec![live("a", 1, 3), live("a", 2, 4)], at(2));
+        view.update(vec![live("a", 1, 3), live("a", 2, 3)], at(2));
         assert_eq!(members(&view)[0], ("a".into(), 2));
         view.update(vec![unheard()], at(3));
         assert_eq!(members(&view).len(), 1);
         assert_eq!(view.lost()[0].member.load, 2);
+    }
+
+    #[test]
+    fn a_node_that_moved_counts_once_it_has_left_its_former_address() {
+        let (mut view, a) = (view(), "a".parse().unwrap());
+        let both = || vec![live("a", 1, 3), live("a", 2, 4)];
+        view.update(both(), at(1));
+        assert_eq!(members(&view)[0], ("a".into(), 1));
+        assert!(view.depart(&a));
+        view.update(both(), at(2));
+        assert_eq!(members(&view)[0], ("a".into(), 2));
+        view.update(vec![live("a", 2, 4)], at(3));
+        assert_eq!(members(&view)[0], ("a".into(), 2));
     }
 
     #[test]
@@ -317,15 +355,15 @@ mod tests {
         let address = |port| ([127, 0, 0, 1], port).into();
         let report = Complaint::SameName {
             name: "a".parse().unwrap(),
-            older: address(3),
-            newer: address(4),
+            member: address(3),
+            ignored: address(4),
         };
         assert_eq!(view.update(both(), at(1)), []);
         assert_eq!(view.update(both(), at(10)), []);
         assert_eq!(view.update(both(), at(11)), [report]);
         assert_eq!(view.update(both(), at(12)), []);
         assert_eq!(view.update(both(), at(71)).len(), 1);
-        assert_eq!(members(&view)[0], ("a".into(), 2), "the older one gives way");
+        assert_eq!(members(&view)[0], ("a".into(), 1), "the newer one is ignored");
         view.update(vec![live("a", 2, 4)], at(72));
         assert_eq!(view.update(both(), at(82)), [], "it is another time");
         let mut restarted = self::view();
@@ -335,16 +373,19 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_finds_itself_to_be_the_older_leaves() {
+    fn a_node_whose_name_is_in_use_leaves_until_it_is_free() {
         let state = |view: &View| view.members().last().unwrap().state;
         let mut view = view();
-        view.update(vec![live("own", 4, 9)], at(1));
-        assert_eq!(state(&view), State::Serving, "the other is older");
-        view.update(vec![live("own", 6, 9)], at(2));
+        view.update(vec![live("own", 6, 9)], at(1));
+        assert_eq!((state(&view), view.name_in_use()), (State::Serving, None), "it was first");
+        view.update(vec![live("own", 4, 1)], at(2));
+        assert_eq!(view.name_in_use(), None, "this node before its restart");
+        view.update(vec![live("own", 4, 9)], at(3));
         assert_eq!(state(&view), State::Leaving);
-        assert_eq!(view.update(vec![live("own", 6, 9)], at(12)).len(), 1);
-        view.update(vec![], at(13));
-        assert_eq!(state(&view), State::Serving);
+        assert_eq!(view.name_in_use(), Some(([127, 0, 0, 1], 9).into()));
+        assert_eq!(view.update(vec![live("own", 4, 9)], at(13)).len(), 1);
+        view.update(vec![], at(14));
+        assert_eq!((state(&view), view.name_in_use()), (State::Serving, None));
     }
 
     #[test]

@@ -84,6 +84,9 @@ impl Backend for ProxyBackend {
         if self.control.draining() {
             return Readiness::Draining;
         }
+        if let Some(why) = self.services.shared.node.as_ref().and_then(|node| node.name_in_use()) {
+            return Readiness::Excluded(why);
+        }
         if self.services.awaits_store() {
             return Readiness::Recovering("the previous process holds the cache".to_owned());
         }

@@ -68,6 +68,8 @@ pub enum Readiness {
     Uncached(String),
     /// The cache is being recovered; the text reports the progress.
     Recovering(String),
+    /// It is no member of its fleet; the text says why.
+    Excluded(String),
     /// The process is shutting down.
     Draining,
 }
@@ -277,6 +279,9 @@ impl<B: Backend> Admin<B> {
             Readiness::Uncached(what) => (StatusCode::OK, format!("ready, but {what}\n")),
             Readiness::Recovering(how_far) => {
                 (StatusCode::SERVICE_UNAVAILABLE, format!("recovering: {how_far}\n"))
+            }
+            Readiness::Excluded(why) => {
+                (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n"))
             }
             Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
         };

@@ -350,7 +350,8 @@ impl Upkeep {
         let is_late = |known: &Known| {
             known.met.is_none() && now.saturating_sub(known.first) < WAITS_FOR_OTHERS
         };
-        if all.iter().any(is_late) || !purges.lacking().is_empty() {
+        let is_named_apart = self.node.name_in_use().is_none();
+        if all.iter().any(is_late) || !purges.lacking().is_empty() || !is_named_apart {
             return;
         }
         let has_known = all.iter().filter_map(|known| match known.met {

@@ -662,6 +662,12 @@ impl Node {
         format!("it speaks protocol {}, and this node {own}", member.protocols)
     }
 
+    /// Says where the member is that has this node's name, if there is one.
+    pub(crate) fn name_in_use(&self) -> Option<String> {
+        let at = self.membership()?.name_in_use()?;
+        Some(format!("the node at {at} is named {}, too, and started first", self.id()))
+    }
+
     /// Returns the members that were known and are lost, those that left in order apart, and since
     /// when.
     pub fn lost(&self) -> BTreeMap<String, String> {

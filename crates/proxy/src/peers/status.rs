@@ -49,6 +49,7 @@ pub(crate) fn view(node: &Node) -> Value {
     json!({
         "node": node.id().as_str(),
         "state": own.state.as_str(),
+        "name_in_use": node.name_in_use(),
         "caught_up": node.purges().is_current(now),
         "trust": node.purges().state(now).as_str(),
         "policy": node.classes().version(),

@@ -21,9 +21,9 @@ pub fn command() -> Command {
         )
         .arg(json_flag())
         .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help(
-            "Exit with code 1 unless every known node left in order or is present, serves, is \
-             asked, has its disks, a compatible protocol and the same policy, and its purges are \
-             carried out here.",
+            "Exit with code 1 unless no other node has this one's name, and every known node left \
+             in order or is present, serves, is asked, has its disks, a compatible protocol and \
+             the same policy, and its purges are carried out here.",
         ))
 }
 
@@ -53,6 +53,7 @@ fn in_lines(told: &Value) -> String {
     };
     let (state, policy) = (text(&told["state"]), &told["policy"]);
     let mut lines = vec![format!("node {own}: {state}, policy {policy}, {trust}")];
+    lines.extend(told["name_in_use"].as_str().map(|why| format!("name in use: {why}")));
     let rows = members(told).map(|member| row(member, member["name"] == told["node"]));
     lines.extend(in_columns(
         &[HEADS.map(str::to_owned)].into_iter().chain(rows).collect::<Vec<_>>(),
@@ -109,6 +110,7 @@ fn wrong(told: &Value) -> Vec<String> {
     if told["caught_up"] != Value::Bool(true) {
         wrong.push(format!("{} does not know the purges of enough others", text(&told["node"])));
     }
+    wrong.extend(told["name_in_use"].as_str().map(|why| format!("the name is in use: {why}")));
     for member in members(told) {
         let name = text(&member["name"]);
         match text(&member["state"]).as_str() {
@@ -168,7 +170,7 @@ mod tests {
         let asked = json!({"hit": 7, "fetched": 2, "absent": 1, "failed": 0});
         json!({
             "node": "a", "state": "serving", "caught_up": true, "trust": "current",
-            "policy": 0, "purges": "",
+            "name_in_use": null, "policy": 0, "purges": "",
             "members": [
                 {"name": "a", "zone": "", "state": "serving", "share": 0.5, "load": 3,
                  "policy": 0, "purges": 31, "behind": false, "passed_by": false,
@@ -196,6 +198,9 @@ node a: serving, policy 0, serves its stored objects
         let lines = in_lines(&told);
         assert!(lines.ends_with("lost: c, it was lost 5 s ago\nleft: d, it left 9 s ago"));
         assert_eq!(wrong(&told), ["c is lost: it was lost 5 s ago"]);
+        told["name_in_use"] = json!("the node at b:1 is named a, too");
+        assert!(in_lines(&told).contains("\nname in use: the node at b:1 is named a, too\n"));
+        told["name_in_use"] = Value::Null;
         told["not_understood"] = json!({"e": "it speaks protocol 2, and this node 1"});
         let lines = in_lines(&told);
         assert!(lines.ends_with("\nnot understood: e, it speaks protocol 2, and this node 1"));
@@ -206,6 +211,7 @@ node a: serving, policy 0, serves its stored objects
     #[test]
     fn all_problems_are_named() {
         for (at, value, words) in [
+            ("/name_in_use", json!("the node at b:1 is named a, too"), "the node at b:1"),
             ("/caught_up", json!(false), "a does not know the purges of enough others"),
             ("/members/1/state", json!("leaving"), "web-2 is leaving"),
             ("/members/1/passed_by", json!(true), "web-2 is not asked"),

@@ -209,6 +209,9 @@ fn endpoints_and_methods_are_routed() {
         let (status, text) = ask(address, "GET /readyz", &host, "").await;
         assert!(status == 503 && text.contains("7 of 10 clusters"), "{text}");
         assert_eq!(ask(address, "GET /healthz", &host, "").await.0, 200);
+        *shelf.readiness.borrow_mut() = Readiness::Excluded("the name is in use".to_owned());
+        let (status, text) = ask(address, "GET /readyz", &host, "").await;
+        assert!(status == 503 && text.ends_with("not ready: the name is in use\n"), "{text}");
         *shelf.readiness.borrow_mut() = Readiness::Draining;
         assert_eq!(ask(address, "GET /readyz", &host, "").await.0, 503);
         assert_eq!(ask(address, "GET /nothing", &host, "").await.0, 404);
