@@ -176,7 +176,7 @@ fn give_up_the_disk(world: &World) {
     prlimit(Some(pid), Resource::Fsize, limit).expect("our own child can be limited");
     for _ in 0..1_500 {
         let _ = get(&world.new_target()).try_send(at(1, 8080));
-        if world.node(3).as_ref().is_some_and(|node| node.said().contains("GIVEN UP")) {
+        if world.node(3).as_ref().is_some_and(|node| node.said().contains("OUT OF USE")) {
             return sleep(Duration::from_secs(12));
         }
     }
