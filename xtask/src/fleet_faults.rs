@@ -14,9 +14,12 @@ pub struct Options {
     /// The larder to try; built with the profile of the tests when absent.
     #[arg(long)]
     pub binary: Option<PathBuf>,
-    /// Prints the errors that the nodes logged.
+    /// Prints the errors that the nodes logged, and what each knew at the end of a fault.
     #[arg(long)]
     pub log: bool,
+    /// Seconds that a fault lasts at least.
+    #[arg(long, default_value_t = 15)]
+    pub seconds: u64,
     /// Only faults whose names contain one of these.
     pub only: Vec<String>,
 }
@@ -35,6 +38,7 @@ pub fn run(options: &Options) -> Result<ExitCode, String> {
         let path = path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))?;
         command.env("LARDER_PROGRAM", path);
     }
+    command.env("LARDER_FLEET_FAULTS_SECONDS", options.seconds.to_string());
     if options.log {
         command.env("LARDER_FLEET_FAULTS_LOG", "1");
     }

@@ -30,6 +30,12 @@ const NOT_PERMITTED: u8 = 1;
 /// Name of the fault, in the process that runs in a namespace of its own.
 const INSIDE: &str = "LARDER_FLEET_FAULTS_INSIDE";
 
+/// Number of seconds that a fault lasts at least.
+const SECONDS: &str = "LARDER_FLEET_FAULTS_SECONDS";
+
+/// Set where the run prints what nodes logged and knew.
+const LOG: &str = "LARDER_FLEET_FAULTS_LOG";
+
 fn main() -> ExitCode {
     if let Ok(name) = std::env::var(INSIDE) {
         let fault = FAULTS.iter().find(|fault| fault.name == name).expect("a name of a fault");
@@ -77,10 +83,11 @@ fn may_unshare() -> bool {
 
 fn header() -> String {
     format!(
-        "{:<34} {:>7} {:>7} {:>7} {:>6} {:>7} {:>5} {:>8} {:>6} {:>5} {:>8}",
+        "{:<33} {:>7} {:>7} {:>6} {:>7} {:>6} {:>7} {:>4} {:>8} {:>6} {:>5} {:>8}",
         "fault",
         PHASES[0],
         PHASES[1],
+        "again",
         PHASES[2],
         "named",
         "changes",
@@ -95,7 +102,7 @@ fn header() -> String {
 /// Runs a fault and prints its line. Fails if a response was older than it may be.
 fn run(fault: &Fault) -> Result<ExitCode, String> {
     let program = std::env::var_os("LARDER_PROGRAM").map_or_else(larder_path, PathBuf::from);
-    let world = World::of(fault.nodes, &program)?;
+    let world = World::of(fault.nodes, fault.counted, &program)?;
     world.begin(fault.first);
     world.run(fault.change, fault.during, fault.after);
     let sum = |nodes: &[usize], phases: &[usize]| {
@@ -105,18 +112,20 @@ fn run(fault: &Fault) -> Result<ExitCode, String> {
         }
         sum
     };
+    let percent = |part: u64, of: u64| format!("{:.1}%", 100.0 * part as f64 / of.max(1) as f64);
     let share = |phase: usize| {
         let sum = sum(fault.counted, &[phase]);
-        format!("{:.1}%", 100.0 * sum.from_origin as f64 / sum.answers.max(1) as f64)
+        percent(sum.from_origin, sum.answers)
     };
     let everywhere: Vec<usize> = (1..=fault.nodes).collect();
     let (all, during) = (sum(&everywhere, &[0, 1, 2]), sum(fault.counted, &[1]));
     let (changes, named) = world.changes();
     println!(
-        "{:<34} {:>7} {:>7} {:>7} {:>6} {:>7} {:>5} {:>8} {:>6} {:>5} {:>7.1}s",
+        "{:<33} {:>7} {:>7} {:>6} {:>7} {:>6} {:>7} {:>4} {:>8} {:>6} {:>5} {:>7.1}s",
         fault.name,
         share(0),
         share(1),
+        percent(during.again, during.answers),
         share(2),
         named,
         changes,
@@ -126,7 +135,7 @@ fn run(fault: &Fault) -> Result<ExitCode, String> {
         during.slow,
         during.slowest.as_secs_f64()
     );
-    if std::env::var_os("LARDER_FLEET_FAULTS_LOG").is_some() {
+    if std::env::var_os(LOG).is_some() {
         for node in everywhere {
             let errors = world.node(node).as_ref().map(errors).unwrap_or_default();
             errors.iter().for_each(|line| println!("    n{node}: {line}"));

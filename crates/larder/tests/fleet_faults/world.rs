@@ -1,6 +1,7 @@
 //! A fleet with clients and a stream of changes: every response is checked, and counted by node and
 //! by phase of the fault.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,6 +20,7 @@ use testkit::origin::Origin;
 use testkit::random::Random;
 
 use crate::network::{NODES, Network, ORIGIN, at};
+use crate::{LOG, SECONDS};
 
 /// Documents that clients request again and again.
 const DOCUMENTS: usize = 200;
@@ -45,6 +47,8 @@ pub struct Tally {
     pub answers: u64,
     /// Responses for which the origin was asked.
     pub from_origin: u64,
+    /// Of these, those for a version that clients of the counted nodes had before in this phase.
+    pub again: u64,
     /// Responses older than a purge that was complete at this node.
     pub old: u64,
     /// Responses older than a purge whose answer named this node.
@@ -60,6 +64,7 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         self.answers += other.answers;
         self.from_origin += other.from_origin;
+        self.again += other.again;
         self.old += other.old;
         self.old_at_named += other.old_at_named;
         self.failed += other.failed;
@@ -79,6 +84,10 @@ pub struct World {
     /// first entry is for a node that no answer to a purge has named.
     floors: Vec<Vec<AtomicU64>>,
     tallies: Mutex<Vec<[Tally; 3]>>,
+    /// Nodes whose clients count.
+    counted: &'static [usize],
+    /// Versions that clients of these nodes had, by phase and target.
+    had: Mutex<HashSet<(usize, String, u64)>>,
     phase: AtomicUsize,
     over: AtomicBool,
     /// The node whose clients request documents that no client has requested before; 0: none.
@@ -86,6 +95,12 @@ pub struct World {
     next_miss: AtomicU64,
     /// Number of changes, and of those whose answer named a node.
     changes: Mutex<(u64, u64)>,
+}
+
+/// Returns how long a fault lasts at least, in seconds.
+fn seconds() -> u64 {
+    let given = std::env::var(SECONDS).ok();
+    given.and_then(|seconds| seconds.parse().ok()).unwrap_or(15)
 }
 
 fn target(document: usize) -> String {
@@ -97,7 +112,7 @@ impl World {
     ///
     /// # Errors
     /// Fails if the machine permits no such network.
-    pub fn of(nodes: usize, program: &Path) -> Result<World, String> {
+    pub fn of(nodes: usize, counted: &'static [usize], program: &Path) -> Result<World, String> {
         let network = Network::of(nodes)?;
         let keys = tempfile::tempdir().map_err(|error| format!("a directory: {error}"))?;
         let origin = Origin::start_at(&at(ORIGIN, 8000).to_string());
@@ -130,6 +145,8 @@ impl World {
             origin,
             _keys: keys,
             floors: (0..=NODES).map(|_| floors()).collect(),
+            counted,
+            had: Mutex::default(),
             tallies: Mutex::new(vec![<[Tally; 3]>::default(); NODES + 1]),
             phase: AtomicUsize::new(0),
             over: AtomicBool::new(false),
@@ -193,7 +210,11 @@ impl World {
             self.phase.store(1, Ordering::SeqCst);
             let begin = Instant::now();
             during(self);
-            thread::sleep(long(12).saturating_sub(begin.elapsed()));
+            thread::sleep(long(seconds()).saturating_sub(begin.elapsed()));
+            if std::env::var_os(LOG).is_some() {
+                (1..=self.nodes.len())
+                    .for_each(|node| println!("    n{node}: {}", self.knowledge(node)));
+            }
             after(self);
             self.phase.store(2, Ordering::SeqCst);
             thread::sleep(long(5));
@@ -267,13 +288,45 @@ impl World {
         reply.verify(&target);
         let version: u64 = reply.header("x-version").parse().expect("the origin sends a number");
         let is_old = version < floor_here;
+        let (is_from_origin, is_again) = (is_from_origin(&reply), self.had(node, target, version));
         Some(Tally {
             answers: 1,
-            from_origin: u64::from(is_from_origin(&reply)),
+            from_origin: u64::from(is_from_origin),
+            again: u64::from(is_from_origin && is_again),
             old: u64::from(is_old),
             old_at_named: u64::from(!is_old && version < floor_anywhere),
             ..Tally::default()
         })
+    }
+
+    /// Notes a version that a client had; returns whether clients of the counted nodes had it
+    /// before.
+    fn had(&self, node: usize, target: String, version: u64) -> bool {
+        let phase = self.phase.load(Ordering::SeqCst);
+        let mut had = self.had.lock().expect("no thread panics under this lock");
+        self.counted.contains(&node) && !had.insert((phase, target, version))
+    }
+
+    /// Returns what a node knows of the others, in one line.
+    pub fn knowledge(&self, node: usize) -> String {
+        let view = self.node(node).as_ref().map(view).unwrap_or_default();
+        let members = view["members"].as_array().cloned().unwrap_or_default();
+        let word = |member: &Value| {
+            let asked = &member["asked"];
+            let passed_by = if member["passed_by"] == true { ", passed by" } else { "" };
+            let behind = if member["behind"] == true { ", behind" } else { "" };
+            format!(
+                "{} {}{passed_by}{behind} ({} hits, {} fetched, {} absent, {} failed)",
+                member["name"].as_str().unwrap_or_default(),
+                member["state"].as_str().unwrap_or_default(),
+                asked["hit"],
+                asked["fetched"],
+                asked["absent"],
+                asked["failed"]
+            )
+        };
+        let words = members.iter().filter(|member| member["asked"].is_object()).map(word);
+        format!("caught up {}; {}", view["caught_up"], words.collect::<Vec<_>>().join("; "))
     }
 
     /// Returns the target of a document that no client has requested before.
