@@ -10,6 +10,7 @@
 //! * [`purges`]: the set of all purges, replicated, and when a node may trust its copies.
 //! * [`protocol`]: which protocol two nodes speak.
 //! * [`breaker`]: whether a node that failed is asked again.
+//! * [`round_trips`]: how long to wait for a node.
 //!
 //! [`Members`] is what a node knows of the others. The rules follow Olaru and Tichy ("Request
 //! Distribution-Aware Caching in Cluster-Based Web Servers"); [`class::Preset`] has their policies.
@@ -35,6 +36,7 @@ pub mod placement;
 pub mod popularity;
 pub mod protocol;
 pub mod purges;
+pub mod round_trips;
 pub mod token_bucket;
 pub mod told_owners;
 

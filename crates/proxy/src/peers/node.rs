@@ -22,6 +22,7 @@ use fleet::popularity::Hotness;
 use fleet::purges::order::Patience;
 use fleet::purges::replica::Config;
 use fleet::purges::{Consistency, Vector};
+use fleet::round_trips::PATIENCE_MAX;
 use fleet::{ClassTable, FleetSeed, KeyHash, Member, MemberId, Members, Protocols};
 use membership::{Lost, Membership};
 use net::clock::TokioClock;
@@ -82,7 +83,7 @@ pub struct NodeOptions {
     /// For how long a new owner asks the previous one before the origin.
     pub grace: Duration,
     /// How long a node that is asked may take to show that it is at work, by an answer or by a
-    /// sign; then the next is asked.
+    /// sign; then the next is asked. It is longer for a node that has been slower.
     pub patience: Duration,
     /// From how many requests a second on a document has several owners.
     pub hotness: Hotness,
@@ -168,7 +169,7 @@ impl Node {
     ) -> Arc<Node> {
         let tls = options.tls.clone().map(|config| Tls::ready(config, TLS_NAME));
         let limits = UpstreamLimits {
-            connect_timeout: options.patience,
+            connect_timeout: PATIENCE_MAX.max(options.patience),
             // A question takes a connection, and there may be as many as requests of clients.
             idle_per_origin: IDLE_PER_NODE,
             idle_total: usize::MAX,
@@ -465,7 +466,7 @@ impl Node {
         &self.limits
     }
 
-    /// Returns how long a node that is asked may take to show that it is at work.
+    /// Returns how long a node that is asked may take at least to show that it is at work.
     pub(crate) fn patience(&self) -> Duration {
         self.options.patience
     }

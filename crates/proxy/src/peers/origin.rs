@@ -4,6 +4,7 @@
 //! ends as it would without a fleet; a node is believed only what it says is an answer. A node that
 //! cannot connect to the origin asks others to fetch.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use fleet::breaker::Permit;
 use fleet::lookup::{Ask, Reach, Role};
+use fleet::round_trips::PATIENCE_MAX;
 use http::header::HeaderValue;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use tokio::time::{sleep, timeout};
@@ -205,12 +207,25 @@ impl FleetOrigin {
         };
         let sending = peer.endpoint.clone().send(connector, question);
         let told = outgoing.interim;
-        let answer = while_it_works(sending, &signs, node.patience(), |status, fields| {
-            if let Some(told) = told {
+        let begun = node.now();
+        let patience = match permit {
+            Permit::Try => PATIENCE_MAX.max(node.patience()),
+            _ => peer.patience(node.patience()),
+        };
+        let first_sign = Cell::new(None);
+        let answer = while_it_works(sending, &signs, patience, |status, fields| {
+            first_sign.set(first_sign.get().or(Some(node.now())));
+            if status != StatusCode::PROCESSING
+                && let Some(told) = told
+            {
                 told.receive(status, fields);
             }
         });
-        let mut response = match answer.await {
+        let answer = answer.await;
+        if !matches!(answer, Some(Err(_))) {
+            peer.note_time(first_sign.get().unwrap_or(node.now()).saturating_sub(begun));
+        }
+        let mut response = match answer {
             Some(Ok(response)) => response,
             Some(Err(_)) | None => {
                 guard.end(false);
@@ -356,7 +371,7 @@ impl Drop for Asked<'_> {
 }
 
 /// Waits for an answer while its node shows that it works on it: first for `patience`, then for
-/// [`SILENCE`] after each sign. Signs that are for the client go to `tell`.
+/// [`SILENCE`] after each sign, which goes to `tell`.
 async fn while_it_works<T>(
     answer: impl Future<Output = T>,
     signs: &Informational,
@@ -371,9 +386,7 @@ async fn while_it_works<T>(
         }
         while let Poll::Ready(sign) = signs.poll_head(cx) {
             silent.set(sleep(SILENCE));
-            if sign.status() != StatusCode::PROCESSING {
-                tell(sign.status(), sign.headers());
-            }
+            tell(sign.status(), sign.headers());
         }
         silent.as_mut().poll(cx).map(|()| None)
     })

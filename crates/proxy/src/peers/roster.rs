@@ -1,11 +1,12 @@
 //! The members of the fleet as this node knows them now, ready to be asked.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fleet::grace::Grace;
 use fleet::member::Address;
+use fleet::round_trips::RoundTrips;
 use fleet::{Member, MemberId, Members, Protocols};
 use upstream::settings::endpoint::{At, Endpoint, Http2};
 use upstream::settings::tls::Tls;
@@ -26,6 +27,23 @@ pub(crate) struct Peer {
     /// Protocol spoken with it.
     pub protocol: u16,
     pub tally: Tally,
+    round_trips: Mutex<RoundTrips>,
+}
+
+impl Peer {
+    /// Returns how long it may take to show that it is at work, at least `least`.
+    pub fn patience(&self, least: Duration) -> Duration {
+        self.known().patience(least)
+    }
+
+    /// Notes how long it took to show that it is at work, or was waited for.
+    pub fn note_time(&self, took: Duration) {
+        self.known().note(took);
+    }
+
+    fn known(&self) -> MutexGuard<'_, RoundTrips> {
+        self.round_trips.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Roster {
@@ -54,7 +72,8 @@ impl Roster {
             let same = known.filter(|known| *known.endpoint == made && known.protocol == protocol);
             let peer = same.cloned().unwrap_or_else(|| {
                 let tally = known.map(|known| known.tally.clone()).unwrap_or_default();
-                Arc::new(Peer { endpoint: Arc::new(made), protocol, tally })
+                let round_trips = Mutex::default();
+                Arc::new(Peer { endpoint: Arc::new(made), protocol, tally, round_trips })
             });
             Some((member.id.clone(), peer))
         };
