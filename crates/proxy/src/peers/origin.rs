@@ -405,6 +405,13 @@ impl Origin for FleetOrigin {
                     self.asking.note_answered(number);
                     return Ok(response);
                 }
+                // The next owner of the document has it from the nodes that pass by this one.
+                if ask.reach == Reach::Origin
+                    && self.asking.node().avoided().contains(&ask.member)
+                    && let Some(response) = self.ask_substitutes(with, &mut request).await
+                {
+                    return Ok(response);
+                }
             }
             if memories_only {
                 let cause = "no node that was asked has it in memory".to_owned();
