@@ -6,12 +6,10 @@
 //! probability of at most 8 / 65,535, about one in 8,000. Hints affect only the order in which
 //! nodes are asked.
 
+use crate::buckets::{Buckets, tag};
 use crate::key::KeyHash;
 use crate::member::MemberId;
 
-/// Hints per bucket.
-const WAYS: usize = 8;
-const BUCKET_BYTES: usize = size_of::<Bucket>();
 /// Maximum members that hints can name at a time.
 const MEMBERS_MAX: usize = u16::MAX as usize;
 
@@ -22,13 +20,10 @@ struct Hint {
     member: u16,
 }
 
-/// Hints of keys with the same bucket, newest first.
-type Bucket = [Hint; WAYS];
-
 /// A node's memory of where copies are.
 #[derive(Clone, Debug)]
 pub struct Hints {
-    buckets: Box<[Bucket]>,
+    buckets: Buckets<Hint>,
     /// Members that hints name. The place of a departed member is reused.
     members: Vec<Option<MemberId>>,
 }
@@ -36,60 +31,42 @@ pub struct Hints {
 impl Hints {
     /// Makes an empty table of at most `bytes` bytes, but at least one bucket.
     pub fn new(bytes: usize) -> Hints {
-        let buckets = (bytes / BUCKET_BYTES).max(1);
-        let empty = [Hint::default(); WAYS];
-        Hints { buckets: vec![empty; buckets].into(), members: Vec::new() }
+        Hints { buckets: Buckets::new(bytes), members: Vec::new() }
     }
 
     /// Returns the number of hints that fit.
     pub fn capacity(&self) -> usize {
-        self.buckets.len() * WAYS
+        self.buckets.capacity()
     }
 
     /// Records that `member` has a copy now. Evicts the oldest hint of a full bucket.
     pub fn note(&mut self, key: KeyHash, member: &MemberId) {
         let Some(member) = self.number(member) else { return };
-        let (bucket, tag) = self.place(key);
-        let bucket = &mut self.buckets[bucket];
-        let hint = Hint { tag, member };
-        let end = bucket.iter().position(|known| *known == hint).unwrap_or(WAYS - 1);
-        bucket[..=end].rotate_right(1);
-        bucket[0] = hint;
+        let hint = Hint { tag: tag(key), member };
+        self.buckets.put(key, hint, |known| *known == hint);
     }
 
     /// Records that `member` has no copy.
     pub fn forget(&mut self, key: KeyHash, member: &MemberId) {
         let Some(at) = self.find(member) else { return };
-        let (bucket, tag) = self.place(key);
-        remove(&mut self.buckets[bucket], |hint| {
-            hint.tag == tag && usize::from(hint.member) == at + 1
-        });
+        let gone = |hint: &Hint| hint.tag == tag(key) && usize::from(hint.member) == at + 1;
+        self.buckets.remove(key, gone);
     }
 
     /// Forgets all hints that name `member`, which has left or restarted. Scans the whole table.
     pub fn forget_member(&mut self, member: &MemberId) {
         let Some(at) = self.find(member) else { return };
-        for bucket in &mut self.buckets {
-            remove(bucket, |hint| usize::from(hint.member) == at + 1);
-        }
+        self.buckets.remove_everywhere(|hint| usize::from(hint.member) == at + 1);
         self.members[at] = None;
     }
 
     /// Returns the members that may hold a copy, most recently noted first.
     pub fn holders(&self, key: KeyHash) -> impl Iterator<Item = &MemberId> {
-        let (bucket, tag) = self.place(key);
-        let named = self.buckets[bucket].iter().filter(move |hint| hint.tag == tag);
+        let named = self.buckets.of(key).iter().filter(move |hint| hint.tag == tag(key));
         named.filter_map(|hint| {
             let at = usize::from(hint.member).checked_sub(1)?;
             self.members.get(at)?.as_ref()
         })
-    }
-
-    /// Returns a key's bucket (upper half of its hash) and tag (lower half).
-    fn place(&self, key: KeyHash) -> (usize, u16) {
-        let upper = u128::from(key.bits() >> 16);
-        let bucket = (upper * self.buckets.len() as u128) >> 48;
-        (bucket as usize, key.bits() as u16)
     }
 
     fn find(&self, member: &MemberId) -> Option<usize> {
@@ -113,14 +90,6 @@ impl Hints {
         self.members[at] = Some(member.clone());
         u16::try_from(at + 1).ok()
     }
-}
-
-/// Removes the hints that are `gone`, keeping the order of the others.
-fn remove(bucket: &mut Bucket, gone: impl Fn(&Hint) -> bool) {
-    let mut kept = [Hint::default(); WAYS];
-    let left = bucket.iter().filter(|hint| !gone(hint));
-    kept.iter_mut().zip(left).for_each(|(to, from)| *to = *from);
-    *bucket = kept;
 }
 
 #[cfg(test)]

@@ -23,8 +23,10 @@
 #![forbid(unsafe_code)]
 
 pub mod breaker;
+mod buckets;
 pub mod class;
 pub mod departure;
+pub mod document_memory;
 pub mod eviction;
 pub mod grace;
 pub mod hints;

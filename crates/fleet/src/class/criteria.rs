@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// Facts about a document that decide its class. Size and type are unknown until the response head
-/// arrives, so the class can change: the lookup follows the class before the head, storing the one
-/// after it.
+/// Facts about a document that decide its class. A node that has not met the document does not know
+/// its size and type until the response head arrives, so the class can change: the lookup follows
+/// the class before the head, storing the one after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DocumentFacts<'a> {
     /// Body length in bytes, if known.
@@ -204,6 +204,11 @@ impl Criteria {
     /// Returns the number of patterns that matching a document may compare.
     pub(super) fn patterns(&self) -> usize {
         self.types.len() + self.sites.len()
+    }
+
+    /// Returns whether they contain facts that only an answer tells: a size or a type.
+    pub(super) fn depend_on_answers(&self) -> bool {
+        self.size != Bounds::ANY || !self.types.is_empty()
     }
 
     /// Returns whether a document meets all criteria.

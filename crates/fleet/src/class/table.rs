@@ -110,6 +110,8 @@ pub struct ClassTable {
     version: u64,
     /// Never empty; the last class accepts every document.
     classes: Arc<[Class]>,
+    /// True if a class depends on facts that only an answer tells.
+    depends_on_answers: bool,
 }
 
 impl ClassTable {
@@ -130,7 +132,8 @@ impl ClassTable {
                 InvalidTable { number: at + 1, name: class.name.clone(), problem }
             })?;
         }
-        Ok(ClassTable { version, classes: classes.into() })
+        let depends_on_answers = classes.iter().any(|class| class.criteria.depend_on_answers());
+        Ok(ClassTable { version, classes: classes.into(), depends_on_answers })
     }
 
     /// Makes a table from classes in written order. The last may be called [`REST`] and takes the
@@ -152,12 +155,18 @@ impl ClassTable {
 
     /// Returns the same classes under another version.
     pub fn with_version(&self, version: u64) -> ClassTable {
-        ClassTable { version, classes: self.classes.clone() }
+        ClassTable { version, ..self.clone() }
     }
 
     /// Returns the version.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Returns whether the class of a document may depend on its size or type, which only an answer
+    /// tells.
+    pub fn depends_on_answers(&self) -> bool {
+        self.depends_on_answers
     }
 
     /// Returns the class of a document: the first whose criteria it meets.
