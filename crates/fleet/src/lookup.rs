@@ -72,7 +72,8 @@ pub enum Asked {
         from: MemberId,
         /// How far to go.
         reach: Reach,
-        /// True if a copy may enter this node's memory.
+        /// True if a copy may enter this node's memory, by the class that the asking node knows. An
+        /// owner keeps a fetched document by the class that it knows itself.
         keep_copy: bool,
         /// Nodes that the request has travelled to, this one included.
         hops: u8,
@@ -408,7 +409,11 @@ impl<'a> Planner<'a> {
         // Owners keep a hot document in memory, to share its load.
         let hot = owns && self.request.hot_owners > 1;
         let memory = match &self.request.asked {
-            Asked::ByPeer { keep_copy, .. } => *keep_copy || hot,
+            // An owner knows the class of the document, which the asking node may not.
+            Asked::ByPeer { .. } if owns && self.reach == Reach::Origin => {
+                hot || self.policy.copies.at_owner()
+            }
+            Asked::ByPeer { keep_copy, .. } => hot || *keep_copy,
             Asked::ByClient if owns || self.policy.lookup == Lookup::Local => {
                 self.policy.copies != Copies::None
             }

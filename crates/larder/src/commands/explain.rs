@@ -142,6 +142,17 @@ fn in_lines(told: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Says what a node remembers of a document, by which it knows its class before an answer.
+fn remembered(facts: &Value) -> String {
+    let size = facts["size"].as_u64().map(|size| format!("{size} bytes"));
+    let known: Vec<String> =
+        size.into_iter().chain(facts["type"].as_str().map(str::to_owned)).collect();
+    match known.as_slice() {
+        [] => "by its site: its size and type are not known here".to_owned(),
+        known => format!("by what is remembered of it: {}", known.join(", ")),
+    }
+}
+
 /// Returns the lines about the fleet; empty if the node is in none.
 fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
     let Some(node) = told["node"].as_str() else { return Vec::new() };
@@ -168,8 +179,12 @@ fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
         told["policy_version"],
     );
     let mut lines = vec![("owner", owner), ("class", class)];
+    if told["remembered"].is_object() {
+        lines.push(("", format!("before the answer {}", remembered(&told["remembered"]))));
+    }
     if told["kept_as"] != told["class"] {
-        lines.push(("", format!("kept as {}, by its size and type", word(&told["kept_as"]))));
+        let kept_as = word(&told["kept_as"]);
+        lines.push(("", format!("after the answer kept as {kept_as}, by its size and type")));
     }
     if told["caught_up"] != Value::Bool(true) {
         let text = "this node serves no stored object until it has caught up";
@@ -280,6 +295,7 @@ answer   200 as given: stored, fresh for 60 s (from max-age), varies by a, c";
         let fleet = json!({
             "node": "a", "caught_up": false, "owners": ["b"], "policy_version": 0,
             "class": "rest", "kept_as": "icons",
+            "remembered": {"size": 20_000, "type": "image/png"},
             "policy": {"lookup": "cooperate", "copies": "exclusive", "eviction": "drop",
                        "replication": "1"},
             "asks": ["b, an owner, answers", "the origin"],
@@ -292,7 +308,8 @@ answer   200 as given: stored, fresh for 60 s (from max-age), varies by a, c";
             "\
 owner  b
 class  rest: lookup cooperate, copies exclusive, eviction drop, replication 1 (policy 0)
-       kept as icons, by its size and type
+       before the answer by what is remembered of it: 20000 bytes, image/png
+       after the answer kept as icons, by its size and type
        this node serves no stored object until it has caught up
 asks   b, an owner, answers; then the origin
 keeps  responses in memory, not on disk"

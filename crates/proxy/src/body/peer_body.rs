@@ -54,6 +54,9 @@ pub(crate) async fn continued_elsewhere(
     mut response: Response<OriginBody>,
 ) -> Response<OriginBody> {
     let Some((same, length)) = continuable(&response) else { return response };
+    if let Some(from) = response.extensions_mut().get_mut::<FromPeer>() {
+        from.is_continued = true;
+    }
     response.body_mut().set_silence(silence(options));
     let early = available_bytes(response.body_mut()).await;
     let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
@@ -88,9 +91,12 @@ fn silence(options: &Options) -> Duration {
 }
 
 /// Returns the validators for requesting the rest of a response, and its length; `None` unless it
-/// is another node's and whole.
+/// is another node's and whole, and does not continue from elsewhere yet.
 fn continuable(response: &Response<OriginBody>) -> Option<(MatchingFields, u64)> {
-    response.extensions().get::<FromPeer>().filter(|_| response.status() == StatusCode::OK)?;
+    let from = response.extensions().get::<FromPeer>()?;
+    if from.is_continued || response.status() != StatusCode::OK {
+        return None;
+    }
     let same = MatchingFields::of(response.headers())?;
     let length = response.body().size_hint().exact().filter(|length| *length > 0)?;
     Some((same, length))

@@ -520,7 +520,7 @@ async fn write_through(
         storability::is_post_for_get(&context.facts, &url, code, headers, times, settings);
     match (post, token) {
         (Some((store, key)), Some(token)) if is_for_get => {
-            let fetched = FetchedResponse { response, times, token };
+            let fetched = FetchedResponse { response, times, token, asking: None };
             cache_request::keep_post(context, &store, &key, transaction, fetched).await
         }
         _ => pass_through::relay_response(context, transaction, response, status),

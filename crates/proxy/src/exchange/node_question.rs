@@ -16,6 +16,7 @@ use fleet::lookup::{MAX_HOPS, Reach};
 use fleet::{KeyHash, Protocols};
 use http::header::HeaderValue;
 use http::{Method, Response, StatusCode, header};
+use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 use http1::{RequestHead, RequestTarget};
 use net::address;
@@ -198,7 +199,7 @@ impl ParsedQuestion<'_> {
         if owners > 1 {
             response.headers_mut().insert(OWNERS, HeaderValue::from(owners));
         }
-        self.note_holder(&context, key, &response);
+        self.note_answer(&context, key, &response);
         response
     }
 
@@ -218,18 +219,27 @@ impl ParsedQuestion<'_> {
         }
     }
 
-    /// Records that the asking node now has a copy in memory, if its class makes it keep one.
-    fn note_holder(
+    /// Remembers the document in the answer, and that the asking node now has a copy in memory, if
+    /// its class makes it keep one.
+    fn note_answer(
         &self,
         context: &RequestContext,
         key: KeyHash,
         response: &Response<ResponseBody>,
     ) {
         let Some(question) = &context.question else { return };
+        if response.status() != StatusCode::OK || context.head.method != Method::GET {
+            return;
+        }
+        let size = response.body().size_hint().exact();
+        let kind = response.body().stored_content_type();
+        let kind = kind.or_else(|| Some(response.headers().get(header::CONTENT_TYPE)?.as_bytes()));
+        let content_type = kind.and_then(|kind| std::str::from_utf8(kind).ok());
+        self.node.note_document(key, size, content_type);
         let host = address::bare(context.target().place().0);
-        let policy = self.node.policy(&DocumentFacts { host, ..DocumentFacts::default() });
-        let is_answer = response.status() == StatusCode::OK && question.reach == Reach::Origin;
-        if is_answer && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
+        let policy = self.node.policy(&DocumentFacts { size, content_type, host, requests: 0 });
+        let is_whole = question.reach == Reach::Origin;
+        if is_whole && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
             self.node.note_holder(key, &question.from);
         }
     }

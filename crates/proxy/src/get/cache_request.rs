@@ -107,7 +107,7 @@ pub(crate) async fn answer(
     let mut alone = false;
     for number in 0..LOOKUPS_MAX {
         let (method, fields) = (&context.head.method, &context.head.fields);
-        let options = context.lookup_options();
+        let options = context.lookup_options(primary);
         let since = context.services.lookup_start();
         let Some(found) = find(store, primary, method, fields, options).await else {
             past = Bypass::LongUrl;
@@ -381,7 +381,10 @@ impl CacheRequest<'_> {
             Collapse::Bypass(why) => return NextAction::Bypass(transaction, why),
             Collapse::ReadThrough | Collapse::PastFills => {
                 let (asking, keep) = match collapse {
-                    Collapse::ReadThrough => (asking, Keep::Nothing),
+                    Collapse::ReadThrough => {
+                        let keep = self.keep_of_elsewhere(asking.as_deref());
+                        (asking, keep)
+                    }
                     _ => (None, Keep::IfStorable(self.store.begin_fetch(self.primary))),
                 };
                 // Boxed as a whole, so that other requests do not carry it.
@@ -448,6 +451,16 @@ impl CacheRequest<'_> {
             asking.is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
         let input = CollapseInput::of(&FitInput::by(self.context), key, validates);
         CollapseInput { has_waited_in_vain: self.alone, is_elsewhere, ..input }.decide()
+    }
+
+    /// Returns what is kept of a document that is read through its owner: what its class says, if
+    /// only the answer tells the class. A part of a document tells neither its size nor itself.
+    fn keep_of_elsewhere(&self, asking: Option<&Asking>) -> Keep {
+        let may_keep = asking.is_some_and(Asking::may_keep_another) && self.context.is_for_all();
+        match may_keep {
+            true => Keep::IfOfClass(self.store.begin_fetch(self.primary)),
+            false => Keep::Nothing,
+        }
     }
 
     /// Begins the fill of `reader` and responds from it. `joinable`: other requests may join.
@@ -596,7 +609,7 @@ impl CacheRequest<'_> {
         fetched: FetchedResponse,
     ) -> NextAction {
         let context = self.context;
-        let FetchedResponse { response, times, token } = fetched;
+        let FetchedResponse { response, times, token, asking } = fetched;
         let Services { shared, clock, .. } = &*context.services;
         let share = shared.fill_budget.share(self.primary.locality().site);
         let fill = Arc::new(Fill::new(token, clock.instant(), share));
@@ -608,7 +621,7 @@ impl CacheRequest<'_> {
                 status,
             ));
         };
-        let mut fetch_task = self.fetch_task(fill, (key.clone(), marker), None, None, false);
+        let mut fetch_task = self.fetch_task(fill, (key.clone(), marker), None, asking, false);
         fetch_task.is_driven = context.is_for_all();
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
         let fetch = Box::pin(fetch_task.run_answered(response, times));

@@ -29,6 +29,9 @@ use crate::response::{failure, pass_through};
 pub(crate) enum Keep {
     /// Nothing: another fleet node keeps the document, or fetches it.
     Nothing,
+    /// The response, if the class of the document in it keeps a copy here. The token was taken
+    /// before the fetch.
+    IfOfClass(FetchToken),
     /// The response, if it has become storable. The token was taken before the fetch.
     IfStorable(FetchToken),
 }
@@ -45,6 +48,8 @@ pub(crate) struct FetchedResponse {
     pub times: ExchangeTimes,
     /// Taken before the request was sent to the origin.
     pub token: FetchToken,
+    /// The plan that says where the document is kept; `None`: as without a fleet.
+    pub asking: Option<Arc<Asking>>,
 }
 
 /// Fetches from the nodes that `asking` names, then from the origin. Returns the relayed response,
@@ -62,6 +67,7 @@ pub(crate) async fn fetch(
 ) -> DirectResponse {
     let (clock, facts) = (context.services.clock, &context.facts);
     let requested = clock.time();
+    let plan = asking.clone();
     let response = match pass_through::ask(context, &mut transaction, None, asking).await {
         Ok(response) => response,
         Err(failure) => return Relayed(failure::failed(transaction, failure)),
@@ -73,9 +79,14 @@ pub(crate) async fn fetch(
     let judged = if is_judged { judge(context, &response, times) } else { Ok(()) };
     match (judged, keep) {
         (Ok(()), Keep::IfStorable(token)) => {
-            return Storable(transaction, FetchedResponse { response, times, token });
+            return Storable(transaction, FetchedResponse { response, times, token, asking: None });
         }
-        (Ok(()), Keep::Nothing) => {}
+        (Ok(()), Keep::IfOfClass(token))
+            if plan.as_ref().is_some_and(|plan| plan.keeps(&response)) =>
+        {
+            return Storable(transaction, FetchedResponse { response, times, token, asking: plan });
+        }
+        (Ok(()), Keep::Nothing | Keep::IfOfClass(_)) => {}
         (Err(why), _) => {
             let fills = &context.services.shared.fills;
             fills.remember(key, why, &context.options.fill, clock.instant());

@@ -168,7 +168,7 @@ impl PartialResponder<'_> {
             let response = pass_through::relay_response(context, transaction, response, status);
             return NextAction::Respond(response);
         }
-        let fetched = FetchedResponse { response, times, token };
+        let fetched = FetchedResponse { response, times, token, asking: None };
         let since = context.services.lookup_start();
         let cache_request =
             CacheRequest { context, store, primary, is_first: true, since, alone: true };

@@ -7,12 +7,25 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use fleet::class::DocumentFacts;
 use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request};
 
+use http::header::HeaderMap;
+use http::{Response, StatusCode, header};
+use http_body::Body;
+use upstream::connection::origin_body::OriginBody;
+
 use crate::peers::node::Node;
 use crate::peers::question::About;
 
 /// Returns the bit of a question; none beyond the eighth, which there is not.
 fn bit(number: usize) -> u8 {
     u32::try_from(number).ok().and_then(|number| 1u8.checked_shl(number)).unwrap_or(0)
+}
+
+fn is_nothing(keep: Keep) -> bool {
+    !keep.memory && !keep.disk
+}
+
+fn content_type(fields: &HeaderMap) -> Option<&str> {
+    fields.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok())
 }
 
 /// The plan of one request.
@@ -30,8 +43,8 @@ pub(crate) struct Asking {
 impl Asking {
     /// Plans a request; `None` when no other node matters for it.
     pub fn of(node: &Arc<Node>, request: Request, host: &str, about: About) -> Option<Arc<Asking>> {
-        let facts = DocumentFacts { host, ..DocumentFacts::default() };
-        let plan = node.plan(&request, &node.policy(&facts))?;
+        let policy = node.with_known(about.key, host, |facts| node.policy(facts));
+        let plan = node.plan(&request, &policy)?;
         let (node, host, answered) = (node.clone(), host.to_owned(), AtomicU8::new(0));
         Some(Arc::new(Asking { node, request, plan, host, about, answered }))
     }
@@ -90,7 +103,29 @@ impl Asking {
 
     /// Returns whether nothing of an answer is kept, as far as is known before it comes.
     pub fn keeps_nothing(&self) -> bool {
-        !self.plan.keep.memory && !self.plan.keep.disk
+        is_nothing(self.plan.keep)
+    }
+
+    /// Returns whether an answer may be kept although the document that is expected would not be.
+    pub fn may_keep_another(&self) -> bool {
+        self.node.depends_on_answers()
+    }
+
+    /// Returns whether a copy of this answer is kept here.
+    pub fn keeps(&self, response: &Response<OriginBody>) -> bool {
+        let size = response.body().size_hint().exact();
+        !is_nothing(self.keep(size, content_type(response.headers())))
+    }
+
+    /// Remembers the size and type of the document in an answer, for the next lookup.
+    pub fn note_document(&self, response: &Response<OriginBody>) {
+        if response.status() == StatusCode::OK {
+            let fields = response.headers();
+            // The response to a HEAD tells the length of a body that it does not have.
+            let size = fields.get(header::CONTENT_LENGTH).and_then(|len| len.to_str().ok());
+            let size = size.and_then(|size| size.parse().ok());
+            self.node.note_document(self.about.key, size, content_type(fields));
+        }
     }
 
     /// Returns what is kept of an answer with a body of this size and type.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use fleet::breaker::Permit;
 use fleet::class::{Class, DocumentFacts, Lookup, Policy};
+use fleet::document_memory::{DocumentMemory, Remembered};
 use fleet::hints::Hints;
 use fleet::lookup::{Ask, Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
@@ -90,7 +91,8 @@ pub struct NodeOptions {
     /// Bytes a second of documents that are offered to other nodes: evicted ones, and when this one
     /// leaves.
     pub offer_rate: u64,
-    /// Bytes of memory for what is known of the others' memories.
+    /// Bytes of memory for what is known of the others' memories, and as many for what is known of
+    /// documents.
     pub hints_memory: usize,
     /// Promise of a purge, and how long nodes trust their copies without news.
     pub purges: Config,
@@ -139,6 +141,7 @@ pub struct Node {
     own: ArcSwap<Member>,
     demand: Demand,
     hints: Mutex<Hints>,
+    documents: Mutex<DocumentMemory>,
     pub(crate) offering: Offering,
     purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
@@ -193,6 +196,7 @@ impl Node {
             own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
+            documents: Mutex::new(DocumentMemory::new(options.hints_memory)),
             offering: Offering::new(options.offer_rate, clock.running()),
             purges: Arc::new(PurgeState::new(
                 options.own.id.clone(),
@@ -317,6 +321,42 @@ impl Node {
     /// Returns the class of a document with these facts, as of now.
     pub(crate) fn class(&self, facts: &DocumentFacts<'_>) -> Class {
         self.classes.load().classify(facts).clone()
+    }
+
+    /// Returns whether the class of a document may depend on its size or type.
+    pub(crate) fn depends_on_answers(&self) -> bool {
+        self.classes.load().depends_on_answers()
+    }
+
+    /// Returns the class of the document of a key at `host` by what this node remembers of it.
+    pub(crate) fn known_class(&self, key: KeyHash, host: &str) -> Class {
+        self.with_known(key, host, |facts| self.class(facts))
+    }
+
+    /// Calls `take` with what this node remembers of the document of a key at `host`.
+    pub(crate) fn with_known<T>(
+        &self,
+        key: KeyHash,
+        host: &str,
+        take: impl FnOnce(&DocumentFacts<'_>) -> T,
+    ) -> T {
+        if !self.depends_on_answers() {
+            return take(&DocumentFacts { host, ..DocumentFacts::default() });
+        }
+        let documents = self.documents();
+        let Remembered { size, content_type } = documents.get(key).unwrap_or_default();
+        take(&DocumentFacts { size, content_type, host, requests: 0 })
+    }
+
+    /// Remembers the size and type of a document, if its class may depend on them.
+    pub(crate) fn note_document(&self, key: KeyHash, size: Option<u64>, kind: Option<&str>) {
+        if self.depends_on_answers() {
+            self.documents().note(key, size, kind);
+        }
+    }
+
+    fn documents(&self) -> MutexGuard<'_, DocumentMemory> {
+        self.documents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Plans a look-up; `None` when the question has travelled too far, or this node is alone.

@@ -36,6 +36,8 @@ use crate::peers::tally::{Tally, Told};
 pub(crate) struct FromPeer {
     /// It had been stored there.
     pub hit: bool,
+    /// Its body continues from elsewhere if the node stops.
+    pub is_continued: bool,
 }
 
 /// A node that works on an answer sends a sign of it at least this often.
@@ -243,7 +245,9 @@ impl FleetOrigin {
             response.body_mut().take_whole();
             return Ok(None);
         };
-        response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
+        response
+            .extensions_mut()
+            .insert(FromPeer { hit: reply == Reply::Hit, is_continued: false });
         Ok(Some(response))
     }
 
@@ -403,6 +407,7 @@ impl Origin for FleetOrigin {
                 }
                 if let Some(response) = self.ask(ask, with, &mut request).await {
                     self.asking.note_answered(number);
+                    self.asking.note_document(&response);
                     return Ok(response);
                 }
                 // The next owner of the document has it from the nodes that pass by this one.
@@ -417,10 +422,11 @@ impl Origin for FleetOrigin {
                 let cause = "no node that was asked has it in memory".to_owned();
                 return Err(Failure::Failed(Reason::UpstreamBusy, cause));
             }
-            match self.origin.endpoint(0) {
+            let sent = match self.origin.endpoint(0) {
                 Some(_) => self.fetch(with, request).await,
                 None => self.origin.clone().send(with, request).await,
-            }
+            };
+            sent.inspect(|response| self.asking.note_document(response))
         })
     }
 

@@ -179,18 +179,38 @@ impl RequestContext {
         self.now.set(self.services.clock.time());
     }
 
-    /// Returns the options for store lookups, as the asking node requires.
-    pub fn lookup_options(&self) -> LookupOptions {
+    /// Returns the options for lookups of the object of this key in the store, as the asking node
+    /// requires.
+    pub fn lookup_options(&self, primary: &Key) -> LookupOptions {
         let Some(question) = &self.question else { return LookupOptions::default() };
         let memory = question.reach == Reach::Memory;
         LookupOptions {
             tiers: if memory { Tiers::Memory } else { Tiers::MemoryAndDisk },
-            retention: if question.keep_copy || memory {
+            retention: if memory || self.keeps_for_peer(question, primary) {
                 Retention::Keep
             } else {
                 Retention::Exclusive
             },
         }
+    }
+
+    /// Returns whether this node keeps in memory what another one asks for: by the class of the
+    /// document if this node knows it, else as the other one says.
+    fn keeps_for_peer(&self, question: &Question, primary: &Key) -> bool {
+        let node = self.services.shared.node.as_ref();
+        let Some(node) = node.filter(|node| node.depends_on_answers()) else {
+            return question.keep_copy;
+        };
+        if question.reach < Reach::Origin {
+            return question.keep_copy;
+        }
+        let host = address::bare(self.target().place().0);
+        node.with_known(node.hash(primary.as_bytes()), host, |facts| {
+            match facts.size.is_some() || facts.content_type.is_some() {
+                true => node.policy(facts).copies.at_owner(),
+                false => question.keep_copy,
+            }
+        })
     }
 
     /// Returns the store, if there is one.

@@ -140,6 +140,11 @@ impl ResponseBody {
         self.stored_fields.as_ref().is_some_and(|fields| fields.has_any(names))
     }
 
+    /// Returns the stored `Content-Type`, if the response's fields are stored ones.
+    pub fn stored_content_type(&self) -> Option<&[u8]> {
+        self.stored_fields.as_ref()?.content_type()
+    }
+
     /// Takes the response's fields, if they are stored ones.
     pub fn take_stored_fields(&mut self) -> Option<StoredFields> {
         self.stored_fields.take()

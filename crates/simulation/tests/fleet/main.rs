@@ -4,6 +4,7 @@
 
 mod broken_bodies;
 mod circles;
+mod classes;
 mod client;
 mod departures;
 mod histories;

@@ -73,12 +73,28 @@ pub async fn start(
     copies: Copies,
     change: impl FnOnce(&mut Proxy, &mut NodeOptions),
 ) -> Running {
+    let all = names.iter().map(|name| listed(name)).collect();
+    let classes = ClassTable::new(1, Vec::new(), policy(copies)).unwrap();
+    start_listed(world, host, (names[at], all), |proxy, options| {
+        options.classes = classes;
+        change(proxy, options);
+    })
+    .await
+}
+
+/// Starts the node of this name, one of `all`; `change` changes how it is set up.
+pub async fn start_listed(
+    world: &World,
+    host: &Host,
+    (name, all): (&str, Vec<Listed>),
+    change: impl FnOnce(&mut Proxy, &mut NodeOptions),
+) -> Running {
     let mut proxy = Proxy::new(host.clone(), 80, options(host.address()));
     proxy.cache = Some(Cache::new(world, 64 * MEGABYTE, 8 * MEGABYTE).await);
-    let classes = ClassTable::new(1, Vec::new(), policy(copies)).unwrap();
-    let mut options = NodeOptions::new(member(names[at]), FleetSeed(7), classes);
+    let classes = ClassTable::new(1, Vec::new(), Policy::DEFAULT).unwrap();
+    let mut options = NodeOptions::new(member(name), FleetSeed(7), classes);
     change(&mut proxy, &mut options);
-    proxy.node = Some((options, names.iter().map(|name| listed(name)).collect()));
+    proxy.node = Some((options, all));
     proxy.start(world).unwrap()
 }
 

@@ -154,7 +154,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// `eviction` "offer", and documents of this node when it stops. 0: none.
     "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
 
-    /// Memory for hints about other nodes' memories, four bytes for a document.
+    /// Memory for hints about other nodes' memories, four bytes for a document. Classes by size or
+    /// type take as much again for the sizes and types of documents, eight bytes each.
     "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
 };
 

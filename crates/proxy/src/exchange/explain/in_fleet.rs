@@ -19,8 +19,10 @@ pub(super) fn tell(
     asks: bool,
 ) -> Value {
     let key = node.hash(key.as_bytes());
-    // Size and type are unknown before the response head arrives.
-    let before = node.class(&DocumentFacts { host, ..DocumentFacts::default() });
+    let before = node.known_class(key, host);
+    let remembered = node.depends_on_answers().then(|| {
+        node.with_known(key, host, |facts| json!({"size": facts.size, "type": facts.content_type}))
+    });
     let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
     let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
     let hot_owners = node.hot_owners(key);
@@ -42,6 +44,7 @@ pub(super) fn tell(
         "policy_version": node.classes().version(),
         "class": &*before.name,
         "policy": policy(&before),
+        "remembered": remembered,
         "kept_as": &*after.name,
         "asks": if asks { json!(steps) } else { Value::Null },
         "keeps": kept.map(|keep| json!({"memory": keep.memory, "disk": keep.disk})),

@@ -1,0 +1,170 @@
+//! Classes by size: a node that does not own a document learns its class from the answer.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fleet::class::{Bounds, Class, Copies, Criteria, Eviction, Lookup, Replication};
+use fleet::{ClassTable, Policy};
+use membership::static_list::Listed;
+use proxy::peers::node::NodeOptions;
+use proxy::{Observer, RequestRecord};
+use sim::network::{Host, Link};
+use simulation::{Proxy, Running, World};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep};
+
+use crate::objects::Objects;
+use crate::{client, nodes, origin};
+
+/// Names of the nodes: the first one owns everything, clients ask the others.
+const NAMES: [&str; 3] = ["disk", "web-a", "web-b"];
+
+/// Outcomes of the questions for documents that a node answered.
+#[derive(Default)]
+pub struct Answered(Mutex<Vec<String>>);
+
+impl Answered {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl Observer for Answered {
+    fn finished(&self, done: &RequestRecord<'_>) {
+        let outcome = done.outcome.text();
+        if done.is_peer && outcome != "FLEET" {
+            self.0.lock().unwrap().push(outcome.into_owned());
+        }
+    }
+}
+
+/// A disk node and two nodes that own nothing, with the same classes.
+struct Fleet {
+    objects: Objects,
+    client: Host,
+    hosts: [Host; 3],
+    answered: [Arc<Answered>; 3],
+    running: Vec<Running>,
+    began: Instant,
+}
+
+impl Fleet {
+    async fn start(world: &World, classes: &ClassTable) -> Fleet {
+        let began = Instant::now();
+        let objects = Objects::lasting(world.seed, began);
+        let [origin, client] = ["origin", "client"].map(|name| world.network.host(name));
+        spawn_local(origin::serve(origin.listen(80).unwrap(), objects.clone(), world.clock));
+        let hosts = NAMES.map(|name| world.network.host(name));
+        let answered = NAMES.map(|_| Arc::<Answered>::default());
+        let weight = |name: &str| u32::from(name == NAMES[0]);
+        let mut running = Vec::new();
+        for (at, host) in hosts.iter().enumerate() {
+            let change = |proxy: &mut Proxy, options: &mut NodeOptions| {
+                proxy.observer = answered[at].clone();
+                options.own.weight = weight(NAMES[at]);
+                options.classes = classes.clone();
+                options.bound = None;
+            };
+            let listed = |name: &&str| Listed { weight: weight(name), ..nodes::listed(name) };
+            let listed = NAMES.iter().map(listed).collect();
+            running.push(nodes::start_listed(world, host, (NAMES[at], listed), change).await);
+        }
+        sleep(Duration::from_secs(5)).await;
+        Fleet { objects, client, hosts, answered, running, began }
+    }
+
+    /// Asks a node for an object; returns what the answer says of itself, and the outcomes of the
+    /// questions that the disk node answered for it.
+    async fn ask(&self, node: usize, object: u32) -> (String, Vec<String>) {
+        let (to, begun) = (SocketAddr::new(self.hosts[node].address(), 80), self.began.elapsed());
+        let answer = client::get(&self.client, to, object).await.unwrap();
+        assert_eq!(answer.status, 200);
+        self.objects.judge(object, begun, &answer);
+        let status = answer.cache_status();
+        let detail = status.rsplit("detail=").next().unwrap_or_default();
+        (detail.trim_matches('"').to_owned(), self.answered[0].take())
+    }
+
+    async fn stop(self) {
+        for proxy in self.running {
+            assert_eq!(proxy.stop().await, proxy::Ended::Saved);
+        }
+    }
+}
+
+fn policy(lookup: Lookup, copies: Copies, replication: Replication) -> Policy {
+    Policy { lookup, copies, eviction: Eviction::Drop, replication }
+}
+
+/// Policies of the classes `kept`, `exclusive`, `discarded` and `uncached`.
+fn policies() -> [(&'static str, Policy); 4] {
+    let one = Replication::ONE;
+    [
+        ("kept", policy(Lookup::Local, Copies::Exclusive, Replication::All)),
+        ("exclusive", policy(Lookup::Owner, Copies::Exclusive, one)),
+        ("discarded", policy(Lookup::Owner, Copies::DiscardCache, one)),
+        ("uncached", policy(Lookup::Owner, Copies::None, one)),
+    ]
+}
+
+/// Sizes below which documents are in the first three classes.
+const BELOW: [u64; 3] = [2_500, 10_000, 30_000];
+
+/// Makes a table of these classes by size; documents of unknown size have the policy of `rest`.
+fn table(rest: usize) -> ClassTable {
+    let classes = policies().into_iter().enumerate().map(|(at, (name, policy))| {
+        let from = at.checked_sub(1).map_or(0, |before| BELOW[before]);
+        let size = Bounds { from, below: BELOW.get(at).copied() };
+        Class { name: name.into(), criteria: Criteria { size, ..Criteria::ANY }, policy }
+    });
+    ClassTable::new(1, classes.collect(), policies()[rest].1).unwrap()
+}
+
+/// Description of an answer by itself, and how the disk node answered the questions for it.
+type Seen = (String, Vec<String>);
+
+/// Asks a node for each object, then again, then another one; returns the class of each object and
+/// what was seen of the last two answers. Documents of unknown size have the policy of `rest`.
+async fn later_answers(world: World, rest: usize) -> Vec<(usize, [Seen; 2])> {
+    let fleet = Fleet::start(&world, &table(rest)).await;
+    // Larger ones are stored in pieces.
+    let size = |object| fleet.objects.bytes(object, 0).len() as u64;
+    let objects: Vec<u32> = (0..24).filter(|object| size(*object) < 100_000).collect();
+    for object in &objects {
+        assert_eq!(fleet.ask(1, *object).await.0, "MISS");
+    }
+    // What waits to be written is in memory.
+    sleep(Duration::from_secs(5)).await;
+    let mut seen = Vec::new();
+    for object in objects {
+        let class = BELOW.iter().position(|below| size(object) < *below).unwrap_or(BELOW.len());
+        seen.push((class, [fleet.ask(1, object).await, fleet.ask(2, object).await]));
+    }
+    fleet.stop().await;
+    seen
+}
+
+#[test]
+fn the_class_of_the_real_document_decides_whatever_was_expected() {
+    let at_peer = |how: &str| ("HIT_PEER".to_owned(), vec![how.to_owned()]);
+    let here = || ("HIT_RAM".to_owned(), Vec::new());
+    let expected = [
+        [here(), at_peer("HIT_DISK")],
+        [here(), at_peer("HIT_DISK")],
+        [at_peer("HIT_RAM"), at_peer("HIT_RAM")],
+        [at_peer("HIT_DISK"), at_peer("HIT_DISK")],
+    ];
+    // By the first class a node fetches for itself what it does not know.
+    for rest in 1..policies().len() {
+        let run = async |world| later_answers(world, rest).await;
+        let seen = World::run(3, Link::default(), run);
+        for class in 0..expected.len() {
+            assert!(seen.iter().filter(|(of, _)| *of == class).count() > 2, "{class}");
+        }
+        for (class, answers) in seen {
+            let name = policies()[class].0;
+            assert_eq!(answers, expected[class], "{name} instead of {}", policies()[rest].0);
+        }
+    }
+}
