@@ -467,7 +467,7 @@ async fn follow_route(
             }
             Box::pin(write_through(context, transaction, body, why)).await
         }
-        (Route::Refuse, _) => cache_request::only_if_cached(transaction),
+        (Route::Refuse, _) => cache_request::only_if_cached(context, transaction),
         (Route::BadUrl, _) => refuse(transaction, &BAD_URL),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-
+use fleet::lookup::Reach;
 use http::{Method, Response, StatusCode};
 use net::random::random;
 use semantics::reuse::{Cause, Fallback, StalePermit};
@@ -202,7 +202,7 @@ impl CacheRequest<'_> {
                 self.fetch((key, marker), None, transaction).await
             }
             (Plan::Pass(why), _) => NextAction::Bypass(transaction, why),
-            (Plan::Refuse(_), _) => NextAction::Respond(only_if_cached(transaction)),
+            (Plan::Refuse(_), _) => NextAction::Respond(only_if_cached(self.context, transaction)),
             (Plan::Fetch(_) | Plan::Serve { .. } | Plan::Validate { .. }, _) => {
                 self.fetch((key, marker), None, transaction).await
             }
@@ -353,7 +353,7 @@ impl CacheRequest<'_> {
         let (context, directives) = (self.context, &self.context.facts.directives);
         if to_validate.is_none() && directives.only_if_cached {
             // The stored response has disappeared since the plan was made.
-            return NextAction::Respond(only_if_cached(transaction));
+            return NextAction::Respond(only_if_cached(context, transaction));
         }
         if context.facts.is_head && !self.may_follow(&key) {
             let ask = HeadRequest { key, marker, to_validate };
@@ -662,9 +662,16 @@ pub(crate) async fn keep_post(
     }
 }
 
-/// Returns the 504 for `only-if-cached` when nothing usable is stored (RFC 9111, 5.2.1.7).
-pub(crate) fn only_if_cached(transaction: Transaction) -> Response<ResponseBody> {
-    let outcome = Outcome::Error(Error::OnlyIfCached);
+/// Returns the 504 for `only-if-cached` when nothing usable is stored (RFC 9111, 5.2.1.7), also for
+/// a question of another node that goes no further.
+pub(crate) fn only_if_cached(
+    context: &RequestContext,
+    transaction: Transaction,
+) -> Response<ResponseBody> {
+    let outcome = match &context.question {
+        Some(question) if question.reach < Reach::Origin => Outcome::Absent,
+        _ => Outcome::Error(Error::OnlyIfCached),
+    };
     let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";
     error_response::plain(transaction, StatusCode::GATEWAY_TIMEOUT, outcome, text)
 }

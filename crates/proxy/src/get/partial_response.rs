@@ -93,7 +93,7 @@ impl PartialResponder<'_> {
                 return Served::Incomplete(transaction);
             }
             if let Some(why) = self.forbidden() {
-                return Served::Action(why(transaction));
+                return Served::Action(why(self.context, transaction));
             }
             match parts.open(from, range.end).await {
                 // The part that arrives cannot be combined with others.
@@ -176,13 +176,15 @@ impl PartialResponder<'_> {
     }
 
     /// Returns the action to take if the origin must not be asked for missing bytes.
-    fn forbidden(&self) -> Option<fn(Transaction) -> NextAction> {
+    fn forbidden(&self) -> Option<fn(&RequestContext, Transaction) -> NextAction> {
         let directives = &self.context.facts.directives;
         if directives.only_if_cached {
-            return Some(|transaction| NextAction::Respond(only_if_cached(transaction)));
+            return Some(|context, transaction| {
+                NextAction::Respond(only_if_cached(context, transaction))
+            });
         }
         if directives.no_store {
-            return Some(|transaction| NextAction::Bypass(transaction, Bypass::NoStore));
+            return Some(|_, transaction| NextAction::Bypass(transaction, Bypass::NoStore));
         }
         None
     }

@@ -67,6 +67,7 @@ impl CacheStatus {
             | Outcome::Tunnel
             | Outcome::Purge
             | Outcome::Fleet
+            | Outcome::Absent
             | Outcome::Invalid(_) => None,
         };
         let fwd_status = (outcome == Outcome::Revalidated).then_some(304);

@@ -65,7 +65,7 @@ const BOUNDS: [u64; 20] = [
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Number of outcome names, without reasons; numbered by [`name_index`].
-const NAMES: usize = 15;
+const NAMES: usize = 16;
 
 /// Counters of one thread, aligned so that no two threads write to the same cache line.
 #[repr(align(128))]
@@ -455,11 +455,12 @@ const fn name_index(outcome: Outcome) -> usize {
         Outcome::Purge => 7,
         Outcome::HitPeer => 8,
         Outcome::Fleet => 9,
-        Outcome::Stale(_) => 10,
-        Outcome::Bypass(_) => 11,
-        Outcome::Error(_) => 12,
-        Outcome::Denied(_) => 13,
-        Outcome::Invalid(_) => 14,
+        Outcome::Absent => 10,
+        Outcome::Stale(_) => 11,
+        Outcome::Bypass(_) => 12,
+        Outcome::Error(_) => 13,
+        Outcome::Denied(_) => 14,
+        Outcome::Invalid(_) => 15,
     }
 }
 

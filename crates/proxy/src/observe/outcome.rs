@@ -209,12 +209,14 @@ pub enum Outcome {
     Purge,
     /// A message from another node of the fleet that is not a request for a document.
     Fleet,
+    /// Not stored where another node of the fleet asked to look.
+    Absent,
     /// Rejected as invalid.
     Invalid(Invalid),
 }
 
 /// Number of outcomes without a reason; those with one are numbered after them.
-const PLAIN: usize = 10;
+const PLAIN: usize = 11;
 const STALE: usize = PLAIN;
 const BYPASS: usize = STALE + Stale::ALL.len();
 const ERROR: usize = BYPASS + Bypass::ALL.len();
@@ -242,6 +244,7 @@ impl Outcome {
             Self::Tunnel => "TUNNEL",
             Self::Purge => "PURGE",
             Self::Fleet => "FLEET",
+            Self::Absent => "ABSENT",
             Self::Invalid(_) => "INVALID",
         }
     }
@@ -279,6 +282,7 @@ impl Outcome {
             Self::Purge => 7,
             Self::HitPeer => 8,
             Self::Fleet => 9,
+            Self::Absent => 10,
             Self::Stale(r) => STALE + r as usize,
             Self::Bypass(r) => BYPASS + r as usize,
             Self::Error(r) => ERROR + r as usize,
@@ -300,6 +304,7 @@ impl Outcome {
             Self::Purge,
             Self::HitPeer,
             Self::Fleet,
+            Self::Absent,
         ]
         .into_iter()
         .chain(Stale::ALL.iter().map(|&r| Self::Stale(r)))
@@ -348,7 +353,8 @@ impl Outcome {
             | Self::Bypass(_)
             | Self::Error(_)
             | Self::Purge
-            | Self::Fleet => {
+            | Self::Fleet
+            | Self::Absent => {
                 code!("TCP_MISS")
             }
             Self::Denied(_) => code!("TCP_DENIED"),
