@@ -7,6 +7,7 @@
 pub(crate) mod answers;
 mod applying;
 pub(crate) mod classes;
+pub(crate) mod copies;
 mod departure;
 pub(crate) mod forgetting;
 pub(crate) mod invalidating;

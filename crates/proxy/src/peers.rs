@@ -4,6 +4,7 @@
 
 pub(crate) mod asking;
 mod breakers;
+pub(crate) mod copy_notices;
 mod demand;
 pub(crate) mod greeted;
 pub(crate) mod kept_purges;

@@ -410,9 +410,17 @@ impl FetchTask {
         fill_guard: &mut FillGuard,
     ) {
         fill_guard.counted = Event::FillUnstored;
+        self.note_not_kept();
         fill_guard.unregister();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         self.handed_over = Some(Box::new(body));
+    }
+
+    /// Records, for the other nodes, that nothing of the response is kept.
+    fn note_not_kept(&self) {
+        if let Some(asking) = &self.asking {
+            asking.note_not_kept();
+        }
     }
 
     /// Removes the response that was to be validated if the new one varies by less and is therefore
@@ -459,6 +467,9 @@ impl FetchTask {
         if let (Event::FillStored, Some(shared)) = (counted, shared) {
             self.fill.note_renewal();
             self.note_variant(&self.key, shared);
+        }
+        if counted != Event::FillStored {
+            self.note_not_kept();
         }
         fill_guard.counted = counted;
         fill_guard.unregister();

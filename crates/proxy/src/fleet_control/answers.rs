@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::fleet_control::copies::COPIES;
 use crate::fleet_control::message::{FORGET, HELLO, INVALIDATE, Misunderstood, POLICY, PURGED};
 use crate::fleet_control::message::{OFFER, OFFER_OWNED};
-use crate::fleet_control::{applying, classes, forgetting, invalidating, meeting, offers};
+use crate::fleet_control::{applying, classes, copies, forgetting, invalidating, meeting, offers};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -28,6 +29,7 @@ pub(crate) async fn answer(
         FORGET => told(&forgetting::answer(node, &read(body)?)?),
         OFFER => told(&offers::answer(services, node, offers::Why::Evicted, body).await?),
         OFFER_OWNED => told(&offers::answer(services, node, offers::Why::Owned, body).await?),
+        COPIES => told(&copies::answer(node, &read(body)?)?),
         POLICY => told(&classes::answer(node, &read(body)?)?),
         PURGED => told(&applying::answer(services, node, &read(body)?).await?),
         _ => Err(format!("no message of this version is sent to {path}").into()),

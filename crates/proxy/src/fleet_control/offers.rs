@@ -18,11 +18,12 @@ use fleet::member::State;
 use fleet::purges::Vector;
 use http::header;
 use net::clock::TokioClock;
-use semantics::{Meta, cache_key};
+use semantics::{Meta, StoredHead, cache_key};
 use store::{EvictionLimits, Hint, Home, Key, Locality};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
+use crate::fleet_control::copies;
 use crate::fleet_control::message::{Misunderstood, OFFER, Offered};
 use crate::fleet_control::post::post_bytes;
 use crate::object::store::Store;
@@ -35,8 +36,8 @@ const WAITING: EvictionLimits = EvictionLimits { offers: 256, bytes: 8 << 20 };
 /// The time between two looks at what has left memory.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Offers that are looked at at a time, and that are under way.
-const AT_ONCE: usize = 64;
+/// Evicted copies that are looked at at a time, and offers that are under way.
+const AT_ONCE: usize = 256;
 const UNDER_WAY: usize = 8;
 
 /// Bytes of a copy that is offered at most: larger ones take longer to send than to read.
@@ -48,26 +49,38 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 type Evictions = store::Evictions<device::AnyDevice, TokioClock>;
 type Evicted = store::Evicted<device::AnyDevice, TokioClock>;
 
-/// Offers what leaves memory, for ever.
+/// Offers copies that leave memory and tells their owners, for ever.
 pub(crate) async fn run(services: Rc<Services>, node: Arc<Node>) {
-    let under_way = Rc::new(Cell::new(0));
+    let (offers, notices) = (Rc::default(), Rc::default());
     let mut evictions: Option<Evictions> = None;
     loop {
         sleep(LOOK).await;
-        let handled = node.classes().iter().any(|class| class.policy.eviction == Eviction::Offer);
-        let store = services.store().filter(|_| handled && node.purges().is_current(node.now()));
-        let Some(store) = store else {
+        if !node.cooperates() {
             evictions = None;
             continue;
-        };
-        let evictions = evictions.get_or_insert_with(|| store.evictions(WAITING));
-        for _ in 0..AT_ONCE {
-            let Some(evicted) = evictions.take() else { break };
-            if under_way.get() >= UNDER_WAY {
-                break;
-            }
-            offer(&services, &node, evicted, &under_way);
         }
+        match services.store().filter(|_| node.purges().is_current(node.now())) {
+            Some(store) => {
+                let evictions = evictions.get_or_insert_with(|| store.evictions(WAITING));
+                let taken = std::iter::from_fn(|| evictions.take());
+                taken.take(AT_ONCE).for_each(|evicted| left(&services, &node, evicted, &offers));
+            }
+            None => evictions = None,
+        }
+        copies::send(&services, &node, &notices);
+    }
+}
+
+/// Notes that a copy left memory, and offers it.
+fn left(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way: &Rc<Cell<usize>>) {
+    let (name, meta) = (evicted.key.as_bytes(), &evicted.meta);
+    if let Ok(Meta::Head(head)) = Meta::decode(meta)
+        && let Some(policy) = policy_by(node, name, &head, evicted.len)
+    {
+        node.note_left(node.hash(cache_key::primary_of(name).unwrap_or(name)), &policy);
+    }
+    if under_way.get() < UNDER_WAY {
+        offer(services, node, evicted, under_way);
     }
 }
 
@@ -99,7 +112,11 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
         }
         let told = post_bytes::<Offered>(&services, &node, &to, (OFFER, message), PATIENCE).await;
         match told {
-            Ok(Offered { taken: true }) => node.note_holder(key, &to),
+            Ok(Offered { taken: true }) if node.owners(key, 1).contains(node.id()) => {
+                node.note_holder(key, &to);
+            }
+            // The node that took it tells the owner.
+            Ok(Offered { taken: true }) => {}
             Ok(Offered { taken: false }) => {}
             Err(why) => log::debug!("{to} takes no copy: {why}"),
         }
@@ -109,17 +126,25 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
 /// Returns the policy of a copy, if it is one that can be passed on: the whole answer to a GET that
 /// does not vary.
 pub(crate) fn policy_of(node: &Node, key: &Key, meta: &Bytes, size: u64) -> Option<fleet::Policy> {
-    let described = cache_key::describe(key.as_bytes())?;
     let Ok(Meta::Head(head)) = Meta::decode(meta) else { return None };
     if !head.vary().names().is_empty() || head.packed().is(semantics::packed::Flag::HeadOnly) {
         return None;
     }
-    let kind = head.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    policy_by(node, key.as_bytes(), &head, size)
+}
+
+/// Returns the policy of a stored response with this key and head.
+fn policy_by(node: &Node, key: &[u8], head: &StoredHead, size: u64) -> Option<fleet::Policy> {
+    let described = cache_key::describe(key)?;
     let authority = described.url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = authority.split('/').next().unwrap_or_default();
     let host = net::address::bare(authority.rsplit_once(':').map_or(authority, |(host, _)| host));
-    let facts = DocumentFacts { size: Some(size), content_type: kind, host, requests: 0 };
-    Some(node.policy(&facts))
+    let content_type = content_type(head);
+    Some(node.policy(&DocumentFacts { size: Some(size), content_type, host, requests: 0 }))
+}
+
+fn content_type(head: &StoredHead) -> Option<&str> {
+    head.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok())
 }
 
 /// Counts an offer under way.
@@ -223,7 +248,12 @@ async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
         return false;
     }
     let home = home.unwrap_or_default();
-    let hint = Hint { size: Some(body.len() as u64), home, ..Hint::default() };
+    let len = body.len() as u64;
+    let hint = Hint { size: Some(len), home, ..Hint::default() };
+    let kind = match Meta::decode(&meta) {
+        Ok(Meta::Head(head)) => content_type(&head).map(str::to_owned),
+        _ => None,
+    };
     let Ok(mut writer) = store.insert(&token, &key, meta, hint).await else { return false };
     if writer.write(body).await.is_err() || writer.commit().await.is_err() {
         return false;
@@ -234,6 +264,8 @@ async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
     }
     if why == Why::Evicted {
         node.offering.note_moves(hash, moves);
+        let (size, kind) = (Some(len), kind.as_deref());
+        node.note_entered(hash, size, kind);
     }
     true
 }

@@ -92,6 +92,9 @@ pub(crate) async fn fetch(
             fills.remember(key, why, &context.options.fill, clock.instant());
         }
     }
+    if let Some(plan) = &plan {
+        plan.note_not_kept();
+    }
     if response.extensions().get::<FromPeer>().is_some_and(|from| from.hit) {
         status.outcome = Outcome::HitPeer;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use fleet::class::DocumentFacts;
-use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request};
+use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request, Step};
 
 use http::header::HeaderMap;
 use http::{Response, StatusCode, header};
@@ -125,6 +125,15 @@ impl Asking {
             let size = fields.get(header::CONTENT_LENGTH).and_then(|len| len.to_str().ok());
             let size = size.and_then(|size| size.parse().ok());
             self.node.note_document(self.about.key, size, content_type(fields));
+        }
+    }
+
+    /// Records that no copy of the answer is in this node's memory, whatever its class says.
+    pub fn note_not_kept(&self) {
+        if self.request.asked == Asked::ByClient {
+            let (node, key) = (&self.node, self.about.key);
+            let policy = node.with_known(key, &self.host, |facts| node.policy(facts));
+            node.note_left(key, &policy);
         }
     }
 

@@ -34,6 +34,7 @@ use upstream::settings::lookup;
 use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
+use crate::peers::copy_notices::{CopyNotice, CopyNotices, NoticedDocument};
 use crate::peers::demand::Demand;
 use crate::peers::greeted::Greeted;
 use crate::peers::offering::Offering;
@@ -143,6 +144,7 @@ pub struct Node {
     hints: Mutex<Hints>,
     documents: Mutex<DocumentMemory>,
     pub(crate) offering: Offering,
+    pub(crate) copy_notices: CopyNotices,
     purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
     greeted: Greeted,
@@ -197,6 +199,7 @@ impl Node {
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
             documents: Mutex::new(DocumentMemory::new(options.hints_memory)),
+            copy_notices: CopyNotices::default(),
             offering: Offering::new(options.offer_rate, clock.running()),
             purges: Arc::new(PurgeState::new(
                 options.own.id.clone(),
@@ -426,6 +429,21 @@ impl Node {
     /// Notes that a member does not have it.
     pub(crate) fn forget_holder(&self, key: KeyHash, member: &MemberId) {
         self.hints().forget(key, member);
+    }
+
+    /// Records that a copy of this document entered this node's memory; its owner will be told.
+    pub(crate) fn note_entered(&self, key: KeyHash, size: Option<u64>, kind: Option<&str>) {
+        self.note_document(key, size, kind);
+        let document = NoticedDocument { size, content_type: kind.map(Into::into) };
+        self.copy_notices.add(CopyNotice { key, entered: Some(document) });
+    }
+
+    /// Records that a document of a class with `policy` is not in this node's memory, where its
+    /// owner may expect it; the owner will be told.
+    pub(crate) fn note_left(&self, key: KeyHash, policy: &Policy) {
+        if policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
+            self.copy_notices.add(CopyNotice { key, entered: None });
+        }
     }
 
     fn hints(&self) -> MutexGuard<'_, Hints> {

@@ -50,7 +50,8 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn start(world: &World, classes: &ClassTable) -> Fleet {
+    /// Starts the nodes, each with `memory` bytes of memory.
+    async fn start(world: &World, classes: &ClassTable, memory: u64) -> Fleet {
         let began = Instant::now();
         let objects = Objects::lasting(world.seed, began);
         let [origin, client] = ["origin", "client"].map(|name| world.network.host(name));
@@ -62,6 +63,7 @@ impl Fleet {
         for (at, host) in hosts.iter().enumerate() {
             let change = |proxy: &mut Proxy, options: &mut NodeOptions| {
                 proxy.observer = answered[at].clone();
+                proxy.cache.as_mut().unwrap().memory = memory;
                 options.own.weight = weight(NAMES[at]);
                 options.classes = classes.clone();
                 options.bound = None;
@@ -127,7 +129,7 @@ type Seen = (String, Vec<String>);
 /// Asks a node for each object, then again, then another one; returns the class of each object and
 /// what was seen of the last two answers. Documents of unknown size have the policy of `rest`.
 async fn later_answers(world: World, rest: usize) -> Vec<(usize, [Seen; 2])> {
-    let fleet = Fleet::start(&world, &table(rest)).await;
+    let fleet = Fleet::start(&world, &table(rest), 8 << 20).await;
     // Larger ones are stored in pieces.
     let size = |object| fleet.objects.bytes(object, 0).len() as u64;
     let objects: Vec<u32> = (0..24).filter(|object| size(*object) < 100_000).collect();
@@ -167,4 +169,33 @@ fn the_class_of_the_real_document_decides_whatever_was_expected() {
             assert_eq!(answers, expected[class], "{name} instead of {}", policies()[rest].0);
         }
     }
+}
+
+/// Asks two nodes, which keep what they read and have little memory, for many objects; returns how
+/// many of the questions by hint found a copy, and how many did not.
+async fn questions_by_hint(world: World) -> [usize; 2] {
+    let policy = policy(Lookup::Cooperate, Copies::Exclusive, Replication::ONE);
+    let fleet =
+        Fleet::start(&world, &ClassTable::new(1, Vec::new(), policy).unwrap(), MEMORY).await;
+    let mut random = fastrand::Rng::with_seed(world.seed);
+    for number in 0..1_500 {
+        fleet.ask(1 + number % 2, fleet.objects.any_of(400, &mut random)).await;
+        sleep(Duration::from_millis(20)).await;
+    }
+    let answered: Vec<String> = fleet.answered[1..].iter().flat_map(|node| node.take()).collect();
+    let count = |outcome: &str| answered.iter().filter(|text| *text == outcome).count();
+    let counts = [count("HIT_RAM"), count("ABSENT")];
+    assert_eq!(counts.iter().sum::<usize>(), answered.len(), "{answered:?}");
+    fleet.stop().await;
+    counts
+}
+
+/// Memory of a node, in bytes, that does not hold all objects.
+const MEMORY: u64 = 4 << 20;
+
+#[test]
+fn few_questions_by_hint_find_nothing_when_copies_leave_memory() {
+    let [found, nothing] = World::run(3, Link::default(), questions_by_hint);
+    eprintln!("of the questions by hint {found} found a copy, {nothing} did not");
+    assert!(found > 100 && nothing * 10 <= found + nothing, "{found} {nothing}");
 }

@@ -58,7 +58,12 @@ impl Objects {
 
     /// One that is asked for: some are more often.
     pub fn any(&self, random: &mut Rng) -> u32 {
-        random.u32(..COUNT).min(random.u32(..COUNT))
+        self.any_of(COUNT, random)
+    }
+
+    /// One of so many that is asked for: some are more often.
+    pub fn any_of(&self, count: u32, random: &mut Rng) -> u32 {
+        random.u32(..count).min(random.u32(..count))
     }
 
     pub fn facts(&self, object: u32) -> Facts {
