@@ -199,3 +199,27 @@ fn few_questions_by_hint_find_nothing_when_copies_leave_memory() {
     eprintln!("of the questions by hint {found} found a copy, {nothing} did not");
     assert!(found > 100 && nothing * 10 <= found + nothing, "{found} {nothing}");
 }
+
+/// Asks one node twice, then the other, for each document that is stored in pieces; returns what
+/// was seen of the last two answers.
+async fn later_large_answers(world: World) -> Vec<[Seen; 2]> {
+    let policy = policy(Lookup::Cooperate, Copies::Exclusive, Replication::ONE);
+    let classes = ClassTable::new(1, Vec::new(), policy).unwrap();
+    let fleet = Fleet::start(&world, &classes, 32 << 20).await;
+    let mut seen = Vec::new();
+    for object in (0..40).step_by(8) {
+        assert_eq!(fleet.ask(1, object).await.0, "MISS");
+        seen.push([fleet.ask(1, object).await, fleet.ask(2, object).await]);
+    }
+    fleet.stop().await;
+    seen
+}
+
+#[test]
+fn documents_in_pieces_are_kept_in_the_memory_of_a_node_that_does_not_own_them() {
+    let here = ("HIT_RAM".to_owned(), Vec::new());
+    let at_peer = ("HIT_PEER".to_owned(), vec!["HIT_PEER".to_owned()]);
+    for seen in World::run(3, Link::default(), later_large_answers) {
+        assert_eq!(seen, [here.clone(), at_peer.clone()]);
+    }
+}

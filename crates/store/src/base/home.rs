@@ -7,7 +7,7 @@ pub enum Home {
     #[default]
     MemoryAndDisk,
     /// Memory only, until the object is evicted or the run ends: another node has it on its device.
-    /// An object too large for one record, or for memory, is not stored at all.
+    /// One that is too large for memory is not stored at all.
     Memory,
     /// The device only, until the object is requested: another node has it in memory.
     Disk,

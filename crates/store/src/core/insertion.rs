@@ -421,6 +421,11 @@ impl Core {
                     if asked_for {
                         self.memory.expect(&digest);
                     }
+                    let object = &resident.object;
+                    if object.in_pieces() && object.place.is_none() {
+                        // It lived in memory only, and no lookup finds its pieces any more.
+                        self.forget_pieces(object.header.object_id, 0..object.pieces());
+                    }
                 }
                 Some(Eviction::Write(digest, _)) if self.memory.staging.is_some() => {
                     kept += u32::from(!self.evict_staged(&digest, now));

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use device::Nanos;
 
+use crate::base::digest::Digest;
 use crate::base::now::Now;
 use crate::core::read_plan::ReadPlan;
 use crate::core::reader_holds::{Piece, ReaderId};
 use crate::core::state::Core;
 use crate::index::Slot;
+use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
 
 /// Number of pieces that are looked up under one lock.
@@ -86,31 +88,52 @@ impl Core {
         }
     }
 
-    /// Holds the pieces of a version that is being read by pinning those that are placed.
+    /// Holds the pieces of a version that is being read: pins those that are placed, and shares
+    /// those that live in memory only.
     pub(crate) fn hold(&mut self, object_id: u64, pieces: Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
-            if let Some(slot) = self.index.get(&digest)
-                && !self.hold_placed(object_id, number, slot)
-            {
-                return;
+            match self.placed_slot(&digest) {
+                Some(slot) if !self.hold_placed(object_id, number, slot) => return,
+                Some(_) => {}
+                // A dirty piece gets a place before it leaves memory.
+                None => self.hold_resident(object_id, number, |resident| !resident.dirty),
             }
         }
     }
 
+    /// Returns whether a piece is held for the readers of its version.
+    pub(crate) fn is_held(&self, object_id: u64, number: u32) -> bool {
+        self.holds.has(object_id, number)
+    }
+
     /// Holds a piece that is about to die, for the readers of its version.
     pub(super) fn hold_dying(&mut self, object_id: u64, number: u32) {
-        if self.holds.has(object_id, number) {
-            return;
+        let digest = self.digester.piece(object_id, number);
+        match self.placed_slot(&digest) {
+            Some(slot) => {
+                self.hold_placed(object_id, number, slot);
+            }
+            None => self.hold_resident(object_id, number, |_| true),
         }
-        let digest = &self.digester.piece(object_id, number);
-        if let Some(slot) =
-            self.index.get(digest).filter(|slot| self.placement.place_at(slot.position).is_some())
+    }
+
+    fn placed_slot(&self, digest: &Digest) -> Option<Slot> {
+        self.index.get(digest).filter(|slot| self.placement.place_at(slot.position).is_some())
+    }
+
+    /// Holds a piece in memory that `may_stay` there, as far as there is space.
+    fn hold_resident(
+        &mut self,
+        object_id: u64,
+        number: u32,
+        may_stay: impl FnOnce(&Resident<Arc<Object>>) -> bool,
+    ) {
+        let digest = self.digester.piece(object_id, number);
+        if !self.holds.has(object_id, number)
+            && let Some(resident) = self.memory.tier.peek(&digest)
+            && may_stay(resident)
         {
-            self.hold_placed(object_id, number, slot);
-            return;
-        }
-        if let Some(resident) = self.memory.tier.peek(digest) {
             self.holds.hold_in_memory(object_id, number, Arc::clone(&resident.object));
         }
     }

@@ -261,9 +261,6 @@ impl<D: Device, C: Clock> Writer<D, C> {
     }
 
     async fn place_piece(&mut self, body: Content) -> Result<(), Refusal> {
-        if self.hint.home == Home::Memory {
-            return Err(Refusal::TooLarge);
-        }
         if self.fetched.overtaken.load(Ordering::Acquire) {
             return Err(Refusal::Overtaken);
         }
@@ -272,13 +269,23 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let len = body.len() as u64;
         let record =
             Record::new(&self.volume.shared.secret, header, Bytes::new(), Bytes::new(), body);
+        let number = self.pieces;
         self.pieces += 1;
-        self.volume.insert(NewObject { record, fetched: None, home: Home::default() }).await?;
-        self.progress.placed.fetch_add(len, Ordering::Release);
+        // The device takes pieces by itself, whichever tiers the object is for.
+        let home = match self.hint.home {
+            Home::Memory => Home::Memory,
+            Home::MemoryAndDisk | Home::Disk => Home::default(),
+        };
+        self.volume.insert(NewObject { record, fetched: None, home }).await?;
         if self.progress.reading.get().is_some() {
             // Readers that lag behind the window in memory may need it, however late.
-            self.volume.shared.lock().hold(self.object_id, self.pieces - 1..self.pieces);
+            let mut core = self.volume.shared.lock();
+            core.hold(self.object_id, number..number + 1);
+            if home == Home::Memory && !core.is_held(self.object_id, number) {
+                return Err(Refusal::TooLarge);
+            }
         }
+        self.progress.placed.fetch_add(len, Ordering::Release);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use larder_store::{
-    EvictionLimits, Hint, Home, Lookup, LookupOptions, Mode, Refusal, Source, Tiers,
+    EvictionLimits, HeldStats, Hint, Home, Lookup, LookupOptions, Mode, Refusal, Source, Tiers,
 };
 use store_oracle::{State, key};
 
@@ -98,11 +98,55 @@ fn what_lives_on_the_device_alone_enters_memory_when_it_is_asked_for() {
     assert_eq!(rig.look(1), LookupResult::Whole(state));
 }
 
+/// Opens a store that keeps objects of up to 1 MiB, those above a record's length in pieces.
+fn rig_of_large_objects() -> Rig {
+    let options =
+        larder_store::Options { object_max: Some(1 << 20), memory: 16 << 20, ..product() };
+    Rig::open(formatted(24 << 20, 256 << 10), options)
+}
+
 #[test]
-fn what_is_too_large_for_one_record_is_not_kept_in_memory_alone() {
-    let options = larder_store::Options { object_max: Some(1 << 20), ..product() };
-    let mut rig = Rig::open(formatted(24 << 20, 256 << 10), options);
-    assert_eq!(keep(&mut rig, 1, 600_000, Home::Memory), Err(Refusal::TooLarge));
-    let store = rig.store.clone();
-    assert!(matches!(rig.run(store.lookup(&key(1))), Lookup::Miss));
+fn a_large_object_lives_in_memory_alone_in_pieces_until_it_is_evicted() {
+    let mut rig = rig_of_large_objects();
+    let tier = rig.store.stats()[0].tier_capacity as u64;
+    let len = tier / 16;
+    assert!(len > 150_000, "{tier}");
+    let state = keep(&mut rig, 1, len, Home::Memory).unwrap();
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
+    assert_eq!(source(&mut rig, 1), Some(Source::Ram));
+    assert_eq!(keep(&mut rig, 2, len + 1, Home::Memory), Err(Refusal::TooLarge));
+    assert_eq!(rig.look(2), LookupResult::Nothing);
+    keep(&mut rig, 3, len, Home::Memory).unwrap();
+    let mut evicted = rig.store.evictions(EvictionLimits { offers: 1024, bytes: 16 << 20 });
+    let mut left = false;
+    for number in 10..tier / 2_000 {
+        rig.insert(number as u32, 5_000).unwrap();
+        while let Some(object) = evicted.take() {
+            left |= object.key == key(3) && object.last_copy && object.len == len;
+        }
+    }
+    drop(evicted);
+    assert!(left, "its head is offered");
+    assert_eq!(rig.look(3), LookupResult::Nothing);
+    // An object that was requested stays for longer.
+    assert_eq!(rig.look(1), LookupResult::Whole(state));
+    let mut rig = rig.reopen();
+    assert_eq!(rig.look(1), LookupResult::Nothing);
+}
+
+#[test]
+fn a_reader_gets_all_pieces_of_what_leaves_memory_meanwhile() {
+    for is_replaced in [true, false] {
+        let mut rig = rig_of_large_objects();
+        let tier = rig.store.stats()[0].tier_capacity as u64;
+        let state = keep(&mut rig, 1, tier / 16 - 8_000, Home::Memory).unwrap();
+        let entry = rig.entry(1).unwrap();
+        if is_replaced {
+            keep(&mut rig, 1, 5_000, Home::Memory).unwrap();
+        }
+        (10..tier / 2_000).for_each(|number| assert!(rig.insert(number as u32, 5_000).is_ok()));
+        assert_eq!(rig.verify(1, &entry), LookupResult::Whole(state), "{is_replaced}");
+        drop(entry);
+        assert_eq!(rig.store.stats()[0].held, HeldStats::default());
+    }
 }
