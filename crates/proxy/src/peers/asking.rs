@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use fleet::class::DocumentFacts;
-use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request, Step};
+use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request};
 
 use http::header::HeaderMap;
 use http::{Response, StatusCode, header};
