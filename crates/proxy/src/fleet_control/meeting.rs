@@ -52,7 +52,7 @@ pub(crate) async fn answer(
     // Before it is told which purges there are: a later one is told to it.
     let has_known = node.greet(member, hello.member.moment()).has_known;
     node.purges().note_has(&id, &theirs, node.now());
-    let news = news_for(services, node, &theirs, &node.purge_vector());
+    let news = news_for(services, node, &theirs, &node.purge_vector()).await;
     let ages = node.purges().answer(node.now()).ages.into_iter();
     let ages = ages.map(|(member, age)| (member.to_string(), age.as_millis() as u64 + 1)).collect();
     let of = |is_lost| {

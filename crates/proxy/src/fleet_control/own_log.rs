@@ -36,7 +36,8 @@ pub(crate) async fn check_own_log(
         return;
     };
     let known = (maker.incarnation, number);
-    let has_other = digest_before(&store, known).zip(last).is_some_and(|(own, other)| own != other);
+    let own_last = digest_before(&store, known).await;
+    let has_other = own_last.zip(last).is_some_and(|(own, other)| own != other);
     if known <= end && !has_other {
         return;
     }
@@ -63,9 +64,9 @@ pub(crate) async fn check_own_log(
 }
 
 /// Returns the digest of a purge in this node's own log, if it is known.
-fn digest_before(store: &Store, (log, number): (u64, u64)) -> Option<u64> {
+async fn digest_before(store: &Store, (log, number): (u64, u64)) -> Option<u64> {
     let before = PurgePosition::new(log, number.checked_sub(1)?);
-    match store.purges_since(Some(before))? {
+    match store.purges_since(Some(before)).await? {
         PurgesSince::Purges(purges, _) => purges.first().map(|purge| Purge::of(purge).digest()),
         PurgesSince::TooOld(_) => None,
     }

@@ -39,12 +39,17 @@ const PURGES_MAX: usize = 1024;
 
 /// Returns the purges up to `goal` that a node with the purges `theirs` lacks, as many as one
 /// message takes.
-pub(crate) fn news_for(services: &Services, node: &Node, theirs: &Vector, goal: &Vector) -> News {
+pub(crate) async fn news_for(
+    services: &Services,
+    node: &Node,
+    theirs: &Vector,
+    goal: &Vector,
+) -> News {
     let (own, _) = node.purges().own();
     let (mut news, mut forgotten, mut bytes) = (News::default(), Vector::default(), 0);
     for missing in theirs.lacks(goal) {
         let found = match *missing.maker == own {
-            true => own_after(services.store().as_ref(), missing.maker, missing.after),
+            true => own_after(services.store().as_ref(), missing.maker, missing.after).await,
             false => node.purges().kept_after(missing.maker, missing.after, PURGES_MAX),
         };
         match found {
@@ -68,9 +73,9 @@ pub(crate) fn news_for(services: &Services, node: &Node, theirs: &Vector, goal: 
 
 /// Returns purges of this node's log behind number `after`; `None` if it does not reach back so
 /// far.
-fn own_after(store: Option<&Store>, own: &Maker, after: u64) -> Option<Vec<NumberedPurge>> {
+async fn own_after(store: Option<&Store>, own: &Maker, after: u64) -> Option<Vec<NumberedPurge>> {
     let since = PurgePosition::new(own.incarnation, after);
-    match store?.purges_since(Some(since))? {
+    match store?.purges_since(Some(since)).await? {
         PurgesSince::TooOld(_) => None,
         PurgesSince::Purges(purges, _) => {
             let numbered = (after + 1..).zip(purges);
@@ -94,7 +99,7 @@ pub(crate) async fn push(
 ) -> Result<(), String> {
     let goal = node.purge_vector();
     loop {
-        let news = news_for(services, node, &theirs, &goal);
+        let news = news_for(services, node, &theirs, &goal).await;
         if news == News::default() {
             return Ok(());
         }

@@ -188,7 +188,8 @@ pub struct Options {
     /// 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
     pub purges: u32,
     /// True if purges are logged by name for stores that follow them
-    /// ([`crate::Store::purges_since`]). The log takes up to 256 KiB of memory for each device.
+    /// ([`crate::Store::purges_since`]). The log takes up to 140 KiB of memory, and what is not
+    /// durable yet.
     pub purge_log: bool,
     /// Reads the labels of objects; `None`: objects have none.
     pub labels: Option<Arc<dyn Labels>>,
@@ -295,7 +296,8 @@ pub struct FormatOptions {
     /// Maximum number of runs that one record may lie in, in the layout `stream` (M6): 1 to 65,536.
     pub stream_runs: u32,
     /// True if the second superblock lies at the end of the device. Otherwise it lies near the
-    /// first, as up to format version 3: for simulations whose results were obtained with it there.
+    /// first, as up to format version 3, and the purge log is of the least length: for simulations
+    /// whose results were obtained with it there.
     pub superblock_far: bool,
     /// True if space is reserved for the label filters that an orderly stop saves
     /// ([`Options::labels`]). Without it labels are read again after each start.

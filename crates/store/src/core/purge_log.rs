@@ -1,18 +1,17 @@
 //! The log of purges by name, on the device that keeps it.
 
-use crate::format::purge_log::PurgeLog;
+use crate::format::purge_log::{LogOwner, PurgeLog};
 use crate::format::superblock::Superblock;
 
 /// The log of purges, if this device keeps one, and what a new log is named by.
 pub(crate) struct KeptPurgeLog {
     log: Option<PurgeLog>,
-    uuid: [u8; 16],
-    generation: u64,
+    owner: LogOwner,
 }
 
 impl KeptPurgeLog {
     pub(super) fn new(log: Option<PurgeLog>, superblock: &Superblock) -> KeptPurgeLog {
-        KeptPurgeLog { log, uuid: superblock.uuid, generation: superblock.generation }
+        KeptPurgeLog { log, owner: superblock.log_owner() }
     }
 
     /// Returns the log, if there is one.
@@ -23,14 +22,13 @@ impl KeptPurgeLog {
     /// Returns the log; begins one at `now`, in unix seconds, if there is none because the device
     /// that kept it was given up.
     pub(crate) fn begin(&mut self, now: u64) -> &mut PurgeLog {
-        self.log.get_or_insert_with(|| PurgeLog::new(&self.uuid, self.generation, now))
+        self.log.get_or_insert_with(|| PurgeLog::new(&self.owner, now))
     }
 
     /// Begins a new log in place of the present one, with its purges and a greater number than that
     /// and than `known`. The caller wakes the background, which writes it.
     pub(crate) fn begin_later(&mut self, known: u64) {
-        let log = self.begin(0);
-        *log = log.later(known);
+        self.begin(0).begin_later(known);
     }
 
     /// Returns the number of durable purges in the log; `u64::MAX` without a log.

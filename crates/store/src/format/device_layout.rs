@@ -1,8 +1,9 @@
-//! The division of a device: superblocks, journal, checkpoints, index dump, clusters.
+//! The division of a device: superblocks, journal, checkpoints, index dump, purge log, clusters.
 //!
 //! The metadata areas lie in front of the clusters when a cache is created. When it grows, larger
 //! ones are made behind the clusters and the old ones are no longer used, so that the clusters
-//! always form one run with the same start and keep their numbers.
+//! always form one run with the same start and keep their numbers. The purge log keeps its area,
+//! because its followers would lose their positions in a new one.
 
 use device::Extent;
 
@@ -27,6 +28,11 @@ pub(crate) fn superblock_far(len: u64) -> u64 {
 }
 /// Offset of the first byte that is not reserved for superblocks.
 pub(crate) const FIRST_AREA: u64 = 1024 * 1024;
+/// Extent of a purge log of the least size, between the first superblock and the near place of the
+/// second. A longer log has an area behind the index dump.
+const PURGE_LOG_LEAST: Extent = Extent { offset: 64 * 1024, len: 384 * 1024 };
+/// Maximum length of the purge log in bytes: some 800,000 purges of URLs.
+const PURGE_LOG_MAX: u64 = 64 << 20;
 /// Every area starts and ends on a multiple of this.
 const AREA_ALIGN: u64 = 4096;
 /// Alignment of the start of clusters and slots, so that pages of a host's file system, of flash
@@ -48,6 +54,8 @@ pub(crate) struct Areas {
     pub(crate) journal: Extent,
     pub(crate) checkpoints: [Extent; 2],
     pub(crate) index_dump: Extent,
+    /// Reserved whether or not a log is kept, so that the cache can become part of a fleet.
+    pub(crate) purge_log: Extent,
     /// Offset of cluster 0.
     pub(crate) clusters_at: u64,
     /// Size of a cluster in bytes, a power of two.
@@ -109,14 +117,14 @@ impl Areas {
         index_bytes: u64,
         slot_size: Option<u32>,
     ) -> Option<Areas> {
-        Areas::within(len, len, cluster_size, index_bytes, slot_size)
+        let space = NewSpace { len, room: len, purge_log: purge_log_len(len) };
+        Areas::within(space, cluster_size, index_bytes, slot_size)
     }
 
-    /// Divides the first `room` bytes of a new device of `len` bytes; returns `None` when it is too
-    /// small. `slot_size` is the minimum granule, for a slot layout.
+    /// Divides a new device; returns `None` when it is too small. `slot_size` is the minimum
+    /// granule, for a slot layout.
     pub(crate) fn within(
-        len: u64,
-        room: u64,
+        NewSpace { len, room, purge_log }: NewSpace,
         cluster_size: u32,
         index_bytes: u64,
         slot_size: Option<u32>,
@@ -128,7 +136,11 @@ impl Areas {
         let sizes = MetadataSizes::new(len, cluster_size, index_bytes);
         let mut areas = Areas::metadata(FIRST_AREA, &sizes, cluster_size);
         areas.granule = granule_for(len).max(slot_size.unwrap_or(0));
-        let clusters_at = areas.index_dump.end().next_multiple_of(CLUSTERS_ALIGN);
+        if purge_log > PURGE_LOG_LEAST.len {
+            areas.purge_log = Extent { offset: areas.index_dump.end(), len: purge_log };
+        }
+        let metadata_end = areas.index_dump.end().max(areas.purge_log.end());
+        let clusters_at = metadata_end.next_multiple_of(CLUSTERS_ALIGN);
         let clusters = room.checked_sub(clusters_at)? / u64::from(cluster_size);
         areas.clusters_at = clusters_at;
         areas.clusters = u32::try_from(clusters).ok()?;
@@ -155,6 +167,7 @@ impl Areas {
         areas.clusters_at = self.clusters_at;
         areas.clusters = clusters;
         areas.granule = self.granule;
+        areas.purge_log = self.purge_log;
         Some(areas)
     }
 
@@ -167,6 +180,7 @@ impl Areas {
             journal,
             checkpoints: [first, second],
             index_dump,
+            purge_log: PURGE_LOG_LEAST,
             clusters_at: 0,
             cluster_size,
             clusters: 0,
@@ -248,6 +262,7 @@ impl Areas {
             journal,
             checkpoints: [first, second],
             index_dump,
+            purge_log: PURGE_LOG_LEAST,
             clusters_at: from.u64()?,
             cluster_size: from.u32()?,
             clusters: from.u32()?,
@@ -256,17 +271,26 @@ impl Areas {
         areas.plausible().then_some(areas)
     }
 
+    /// Encodes the area of the purge log, which stands apart from the others.
+    pub(crate) fn encode_purge_log(&self, out: &mut Encoder<'_>) {
+        out.u64(self.purge_log.offset).u64(self.purge_log.len);
+    }
+
+    /// Decodes the area of the purge log. Zeros stand for the place that it had before there was a
+    /// choice.
+    pub(crate) fn decode_purge_log(&mut self, from: &mut Decoder<'_>) -> Option<()> {
+        let area = Extent { offset: from.u64()?, len: from.u64()? };
+        if area.len > 0 {
+            self.purge_log = Some(area).filter(is_area)?;
+        }
+        Some(())
+    }
+
     /// Returns whether [`Areas::within`] or [`Areas::grown`] could have made this division.
     fn plausible(&self) -> bool {
-        let aligned = |extent: Extent| {
-            extent.offset.is_multiple_of(AREA_ALIGN)
-                && extent.len.is_multiple_of(AREA_ALIGN)
-                && extent.len > 0
-                && extent.offset.checked_add(extent.len).is_some()
-        };
         [self.journal, self.checkpoints[0], self.checkpoints[1], self.index_dump]
-            .into_iter()
-            .all(aligned)
+            .iter()
+            .all(is_area)
             && self.cluster_size.is_power_of_two()
             && CLUSTER_SIZES.contains(&self.cluster_size)
             && self.granule.is_power_of_two()
@@ -278,6 +302,29 @@ impl Areas {
     }
 }
 
+fn is_area(extent: &Extent) -> bool {
+    extent.offset.is_multiple_of(AREA_ALIGN)
+        && extent.len.is_multiple_of(AREA_ALIGN)
+        && extent.len > 0
+        && extent.offset.checked_add(extent.len).is_some()
+}
+
+/// Returns the length in bytes of the purge log of a new cache of `len` bytes.
+pub(crate) fn purge_log_len(len: u64) -> u64 {
+    (len / 256).clamp(PURGE_LOG_LEAST.len, PURGE_LOG_MAX) / BLOCK * BLOCK
+}
+
+/// The space that a new cache divides.
+#[derive(Clone, Copy)]
+pub(crate) struct NewSpace {
+    /// Length of the device in bytes.
+    pub(crate) len: u64,
+    /// Number of bytes from its start that the areas and clusters may take.
+    pub(crate) room: u64,
+    /// Length of the purge log in bytes.
+    pub(crate) purge_log: u64,
+}
+
 fn granule_for(len: u64) -> u32 {
     let granule = len.div_ceil(POSITIONS).next_power_of_two().max(GRANULE_MIN);
     u32::try_from(granule).unwrap_or(u32::MAX)
@@ -287,6 +334,7 @@ fn granule_for(len: u64) -> u32 {
 mod tests {
     use super::*;
 
+    use crate::base::limits::cluster_size_for;
     use crate::test_seed::seeds;
 
     const GIB: u64 = 1 << 30;
@@ -326,13 +374,31 @@ mod tests {
                 };
                 for new in metadata(&grown) {
                     let used = Extent { offset: 0, len: areas.cluster(areas.clusters - 1).end() };
-                    for old in metadata(&areas).into_iter().chain([used]) {
+                    for old in metadata(&areas).into_iter().chain([areas.purge_log, used]) {
                         assert!(new.offset >= old.end() || new.end() <= old.offset);
                     }
                 }
                 assert!(grown.end() <= len && grown.plausible());
+                assert_eq!(grown.purge_log, areas.purge_log);
                 areas = grown;
             }
+        }
+    }
+
+    #[test]
+    fn the_purge_log_takes_a_256th_between_the_superblocks_or_before_the_clusters() {
+        let (kib, mib) = (1 << 10, 1 << 20);
+        for (len, expected) in
+            [(8 * mib, 384 * kib), (96 * mib, 384 * kib), (GIB, 4 * mib), (40 * GIB, 64 * mib)]
+        {
+            let areas = Areas::new(len, cluster_size_for(len), mib, None).expect("room");
+            assert_eq!(areas.purge_log.len, expected, "{len}");
+            let (from, to) = match expected > 384 * kib {
+                true => (areas.index_dump.end(), areas.clusters_at),
+                false => (BLOCK, SUPERBLOCK_NEAR),
+            };
+            assert!(areas.purge_log.offset >= from && areas.purge_log.end() <= to, "{len}");
+            assert!(areas.clusters_at - areas.index_dump.end() < 64 * mib + CLUSTERS_ALIGN);
         }
     }
 
@@ -374,7 +440,14 @@ mod tests {
         let areas = Areas::new(GIB, 1 << 18, 1 << 20, None).expect("room");
         let mut bytes = Vec::new();
         areas.encode(&mut Encoder(&mut bytes));
-        assert_eq!(Areas::decode(&mut Decoder(&bytes)), Some(areas));
+        areas.encode_purge_log(&mut Encoder(&mut bytes));
+        let mut from = Decoder(&bytes);
+        let mut decoded = Areas::decode(&mut from).expect("whole");
+        assert!(decoded != areas && decoded.decode_purge_log(&mut from).is_some());
+        assert_eq!(decoded, areas);
+        assert_eq!(decoded.decode_purge_log(&mut Decoder(&[0; 16])), Some(()));
+        assert_eq!(decoded, areas, "an older superblock says nothing of it");
+        assert_eq!(decoded.decode_purge_log(&mut Decoder(&[1; 16])), None);
         // Checkpoint A with a length that no device has.
         bytes[24..32].copy_from_slice(&(u64::MAX / 2 + 1).to_le_bytes());
         let huge = Areas::decode(&mut Decoder(&bytes)).expect("aligned");

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::base::keyed_checksum::{SECRET_LEN, Secret};
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::device_layout::{Areas, BLOCK, SUPERBLOCK, SUPERBLOCK_NEAR};
+use crate::format::purge_log::LogOwner;
 use crate::layout::LayoutKind;
 
 /// The first eight bytes of every cache.
@@ -108,6 +109,7 @@ impl Superblock {
         Encoder(&mut fields).u64(self.run);
         encode_layout(self.layout, &mut fields);
         Encoder(&mut fields).u64(self.second).u64(self.journal_contained);
+        self.areas.encode_purge_log(&mut Encoder(&mut fields));
         fields.resize(SUPERBLOCK_LEN - 20, 0);
         let mut bytes = Vec::with_capacity(SUPERBLOCK_LEN);
         let mut out = Encoder(&mut bytes);
@@ -141,7 +143,7 @@ impl Superblock {
         let mean_object = from.u32()?;
         let condition = Condition::from_code(from.u8()?)?;
         from.bytes(3)?;
-        let areas = Areas::decode(&mut from)?;
+        let mut areas = Areas::decode(&mut from)?;
         let run = from.u64()?;
         let layout = decode_layout(&mut from, &areas)?;
         let second = match from.u64()? {
@@ -149,6 +151,7 @@ impl Superblock {
             second => Some(second).filter(|second| second.is_multiple_of(BLOCK))?,
         };
         let journal_contained = from.u64()?;
+        areas.decode_purge_log(&mut from)?;
         Some(Superblock {
             uuid,
             secret,
@@ -162,6 +165,12 @@ impl Superblock {
             second,
             journal_contained,
         })
+    }
+
+    /// Returns the owner of the purge log that is kept on the device.
+    pub(crate) fn log_owner(&self) -> LogOwner {
+        let Superblock { uuid, generation, areas, .. } = self;
+        LogOwner { uuid: *uuid, generation: *generation, area: areas.purge_log }
     }
 
     /// Returns the offsets of both copies.
@@ -226,6 +235,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_copy_round_trips() {
+        let areas = Areas::new(1 << 30, 1 << 20, 1 << 20, None).expect("room");
+        let long = Superblock { areas: areas.clone(), ..sample() };
+        assert_eq!(Superblock::decode(&long.encode()).expect("whole").areas, areas);
         let bytes = Superblock { journal_contained: 40, ..sample() }.encode();
         assert_eq!(bytes.len(), SUPERBLOCK_LEN);
         let back = Superblock::decode(&bytes).expect("whole");

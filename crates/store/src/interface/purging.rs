@@ -12,7 +12,7 @@ use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, Purges
 use crate::base::refusal::Refusal;
 use crate::core::{Counted, Goal};
 use crate::format::journal::JournalPosition;
-use crate::format::purge_log::fits;
+use crate::format::purge_log::{PurgeLog, PurgeQuestion, PurgeStep, fits};
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
 use crate::shell::volume::Volume;
@@ -24,6 +24,15 @@ struct Logged {
     volume: usize,
     /// Number of purges that must be durable.
     purges: u64,
+}
+
+/// Runs `run` with the purge log of a volume, under its lock. Begins a log if there is none.
+fn with_log<D: Device, C: Clock, T>(
+    volume: &Volume<D, C>,
+    run: impl FnOnce(&mut PurgeLog) -> T,
+) -> T {
+    let now = volume.clock.unix_seconds();
+    run(volume.shared.lock().purge_log().begin(now))
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
@@ -238,13 +247,22 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// for a follower without one. Returns `None` when no log is kept, or no device is in use.
     ///
     /// The first device in use keeps the log. When that becomes another device, a new log begins.
+    /// Purges that are no longer in memory are read from the device.
     ///
     /// [`Purge logs`]: crate::Options::purge_log
-    pub fn purges_since(&self, position: Option<PurgePosition>) -> Option<PurgesSince> {
-        let volume = self.log_volume()?;
-        let at = self.volumes()[volume].clock.unix_seconds();
-        let mut core = self.volumes()[volume].shared.lock();
-        Some(core.purge_log().begin(at).since(position))
+    pub async fn purges_since(&self, position: Option<PurgePosition>) -> Option<PurgesSince> {
+        let volume = &self.volumes()[self.log_volume()?];
+        let shared = &volume.shared;
+        let mut question = PurgeQuestion::new(position);
+        loop {
+            match with_log(volume, |log| log.since(&mut question)) {
+                PurgeStep::Told(told) => return Some(told),
+                PurgeStep::Read(extent) => {
+                    let bytes = volume.read(extent).await;
+                    question.take_read(&shared.secret, shared.areas.purge_log, bytes.as_ref());
+                }
+            }
+        }
     }
 
     /// Returns the end of the purge log, with [`Purge logs`] on; `None` when no log is kept, or no
@@ -252,9 +270,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     ///
     /// [`Purge logs`]: crate::Options::purge_log
     pub fn purge_log_end(&self) -> Option<PurgePosition> {
-        match self.purges_since(None)? {
-            PurgesSince::TooOld(end) | PurgesSince::Purges(_, end) => Some(end),
-        }
+        Some(with_log(&self.volumes()[self.log_volume()?], |log| log.end()))
     }
 
     /// Returns whether the first device in use kept a purge log, this one or another, before this
@@ -322,10 +338,9 @@ impl<D: Device, C: Clock> Store<D, C> {
     ) -> Option<Logged> {
         let volume = self.log_volume()?;
         let at = self.volumes()[volume].clock.unix_seconds();
-        let mut core = self.volumes()[volume].shared.lock();
-        let log = core.purge_log().begin(at);
-        let logged = targets().map(|target| log.log(LoggedPurge { target, mode, at }));
-        let purges = logged.last()?;
+        let purges = with_log(&self.volumes()[volume], |log| {
+            targets().map(|target| log.log(LoggedPurge { target, mode, at })).last()
+        })?;
         Some(Logged { volume, purges })
     }
 

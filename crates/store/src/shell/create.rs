@@ -9,7 +9,9 @@ use crate::config::layout_name::LayoutName;
 use crate::config::options::{FormatOptions, Options};
 use crate::core::{cluster_policy, objects_of};
 use crate::format::checkpoint::Checkpoint;
-use crate::format::device_layout::{Areas, SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far};
+use crate::format::device_layout::{
+    Areas, NewSpace, SUPERBLOCK, SUPERBLOCK_NEAR, purge_log_len, superblock_far,
+};
 use crate::format::label_filters_dump;
 use crate::format::superblock::{CREATION_MARK, Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::IndexOptions;
@@ -100,8 +102,11 @@ pub async fn format_with_seed<D: Device>(
     let dump = Saved { index, mean_object, cluster_size, slots, labels }.bytes(len);
     let slot_size = slots.then_some(options.slot_size);
     let second = if options.superblock_far { superblock_far(len) } else { SUPERBLOCK_NEAR };
-    let room = if options.superblock_far { second } else { len };
-    let areas = Areas::within(len, room, cluster_size, dump, slot_size).ok_or(too_small)?;
+    // A former division has a log of the least length.
+    let (room, purge_log) =
+        if options.superblock_far { (second, purge_log_len(len)) } else { (len, 0) };
+    let space = NewSpace { len, room, purge_log };
+    let areas = Areas::within(space, cluster_size, dump, slot_size).ok_or(too_small)?;
     let layout = options.slot_layout(areas.slots());
     let (uuid, secret) = split(&entropy);
     let superblock = Superblock {

@@ -11,7 +11,7 @@ use crate::config::options::Options;
 use crate::core::{Core, Parts, Recovering, cluster_policy, objects_of};
 use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
 use crate::format::journal::Journal;
-use crate::format::purge_log::{PURGE_LOG, PurgeLog};
+use crate::format::purge_log::{FoundEnd, PurgeLog};
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::Index;
 use crate::purge::label_filters::LabelFilters;
@@ -236,11 +236,16 @@ impl<D: Device, C: Clock> Opening<D, C> {
         if !self.options.purge_log || !self.is_first {
             return None;
         }
+        let (secret, owner) = (&self.superblock.secret, self.superblock.log_owner());
         let reader = Reader { device: &*self.device };
-        let bytes = if believed { reader.read_steps(PURGE_LOG).await } else { None };
-        let Superblock { secret, uuid, generation, .. } = &self.superblock;
+        let head = if believed { reader.read(FoundEnd::head(&owner)).await } else { None };
+        let found = FoundEnd::in_head(secret, &owner, head.as_deref());
+        let mut read = Vec::new();
+        for extent in found.reads() {
+            read.push(reader.read(extent).await);
+        }
         let now = self.clock.unix_seconds();
-        Some(PurgeLog::resume(secret, uuid, bytes.as_deref(), *generation, now))
+        Some(PurgeLog::resume(secret, &owner, (found, &read), now))
     }
 
     /// Loads the label filters that the orderly stop saved.

@@ -183,6 +183,7 @@ impl<'a, D: Device> Inspector<'a, D> {
             ("checkpoint A", areas.checkpoints[0]),
             ("checkpoint B", areas.checkpoints[1]),
             ("index dump", areas.index_dump),
+            ("purge log", areas.purge_log),
             (if slots > 0 { "slots" } else { "clusters" }, clusters),
         ];
         named.sort_by_key(|(_, extent)| extent.offset);

@@ -24,25 +24,26 @@ fn logging() -> Options {
 }
 
 fn here(store: &TestStore) -> PurgePosition {
-    match store.purges_since(None).unwrap() {
-        PurgesSince::TooOld(position) => position,
-        PurgesSince::Purges(..) => panic!("no position was given"),
-    }
+    store.purge_log_end().unwrap()
 }
 
 /// Returns the purges since `position`; `None` when that is too old.
-fn follow(store: &TestStore, mut position: PurgePosition) -> Option<Vec<PurgedTarget>> {
+async fn follow(store: &TestStore, mut position: PurgePosition) -> Option<Vec<PurgedTarget>> {
     let mut all = Vec::new();
     loop {
-        let PurgesSince::Purges(purges, next) = store.purges_since(Some(position)).unwrap() else {
-            return None;
-        };
+        let told = store.purges_since(Some(position)).await.unwrap();
+        let PurgesSince::Purges(purges, next) = told else { return None };
         if purges.is_empty() {
             return Some(all);
         }
         all.extend(purges.into_iter().map(|purge| purge.target));
         position = PurgePosition::from_bytes(next.to_bytes());
     }
+}
+
+fn followed_by(rig: &mut Rig, position: PurgePosition) -> Option<Vec<PurgedTarget>> {
+    let store = rig.store.clone();
+    rig.run(follow(&store, position))
 }
 
 fn purge_word(rig: &mut Rig, name: &str, mode: Mode) {
@@ -56,8 +57,9 @@ fn label(name: &str) -> PurgedTarget {
 
 #[test]
 fn without_the_option_nothing_is_logged() {
-    let rig = Rig::open(formatted(24 << 20, 64 << 10), labelled(product()));
-    assert_eq!(rig.store.purges_since(None), None);
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), labelled(product()));
+    let store = rig.store.clone();
+    assert_eq!(rig.run(store.purges_since(None)), None);
 }
 
 #[test]
@@ -80,15 +82,30 @@ fn every_kind_of_purge_is_logged_by_name_and_in_order() {
             PurgedTarget::Key(key(2)),
             PurgedTarget::Key(key(3)),
         ];
-        assert_eq!(follow(&rig.store, start), Some(expected.to_vec()), "{layout}");
-        let PurgesSince::Purges(purges, _) = rig.store.purges_since(Some(start)).unwrap() else {
+        assert_eq!(followed_by(&mut rig, start), Some(expected.to_vec()), "{layout}");
+        let told = rig.run(store.purges_since(Some(start))).unwrap();
+        let PurgesSince::Purges(purges, _) = told else {
             panic!("it was just given");
         };
         assert_eq!(purges[1].mode, Mode::Soft);
         assert_eq!(purges[1].at, device::Clock::unix_seconds(&rig.clock));
         rig.remove(4);
-        assert_eq!(follow(&rig.store, start).unwrap().len(), 6, "an invalidation is no purge");
+        assert_eq!(followed_by(&mut rig, start).unwrap().len(), 6, "an invalidation is no purge");
     }
+}
+
+#[test]
+fn purges_that_are_not_in_memory_are_read_and_what_cannot_be_read_is_too_old() {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+    let start = here(&rig.store);
+    let (store, keys) = (rig.store.clone(), (0..600).map(key).collect::<Vec<_>>());
+    rig.run(store.purge_keys(&keys)).unwrap();
+    let all = Some(keys.into_iter().map(PurgedTarget::Key).collect());
+    assert_eq!(followed_by(&mut rig, start), all);
+    let error = std::io::ErrorKind::Other;
+    rig.probe.memory.inject(Fault { operation: Operation::Read, after: 0, times: 1, error });
+    assert_eq!(followed_by(&mut rig, start), None);
+    assert_eq!(followed_by(&mut rig, start), all, "the next attempt reads it");
 }
 
 #[test]
@@ -102,10 +119,10 @@ fn a_position_outlives_a_stop_a_kill_and_a_power_loss() {
     for image in [rig.probe.memory.crash_process(), rig.probe.memory.crash_power(1)] {
         let mut rig = Rig::open(image, logging());
         let (one, two) = (PurgedTarget::Key(key(1)), PurgedTarget::Key(key(2)));
-        assert_eq!(follow(&rig.store, start), Some(vec![one, two.clone()]));
-        assert_eq!(follow(&rig.store, first), Some(vec![two.clone()]));
+        assert_eq!(followed_by(&mut rig, start), Some(vec![one, two.clone()]));
+        assert_eq!(followed_by(&mut rig, first), Some(vec![two.clone()]));
         rig.purge(3).unwrap();
-        assert_eq!(follow(&rig.store, first), Some(vec![two, PurgedTarget::Key(key(3))]));
+        assert_eq!(followed_by(&mut rig, first), Some(vec![two, PurgedTarget::Key(key(3))]));
     }
 }
 
@@ -118,9 +135,10 @@ fn a_run_without_the_log_and_an_empty_start_begin_another() {
     let mut rig = Rig::open(probe.memory.crash_process(), labelled(product()));
     rig.purge(2).unwrap();
     let probe = rig.stop();
-    let rig = Rig::open(probe.memory.crash_process(), logging());
-    assert_eq!(follow(&rig.store, position), None);
-    assert_eq!(follow(&rig.store, here(&rig.store)), Some(Vec::new()));
+    let mut rig = Rig::open(probe.memory.crash_process(), logging());
+    assert_eq!(followed_by(&mut rig, position), None);
+    let end = here(&rig.store);
+    assert_eq!(followed_by(&mut rig, end), Some(Vec::new()));
 }
 
 /// The purges that a follower must know at some moment: those acknowledged, and how many began.
@@ -188,9 +206,9 @@ fn a_follower_misses_no_purge_that_was_acknowledged() {
             }
             rig.probe.watch.set_hook(None);
             for (image, killed, known) in images.take() {
-                let rig = Rig::open(image, logging());
+                let mut rig = Rig::open(image, logging());
                 for (position, before) in &known.positions {
-                    let Some(purges) = follow(&rig.store, *position) else {
+                    let Some(purges) = followed_by(&mut rig, *position) else {
                         assert!(!killed, "seed {seed}, {layout}: a kill loses nothing");
                         too_old += 1;
                         continue;
@@ -212,7 +230,9 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
     let start = here(&rig.store);
     rig.purge(1).unwrap();
     purge_word(&mut rig, "2", Mode::Hard);
-    let PurgesSince::Purges(purges, _) = rig.store.purges_since(Some(start)).unwrap() else {
+    let store = rig.store.clone();
+    let told = rig.run(store.purges_since(Some(start))).unwrap();
+    let PurgesSince::Purges(purges, _) = told else {
         panic!("it was just given");
     };
     for layout in LayoutName::ALL {
@@ -222,7 +242,7 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
         other.settle_durably();
         let (store, before) = (other.store.clone(), here(&other.store));
         other.run(store.apply_purges(&purges)).unwrap();
-        assert_eq!(follow(&other.store, before), Some(Vec::new()), "every store tells its own");
+        assert_eq!(followed_by(&mut other, before), Some(Vec::new()), "every store tells its own");
         for image in [other.probe.memory.crash_process(), other.probe.memory.crash_power(3)] {
             let mut other = Rig::open(image, logging());
             assert_eq!(other.look(1), LookupResult::Nothing, "{layout}");
@@ -231,7 +251,6 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
             assert_eq!(other.look(3), LookupResult::Whole(states[2]), "{layout}");
         }
     }
-    let store = rig.store.clone();
     let nothing: &[LoggedPurge] = &[];
     rig.run(store.apply_purges(nothing)).unwrap();
 }
@@ -277,26 +296,34 @@ fn one_device_keeps_the_log_and_when_it_is_another_it_is_another_log() {
         for number in 0..20 {
             purge(store, number * 8).await;
         }
-        assert_eq!(follow(store, start).map(|purges| purges.len()), Some(20), "of both devices");
+        assert_eq!(
+            follow(store, start).await.map(|purges| purges.len()),
+            Some(20),
+            "of both devices"
+        );
         start
     });
     // The second device alone does not know the first one's log.
     let alone = with_devices(&devices[1..], async |store| {
-        assert_eq!(follow(store, first), None);
+        assert_eq!(follow(store, first).await, None);
         let here = here(store);
         purge(store, 1).await;
-        assert_eq!(follow(store, here).map(|purges| purges.len()), Some(1));
+        assert_eq!(follow(store, here).await.map(|purges| purges.len()), Some(1));
         here
     });
     // Both: the first one is not trusted any more, and the second keeps no log beside it.
     let both = with_devices(&devices, async |store| {
-        assert_eq!((follow(store, first), follow(store, alone)), (None, None));
+        assert_eq!((follow(store, first).await, follow(store, alone).await), (None, None));
         let here = here(store);
         purge(store, 2).await;
         here
     });
     with_devices(&devices[1..], async |store| {
-        assert_eq!((follow(store, alone), follow(store, both)), (None, None), "it missed a purge");
+        assert_eq!(
+            (follow(store, alone).await, follow(store, both).await),
+            (None, None),
+            "it missed a purge"
+        );
     });
 }
 
@@ -317,14 +344,14 @@ fn a_device_that_fails_leaves_the_log_to_the_next_and_is_not_believed_again() {
         let purged = store.purge_all(&[Target::Everything], Mode::Hard).await;
         purged.unwrap();
         // Purges that failed on the first device may be logged late, but none is lost.
-        let told = follow(store, after).unwrap();
+        let told = follow(store, after).await.unwrap();
         assert_eq!(told.last(), Some(&PurgedTarget::Everything));
-        assert_eq!(follow(store, before), None);
+        assert_eq!(follow(store, before).await, None);
         (before, after)
     });
     devices[0].heal();
     with_devices(&devices, async |store| {
-        assert_eq!((follow(store, before), follow(store, after)), (None, None));
+        assert_eq!((follow(store, before).await, follow(store, after).await), (None, None));
     });
 }
 
@@ -337,11 +364,11 @@ fn a_later_log_has_the_purges_of_the_one_before_and_is_followed_from_the_first()
     rig.store.begin_later_purge_log(0);
     let after = rig.store.purge_log_end().unwrap();
     assert!(after.log() > before.log() && after.number() >= before.number());
-    assert!([begin, before].iter().all(|position| follow(&rig.store, *position).is_none()));
+    assert!([begin, before].map(|position| followed_by(&mut rig, position)) == [None, None]);
     purge_word(&mut rig, "after", Mode::Hard);
-    assert_eq!(follow(&rig.store, after).unwrap(), [label("after")]);
+    assert_eq!(followed_by(&mut rig, after).unwrap(), [label("after")]);
     let first = PurgePosition::new(after.log(), 0);
-    assert_eq!(follow(&rig.store, first).unwrap(), [label("before"), label("after")]);
+    assert_eq!(followed_by(&mut rig, first).unwrap(), [label("before"), label("after")]);
     let known = after.log() + 1000;
     rig.store.begin_later_purge_log(known);
     assert!(rig.store.purge_log_end().unwrap().log() > known);
@@ -356,5 +383,5 @@ fn invalidated_keys_are_logged_and_keys_with_a_common_name_are_one_entry() {
     let name = Bytes::from_static(b"http://a/x");
     rig.run(store.purge_named(name.clone(), &keys)).unwrap();
     let logged = [PurgedTarget::Key(key(1)), PurgedTarget::Name(name)];
-    assert_eq!(follow(&store, begin).unwrap(), logged);
+    assert_eq!(followed_by(&mut rig, begin).unwrap(), logged);
 }

@@ -1,9 +1,16 @@
 //! A purge log against a list of purges, over a device that loses unflushed writes.
 
+use bytes::Bytes;
+
+use super::block::VERSION_PLACES;
+use super::since::TOLD_AT_ONCE;
 use super::*;
+use crate::base::key::Locality;
+use crate::base::labels::Mode;
+use crate::base::logged_purge::{PurgedTarget, PurgesSince};
 use crate::test_seed::seeds;
 
-const UUID: [u8; 16] = [3; 16];
+const KIB: u64 = 1024;
 
 fn secret() -> Secret {
     Secret::new([7; 32])
@@ -27,14 +34,41 @@ fn any_purge(random: &mut fastrand::Rng, number: u64) -> LoggedPurge {
 
 /// The area of the log: the durable bytes, and the writes since.
 struct Device {
+    area: Extent,
     bytes: Vec<u8>,
     unflushed: Vec<(u64, Vec<u8>)>,
+    /// Number of reads.
+    reads: u64,
 }
 
 impl Device {
+    fn new(len: u64) -> Device {
+        let area = Extent { offset: 64 * KIB, len };
+        Device { area, bytes: vec![0; len as usize], unflushed: Vec::new(), reads: 0 }
+    }
+
+    fn owner(&self, generation: u64) -> LogOwner {
+        LogOwner { uuid: [3; 16], generation, area: self.area }
+    }
+
+    fn read(&mut self, extent: Extent) -> Option<Bytes> {
+        self.reads += 1;
+        let at = (extent.offset - self.area.offset) as usize;
+        self.bytes.get(at..at + extent.len as usize).map(Bytes::copy_from_slice)
+    }
+
+    /// Opens the log at `now`, in unix seconds.
+    fn open(&mut self, generation: u64, now: u64) -> PurgeLog {
+        let owner = self.owner(generation);
+        let head = self.read(FoundEnd::head(&owner));
+        let found = FoundEnd::in_head(&secret(), &owner, head.as_deref());
+        let read: Vec<_> = found.reads().into_iter().map(|extent| self.read(extent)).collect();
+        PurgeLog::resume(&secret(), &owner, (found, &read), now)
+    }
+
     fn flush(&mut self) {
         for (offset, bytes) in self.unflushed.drain(..) {
-            let at = (offset - PURGE_LOG.offset) as usize;
+            let at = (offset - self.area.offset) as usize;
             self.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
         }
     }
@@ -44,7 +78,7 @@ impl Device {
         for (_, bytes) in &mut self.unflushed {
             match random.u8(..3) {
                 0 => bytes.clear(),
-                1 => bytes.truncate(512 * random.usize(..8)),
+                1 => bytes.truncate(512 * random.usize(..bytes.len() / 512)),
                 _ => {}
             }
         }
@@ -63,13 +97,27 @@ fn sync(log: &mut PurgeLog, device: &mut Device) {
     log.end_flush();
 }
 
+fn since(log: &mut PurgeLog, device: &mut Device, position: Option<PurgePosition>) -> PurgesSince {
+    let mut question = PurgeQuestion::new(position);
+    loop {
+        match log.since(&mut question) {
+            PurgeStep::Told(told) => return told,
+            PurgeStep::Read(extent) => {
+                let bytes = device.read(extent);
+                question.take_read(&secret(), device.area, bytes.as_ref());
+            }
+        }
+    }
+}
+
 fn follow(
-    log: &PurgeLog,
+    log: &mut PurgeLog,
+    device: &mut Device,
     mut position: PurgePosition,
 ) -> Option<(Vec<LoggedPurge>, PurgePosition)> {
     let mut all = Vec::new();
     loop {
-        match log.since(Some(position)) {
+        match since(log, device, Some(position)) {
             PurgesSince::Purges(purges, next) if purges.is_empty() => {
                 assert_eq!(next, position);
                 return Some((all, position));
@@ -82,11 +130,6 @@ fn follow(
             PurgesSince::TooOld(_) => return None,
         }
     }
-}
-
-fn here(log: &PurgeLog) -> PurgePosition {
-    let PurgesSince::TooOld(position) = log.since(None) else { panic!("no position was given") };
-    position
 }
 
 /// A log on a device, the purges logged, and the positions of followers.
@@ -107,13 +150,14 @@ struct Course {
 impl Course {
     fn new(seed: u64) -> Course {
         let mut random = fastrand::Rng::with_seed(seed);
+        // So short that it goes round.
+        let mut device = Device::new(random.u64(4..20) * BLOCK);
         // Foreign bytes are not a log.
-        let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
         random.fill(&mut device.bytes);
         let generation = 5;
-        let mut log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), generation, 0);
+        let mut log = device.open(generation, 0);
         sync(&mut log, &mut device);
-        let (model, acknowledged, followers) = (Vec::new(), 0, vec![here(&log)]);
+        let (model, acknowledged, followers) = (Vec::new(), 0, vec![log.end()]);
         let (followed, too_old) = (0, 0);
         Course {
             random,
@@ -129,7 +173,8 @@ impl Course {
     }
 
     fn purge(&mut self, step: u64) {
-        for _ in 0..self.random.u8(1..4) {
+        let many = self.random.u8(..10) == 0;
+        for _ in 0..if many { self.random.u8(1..150) } else { self.random.u8(1..4) } {
             let purge = any_purge(&mut self.random, step);
             self.model.push(purge.clone());
             assert_eq!(self.log.log(purge), self.model.len() as u64);
@@ -144,7 +189,7 @@ impl Course {
     fn follow(&mut self) {
         let at = self.random.usize(..self.followers.len());
         let behind = self.followers[at];
-        match follow(&self.log, behind) {
+        match follow(&mut self.log, &mut self.device, behind) {
             Some((purges, position)) => {
                 assert_eq!(position.number, self.log.durable());
                 assert_eq!(purges, self.model[behind.number as usize..position.number as usize]);
@@ -152,16 +197,25 @@ impl Course {
                 self.followed += purges.len();
             }
             None => {
-                self.followers[at] = here(&self.log);
+                self.followers[at] = self.log.end();
                 self.too_old += 1;
             }
         }
     }
 
+    /// Has a follower ask while a block of the ring is damaged: it gets all, or learns that it is
+    /// too far behind.
+    fn follow_damaged(&mut self) {
+        let place = self.random.usize(2..self.device.bytes.len() / BLOCK as usize);
+        let byte = place * BLOCK as usize + self.random.usize(..BLOCK as usize);
+        self.device.bytes[byte] ^= 1;
+        self.follow();
+        self.device.bytes[byte] ^= 1;
+    }
+
     fn reopen(&mut self) {
         self.generation += 1;
-        let bytes = Some(&self.device.bytes[..]);
-        self.log = PurgeLog::resume(&secret(), &UUID, bytes, self.generation, 0);
+        self.log = self.device.open(self.generation, 0);
         sync(&mut self.log, &mut self.device);
     }
 
@@ -175,9 +229,9 @@ impl Course {
         }
         self.device.lose_power(&mut self.random);
         self.generation += u64::from(self.random.u8(..8) == 0);
-        let before = here(&self.log).log;
+        let before = self.log.end().log;
         self.reopen();
-        let position = here(&self.log);
+        let position = self.log.end();
         if position.log == before {
             assert!(position.number >= self.acknowledged, "an acknowledged purge is missing");
             self.model.truncate(position.number as usize);
@@ -193,9 +247,9 @@ impl Course {
     fn restart(&mut self) {
         self.sync();
         self.sync();
-        let before = here(&self.log);
+        let before = self.log.end();
         self.reopen();
-        assert_eq!(here(&self.log), before);
+        assert_eq!(self.log.end(), before);
         self.acknowledged = before.number;
     }
 }
@@ -210,8 +264,9 @@ fn a_follower_misses_no_purge_whatever_crashes() {
             match course.random.u8(..20) {
                 0..10 => course.purge(step),
                 10..15 => course.sync(),
-                15 | 16 => course.follow(),
-                17 => course.followers.push(here(&course.log)),
+                15 => course.follow(),
+                16 => course.follow_damaged(),
+                17 => course.followers.push(course.log.end()),
                 18 => course.crash(),
                 _ => course.restart(),
             }
@@ -223,112 +278,214 @@ fn a_follower_misses_no_purge_whatever_crashes() {
     assert!(courses < 60 || all_met, "{followed} followed, {too_old} too old");
 }
 
-#[test]
-fn a_torn_block_that_the_log_has_not_come_to_does_not_end_it_later() {
-    let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1, 0);
-    sync(&mut log, &mut device);
-    // Each purge takes a block of its own. Of the three written blocks only a part of the last
-    // remains.
-    let long = |number: u64| {
-        let target = PurgedTarget::Prefix(Bytes::from(vec![b'x'; 3_000]));
-        LoggedPurge { target, mode: Mode::Hard, at: number }
-    };
-    for number in 0..3 {
-        log.log(long(number));
-    }
-    let (at, block) = log.begin_write(&secret()).unwrap().writes.pop().unwrap();
-    assert_eq!(at, PURGE_LOG.offset + place(2, 0) * BLOCK);
-    device.unflushed.push((at, block[..512].to_vec()));
-    device.flush();
-    let mut log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 2, 0);
-    assert_eq!(log.durable(), 0);
-    let start = here(&log);
-    // The log later reaches the place of that torn block.
-    for number in 0..2 {
-        sync(&mut log, &mut device);
-        log.log(long(number));
-    }
-    sync(&mut log, &mut device);
-    log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 3, 0);
-    assert_eq!(follow(&log, start).map(|(purges, _)| purges.len()), Some(2));
+/// A purge that takes a block of its own.
+fn long(number: u64) -> LoggedPurge {
+    let target = PurgedTarget::Prefix(Bytes::from(vec![b'x'; 3_000]));
+    LoggedPurge { target, mode: Mode::Hard, at: number }
 }
 
 #[test]
-fn the_log_is_bounded_and_reaches_back_a_good_while() {
-    let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1, 0);
-    let start = here(&log);
-    let mut positions = Vec::new();
-    for number in 0..10_000 {
-        let name = Bytes::from(format!("https://www.example.org/a/page/{number}.html"));
-        let key = Key::new(name, Locality::default()).unwrap();
-        log.log(LoggedPurge { target: PurgedTarget::Key(key), mode: Mode::Hard, at: 1 });
+fn full_blocks_without_the_last_one_and_the_last_one_without_them_undo_nothing() {
+    for keeps_full in [true, false] {
+        let mut device = Device::new(5 * BLOCK);
+        let mut log = PurgeLog::new(&device.owner(1), 0);
         sync(&mut log, &mut device);
-        positions.push(here(&log));
+        (0..4).for_each(|number| _ = log.log(long(number)));
+        sync(&mut log, &mut device);
+        // They go over full blocks of the write before.
+        (4..6).for_each(|number| _ = log.log(long(number)));
+        let mut writes = log.begin_write(&secret()).unwrap().writes;
+        let last = writes.split_off(writes.len() - 1);
+        device.unflushed = if keeps_full { writes } else { last };
+        device.flush();
+        let mut resumed = device.open(2, 0);
+        assert_eq!(resumed.end(), PurgePosition { number: 4, ..log.end() });
+        let end = resumed.end();
+        assert!(follow(&mut resumed, &mut device, end).is_some());
     }
-    assert_eq!(log.since(Some(start)), PurgesSince::TooOld(here(&log)));
-    let known = positions.iter().filter(|position| follow(&log, **position).is_some()).count();
-    assert!((2_000..3_000).contains(&known), "{known}");
-    let resumed = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 2, 0);
-    let still = positions.iter().filter(|position| follow(&resumed, **position).is_some()).count();
-    assert_eq!(still, known, "a restart shortens it by nothing");
+}
+
+#[test]
+fn a_torn_block_that_the_log_has_not_come_to_does_not_end_it_later() {
+    let mut device = Device::new(384 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
+    sync(&mut log, &mut device);
+    // Of the three written blocks only a part of the second remains.
+    for number in 0..3 {
+        log.log(long(number));
+    }
+    let writes = log.begin_write(&secret()).unwrap().writes;
+    let [(at, run), _] = &writes[..] else { panic!("the full blocks, and the last one") };
+    assert_eq!(*at, device.area.offset + VERSION_PLACES * BLOCK);
+    device.unflushed.push((at + BLOCK, run[BLOCK as usize..][..512].to_vec()));
+    device.flush();
+    let mut log = device.open(2, 0);
+    assert_eq!(log.durable(), 0);
+    let start = log.end();
+    // The log later reaches the place of that torn block.
+    for number in 0..3 {
+        sync(&mut log, &mut device);
+        log.log(long(number));
+    }
+    sync(&mut log, &mut device);
+    log = device.open(3, 0);
+    assert_eq!(follow(&mut log, &mut device, start).map(|(purges, _)| purges.len()), Some(3));
+}
+
+/// Logs `count` purges of a URL of 60 bytes, `at_once` before each flush.
+fn fill(log: &mut PurgeLog, device: &mut Device, count: u64, at_once: u64) {
+    for number in 0..count {
+        let name =
+            Bytes::from(format!("https://www.example.org/some/folder/page-{number:014}.html"));
+        let target = PurgedTarget::Name(name);
+        log.log(LoggedPurge { target, mode: Mode::Hard, at: number });
+        if number % at_once == at_once - 1 {
+            sync(log, device);
+        }
+    }
+    sync(log, device);
+}
+
+#[test]
+fn the_whole_area_is_used_and_a_restart_shortens_the_log_by_nothing() {
+    let mut device = Device::new(1024 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
+    let (start, count) = (log.end(), 20_000);
+    fill(&mut log, &mut device, count, 64);
+    assert_eq!(since(&mut log, &mut device, Some(start)), PurgesSince::TooOld(log.end()));
+    let reach = |log: &mut PurgeLog, device: &mut Device| {
+        let all = (0..count).map(|number| PurgePosition { number, ..start });
+        let mut known = all.skip_while(|position| {
+            matches!(since(log, device, Some(*position)), PurgesSince::TooOld(_))
+        });
+        known.next().unwrap().number
+    };
+    let oldest = reach(&mut log, &mut device);
+    // 53 to a block, in 254 of 256 places.
+    assert_eq!((count - oldest) / 53, 254);
+    let mut resumed = device.open(2, 0);
+    assert_eq!(reach(&mut resumed, &mut device), oldest);
+    let oldest = PurgePosition { number: oldest, ..start };
+    let (purges, _) = follow(&mut resumed, &mut device, oldest).unwrap();
+    assert!(purges.iter().map(|purge| purge.at).eq(oldest.number..count));
+}
+
+#[test]
+fn purges_of_one_flush_take_one_write_and_few_reads() {
+    let mut device = Device::new(1024 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
+    sync(&mut log, &mut device);
+    fill(&mut log, &mut device, 10_000, 10_000);
+    assert!(log.pending.is_empty(), "what is durable is not kept");
+    fill(&mut log, &mut device, 53, 1_000);
+    let end = log.end();
+    let mut log = device.open(2, 0);
+    device.reads = 0;
+    let (purges, _) = follow(&mut log, &mut device, PurgePosition { number: 0, ..end }).unwrap();
+    assert_eq!(purges.len(), 10_053);
+    // 256 purges at a time, and the search for the first one in 254 blocks.
+    assert!((40..60).contains(&device.reads), "{} reads", device.reads);
+}
+
+#[test]
+fn a_block_that_cannot_be_read_ends_what_the_log_reaches_back() {
+    let mut device = Device::new(256 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
+    fill(&mut log, &mut device, 53 * 40, 64);
+    let end = log.end();
+    // In the middle, where a search looks first.
+    device.bytes[(VERSION_PLACES as usize + 20) * BLOCK as usize + 100] ^= 1;
+    let mut log = device.open(2, 0);
+    let mut count = |number| {
+        let position = PurgePosition { number, ..end };
+        follow(&mut log, &mut device, position).map(|(purges, _)| purges.len() as u64)
+    };
+    assert_eq!([0, 53 * 20, 53 * 21 - 1].map(&mut count), [None; 3]);
+    let later = [53 * 21, 53 * 30, 53 * 40];
+    assert_eq!(later.map(&mut count), later.map(|number| Some(end.number - number)));
 }
 
 #[test]
 fn a_new_log_knows_that_an_earlier_one_was_kept() {
-    let mut device = Device { bytes: vec![9; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let open =
-        |bytes: &[u8], generation| PurgeLog::resume(&secret(), &UUID, Some(bytes), generation, 0);
-    let mut log = open(&device.bytes, 1);
+    let mut device = Device::new(384 * KIB);
+    device.bytes.fill(9);
+    let mut log = device.open(1, 0);
     assert!(!log.was_kept());
     sync(&mut log, &mut device);
-    assert!(open(&device.bytes, 2).was_kept());
-    let another = open(&device.bytes, 5);
-    assert!(another.was_kept() && another.later(0).was_kept());
-    assert_ne!(here(&another).log, here(&log).log);
+    assert!(device.open(2, 0).was_kept());
+    let another = device.open(5, 0);
+    assert!(another.was_kept());
+    assert_ne!(another.end().log, log.end().log);
+    fill(&mut log, &mut device, 100, 100);
+    device.bytes[..2 * BLOCK as usize].fill(9);
+    let another = device.open(2, 0);
+    assert!(another.was_kept() && another.end().log != log.end().log);
 }
 
 #[test]
 fn a_log_that_begins_later_has_a_greater_number() {
-    let numbers = [PurgeLog::new(&UUID, 9, 5), PurgeLog::new(&[0xff; 16], 2, 6)];
-    let [first, second] = numbers.map(|log| here(&log).log);
+    let owner = Device::new(384 * KIB).owner(2);
+    let first = PurgeLog::new(&LogOwner { generation: 9, ..owner }, 5).end().log;
+    let mut log = PurgeLog::new(&LogOwner { uuid: [0xff; 16], ..owner }, 6);
+    let second = log.end().log;
     assert!(first < second, "{first:x} {second:x}");
-    let log = PurgeLog::new(&UUID, 1, 6);
-    assert!(here(&log.later(0)).log > here(&log).log);
-    assert_eq!(here(&log.later(u64::MAX / 2)).log, u64::MAX / 2 + 1);
+    log.begin_later(0);
+    assert!(log.end().log > second);
+    log.begin_later(u64::MAX / 2);
+    assert_eq!(log.end().log, u64::MAX / 2 + 1);
+}
+
+#[test]
+fn a_later_log_is_that_after_a_restart_and_has_the_purges_of_the_one_before() {
+    let mut device = Device::new(384 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
+    fill(&mut log, &mut device, 1_000, 64);
+    let before = log.end();
+    log.begin_later(0);
+    let after = log.end();
+    sync(&mut log, &mut device);
+    for log in [&mut log, &mut device.open(2, 0)] {
+        assert_eq!(follow(log, &mut device, before), None);
+        let start = PurgePosition { number: 0, ..after };
+        assert_eq!(follow(log, &mut device, start).map(|(purges, _)| purges.len()), Some(1_000));
+    }
 }
 
 #[test]
 fn a_name_that_fits_no_block_makes_earlier_positions_too_old() {
-    let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1, 0);
-    let start = here(&log);
+    let mut device = Device::new(384 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
+    let start = log.end();
     let target = PurgedTarget::Prefix(Bytes::from(vec![b'x'; BLOCK as usize]));
     log.log(LoggedPurge { target, mode: Mode::Hard, at: 1 });
     sync(&mut log, &mut device);
-    assert_eq!(follow(&log, start), None);
-    assert!(follow(&log, here(&log)).is_some());
+    let end = log.end();
+    assert_eq!(follow(&mut log, &mut device, start), None);
+    assert!(follow(&mut log, &mut device, end).is_some());
 }
 
 #[test]
 fn decoding_arbitrary_bytes_does_not_panic() {
-    let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1, 0);
+    let mut device = Device::new(64 * KIB);
+    let mut log = PurgeLog::new(&device.owner(1), 0);
     let mut random = fastrand::Rng::with_seed(1);
     for number in 0..600 {
         log.log(any_purge(&mut random, number));
         sync(&mut log, &mut device);
     }
+    let (whole, end) = (device.bytes.clone(), log.end());
     for seed in seeds("purge_log::whatever_bytes", 100) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut bytes = device.bytes.clone();
+        device.bytes = whole.clone();
         for _ in 0..random.usize(..30) {
-            let at = random.usize(..bytes.len());
-            bytes[at] = random.u8(..);
+            let at = random.usize(..whole.len());
+            device.bytes[at] = random.u8(..);
         }
-        let len = random.usize(..=bytes.len());
-        let resumed = PurgeLog::resume(&secret(), &UUID, Some(&bytes[..len]), 2, 0);
-        assert!(here(&resumed).log != here(&log).log || resumed.durable() <= log.durable());
+        device.bytes.truncate(random.usize(..=2 * whole.len()));
+        let mut resumed = device.open(2, 0);
+        assert!(resumed.end().log != end.log || resumed.durable() <= end.number);
+        let start = PurgePosition { number: random.u64(..=end.number), ..end };
+        let told = follow(&mut resumed, &mut device, start);
+        assert!(told.is_none_or(|(purges, _)| start.number + purges.len() as u64 == end.number));
     }
 }

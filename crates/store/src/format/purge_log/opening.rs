@@ -1,0 +1,149 @@
+//! Finding the end of a log when a cache is opened.
+//!
+//! Both places of the last block must hold successive versions of one log, or the first version and
+//! no other one. Full blocks are written with the first version of a later block, so those between
+//! the two versions must be there, or what the next write put over them. If some are not, and their
+//! places hold what was there before, the newer version was never durable, and the log ends with
+//! the older one. All other contents may be damage to something acknowledged: another log begins.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use device::Extent;
+
+use crate::base::keyed_checksum::Secret;
+use crate::format::device_layout::BLOCK;
+use crate::format::purge_log::block::{Area, Block, VERSION_PLACES, is_empty};
+use crate::format::purge_log::{LogOwner, PurgeLog};
+
+/// The last block, in its newest version.
+struct LastBlock {
+    newest: Block,
+    /// The version before; `None` for the first one.
+    before: Option<Block>,
+}
+
+/// The end of a log as the places of the last block show it.
+pub(crate) struct FoundEnd {
+    area: Area,
+    was_kept: bool,
+    /// `None` when the end may be lost.
+    last: Option<LastBlock>,
+}
+
+impl FoundEnd {
+    /// Returns the extent that [`FoundEnd::in_head`] examines: the places of the last block, and
+    /// one of the ring, which shows whether there was a log.
+    pub(crate) fn head(owner: &LogOwner) -> Extent {
+        Area(owner.area).extent(0, VERSION_PLACES + 1)
+    }
+
+    /// Finds the end in the bytes of [`FoundEnd::head`].
+    pub(crate) fn in_head(secret: &Secret, owner: &LogOwner, bytes: Option<&[u8]>) -> FoundEnd {
+        let places: Vec<&[u8]> = bytes.unwrap_or_default().chunks_exact(BLOCK as usize).collect();
+        let at = |place: u64| places.get(place as usize).copied().unwrap_or_default();
+        let blocks = [0, 1, 2].map(|place| Block::decode(secret, place, at(place)));
+        let was_kept = blocks.iter().any(Option::is_some);
+        let [first, second, _] = blocks;
+        let (first, second) = (first.ok_or(at(0)), second.ok_or(at(1)));
+        let order = |block: &Result<Block, &[u8]>| {
+            block.as_ref().ok().map(|block| (block.generation, block.version))
+        };
+        let (newest, other) =
+            if order(&first) >= order(&second) { (first, second) } else { (second, first) };
+        let newest = newest.ok().filter(|newest| newest.generation + 1 == owner.generation);
+        let last = newest.and_then(|newest| LastBlock::of(newest, other));
+        FoundEnd { area: Area(owner.area), was_kept, last }
+    }
+
+    /// Returns the numbers of the full blocks that were written together with the newest version.
+    fn written_with_it(&self) -> Range<u64> {
+        let Some(LastBlock { newest, before: Some(before) }) = &self.last else { return 0..0 };
+        before.number.max(newest.number.saturating_sub(self.area.slots()))..newest.number
+    }
+
+    /// Returns the extents to read for [`PurgeLog::resume`].
+    pub(crate) fn reads(&self) -> Vec<Extent> {
+        let mut numbers = self.written_with_it();
+        let mut extents = Vec::new();
+        while !numbers.is_empty() {
+            let run = self.area.first_run(numbers.clone());
+            numbers.start = run.end;
+            extents.push(self.area.extent(self.area.place(run.start), run.end - run.start));
+        }
+        extents
+    }
+
+    /// Returns the last block of the log, given the bytes of [`FoundEnd::reads`]; `None` when the
+    /// end may be lost.
+    fn tail(self, secret: &Secret, read: &[Option<Bytes>]) -> Option<Block> {
+        let numbers = self.written_with_it();
+        let LastBlock { newest, before } = self.last?;
+        let Some(before) = before else { return Some(newest) };
+        let read: Vec<&Bytes> = read.iter().map(Option::as_ref).collect::<Option<_>>()?;
+        let places = read.iter().flat_map(|bytes| bytes.chunks_exact(BLOCK as usize));
+        if places.clone().count() as u64 != numbers.end - numbers.start {
+            return None;
+        }
+        let mut is_durable = true;
+        for (number, bytes) in numbers.zip(places) {
+            let block = Block::decode(secret, self.area.place(number), bytes);
+            let is_of = |version| {
+                block.as_ref().is_some_and(|block| {
+                    let of_this_run = (newest.ring, newest.generation, version);
+                    (block.ring, block.generation, block.version) == of_this_run
+                })
+            };
+            // The write that followed began when the newest version was durable.
+            let is_there = is_of(newest.version) || is_of(newest.version + 1);
+            if !is_there && block.is_none() && !is_empty(bytes) {
+                return None;
+            }
+            is_durable &= is_there;
+        }
+        if is_durable {
+            return Some(newest);
+        }
+        // An older generation would not be that of the opening before this one.
+        (before.generation == newest.generation).then_some(before)
+    }
+}
+
+impl LastBlock {
+    /// Returns the last block in its version `newest`; `other` is the block in the other place, or
+    /// the bytes there. Returns `None` when a later version may have been there.
+    fn of(newest: Block, other: Result<Block, &[u8]>) -> Option<LastBlock> {
+        let before = match (newest.version, other) {
+            (0, Err(bytes)) => is_empty(bytes).then_some(None),
+            (0, Ok(other)) => (other.ring != newest.ring).then_some(None),
+            (version, Ok(before)) => {
+                let precedes = before.ring == newest.ring
+                    && before.version + 1 == version
+                    && before.number <= newest.number;
+                precedes.then_some(Some(before))
+            }
+            (_, Err(_)) => None,
+        }?;
+        Some(LastBlock { newest, before })
+    }
+}
+
+impl PurgeLog {
+    /// Continues the log whose end was `found`, given the bytes of [`FoundEnd::reads`], if it was
+    /// kept up to the opening before this one; else begins a new one at `now`, in unix seconds.
+    pub(crate) fn resume(
+        secret: &Secret,
+        owner: &LogOwner,
+        (found, read): (FoundEnd, &[Option<Bytes>]),
+        now: u64,
+    ) -> PurgeLog {
+        let was_kept = found.was_kept;
+        let Some(tail) = found.tail(secret, read) else {
+            let new = PurgeLog::new(owner, now);
+            return if was_kept { new.after_a_lost_one() } else { new };
+        };
+        let (generation, version) = (owner.generation, tail.version + 1);
+        let log = PurgeLog::ending_with(Area(owner.area), Block { generation, version, ..tail });
+        PurgeLog { was_kept: true, ..log }
+    }
+}
