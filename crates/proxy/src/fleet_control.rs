@@ -13,6 +13,7 @@ pub(crate) mod forgetting;
 pub(crate) mod invalidating;
 mod meeting;
 pub(crate) mod message;
+mod numbered_purge;
 pub(crate) mod offers;
 mod own_log;
 pub(crate) mod post;

@@ -7,7 +7,6 @@ mod breakers;
 pub(crate) mod copy_notices;
 mod demand;
 pub(crate) mod greeted;
-pub(crate) mod kept_purges;
 pub(crate) mod last_purges;
 pub mod node;
 pub(crate) mod offering;

@@ -56,7 +56,10 @@ pub use base::home::Home;
 pub use base::key::{Key, Locality};
 pub use base::labels::{Label, Labels, Mode, Target};
 pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};
-pub use base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, PurgesSince};
+pub use base::logged_purge::{
+    LoggedPurge, MadePurge, PurgeMaker, PurgePosition, PurgeRange, PurgedTarget, PurgesLacking,
+    PurgesSince,
+};
 pub use base::refusal::Refusal;
 pub use base::source::Source;
 pub use config::layout_name::LayoutName;

@@ -14,8 +14,8 @@ use store::{LoggedPurge, Refusal};
 use tokio::time::sleep;
 
 use crate::fleet_control::message::{CarriedOut, Misunderstood, News, Numbered, Purge, Purged};
+use crate::fleet_control::numbered_purge::NumberedPurge;
 use crate::object::store::Store;
-use crate::peers::kept_purges::NumberedPurge;
 use crate::peers::node::Node;
 use crate::request::purge_names::with_keys;
 use crate::services::Services;
@@ -70,11 +70,12 @@ async fn carry_out(
     let _purging = node.offering.begin_purge();
     purges.enter(next);
     let logged: Vec<LoggedPurge> = new.iter().map(|new| new.purge.clone()).collect();
-    store.apply_purges(&with_keys(&services.options(), &logged)).await.map_err(not_durable)?;
     for NumberedPurge { maker, number, purge } in &new {
         purges.note_last(maker, *number, Purge::of(purge).digest());
     }
-    purges.keep(new);
+    let made = new.into_iter().map(NumberedPurge::made).collect();
+    let by_key = with_keys(&services.options(), &logged);
+    store.apply_purges(&by_key, made).await.map_err(not_durable)?;
     purges.note_durable(next, node.now());
     Ok(())
 }

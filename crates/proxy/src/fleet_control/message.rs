@@ -11,7 +11,7 @@ use fleet::{FleetSeed, KeyHash, Member};
 use serde::{Deserialize, Serialize};
 use store::{Key, Locality, LoggedPurge, Mode, PurgedTarget};
 
-use crate::peers::kept_purges::NumberedPurge;
+use crate::fleet_control::numbered_purge::NumberedPurge;
 use crate::peers::node::Node;
 
 /// Where a node is met: both sides tell what they are and which purges they have, and the one that

@@ -15,10 +15,10 @@ use upstream::settings::endpoint::Endpoint;
 
 use crate::fleet_control::message::Purged;
 use crate::fleet_control::message::{CarriedOut, MemberFacts, News, Numbered, PURGED, Purge};
+use crate::fleet_control::numbered_purge::{NumberedPurge, logged_after};
 use crate::fleet_control::own_log::{check_own_log, own_end};
 use crate::fleet_control::post::{Failed, post_to};
 use crate::object::store::Store;
-use crate::peers::kept_purges::NumberedPurge;
 use crate::peers::node::{Counted, Node};
 use crate::services::Services;
 
@@ -34,9 +34,6 @@ const GATHERING: Duration = Duration::from_millis(1);
 /// Maximum size in bytes of the purges in one message.
 const NEWS_MAX: usize = 256 << 10;
 
-/// Maximum number of purges in one message.
-const PURGES_MAX: usize = 1024;
-
 /// Returns the purges up to `goal` that a node with the purges `theirs` lacks, as many as one
 /// message takes.
 pub(crate) async fn news_for(
@@ -47,10 +44,11 @@ pub(crate) async fn news_for(
 ) -> News {
     let (own, _) = node.purges().own();
     let (mut news, mut forgotten, mut bytes) = (News::default(), Vector::default(), 0);
+    let Some(store) = services.store() else { return news };
     for missing in theirs.lacks(goal) {
         let found = match *missing.maker == own {
-            true => own_after(services.store().as_ref(), missing.maker, missing.after).await,
-            false => node.purges().kept_after(missing.maker, missing.after, PURGES_MAX),
+            true => own_after(&store, missing.maker, missing.after).await,
+            false => logged_after(&store, missing.maker, missing.after, missing.through).await,
         };
         match found {
             // Others may know them. Of a log that does not reach back only its own node is sure.
@@ -73,9 +71,9 @@ pub(crate) async fn news_for(
 
 /// Returns purges of this node's log behind number `after`; `None` if it does not reach back so
 /// far.
-async fn own_after(store: Option<&Store>, own: &Maker, after: u64) -> Option<Vec<NumberedPurge>> {
+async fn own_after(store: &Store, own: &Maker, after: u64) -> Option<Vec<NumberedPurge>> {
     let since = PurgePosition::new(own.incarnation, after);
-    match store?.purges_since(Some(since)).await? {
+    match store.purges_since(Some(since)).await? {
         PurgesSince::TooOld(_) => None,
         PurgesSince::Purges(purges, _) => {
             let numbered = (after + 1..).zip(purges);

@@ -21,6 +21,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::fleet_control::applying::{doubt, doubt_everything};
 use crate::fleet_control::meeting::{Met, PATIENCE, say_hello};
+use crate::fleet_control::numbered_purge::logged_vector;
 use crate::fleet_control::own_log::own_end;
 use crate::fleet_control::pushing::{note_own, push_own};
 use crate::fleet_control::saved_purges::{SETTLED, SavedPurges};
@@ -178,7 +179,9 @@ impl Upkeep {
             }
         }
         let has_lost = is_lost || !store.kept_purge_log();
-        purges.begin((saved.unwrap_or_default(), is_empty), own_end(&store), has_lost, now);
+        let mut saved = saved.unwrap_or_default();
+        saved.vector.merge(&logged_vector(&store));
+        purges.begin((saved, is_empty), own_end(&store), has_lost, now);
     }
 
     /// Meets members, tells them of this node, and takes what they say.

@@ -22,7 +22,6 @@ use fleet::purges::{Maker, Replica, State, Trust, Vector};
 use http::header::HeaderValue;
 use tokio::sync::watch;
 
-use crate::peers::kept_purges::{KeptPurges, NumberedPurge};
 use crate::peers::last_purges::LastPurges;
 
 /// Maximum size in bytes of a vector that is told in place of its digest.
@@ -80,7 +79,6 @@ pub(crate) struct PurgeState {
 struct Inner {
     replica: Replica,
     config: Config,
-    kept: KeptPurges,
     /// Purges that other nodes are known to have durably.
     of_others: BTreeMap<MemberId, Vector>,
     /// Why other nodes cannot be reached, and since when.
@@ -137,7 +135,6 @@ impl PurgeState {
             inner: Mutex::new(Inner {
                 replica,
                 config,
-                kept: KeptPurges::default(),
                 of_others: BTreeMap::new(),
                 failures: BTreeMap::new(),
                 processes: BTreeMap::new(),
@@ -314,22 +311,6 @@ impl PurgeState {
         if let Some(since) = self.lock().lacks_since.get_mut(maker) {
             *since = now;
         }
-    }
-
-    /// Keeps purges of others, for nodes that lack them.
-    pub fn keep(&self, purges: Vec<NumberedPurge>) {
-        self.lock().kept.keep(purges);
-    }
-
-    /// Returns kept purges of `maker` behind number `after`, at most `count`; `None` if the next
-    /// one is not kept.
-    pub fn kept_after(
-        &self,
-        maker: &Maker,
-        after: u64,
-        count: usize,
-    ) -> Option<Vec<NumberedPurge>> {
-        self.lock().kept.after(maker, after, count)
     }
 
     /// Notes that `member` has these purges durably.

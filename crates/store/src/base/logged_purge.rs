@@ -123,3 +123,45 @@ pub enum PurgesSince {
     /// purged. The log continues at this position.
     TooOld(PurgePosition),
 }
+
+/// A node that makes purges, in one of its incarnations.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PurgeMaker {
+    /// Name of the node, at most 255 bytes. Empty for the store that keeps the log.
+    pub name: Bytes,
+    /// Changes when the node cannot know the purges that it made before. That of the store itself
+    /// is the number of its log.
+    pub incarnation: u64,
+}
+
+/// A purge with the node that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadePurge {
+    /// The node that made it.
+    pub maker: PurgeMaker,
+    /// Counts the purges of the maker, from 1 without gaps.
+    pub number: u64,
+    /// The purge.
+    pub purge: LoggedPurge,
+}
+
+/// Purges of one node that a caller lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeRange {
+    /// The node that made them.
+    pub maker: PurgeMaker,
+    /// Number of the last purge that the caller has; 0 for none.
+    pub after: u64,
+    /// Number of the last purge that it lacks.
+    pub through: u64,
+}
+
+/// The purges in ranges that a caller lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PurgesLacking {
+    /// Purges in the order in which they were logged. There may be more: ask again for what is
+    /// still lacking, until the list is empty.
+    Purges(Vec<MadePurge>),
+    /// The log does not have all of them.
+    TooOld,
+}

@@ -188,7 +188,7 @@ pub struct Options {
     /// 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
     pub purges: u32,
     /// True if purges are logged by name for stores that follow them
-    /// ([`crate::Store::purges_since`]). The log takes up to 140 KiB of memory, and what is not
+    /// ([`crate::Store::purges_since`]). The log takes up to 400 KiB of memory, and what is not
     /// durable yet.
     pub purge_log: bool,
     /// Reads the labels of objects; `None`: objects have none.

@@ -5,11 +5,16 @@
 //! Guarantees to followers: no acknowledged purge is missing between two positions. Where that is
 //! not known for sure, the log reports that it does not reach back that far.
 //!
-//! A purge has a number; a block holds the purges from one number on. The last block grows: each of
-//! its versions holds all purges of the block. Versions are written to two places in turn, the next
-//! one only when the one before is durable, so that an acknowledged purge is always in an intact
-//! version. A full block is written once, to its place in the ring, with the first version of a
-//! later block. From then on it is not kept in memory: purges that are asked for are read.
+//! An entry has a number; a block holds the entries from one number on. Most are purges that were
+//! made here. Purges that were made at other nodes name their maker. Blocks form groups, and each
+//! group begins with the number of each maker's last purge: so the end of the log says which purges
+//! the whole log has had, and a group's begin where to look for one.
+//!
+//! The last block grows: each of its versions holds all entries of the block. Versions are written
+//! to two places in turn, the next one only when the one before is durable, so that an acknowledged
+//! purge is always in an intact version. A full block is written once, to its place in the ring,
+//! with the first version of a later block. From then on it is not kept in memory: purges that are
+//! asked for are read.
 //!
 //! Each opening rewrites the last block with its generation. If the last block does not name the
 //! generation of the previous opening, the cache was in use without the log, and a new log begins
@@ -21,7 +26,10 @@
 
 mod block;
 mod entry;
+mod lacking;
+mod makers;
 mod opening;
+mod reading;
 mod since;
 
 use std::collections::VecDeque;
@@ -31,13 +39,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::base::key::Key;
 use crate::base::keyed_checksum::Secret;
-use crate::base::logged_purge::{LoggedPurge, PurgePosition};
+use crate::base::logged_purge::{LoggedPurge, MadePurge, PurgeMaker, PurgePosition};
 use crate::format::device_layout::BLOCK;
 use crate::format::purge_log::block::{Area, Block, ROOM, version_place};
+use crate::format::purge_log::entry::{Entry, MAKER_NAME_MAX};
+pub(crate) use crate::format::purge_log::lacking::{LackingQuestion, LackingStep};
+use crate::format::purge_log::makers::Makers;
 pub(crate) use crate::format::purge_log::opening::FoundEnd;
 pub(crate) use crate::format::purge_log::since::{PurgeQuestion, PurgeStep};
 
-/// Stands for the first number of a block that has not been read since the cache was opened.
+/// Stands for the number of own purges before a block that has not been read since the cache was
+/// opened.
 const UNKNOWN: u64 = u64::MAX;
 
 /// Returns whether the log can tell a purge of this key.
@@ -45,11 +57,14 @@ pub(crate) fn fits(key: &Key) -> bool {
     entry::len_of(key) <= ROOM
 }
 
-/// An extent of the log: all purges with a smaller number, and all blocks with a smaller number,
-/// which are full.
+/// A place in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PurgeLogEnd {
-    purges: u64,
+    /// Number of entries before it.
+    entries: u64,
+    /// Number of own purges before it.
+    own: u64,
+    /// Number of full blocks before it.
     blocks: u64,
 }
 
@@ -81,9 +96,10 @@ pub(crate) struct PurgeLog {
     dirty: bool,
     /// Place to erase with the next write: its contents would be taken for the version before.
     erase: Option<u64>,
-    /// For each block that the ring may hold, up to the last one, the number of its first purge or
-    /// [`UNKNOWN`].
+    /// For each block that the ring may hold, up to the last one, the number of own purges before
+    /// it or [`UNKNOWN`].
     firsts: VecDeque<u64>,
+    makers: Makers,
     /// True if a log, this or another one, was kept here before the cache was opened.
     was_kept: bool,
     written: PurgeLogEnd,
@@ -97,35 +113,40 @@ impl PurgeLog {
     pub(crate) fn new(owner: &LogOwner, now: u64) -> PurgeLog {
         let random = xxh3_64(&[&owner.uuid[..], &owner.generation.to_le_bytes()].concat());
         let log = now << 32 | random >> 32;
-        let tail = Block {
-            ring: log,
-            log,
-            generation: owner.generation,
-            number: 0,
-            version: 0,
-            first: 0,
-            count: 0,
-            entries: Vec::new(),
-        };
+        let tail = Block { generation: owner.generation, ..Block::empty(log, 0) };
         let erase = Some(version_place(tail.version + 1));
         PurgeLog { erase, ..PurgeLog::ending_with(Area(owner.area), tail) }
     }
 
     /// Returns the log that ends with the block `tail`, to be written as its next version.
     fn ending_with(area: Area, tail: Block) -> PurgeLog {
-        let end = PurgeLogEnd { purges: tail.end(), blocks: tail.number };
+        let (entries, own) = (tail.end(), tail.own_end());
+        let end = PurgeLogEnd { entries, own, blocks: tail.number };
+        let makers = Makers::new(area.group());
         let before = tail.number.min(area.slots()) as usize;
         let mut firsts: VecDeque<u64> = vec![UNKNOWN; before].into();
-        firsts.push_back(tail.first);
+        firsts.push_back(tail.own);
         let (pending, dirty, erase, was_kept) = (VecDeque::new(), true, None, false);
         let (written, durable, flushing) = (end, end, end);
-        PurgeLog { area, pending, tail, dirty, erase, firsts, was_kept, written, durable, flushing }
+        PurgeLog {
+            area,
+            pending,
+            tail,
+            dirty,
+            erase,
+            firsts,
+            makers,
+            was_kept,
+            written,
+            durable,
+            flushing,
+        }
     }
 
     /// Returns this empty log as one whose first purge is lost, so that its followers know that
     /// they may have missed purges of the log before.
     fn after_a_lost_one(self) -> PurgeLog {
-        let tail = Block { first: 1, ..self.tail };
+        let tail = Block { own: 1, ..self.tail };
         let log = PurgeLog::ending_with(self.area, tail);
         PurgeLog { erase: self.erase, was_kept: true, ..log }
     }
@@ -137,28 +158,49 @@ impl PurgeLog {
         self.dirty = true;
     }
 
-    /// Logs a purge. Returns the number of purges including it: it is logged once that many are
-    /// durable.
+    /// Logs a purge that is made here. Returns the number of entries including it: it is logged
+    /// once that many are durable.
     pub(crate) fn log(&mut self, purge: LoggedPurge) -> u64 {
-        let mut entry = entry::encode(&Some(purge));
-        if entry.len() > ROOM {
-            entry = entry::encode(&None);
+        self.append(Entry::Own(Some(purge)));
+        self.tail.end()
+    }
+
+    /// Logs a purge that was made elsewhere, if it is the next one of its maker. Returns the number
+    /// of entries after which it is logged, or was before.
+    pub(crate) fn log_made(&mut self, made: MadePurge) -> u64 {
+        let MadePurge { maker, number, purge } = made;
+        let is_named = (1..=MAKER_NAME_MAX).contains(&maker.name.len());
+        if is_named && self.makers.logged(&maker) + 1 == number {
+            self.append(Entry::Made(maker, number, Some(purge)));
         }
-        if self.tail.entries.len() + entry.len() > ROOM {
+        self.tail.end()
+    }
+
+    fn append(&mut self, mut entry: Entry) {
+        let mut bytes = entry::encode(&entry);
+        if bytes.len() > ROOM
+            && let Entry::Own(purge) | Entry::Made(_, _, purge) = &mut entry
+        {
+            *purge = None;
+            bytes = entry::encode(&entry);
+        }
+        // A block that begins a group has the numbers of the makers already.
+        while self.tail.entries.len() + bytes.len() > ROOM {
             self.begin_block();
         }
-        self.tail.entries.extend_from_slice(&entry);
-        self.tail.count += 1;
+        self.makers.note(self.tail.end(), &entry);
+        self.tail.append(&bytes, matches!(entry, Entry::Own(_)));
         self.dirty = true;
-        self.tail.end()
     }
 
     /// Begins another block behind the last one, which is full.
     fn begin_block(&mut self) {
-        let (number, first) = (self.tail.number + 1, self.tail.end());
-        let empty = Block { number, first, count: 0, entries: Vec::new(), ..self.tail.clone() };
+        let (number, first, own) = (self.tail.number + 1, self.tail.end(), self.tail.own_end());
+        let Block { ring, log, generation, version, .. } = self.tail;
+        let empty = Block::empty(ring, number);
+        let empty = Block { log, generation, version, first, own, ..empty };
         self.pending.push_back(std::mem::replace(&mut self.tail, empty));
-        self.firsts.push_back(first);
+        self.firsts.push_back(own);
         let slots = self.area.slots() as usize;
         if self.firsts.len() > slots + 1 {
             self.firsts.pop_front();
@@ -166,6 +208,11 @@ impl PurgeLog {
         if self.pending.len() > slots {
             // The last block would be written over it.
             self.pending.pop_front();
+        }
+        if self.area.group_start(number) == number {
+            for entry in self.makers.stated() {
+                self.append(entry);
+            }
         }
     }
 
@@ -191,7 +238,9 @@ impl PurgeLog {
         // That version stays on the device until the next one is durable.
         self.tail.version += 1;
         self.dirty = false;
-        let until = PurgeLogEnd { purges: self.tail.end(), blocks: self.tail.number };
+        self.makers.begin_write();
+        let (entries, own) = (self.tail.end(), self.tail.own_end());
+        let until = PurgeLogEnd { entries, own, blocks: self.tail.number };
         Some(PurgeLogWrite { writes, until })
     }
 
@@ -226,6 +275,9 @@ impl PurgeLog {
     /// Records that the flush succeeded.
     pub(crate) fn end_flush(&mut self) {
         self.durable = self.flushing;
+        if self.durable == self.written {
+            self.makers.end_flush();
+        }
         while self.first_in_memory() < self.durable.blocks {
             self.pending.pop_front();
         }
@@ -236,14 +288,35 @@ impl PurgeLog {
         self.was_kept
     }
 
-    /// Returns how many purges are durable.
+    /// Returns how many entries are durable.
     pub(crate) fn durable(&self) -> u64 {
-        self.durable.purges
+        self.durable.entries
+    }
+
+    /// Returns the makers whose purges the log has had, with the numbers of their last durable
+    /// ones.
+    pub(crate) fn vector(&self) -> Vec<(PurgeMaker, u64)> {
+        let (own, end) = (self.own_maker(), self.durable.own);
+        let others = self.makers.durable().map(|(maker, number)| (maker.clone(), number));
+        std::iter::once((own, end)).chain(others).collect()
+    }
+
+    /// Returns the number of a maker's last durable purge; 0 if none is known.
+    fn durable_of(&self, maker: &PurgeMaker) -> u64 {
+        match *maker == self.own_maker() {
+            true => self.durable.own,
+            false => self.makers.durable_of(maker),
+        }
+    }
+
+    /// Returns the maker of the own purges.
+    fn own_maker(&self) -> PurgeMaker {
+        PurgeMaker { name: bytes::Bytes::new(), incarnation: self.tail.log }
     }
 
     /// Returns the position behind the durable purges.
     pub(crate) fn end(&self) -> PurgePosition {
-        PurgePosition { log: self.tail.log, number: self.durable.purges }
+        PurgePosition { log: self.tail.log, number: self.durable.own }
     }
 }
 

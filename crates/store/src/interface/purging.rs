@@ -8,11 +8,16 @@ use device::{Clock, Device, Nanos};
 
 use crate::base::key::Key;
 use crate::base::labels::{DOUBTED, Mode, Target};
-use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, PurgesSince};
+use crate::base::logged_purge::{
+    LoggedPurge, MadePurge, PurgeMaker, PurgePosition, PurgeRange, PurgedTarget, PurgesLacking,
+    PurgesSince,
+};
 use crate::base::refusal::Refusal;
 use crate::core::{Counted, Goal};
 use crate::format::journal::JournalPosition;
-use crate::format::purge_log::{PurgeLog, PurgeQuestion, PurgeStep, fits};
+use crate::format::purge_log::{
+    LackingQuestion, LackingStep, PurgeLog, PurgeQuestion, PurgeStep, fits,
+};
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
 use crate::shell::volume::Volume;
@@ -22,8 +27,8 @@ use crate::shell::volume::Volume;
 struct Logged {
     /// Number of the volume whose log has them.
     volume: usize,
-    /// Number of purges that must be durable.
-    purges: u64,
+    /// Number of entries that must be durable.
+    entries: u64,
 }
 
 /// Runs `run` with the purge log of a volume, under its lock. Begins a log if there is none.
@@ -207,10 +212,10 @@ impl<D: Device, C: Clock> Store<D, C> {
             volumes.map(|volume| Some(volume.begin_purge(targets, mode, at))).collect();
         let deadline = self.purge_deadline();
         let mut done = self.until_durable(noted, deadline).await;
-        if let Some(Logged { volume, purges }) = logged
+        if let Some(Logged { volume, entries }) = logged
             && done[volume].is_ok()
         {
-            done[volume] = self.volumes()[volume].reach(Goal::Logged(purges), deadline).await;
+            done[volume] = self.volumes()[volume].reach(Goal::Logged(entries), deadline).await;
         }
         self.go_on_without(&done, deadline).await
     }
@@ -259,7 +264,36 @@ impl<D: Device, C: Clock> Store<D, C> {
                 PurgeStep::Told(told) => return Some(told),
                 PurgeStep::Read(extent) => {
                     let bytes = volume.read(extent).await;
-                    question.take_read(&shared.secret, shared.areas.purge_log, bytes.as_ref());
+                    let area = shared.areas.purge_log;
+                    question.reading.take(&shared.secret, area, bytes.as_ref());
+                }
+            }
+        }
+    }
+
+    /// Returns the makers whose purges are or were in the log, this store first, and for each the
+    /// number of the last one that is durable; none before it is missing. It is never less than it
+    /// was, unless a new log begins or too many makers (some 1,000) have purges: then the one whose
+    /// last purge is the oldest is forgotten. Returns `None` when no log is kept, or no device is
+    /// in use.
+    pub fn purge_vector(&self) -> Option<Vec<(PurgeMaker, u64)>> {
+        Some(with_log(&self.volumes()[self.log_volume()?], |log| log.vector()))
+    }
+
+    /// Returns the durable purges in `ranges`, of different makers, in the order in which they were
+    /// logged: each once, some 256 KiB at a time. Returns `None` when no log is kept, or no device
+    /// is in use.
+    pub async fn purges_lacking(&self, ranges: &[PurgeRange]) -> Option<PurgesLacking> {
+        let volume = &self.volumes()[self.log_volume()?];
+        let shared = &volume.shared;
+        let mut question = LackingQuestion::new(ranges);
+        loop {
+            match with_log(volume, |log| log.lacking(&mut question)) {
+                LackingStep::Told(told) => return Some(told),
+                LackingStep::Read(extent) => {
+                    let bytes = volume.read(extent).await;
+                    let area = shared.areas.purge_log;
+                    question.reading.take(&shared.secret, area, bytes.as_ref());
                 }
             }
         }
@@ -292,13 +326,22 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    /// Carries out purges that were made elsewhere. They are durable when this returns, and are not
-    /// logged, because every store logs only its own. A [`PurgedTarget::Name`] removes nothing: the
-    /// caller replaces it by the keys.
+    /// Carries out purges that were made elsewhere, then logs them as `made` if a log is kept. Both
+    /// are durable when this returns. A [`PurgedTarget::Name`] in `purges` removes nothing: the
+    /// caller replaces it by the keys there, and leaves it in `made`. A purge is logged if it is
+    /// the next one of its maker. A purge that is in the log already, or before which others are
+    /// missing, is only carried out.
+    ///
+    /// The log comes second because [`Store::purge_vector`] says that a purge is durable on all
+    /// devices: of one flush, a power loss may leave the log and not the journal.
     ///
     /// # Errors
     /// A device could not make them durable; see [`Store::purge_keys`] and [`Store::purge_all`].
-    pub async fn apply_purges(&self, purges: &[LoggedPurge]) -> Result<(), Refusal> {
+    pub async fn apply_purges(
+        &self,
+        purges: &[LoggedPurge],
+        made: Vec<MadePurge>,
+    ) -> Result<(), Refusal> {
         for mode in [Mode::Hard, Mode::Soft] {
             let of_mode = purges.iter().filter(|purge| purge.mode == mode);
             let targets: Vec<Target<'_>> =
@@ -315,7 +358,15 @@ impl<D: Device, C: Clock> Store<D, C> {
         if !keys.is_empty() {
             self.remove_durably(&keys, None).await?;
         }
-        Ok(())
+        let logged = self.log_made(made);
+        self.until_logged(logged, self.purge_deadline()).await
+    }
+
+    fn log_made(&self, made: Vec<MadePurge>) -> Option<Logged> {
+        let volume = self.log_volume()?;
+        let log_all = |log: &mut PurgeLog| made.into_iter().map(|made| log.log_made(made)).last();
+        let entries = with_log(&self.volumes()[volume], log_all)?;
+        Some(Logged { volume, entries })
     }
 
     /// Returns the number of the volume that keeps the log: the first in use.
@@ -338,17 +389,17 @@ impl<D: Device, C: Clock> Store<D, C> {
     ) -> Option<Logged> {
         let volume = self.log_volume()?;
         let at = self.volumes()[volume].clock.unix_seconds();
-        let purges = with_log(&self.volumes()[volume], |log| {
+        let entries = with_log(&self.volumes()[volume], |log| {
             targets().map(|target| log.log(LoggedPurge { target, mode, at })).last()
         })?;
-        Some(Logged { volume, purges })
+        Some(Logged { volume, entries })
     }
 
     /// Waits until the logged purges are durable. A device that would have kept the log but is not
     /// in use has missed them: it is not trusted any more.
     async fn until_logged(&self, logged: Option<Logged>, deadline: Nanos) -> Result<(), Refusal> {
-        let Some(Logged { volume, purges }) = logged else { return Ok(()) };
-        let durable = self.volumes()[volume].reach(Goal::Logged(purges), deadline).await;
+        let Some(Logged { volume, entries }) = logged else { return Ok(()) };
+        let durable = self.volumes()[volume].reach(Goal::Logged(entries), deadline).await;
         let online = |(number, other): (usize, &Rc<Volume<D, C>>)| {
             let online = || other.shared.lock().status().online;
             if number == volume { durable } else { online().then_some(()).ok_or(Refusal::Offline) }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use bytes::Bytes;
 use device::{Fault, ManualClock, MemoryDevice, Operation};
 use larder_store::{
-    FormatOptions, LayoutName, LoggedPurge, Mode, Options, PurgePosition, PurgedTarget,
-    PurgesSince, Store, Target,
+    FormatOptions, LayoutName, LoggedPurge, MadePurge, Mode, Options, PurgeMaker, PurgePosition,
+    PurgeRange, PurgedTarget, PurgesLacking, PurgesSince, Store, Target,
 };
 use store_oracle::key;
 
@@ -225,7 +225,7 @@ fn a_follower_misses_no_purge_that_was_acknowledged() {
 }
 
 #[test]
-fn purges_of_another_store_are_durable_here_and_not_told_on() {
+fn purges_of_another_store_are_durable_here_and_logged_with_their_maker() {
     let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
     let start = here(&rig.store);
     rig.purge(1).unwrap();
@@ -235,16 +235,32 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
     let PurgesSince::Purges(purges, _) = told else {
         panic!("it was just given");
     };
+    let maker = PurgeMaker { name: Bytes::from_static(b"another"), incarnation: start.log() };
+    let made = |(number, purge): (u64, &LoggedPurge)| MadePurge {
+        maker: maker.clone(),
+        number,
+        purge: purge.clone(),
+    };
+    let made: Vec<MadePurge> = (1..).zip(&purges).map(made).collect();
+    let all = PurgeRange { maker: maker.clone(), after: 0, through: 2 };
+    let is_logged = |rig: &mut Rig| {
+        let store = rig.store.clone();
+        assert!(store.purge_vector().unwrap().contains(&(maker.clone(), 2)));
+        let told = rig.run(store.purges_lacking(std::slice::from_ref(&all)));
+        assert_eq!(told, Some(PurgesLacking::Purges(made.clone())));
+    };
     for layout in LayoutName::ALL {
         use_layout(layout, 0);
         let mut other = Rig::open(formatted(24 << 20, 64 << 10), logging());
         let states: Vec<_> = (1..4).map(|number| other.insert(number, 4_000).unwrap()).collect();
         other.settle_durably();
         let (store, before) = (other.store.clone(), here(&other.store));
-        other.run(store.apply_purges(&purges)).unwrap();
+        other.run(store.apply_purges(&purges, made.clone())).unwrap();
         assert_eq!(followed_by(&mut other, before), Some(Vec::new()), "every store tells its own");
+        is_logged(&mut other);
         for image in [other.probe.memory.crash_process(), other.probe.memory.crash_power(3)] {
             let mut other = Rig::open(image, logging());
+            is_logged(&mut other);
             assert_eq!(other.look(1), LookupResult::Nothing, "{layout}");
             // The words of its metadata are numbers; its key and its version are 2.
             assert_eq!(other.look(2), LookupResult::Nothing, "{layout}");
@@ -252,7 +268,8 @@ fn purges_of_another_store_are_durable_here_and_not_told_on() {
         }
     }
     let nothing: &[LoggedPurge] = &[];
-    rig.run(store.apply_purges(nothing)).unwrap();
+    rig.run(store.apply_purges(nothing, Vec::new())).unwrap();
+    assert_eq!(rig.run(store.purges_lacking(&[all])), Some(PurgesLacking::TooOld));
 }
 
 /// Opens a store over `devices`, runs `body` and ends without an orderly stop.

@@ -8,14 +8,17 @@ use crate::base::keyed_checksum::Secret;
 use crate::base::limits::STEP;
 use crate::base::wire::{Decoder, Encoder};
 use crate::format::device_layout::BLOCK;
-use crate::format::purge_log::entry::{Entry, decode};
+use crate::format::purge_log::entry::{Entry, Purge, decode};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LPRG");
-const HEADER_LEN: usize = 72;
+const HEADER_LEN: usize = 80;
 /// Bytes of a block that purges take at most.
 pub(super) const ROOM: usize = BLOCK as usize - HEADER_LEN;
 /// Number of places that the versions of the growing block take in turn, at the start of the area.
 pub(super) const VERSION_PLACES: u64 = 2;
+
+/// Maximum number of blocks of a group.
+const GROUP_MAX: u64 = 64;
 
 /// Returns the place of a version of the growing block, counted in blocks.
 pub(super) fn version_place(version: u64) -> u64 {
@@ -27,9 +30,23 @@ pub(super) fn version_place(version: u64) -> u64 {
 pub(super) struct Area(pub(super) Extent);
 
 impl Area {
-    /// Returns how many full blocks the area holds.
+    /// Returns the number of blocks in a group. Each group begins with the numbers of all makers.
+    pub(super) fn group(self) -> u64 {
+        (self.places() / 4).clamp(2, GROUP_MAX)
+    }
+
+    /// Returns how many full blocks the area holds: whole groups.
     pub(super) fn slots(self) -> u64 {
-        (self.0.len / BLOCK).saturating_sub(VERSION_PLACES).max(1)
+        (self.places() / self.group()).max(1) * self.group()
+    }
+
+    fn places(self) -> u64 {
+        (self.0.len / BLOCK).saturating_sub(VERSION_PLACES)
+    }
+
+    /// Returns the number of the first block in the group of a block.
+    pub(super) fn group_start(self, number: u64) -> u64 {
+        number - number % self.group()
     }
 
     /// Returns the place of a full block, counted in blocks.
@@ -61,24 +78,71 @@ pub(super) struct Block {
     pub(super) number: u64,
     /// The version of the growing block; of a full one the version that it was written with.
     pub(super) version: u64,
-    /// The number of the first purge in the block.
+    /// Number of entries before the block.
     pub(super) first: u64,
-    /// Number of purges.
+    /// Number of own purges before the block.
+    pub(super) own: u64,
+    /// Number of entries, and of own purges among them.
     pub(super) count: u32,
-    /// The encoded purges.
+    pub(super) own_count: u32,
+    /// The encoded entries.
     pub(super) entries: Vec<u8>,
 }
 
 impl Block {
-    /// Returns the number behind that of the last purge.
+    /// Returns a block without entries, the first version of a log that is called like its ring.
+    pub(super) fn empty(ring: u64, number: u64) -> Block {
+        Block {
+            ring,
+            log: ring,
+            generation: 0,
+            number,
+            version: 0,
+            first: 0,
+            own: 0,
+            count: 0,
+            own_count: 0,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Appends an encoded entry.
+    pub(super) fn append(&mut self, bytes: &[u8], is_own: bool) {
+        self.entries.extend_from_slice(bytes);
+        self.count += 1;
+        self.own_count += u32::from(is_own);
+    }
+
+    /// Returns the number of entries up to the end of the block.
     pub(super) fn end(&self) -> u64 {
         self.first.saturating_add(u64::from(self.count))
     }
 
-    /// Returns the purges with their numbers.
-    pub(super) fn purges(&self) -> impl Iterator<Item = (u64, Entry)> + '_ {
+    /// Returns the number of own purges up to the end of the block.
+    pub(super) fn own_end(&self) -> u64 {
+        self.own.saturating_add(u64::from(self.own_count))
+    }
+
+    /// Returns the entries, each with the number of those before it.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Entry)> + '_ {
         let mut from = Decoder(&self.entries);
         (self.first..self.end()).map_while(move |number| Some((number, decode(&mut from)?)))
+    }
+
+    /// Returns the own purges, each with the number of those before it.
+    pub(super) fn own_purges(&self) -> impl Iterator<Item = (u64, Purge)> + '_ {
+        let own = self.entries().filter_map(|(_, entry)| match entry {
+            Entry::Own(purge) => Some(purge),
+            _ => None,
+        });
+        (self.own..).zip(own)
+    }
+
+    /// Returns whether this version of the growing block was written after, or together with, the
+    /// full block `other` of the same run; or `other` after this version was durable.
+    pub(super) fn implies(&self, other: &Block) -> bool {
+        (self.ring, self.generation) == (other.ring, other.generation)
+            && (self.version..=self.version + 1).contains(&other.version)
     }
 
     /// Encodes the block for this place.
@@ -86,7 +150,11 @@ impl Block {
         let mut covered = Vec::with_capacity(BLOCK as usize);
         let mut out = Encoder(&mut covered);
         out.u64(self.ring).u64(self.log).u64(self.generation).u64(self.number);
-        out.u64(self.version).u64(self.first).u32(self.count).u32(self.entries.len() as u32);
+        out.u64(self.version)
+            .u64(self.first)
+            .u64(self.own)
+            .u32(self.count)
+            .u32(self.entries.len() as u32);
         out.bytes(&self.entries);
         covered.resize(BLOCK as usize - 16, 0);
         let checksum = secret.checksum_at(place, &covered);
@@ -103,12 +171,15 @@ impl Block {
             return None;
         }
         let (ring, log, generation) = (from.u64()?, from.u64()?, from.u64()?);
-        let (number, version, first) = (from.u64()?, from.u64()?, from.u64()?);
+        let (number, version) = (from.u64()?, from.u64()?);
+        let (first, own) = (from.u64()?, from.u64()?);
         let (count, len) = (from.u32()?, from.u32()? as usize);
         let entries = from.bytes(len)?.to_vec();
-        let block = Block { ring, log, generation, number, version, first, count, entries };
+        let mut block = Block::empty(ring, number);
+        block = Block { log, generation, version, first, own, count, entries, ..block };
+        block.own_count = block.own_purges().count() as u32;
         first.checked_add(u64::from(count))?;
-        (block.purges().count() as u64 == u64::from(count)).then_some(block)
+        (block.entries().count() as u64 == u64::from(count)).then_some(block)
     }
 }
 

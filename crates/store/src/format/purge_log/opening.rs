@@ -5,7 +5,10 @@
 //! the two versions must be there, or what the next write put over them. If some are not, and their
 //! places hold what was there before, the newer version was never durable, and the log ends with
 //! the older one. All other contents may be damage to something acknowledged: another log begins.
+//! So it does when a block is lost of the group of the last one, which has the numbers of the
+//! makers.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -14,6 +17,7 @@ use device::Extent;
 use crate::base::keyed_checksum::Secret;
 use crate::format::device_layout::BLOCK;
 use crate::format::purge_log::block::{Area, Block, VERSION_PLACES, is_empty};
+use crate::format::purge_log::makers::Makers;
 use crate::format::purge_log::{LogOwner, PurgeLog};
 
 /// The last block, in its newest version.
@@ -58,13 +62,21 @@ impl FoundEnd {
 
     /// Returns the numbers of the full blocks that were written together with the newest version.
     fn written_with_it(&self) -> Range<u64> {
-        let Some(LastBlock { newest, before: Some(before) }) = &self.last else { return 0..0 };
-        before.number.max(newest.number.saturating_sub(self.area.slots()))..newest.number
+        let Some(LastBlock { newest, before }) = &self.last else { return 0..0 };
+        let from = before.as_ref().map_or(0, |before| before.number);
+        from.max(newest.number.saturating_sub(self.area.slots()))..newest.number
+    }
+
+    /// Returns the numbers of the blocks to read: those, and the group of the last block.
+    fn wanted(&self) -> Range<u64> {
+        let Range { start, end } = self.written_with_it();
+        let oldest = end.saturating_sub(self.area.slots());
+        self.area.group_start(start).max(oldest)..end
     }
 
     /// Returns the extents to read for [`PurgeLog::resume`].
     pub(crate) fn reads(&self) -> Vec<Extent> {
-        let mut numbers = self.written_with_it();
+        let mut numbers = self.wanted();
         let mut extents = Vec::new();
         while !numbers.is_empty() {
             let run = self.area.first_run(numbers.clone());
@@ -74,38 +86,35 @@ impl FoundEnd {
         extents
     }
 
-    /// Returns the last block of the log, given the bytes of [`FoundEnd::reads`]; `None` when the
-    /// end may be lost.
-    fn tail(self, secret: &Secret, read: &[Option<Bytes>]) -> Option<Block> {
-        let numbers = self.written_with_it();
-        let LastBlock { newest, before } = self.last?;
-        let Some(before) = before else { return Some(newest) };
+    /// Returns the last block of the log and those before it in its group, given the bytes of
+    /// [`FoundEnd::reads`]; `None` when the end may be lost.
+    fn tail(self, secret: &Secret, read: &[Option<Bytes>]) -> Option<(Block, Vec<Block>)> {
+        let (wanted, written) = (self.wanted(), self.written_with_it());
+        let FoundEnd { area, last, .. } = self;
+        let LastBlock { newest, before } = last?;
         let read: Vec<&Bytes> = read.iter().map(Option::as_ref).collect::<Option<_>>()?;
         let places = read.iter().flat_map(|bytes| bytes.chunks_exact(BLOCK as usize));
-        if places.clone().count() as u64 != numbers.end - numbers.start {
-            return None;
-        }
+        let mut blocks = BTreeMap::new();
         let mut is_durable = true;
-        for (number, bytes) in numbers.zip(places) {
-            let block = Block::decode(secret, self.area.place(number), bytes);
-            let is_of = |version| {
-                block.as_ref().is_some_and(|block| {
-                    let of_this_run = (newest.ring, newest.generation, version);
-                    (block.ring, block.generation, block.version) == of_this_run
-                })
-            };
-            // The write that followed began when the newest version was durable.
-            let is_there = is_of(newest.version) || is_of(newest.version + 1);
-            if !is_there && block.is_none() && !is_empty(bytes) {
-                return None;
+        for (number, bytes) in wanted.zip(places) {
+            let block = Block::decode(secret, area.place(number), bytes);
+            if written.contains(&number) {
+                if block.is_none() && !is_empty(bytes) {
+                    return None;
+                }
+                is_durable &= block.as_ref().is_some_and(|block| newest.implies(block));
             }
-            is_durable &= is_there;
-        }
-        if is_durable {
-            return Some(newest);
+            blocks.extend(block.map(|block| (number, block)));
         }
         // An older generation would not be that of the opening before this one.
-        (before.generation == newest.generation).then_some(before)
+        let of_run = |before: &Block| before.generation == newest.generation;
+        let tail = if is_durable { newest } else { before.filter(of_run)? };
+        let ours = |number: u64| {
+            let block = blocks.remove(&number);
+            block.filter(|block| (block.ring, block.number) == (tail.ring, number))
+        };
+        let group: Option<_> = (area.group_start(tail.number)..tail.number).map(ours).collect();
+        Some((tail, group?))
     }
 }
 
@@ -138,12 +147,18 @@ impl PurgeLog {
         now: u64,
     ) -> PurgeLog {
         let was_kept = found.was_kept;
-        let Some(tail) = found.tail(secret, read) else {
+        let Some((tail, group)) = found.tail(secret, read) else {
             let new = PurgeLog::new(owner, now);
             return if was_kept { new.after_a_lost_one() } else { new };
         };
+        let mut makers = Makers::new(Area(owner.area).group());
+        for (at, entry) in group.iter().chain([&tail]).flat_map(Block::entries) {
+            makers.note(at, &entry);
+        }
+        makers.begin_write();
+        makers.end_flush();
         let (generation, version) = (owner.generation, tail.version + 1);
         let log = PurgeLog::ending_with(Area(owner.area), Block { generation, version, ..tail });
-        PurgeLog { was_kept: true, ..log }
+        PurgeLog { was_kept: true, makers, ..log }
     }
 }

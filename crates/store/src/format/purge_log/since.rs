@@ -1,20 +1,14 @@
 //! Answers to followers: the purges since a position, from memory or from blocks that were read.
 
-use std::ops::Range;
-
-use bytes::Bytes;
 use device::Extent;
 
-use crate::base::keyed_checksum::Secret;
 use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgesSince};
-use crate::format::device_layout::BLOCK;
-use crate::format::purge_log::block::{Area, Block};
+use crate::format::purge_log::block::Block;
+use crate::format::purge_log::reading::Reading;
 use crate::format::purge_log::{PurgeLog, UNKNOWN};
 
 /// Maximum number of purges returned at a time.
 pub(super) const TOLD_AT_ONCE: usize = 256;
-/// Maximum number of blocks read at a time.
-const READ_AT_ONCE: u64 = 16;
 
 /// A follower's question, while blocks are read for the answer.
 pub(crate) struct PurgeQuestion {
@@ -22,32 +16,19 @@ pub(crate) struct PurgeQuestion {
     position: Option<PurgePosition>,
     /// Blocks with a smaller number are of no use: they, or blocks behind them, cannot be read.
     usable_from: u64,
-    /// Numbers of the blocks that are being read.
-    reading: Range<u64>,
-    /// The intact blocks that were read last.
-    read: Vec<Block>,
+    pub(crate) reading: Reading,
 }
 
 /// The next step to an answer.
 pub(crate) enum PurgeStep {
     Told(PurgesSince),
-    /// Read this extent, then call [`PurgeQuestion::take_read`].
+    /// Read this extent, then call [`Reading::take`].
     Read(Extent),
 }
 
 impl PurgeQuestion {
     pub(crate) fn new(position: Option<PurgePosition>) -> PurgeQuestion {
-        PurgeQuestion { position, usable_from: 0, reading: 0..0, read: Vec::new() }
-    }
-
-    /// Takes the bytes that were read from the log in the area `area`; `None` when that failed.
-    pub(crate) fn take_read(&mut self, secret: &Secret, area: Extent, bytes: Option<&Bytes>) {
-        let area = Area(area);
-        let places = bytes.map_or(&[][..], |bytes| &bytes[..]).chunks_exact(BLOCK as usize);
-        let decode = |(number, bytes)| {
-            Block::decode(secret, area.place(number), bytes).filter(|block| block.number == number)
-        };
-        self.read = self.reading.clone().zip(places).map_while(decode).collect();
+        PurgeQuestion { position, usable_from: 0, reading: Reading::default() }
     }
 }
 
@@ -64,55 +45,43 @@ impl PurgeLog {
         let block = match self.find(number, question.usable_from) {
             Ok(Some(block)) => block,
             Ok(None) => return too_old,
-            Err(unknown) => return self.read(question, unknown..unknown + 1),
+            Err(unknown) => {
+                return PurgeStep::Read(self.read(&mut question.reading, unknown, unknown + 1));
+            }
         };
-        let memory = self.first_in_memory();
-        let told = if block >= memory {
-            let skipped = (block - memory) as usize;
-            let blocks = self.pending.iter().chain([&self.tail]).skip(skipped);
-            tell(blocks, number, here)
-        } else if question.read.first().is_some_and(|read| read.number == block) {
-            tell(question.read.iter(), number, here)
-        } else {
-            return self.read(question, block..memory.min(block + READ_AT_ONCE));
+        let Some(blocks) = self.blocks_from(&question.reading, block) else {
+            let memory = self.first_in_memory();
+            return PurgeStep::Read(self.read(&mut question.reading, block, memory));
         };
-        told.map_or(too_old, PurgeStep::Told)
-    }
-
-    /// Returns the step that reads the first of `blocks` that lie side by side.
-    fn read(&self, question: &mut PurgeQuestion, blocks: Range<u64>) -> PurgeStep {
-        let run = self.area.first_run(blocks);
-        let extent = self.area.extent(self.area.place(run.start), run.end - run.start);
-        (question.reading, question.read) = (run, Vec::new());
-        PurgeStep::Read(extent)
+        tell(blocks, number, here).map_or(too_old, PurgeStep::Told)
     }
 
     /// Notes where the blocks begin that were read for a question. Keeps those of this log.
     fn learn(&mut self, question: &mut PurgeQuestion) {
-        let PurgeQuestion { reading, read, usable_from, .. } = question;
-        if reading.is_empty() {
+        let PurgeQuestion { reading: Reading { numbers, blocks }, usable_from, .. } = question;
+        if numbers.is_empty() {
             return;
         }
         let ring = self.tail.ring;
-        let ours = read.iter().take_while(|block| {
-            block.ring == ring && self.note_first(block.number, block.first) && {
-                self.note_first(block.number + 1, block.end())
+        let ours = blocks.iter().take_while(|block| {
+            block.ring == ring && self.note_first(block.number, block.own) && {
+                self.note_first(block.number + 1, block.own_end())
             }
         });
         let ours = ours.count();
-        read.truncate(ours);
+        blocks.truncate(ours);
         if ours == 0 {
-            *usable_from = reading.start + 1;
+            *usable_from = numbers.start + 1;
         }
-        *reading = 0..0;
+        *numbers = 0..0;
     }
 
     /// Returns the number of the oldest block that the ring may hold.
-    fn oldest(&self) -> u64 {
+    pub(super) fn oldest(&self) -> u64 {
         self.tail.number + 1 - self.firsts.len() as u64
     }
 
-    /// Notes the number of a block's first purge. Returns false if the block is not part of the
+    /// Notes how many own purges precede a block. Returns false if the block is not part of the
     /// log, because another one begins or is known to begin there.
     fn note_first(&mut self, block: u64, first: u64) -> bool {
         let index = block.checked_sub(self.oldest());
@@ -129,7 +98,7 @@ impl PurgeLog {
     /// reach back that far.
     ///
     /// # Errors
-    /// The number of a block whose first purge must be known.
+    /// The number of a block that must be read.
     fn find(&self, number: u64, usable_from: u64) -> Result<Option<u64>, u64> {
         let oldest = self.oldest();
         let start = oldest.max(usable_from);
@@ -153,14 +122,14 @@ fn tell<'a>(
     from: u64,
     here: PurgePosition,
 ) -> Option<PurgesSince> {
-    let logged = blocks.flat_map(Block::purges).skip_while(|(number, _)| *number < from);
+    let logged = blocks.flat_map(Block::own_purges).skip_while(|(number, _)| *number < from);
     let durable = logged.take_while(|(number, _)| *number < here.number);
     let mut purges: Vec<LoggedPurge> = Vec::new();
-    for (number, entry) in durable.take(TOLD_AT_ONCE) {
+    for (number, purge) in durable.take(TOLD_AT_ONCE) {
         if number != from + purges.len() as u64 {
             return None;
         }
-        purges.push(entry?);
+        purges.push(purge?);
     }
     let at = from + purges.len() as u64;
     let is_told = !purges.is_empty() || at == here.number;
