@@ -125,6 +125,10 @@ async fn meet(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -> Res
         note_counted(node, &told).map_err(wrong)?;
         let (before, now) = (node.purges().told(), node.now());
         node.purges().note_has(&facts.id, &theirs, now);
+        if node.purges().lacks_own(&facts.id).is_none() {
+            // One that lacks some may not be able to make them durable.
+            node.purges().note_told(&facts.id, Ok(()), now);
+        }
         if facts.has_cache && !node.is_without_cache() {
             apply(services, node, &news).await.map_err(wrong)?;
             node.purges().take(asked, answer);
