@@ -112,6 +112,10 @@ pub(crate) async fn push(
             return Err(why);
         }
         let before = theirs.clone();
+        // It may have fewer than it was taken to have.
+        for told in told.news.purges.iter().filter_map(|told| told.read().ok()) {
+            theirs.set(&told.maker, has.get(&told.maker));
+        }
         theirs.merge(&has);
         if theirs == before {
             return Err("it lacks earlier purges".to_owned());

@@ -389,6 +389,8 @@ impl PurgeState {
         let mut inner = self.lock();
         match told {
             Ok(()) => _ = inner.failures.remove(member),
+            // One that left in order begins anew when it is back.
+            Err(_) if !inner.replica.view().contains(member) => {}
             Err(why) => {
                 let since = inner.failures.get(member).map_or(now, |(since, _)| *since);
                 inner.failures.insert(member.clone(), (since, why));

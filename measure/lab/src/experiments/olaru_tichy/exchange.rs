@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fleet::lookup::{Ask, Asked, Reach, Role, View};
 use fleet::member::State;
 use fleet::placement::LoadBound;
-use fleet::{LogPosition, Member, MemberId, Members, Protocols};
+use fleet::{Member, MemberId, Members, Protocols};
 
 /// Returns a node as the others see it.
 pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
@@ -21,7 +21,7 @@ pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
         protocols: Protocols::OWN,
         policy_version: 1,
         disk_failed: false,
-        purges: LogPosition::default(),
+        has_cache: true,
         state: State::Serving,
     })
 }
