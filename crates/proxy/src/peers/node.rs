@@ -686,11 +686,16 @@ impl Node {
         counted.map(|counted| counted.id).collect()
     }
 
-    /// Takes a node that is lost out of those that count for purges. Returns whether it was lost.
+    /// Takes a node that is lost, or does not answer, out of those that count for purges. Returns
+    /// whether it was.
     pub(crate) fn forget(&self, id: &MemberId) -> bool {
-        let is_lost = self.counted().get(id).is_some_and(|counted| counted.is_lost);
+        let is_lost = self.lost().contains_key(id.as_str())
+            || self.counted().get(id).is_some_and(|counted| counted.is_lost)
+            || self.gone().contains(id);
         if is_lost {
             self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+            self.told_of.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+            self.greeted.left(id);
             self.refresh_view();
         }
         is_lost
