@@ -24,7 +24,7 @@
 //! Requests for memory or disk only wait for no fetch.
 //!
 //! A node that lags behind cannot undo a purge that the asking node knows: each [`Ask`] carries the
-//! sender's positions ([`crate::purge_positions`]), and a node that does not cover them uses
+//! sender's purges ([`crate::purges::Vector`]), and a node that does not cover them uses
 //! nothing that it stored or began to fetch before the request ([`LookupPlan::behind`]).
 
 use std::collections::BTreeSet;

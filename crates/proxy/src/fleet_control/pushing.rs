@@ -96,6 +96,9 @@ pub(crate) async fn push(
     mut theirs: Vector,
 ) -> Result<(), String> {
     let goal = node.purge_vector();
+    if services.store().is_none() {
+        return Err("there is no cache here any more".to_owned());
+    }
     loop {
         let news = news_for(services, node, &theirs, &goal).await;
         if news == News::default() {

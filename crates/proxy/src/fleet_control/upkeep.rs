@@ -276,6 +276,10 @@ impl Upkeep {
     /// Says hello to all that are known: each time they come, again and again, and to some of them
     /// each second for news of purges.
     fn meet(&self, all: &mut Vec<Known>, meeting: &mut JoinSet<(MemberId, Answer)>, now: Duration) {
+        if self.node.name_in_use().is_some() {
+            // What it says would count as said by the other node of its name.
+            return;
+        }
         let live = self.membership.members();
         let lost = self.membership.lost().into_iter().map(|lost| lost.member);
         let members: Vec<Member> = live.iter().cloned().chain(lost).collect();
@@ -407,7 +411,9 @@ impl Upkeep {
         note_own(&self.services, &self.node);
         let own = self.node.refresh_own();
         self.membership.announce(&own);
-        let others: Vec<Member> = self.membership.members().iter().cloned().collect();
+        let is_known = self.node.name_in_use().is_none();
+        let others = self.membership.members();
+        let others: Vec<Member> = others.iter().filter(|_| is_known).cloned().collect();
         let telling: Vec<_> = others
             .into_iter()
             .filter(|member| member.id != own.id)

@@ -101,7 +101,11 @@ impl FleetOrigin {
         let is_reached = !is_of_connection(&answer);
         tried.end(is_reached);
         match answer {
-            Err(failure) if !is_reached => others.await.ok_or(failure),
+            Err(failure) if !is_reached => {
+                // They have had as long already; no other is waited for as long again.
+                let others = timeout(asking.node().patience(), others).await;
+                others.ok().flatten().ok_or(failure)
+            }
             answer => answer,
         }
     }
