@@ -165,12 +165,17 @@ impl PurgeLog {
         self.tail.end()
     }
 
-    /// Logs a purge that was made elsewhere, if it is the next one of its maker. Returns the number
-    /// of entries after which it is logged, or was before.
+    /// Logs a purge that was made elsewhere, unless it is in the log already. Earlier ones of its
+    /// maker that were never logged here are known otherwise. Returns the number of entries after
+    /// which it is logged, or was before.
     pub(crate) fn log_made(&mut self, made: MadePurge) -> u64 {
         let MadePurge { maker, number, purge } = made;
         let is_named = (1..=MAKER_NAME_MAX).contains(&maker.name.len());
-        if is_named && self.makers.logged(&maker) + 1 == number {
+        let logged = self.makers.logged(&maker);
+        if is_named && logged < number {
+            if logged + 1 < number {
+                self.append(Entry::Reached(maker.clone(), number - 1));
+            }
             self.append(Entry::Made(maker, number, Some(purge)));
         }
         self.tail.end()

@@ -328,9 +328,9 @@ impl<D: Device, C: Clock> Store<D, C> {
 
     /// Carries out purges that were made elsewhere, then logs them as `made` if a log is kept. Both
     /// are durable when this returns. A [`PurgedTarget::Name`] in `purges` removes nothing: the
-    /// caller replaces it by the keys there, and leaves it in `made`. A purge is logged if it is
-    /// the next one of its maker. A purge that is in the log already, or before which others are
-    /// missing, is only carried out.
+    /// caller replaces it by the keys there, and leaves it in `made`. A purge that is in
+    /// the log already is only carried out. Of one before which others are missing in the log, the
+    /// caller has carried out those as well, or outdated all that they may concern.
     ///
     /// The log comes second because [`Store::purge_vector`] says that a purge is durable on all
     /// devices: of one flush, a power loss may leave the log and not the journal.
