@@ -85,7 +85,7 @@ async fn carry_out(
 ///
 /// # Errors
 ///
-/// That is not durable here. Holds the reason.
+/// The mark is not durable here. Holds the reason.
 pub(crate) async fn doubt(
     services: &Rc<Services>,
     node: &Arc<Node>,

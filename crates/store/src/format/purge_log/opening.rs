@@ -5,8 +5,8 @@
 //! the two versions must be there, or what the next write put over them. If some are not, and their
 //! places hold what was there before, the newer version was never durable, and the log ends with
 //! the older one. All other contents may be damage to something acknowledged: another log begins.
-//! So it does when a block is lost of the group of the last one, which has the numbers of the
-//! makers.
+//! Another log begins, too, when the group of the last block, which has the numbers of the makers,
+//! lacks a block.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
