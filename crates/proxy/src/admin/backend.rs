@@ -8,7 +8,7 @@ use std::{io, thread};
 
 use net::network::ListenSocket;
 use tokio::sync::oneshot;
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle, spawn_local};
 
 use crate::admin::guard::Guard;
 use crate::admin::interface::{Admin, Backend, Explained, Readiness, Reloaded};
@@ -57,25 +57,38 @@ pub(crate) struct ProxyBackend {
 }
 
 impl ProxyBackend {
-    /// Serves the admin interface until the runtime ends or another process takes it over. It
-    /// outlives the listeners because it reports the drain.
+    /// Serves the admin interface until the returned task is told to end.
     pub fn start(
         setup: AdminSetup,
         services: Rc<Services>,
         reclaimer: Arc<ConnectionReclaimer>,
         control: Control,
-    ) -> io::Result<()> {
+    ) -> io::Result<AdminTask> {
         let AdminSetup { listener, guard, metrics, reload, trouble } = setup;
         listener.set_nonblocking()?;
         let listener = listener.into_tokio()?;
         let clock = services.clock;
-        let steering = control.clone();
-        let operator =
-            ProxyBackend { services, reclaimer, control: steering, metrics, reload, trouble };
+        let operator = ProxyBackend { services, reclaimer, control, metrics, reload, trouble };
         let admin = Rc::new(Admin::new(guard, operator, clock));
-        // After a handover the next process serves this interface.
-        spawn_local(admin.serve(listener, async move { control.handed_over().await }));
-        Ok(())
+        let (end, told) = oneshot::channel();
+        let stop = async {
+            let _ended: Result<(), _> = told.await;
+        };
+        Ok(AdminTask { end, task: spawn_local(admin.serve(listener, stop)) })
+    }
+}
+
+/// The admin interface while it is served.
+pub(crate) struct AdminTask {
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl AdminTask {
+    /// Stops accepting. The returned task ends when the requests that have come are answered.
+    pub fn end(self) -> JoinHandle<()> {
+        drop(self.end);
+        self.task
     }
 }
 

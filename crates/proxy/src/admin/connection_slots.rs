@@ -59,6 +59,19 @@ impl ConnectionSlots {
         let first = waiting.min_by_key(|state| state.since.get());
         first.inspect(|state| state.leave.notify_one()).is_some()
     }
+
+    /// Asks all idle connections to close.
+    pub fn close_idle(&self) {
+        let taken = self.taken.borrow();
+        taken.iter().filter(|state| !state.busy.get()).for_each(|state| state.leave.notify_one());
+    }
+
+    /// Waits until no slot is taken.
+    pub async fn all_free(&self) {
+        while !self.taken.borrow().is_empty() {
+            self.left.notified().await;
+        }
+    }
 }
 
 impl ConnectionSlot {

@@ -14,7 +14,6 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -31,7 +30,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use net::clock::TokioClock;
 use net::network::AcceptSocket;
 use net::socket::Socket;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::guard::Guard;
@@ -54,6 +54,9 @@ const CONNECTIONS: usize = 64;
 /// Maximum number of concurrent explanations that contact the origin; slow ones must not use up all
 /// connections.
 const ASKS: usize = 8;
+/// Grace for a connection without a request when the interface ends. Its first request may be on its
+/// way and would be lost.
+const FRESH: Duration = Duration::from_secs(1);
 /// Pause after a failed accept. The usual cause, too many open files, does not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -148,31 +151,29 @@ impl<B: Backend> Admin<B> {
         Admin { guard, backend, clock, accept_failed: Cell::new(false), asks }
     }
 
-    /// Serves until `stop` completes. Must run where local tasks can be spawned; connections that
-    /// are still open then end with it.
+    /// Serves until `stop` completes, then answers the requests that have come and returns when all
+    /// connections are closed. Must run where local tasks can be spawned.
     pub async fn serve(self: Rc<Self>, listener: AcceptSocket, stop: impl Future<Output = ()>) {
         if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
         }
         let slots = ConnectionSlots::new(CONNECTIONS, self.clock);
+        let closing = watch::Sender::new(false);
         let mut stop = pin!(stop);
         loop {
-            let seated = async {
-                let accepted = listener.accept().await?;
-                io::Result::Ok((accepted, slots.take().await))
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
             };
-            let seated = tokio::select! {
-                seated = seated => seated,
-                () = &mut stop => return,
-            };
-            match seated {
-                Ok(((stream, client), slot)) => {
+            match accepted {
+                Ok((stream, client)) => {
                     self.accept_failed.set(false);
+                    let (slot, closing) = (slots.take().await, closing.subscribe());
                     let admin = self.clone();
                     tokio::task::spawn_local(async move {
                         tokio::select! {
                             () = slot.displaced() => {}
-                            () = admin.connection(stream, client, &slot) => {}
+                            () = admin.connection(stream, client, &slot, closing) => {}
                         }
                     });
                 }
@@ -187,20 +188,51 @@ impl<B: Backend> Admin<B> {
                 }
             }
         }
+        drop(listener);
+        closing.send_replace(true);
+        if timeout(FRESH, slots.all_free()).await.is_err() {
+            slots.close_idle();
+            slots.all_free().await;
+        }
     }
 
-    async fn connection(self: Rc<Self>, stream: Socket, client: SocketAddr, slot: &ConnectionSlot) {
+    async fn connection(
+        self: Rc<Self>,
+        stream: Socket,
+        client: SocketAddr,
+        slot: &ConnectionSlot,
+        mut closing: watch::Receiver<bool>,
+    ) {
+        let (is_fresh, stops) = (Cell::new(true), closing.clone());
         let service = service_fn(|request| {
-            let admin = self.clone();
-            async move { Ok::<_, Infallible>(admin.answer(request, client, slot).await) }
+            is_fresh.set(false);
+            let (admin, stops) = (self.clone(), stops.clone());
+            async move {
+                let mut answer = admin.answer(request, client, slot).await;
+                if *stops.borrow() {
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(header::CONNECTION, close);
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(HEAD_BYTES)
             .max_headers(HEADERS)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
+            .serve_connection(TokioIo::new(stream), service);
+        let mut served = pin!(served);
+        let served = tokio::select! {
+            served = &mut served => served,
+            _ = closing.wait_for(|closing| *closing) => {
+                // It would close a connection whose first request is on its way.
+                if !is_fresh.get() {
+                    served.as_mut().graceful_shutdown();
+                }
+                served.await
+            }
+        };
         if let Err(error) = served {
             log::debug!("a connection to the admin interface ended: {error}");
         }

@@ -42,6 +42,8 @@ pub(crate) async fn purge(
     purge: &Purge,
     wait: Wait,
 ) -> PurgeResult {
+    // Another process that takes over the cache waits a moment for it to be told to other nodes.
+    let _lease = services.leases.lease_until_grace();
     let node = services.shared.node.as_ref();
     let purging = node.map(|node| node.offering.begin_purge());
     let under_way = node.map(|node| node.purges().begin_own());

@@ -52,12 +52,6 @@ impl Control {
         });
     }
 
-    /// Waits until [`Control::hand_over`] is called.
-    pub(crate) async fn handed_over(&self) {
-        // The channel cannot close during the wait, because this control is a sender.
-        let _ = self.subscribe().wait_for(|state| state.handed_over).await;
-    }
-
     pub(crate) fn hands_over(&self) -> bool {
         self.state.borrow().handed_over
     }

@@ -14,10 +14,10 @@ use net::clock::TokioClock;
 use net::network::Network;
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::timeout;
 
-use crate::admin::backend::{AdminSetup, ProxyBackend};
+use crate::admin::backend::{AdminSetup, AdminTask, ProxyBackend};
 use crate::admin::server_status::ServerFigures;
 use crate::client::reclaimer::{Ask, ConnectionReclaimer};
 use crate::downstream::connection_limit::{AcceptGuard, ConnectionLimit};
@@ -288,10 +288,11 @@ async fn serve(start: Start) -> io::Result<Ended> {
         accepting.push(spawn_local(accept));
     }
     let inbox = spawn_local(listener::serve_assigned(worker.connections.clone(), inbox));
-    if let Some(admin) = admin {
+    let admin = admin.map(|admin| {
         let reclaimer = process.connection_limit.reclaimer.clone();
-        ProxyBackend::start(admin, worker.services.clone(), reclaimer, control.clone())?;
-    }
+        ProxyBackend::start(admin, worker.services.clone(), reclaimer, control.clone())
+    });
+    let admin = admin.transpose()?;
     if index == 0 {
         check_health(&process, &control);
     }
@@ -300,7 +301,10 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
     worker.sweep(control.subscribe()).await;
     let (said, is_said) = oneshot::channel();
-    let fleet = fleet.map(|fleet| fleet.end(control.hands_over(), said));
+    let (fleet, left) = match fleet {
+        Some(fleet) if !control.hands_over() => (None, fleet.leave(said)),
+        fleet => (fleet, None),
+    };
     until_ports_may_close(&process, (index == 0).then_some(is_said)).await;
     stop.send_replace(true);
     for task in accepting {
@@ -309,9 +313,13 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
     drop(accepts);
     let ended = match control.hands_over() {
-        true => drain_for_next(&worker, &start.share, start.released).await,
+        true => drain_for_next(&worker, &start.share, start.released, (admin, fleet)).await,
         false => {
             worker.connections.drain().await;
+            // It has reported the drain until now.
+            if let Some(admin) = admin {
+                let _ = timeout(ADMIN_TIME, admin.end()).await;
+            }
             None
         }
     };
@@ -319,7 +327,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     reclaimer.abort();
     arrival.abort();
     detached.abort();
-    if let Some(left) = fleet.flatten() {
+    if let Some(left) = left {
         // Peers that are not told in time detect that this node is gone.
         let _ = timeout(LEAVE_TIME, left).await;
     }
@@ -352,6 +360,9 @@ async fn close_store(worker: &Worker) -> Ended {
     if store.shutdown().await { Ended::Saved } else { Ended::Unsaved }
 }
 
+/// Time for the admin interface to answer the requests that have come, in addition to the drain.
+const ADMIN_TIME: Duration = Duration::from_secs(2);
+
 /// Time for a node to leave its fleet, in addition to the drain.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 
@@ -363,7 +374,7 @@ const SAY_TIME: Duration = Duration::from_secs(1);
 struct FleetTask {
     /// Takes what is to be dropped when the peers have been told.
     leave: oneshot::Sender<oneshot::Sender<()>>,
-    task: tokio::task::JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
 impl FleetTask {
@@ -372,18 +383,17 @@ impl FleetTask {
         FleetTask { leave, task: spawn_local(upkeep::run(services.clone(), fleet, told)) }
     }
 
-    /// Ends the task: aborts it if another process takes over, else lets it leave the fleet and
-    /// returns its handle to wait for. `said` is dropped when the peers have been told.
-    fn end(
-        self,
-        hands_over: bool,
-        said: oneshot::Sender<()>,
-    ) -> Option<tokio::task::JoinHandle<()>> {
-        if hands_over || self.leave.send(said).is_err() {
-            self.task.abort();
-            return None;
-        }
-        Some(self.task)
+    /// Lets the node leave the fleet and returns the task to wait for; `None` if it has ended.
+    /// `said` is dropped when the peers have been told.
+    fn leave(self, said: oneshot::Sender<()>) -> Option<JoinHandle<()>> {
+        self.leave.send(said).is_ok().then_some(self.task)
+    }
+
+    /// Ends the membership, whose addresses are free afterwards, without a word to the peers:
+    /// another process continues it.
+    async fn end(self) {
+        self.task.abort();
+        let _ = self.task.await;
     }
 }
 
@@ -404,11 +414,20 @@ async fn drain_for_next(
     worker: &Worker,
     share: &watch::Sender<OpenState>,
     tell: Option<Box<dyn FnOnce() + Send>>,
+    (admin, fleet): (Option<AdminTask>, Option<FleetTask>),
 ) -> Option<Ended> {
     let process = &worker.process;
     let drained = Cell::new(false);
+    let lease = worker.services.leases.lease_until_grace();
     let drain = async {
-        worker.connections.drain().await;
+        let patience = worker.services.options().client.drain;
+        let admin = async {
+            if let Some(admin) = admin {
+                let _ = timeout(patience, admin.end()).await;
+            }
+            drop(lease);
+        };
+        tokio::join!(worker.connections.drain(), admin);
         drained.set(true);
     };
     let release = async {
@@ -417,13 +436,19 @@ async fn drain_for_next(
             false => handover::release(worker, &drained).await,
         };
         process.holding.fetch_sub(1, Ordering::AcqRel);
-        let (store, tell) = held.zip(tell)?;
+        let held = held.zip(tell);
         // A worker that has ended, for whatever reason, holds nothing.
-        while process.holding.load(Ordering::Acquire) > 0
+        while held.is_some()
+            && process.holding.load(Ordering::Acquire) > 0
             && process.running.load(Ordering::Acquire) > 1
         {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        // Purges that were under way have been told by it.
+        if let Some(fleet) = fleet {
+            fleet.end().await;
+        }
+        let (store, tell) = held?;
         let saved = store.shutdown().await;
         share.send_replace(OpenState::Done(None));
         tell();

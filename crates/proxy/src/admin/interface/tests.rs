@@ -83,18 +83,29 @@ impl Backend for Rc<Shelf> {
 
 /// Runs `test` against an interface with `guard`.
 fn with_admin<F: Future<Output = ()>>(guard: Guard, test: impl FnOnce(SocketAddr, Rc<Shelf>) -> F) {
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    with_admin_until(stopped, guard, |address, shelf| async move {
+        test(address, shelf).await;
+        drop(stop);
+    });
+}
+
+/// Runs `test` against an interface that ends when the sender of `stopped` is dropped.
+fn with_admin_until<F: Future<Output = ()>>(
+    stopped: tokio::sync::oneshot::Receiver<()>,
+    guard: Guard,
+    test: impl FnOnce(SocketAddr, Rc<Shelf>) -> F,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shelf = Rc::new(Shelf::new());
         let admin = Rc::new(Admin::new(guard, shelf.clone(), TokioClock::system()));
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = tokio::task::spawn_local(admin.serve(AcceptSocket::Tcp(listener), async {
             let _stopped = stopped.await;
         }));
         test(address, shelf).await;
-        drop(stop);
         serving.await.unwrap();
     });
 }
@@ -128,6 +139,40 @@ fn idle_connections_do_not_exclude_others() {
         assert_eq!(status, 200);
         let mut oldest = held.remove(0);
         assert_eq!(oldest.read(&mut [0]).await.unwrap_or(0), 0, "it has made way");
+    });
+}
+
+#[test]
+fn accepted_connections_are_answered_after_the_stop() {
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    with_admin_until(stopped, Guard::default(), |address, shelf| async move {
+        let mut fresh = TcpStream::connect(address).await.unwrap();
+        let mut begun = TcpStream::connect(address).await.unwrap();
+        let head = b"POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 27\r\n\
+            Content-Type: application/json\r\n\r\n";
+        begun.write_all(head).await.unwrap();
+        let healthy = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        // Its response shows that those before it have been accepted.
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        idle.write_all(healthy).await.unwrap();
+        assert!(idle.read(&mut [0; 1024]).await.unwrap() > 0);
+        drop(stop);
+        let mut rest = Vec::new();
+        idle.read_to_end(&mut rest).await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
+        let body = b"{\"url\":\"http://b.example/\"}";
+        for (stream, rest, status) in [(&mut fresh, &healthy[..], 200), (&mut begun, body, 404)] {
+            stream.write_all(rest).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let is_last = answer.contains("connection: close");
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && is_last, "{answer}");
+        }
+        assert_eq!(
+            *shelf.purged.borrow(),
+            ["http://b.example/"],
+            "with another status: not stored"
+        );
     });
 }
 
