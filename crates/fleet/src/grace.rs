@@ -14,7 +14,7 @@ use crate::member::MemberId;
 use crate::members::Members;
 
 /// Maximum number of former views that are remembered.
-const FORMER_MAX: usize = 8;
+const FORMER_MAX: usize = 16;
 
 /// Former members, the newest view first, each with the end of the period in which they are asked.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!((versions(&second_one, 64), versions(&second_one, 65)), (vec![2, 1], vec![2]));
         let third = begin(Some(&second_one), view(3, 1), view(4, 2), 40).unwrap();
         assert_eq!(versions(&third, 41), [3, 2], "a view that places alike is known");
-        let many = (0..20).fold(first, |grace, weight| {
+        let many = (0..40).fold(first, |grace, weight| {
             begin(Some(&grace), view(9, weight + 9), view(9, weight + 10), 50).unwrap()
         });
         assert_eq!(versions(&many, 51).len(), FORMER_MAX);

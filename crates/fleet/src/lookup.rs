@@ -44,9 +44,6 @@ pub const MAX_HOPS: u8 = 2;
 /// round trip.
 pub const HOLDERS_MAX: usize = 2;
 
-/// Maximum number of former owners that are asked for one request.
-const FORMER_OWNERS_MAX: usize = 3;
-
 /// Maximum number of members that are asked to fetch in place of a node without a connection.
 const SUBSTITUTES_MAX: usize = 2;
 
@@ -382,9 +379,6 @@ impl<'a> Planner<'a> {
             let owners = placement::owners(self.request.key, previous, 1, None, |_| true);
             let owner = owners.first().map(|owner| &owner.id).filter(|id| self.can_ask(id));
             former.extend(owner.filter(|id| !former.contains(id)));
-            if former.len() == FORMER_OWNERS_MAX {
-                break;
-            }
         }
         former.iter().map(|id| self.ask(id, Role::PreviousOwner, Reach::Disk)).collect()
     }

@@ -197,7 +197,7 @@ fn former_owners_of_several_changes_are_asked_each_once_and_the_last_first() {
     let unique = others.iter().enumerate().filter(|(at, _)| *at != 2).map(|(_, m)| m.clone());
     node.members = members(unique.chain([member("n")]).collect());
     let plan = node.plan(Asked::ByClient, false);
-    assert_eq!(words(&plan), "memory d:Disk c:Disk b:Disk origin");
+    assert_eq!(words(&plan), "memory d:Disk c:Disk b:Disk a:Disk origin");
 }
 
 #[test]
