@@ -1,9 +1,9 @@
 //! Members from an operator's list.
 //!
 //! Names, addresses, zones and weights are those of the list, whatever a node announces. The
-//! exception is a node that announces a weight of 0, because it has no cache. Other facts of a
-//! member, and whether it is alive, are learned from the requests of this node. A member enters the
-//! view when it is first heard. The first request without a response begins its silence, and being
+//! exception is a smaller weight, which a node announces that has no cache or whose disks fail.
+//! Other facts of a member, and whether it is alive, are learned from the requests of this node. A
+//! member enters the view when it is first heard. The first request without a response begins its silence, and being
 //! heard ends it. A silence longer than the configured time removes the member from the view.
 //! Without requests nothing changes: a member to which no request is sent keeps its state. Users of
 //! the list should therefore send requests to the members of [`Membership::lost`] now and then.
@@ -148,7 +148,7 @@ impl Other {
     /// Applies facts that were heard; returns whether the view changes.
     fn hear(&mut self, of: Member) -> bool {
         let Member { address, zone, .. } = self.member.clone();
-        let weight = if of.weight == 0 { 0 } else { self.weight };
+        let weight = of.weight.min(self.weight);
         let member = Member { address, zone, weight, ..of };
         let changed = self.lost.is_some() || member != self.member;
         *self = Other { member, weight: self.weight, silent: None, lost: None };
@@ -252,9 +252,9 @@ mod tests {
     }
 
     #[test]
-    fn a_member_owns_nothing_while_it_announces_weight_zero() {
+    fn a_member_owns_less_while_it_announces_less() {
         let (list, b) = (list(), "b".parse().unwrap());
-        for (said, is) in [(7, 7), (0, 0), (3, 7)] {
+        for (said, is) in [(7, 7), (0, 0), (3, 3), (9, 7)] {
             list.heard(Member { weight: said, ..member("b") }, at(101));
             assert_eq!(list.members().get(&b).unwrap().weight, is);
         }

@@ -45,6 +45,9 @@ const WAITS_FOR_OTHERS: Duration = Duration::from_secs(10);
 /// How long this node waits for purges that others have and none can name.
 const UNKNOWN_AFTER: Duration = Duration::from_secs(5);
 
+/// How long a disk has to work before it counts again: its share does not move to and fro.
+const RESTS: Duration = Duration::from_secs(30);
+
 /// How often the purges that are known are saved anew, so that they are not among what is evicted.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
 
@@ -98,6 +101,7 @@ pub(crate) async fn run(
         has_seeds,
         hello_every,
         saved: SavedPurges::new(),
+        stalled: Cell::default(),
         warned,
         not_understood,
     });
@@ -153,6 +157,8 @@ struct Upkeep {
     has_seeds: bool,
     hello_every: Duration,
     saved: SavedPurges,
+    /// Most disks that stalled at a time lately, and when that was last so.
+    stalled: Cell<(usize, Duration)>,
     /// Set once it was logged that no node answers.
     warned: Cell<bool>,
     /// The members that are not understood, and why, as the log was told of them.
@@ -206,7 +212,8 @@ impl Upkeep {
         let (now, store) = (self.node.now(), self.services.store());
         if let Some(store) = &store {
             let (given_up, all) = store.share().offline();
-            self.node.note_disks(given_up, all);
+            let stalled = self.note_stalled(store.share().stalled(), now);
+            self.node.note_disks((given_up, stalled), all);
         }
         note_own(&self.services, &self.node);
         self.membership.announce(&self.node.refresh_own());
@@ -227,6 +234,15 @@ impl Upkeep {
         {
             self.saved.save(&store, &saved, now).await;
         }
+    }
+
+    /// Returns how many disks stall, or have done so within [`RESTS`].
+    fn note_stalled(&self, stalled: usize, now: Duration) -> usize {
+        let (before, since) = self.stalled.get();
+        if stalled >= before || now.saturating_sub(since) >= RESTS {
+            self.stalled.set((stalled, now));
+        }
+        self.stalled.get().0
     }
 
     fn to_save(&self, due: bool) -> Option<Saved> {

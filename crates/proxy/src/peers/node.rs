@@ -275,15 +275,18 @@ impl Node {
         self.own.store(Arc::new(Member { weight: 0, has_cache: false, ..self.own() }));
     }
 
-    /// Notes how many of this node's disks are given up: it owns so much less.
-    pub(crate) fn note_disks(&self, given_up: usize, all: usize) {
+    /// Notes how many of this node's disks are given up, and how many stall: it owns so much less.
+    /// A node whose disks all stall owns next to nothing, but its share where those of all others
+    /// stall as well.
+    pub(crate) fn note_disks(&self, (given_up, stalled): (usize, usize), all: usize) {
         if all == 0 {
             return;
         }
         let own = self.own();
-        let left = (all.saturating_sub(given_up)) as u64;
-        let share = u64::from(self.options.own.weight) * left;
-        let weight = share.div_ceil(all as u64) as u32;
+        let left = all.saturating_sub(given_up);
+        let share = u64::from(self.options.own.weight) * left.saturating_sub(stalled) as u64;
+        let least = u32::from(left > 0).min(self.options.own.weight);
+        let weight = (share.div_ceil(all as u64) as u32).max(least);
         let disk_failed = given_up > 0;
         if (own.weight, own.disk_failed) != (weight, disk_failed) {
             self.own.store(Arc::new(Member { weight, disk_failed, ..own }));

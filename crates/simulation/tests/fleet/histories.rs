@@ -6,6 +6,7 @@
 //! origin would have answered, every request ends; and when all is well again the nodes agree, and
 //! the origin is asked once for each object. What a run does follows from its seed.
 
+mod availability;
 mod client;
 mod nodes;
 mod operator;

@@ -32,7 +32,7 @@ pub fn member(name: &str) -> Member {
         id: name.parse().unwrap(),
         address: format!("{name}:7000").parse().unwrap(),
         zone: "".into(),
-        weight: 1,
+        weight: 100,
         load: 0,
         program: "test".into(),
         protocols: Protocols::OWN,

@@ -68,6 +68,10 @@ impl fmt::Debug for FleetSettings {
     }
 }
 
+/// Weight of each member of a list without capacities: divisible, for a node whose disks fail
+/// announces a smaller one.
+const EQUAL: u32 = 1 << 10;
+
 /// Returns the weight of `bytes` in MiB; only 0 bytes have the weight 0.
 fn weight(bytes: u64) -> u32 {
     let least = u32::from(bytes > 0);
@@ -161,7 +165,7 @@ impl Listed {
     fn to_member(&self) -> static_list::Listed {
         let (id, address) = (self.id.clone(), self.address.clone());
         let zone = self.zone.as_deref().unwrap_or_default().into();
-        static_list::Listed { id, address, zone, weight: self.capacity.map_or(1, weight) }
+        static_list::Listed { id, address, zone, weight: self.capacity.map_or(EQUAL, weight) }
     }
 }
 
