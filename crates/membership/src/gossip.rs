@@ -205,8 +205,8 @@ impl Drop for Gossip {
     }
 }
 
-/// Gossip detects liveness itself, so results of requests are not needed, except that a node
-/// leaves: that counts at once.
+/// Gossip detects liveness itself. Results of requests keep those nodes that answer though their
+/// datagrams do not arrive, and that a node leaves counts at once.
 impl Membership for Gossip {
     fn members(&self) -> Members {
         self.shared.published.members()
@@ -252,12 +252,16 @@ impl Membership for Gossip {
 
     fn heard(&self, of: Member, _now: Duration) {
         let mut view = lock(&self.shared.view);
-        if of.state == State::Leaving && view.depart(&of.id) {
+        if of.state != State::Leaving {
+            view.hear(of, self.shared.wire.clock.running());
+        } else if view.depart(&of.id) {
             self.shared.published.publish(view.members());
         }
     }
 
-    fn silent(&self, _id: &MemberId, _now: Duration) {}
+    fn silent(&self, id: &MemberId, _now: Duration) {
+        lock(&self.shared.view).silent(id);
+    }
 
     fn elapse(&self, _now: Duration) {}
 }

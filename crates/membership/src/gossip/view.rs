@@ -1,4 +1,6 @@
-//! Derives the members from the nodes that gossip reports as live. Pure: times are arguments.
+//! Derives the members from the nodes that gossip reports as live, and from those known ones that
+//! answer requests though gossip has lost them, as where datagrams are blocked. Pure: times are
+//! arguments.
 //!
 //! A node is a name, a generation (its start time) and an address. Of two live nodes with one name
 //! and one address, the one that started later is the member: a restarted node appears before its
@@ -27,6 +29,9 @@ const SAME_NAME_AFTER: Duration = Duration::from_secs(10);
 
 /// Interval at which that error is repeated.
 const SAME_NAME_AGAIN: Duration = Duration::from_secs(60);
+
+/// Time for which a node that was heard by requests counts as live without gossip.
+const HEARD_FOR: Duration = Duration::from_secs(5);
 
 pub struct Live {
     pub node: ChitchatId,
@@ -62,6 +67,8 @@ pub struct View {
     /// Generations that have said themselves that they leave, whatever gossip has of them.
     departed: BTreeMap<MemberId, u64>,
     lost: BTreeMap<MemberId, Lost>,
+    /// Nodes that were heard by requests, and when.
+    heard: BTreeMap<MemberId, (Member, Duration)>,
     same_names: BTreeMap<MemberId, SameName>,
 }
 
@@ -81,6 +88,7 @@ impl View {
             generations: BTreeMap::new(),
             departed: BTreeMap::new(),
             lost: BTreeMap::new(),
+            heard: BTreeMap::new(),
             same_names: BTreeMap::new(),
         }
     }
@@ -124,8 +132,21 @@ impl View {
         self.lost.values().cloned().collect()
     }
 
+    /// Records that a node that gossip knew in this run was heard by requests.
+    pub fn hear(&mut self, of: Member, now: Duration) {
+        if self.others.contains_key(&of.id) || self.lost.contains_key(&of.id) {
+            self.heard.insert(of.id.clone(), (of, now));
+        }
+    }
+
+    /// Records that a node did not answer.
+    pub fn silent(&mut self, id: &MemberId) {
+        self.heard.remove(id);
+    }
+
     /// Records that a member has said itself that it leaves. Returns whether the view changes.
     pub fn depart(&mut self, id: &MemberId) -> bool {
+        self.heard.remove(id);
         let (Some(member), Some(generation)) = (self.others.get_mut(id), self.generations.get(id))
         else {
             return false;
@@ -156,6 +177,7 @@ impl View {
         self.name_in_use = has_name.filter(|address| *address != own_address);
         let present = names.into_values().filter_map(|nodes| member(nodes, &mut complaints));
         let present: Vec<(u64, Member)> = present.collect();
+        let present = self.with_heard(present, now);
         self.generations = present.iter().map(|(of, member)| (member.id.clone(), *of)).collect();
         let generations = &self.generations;
         self.departed.retain(|id, of| generations.get(id).is_some_and(|now| *now <= *of));
@@ -168,6 +190,18 @@ impl View {
         });
         self.replace(present.collect(), now);
         complaints
+    }
+
+    /// Adds the nodes that were heard lately and that gossip does not report as live.
+    fn with_heard(&mut self, mut present: Vec<(u64, Member)>, now: Duration) -> Vec<(u64, Member)> {
+        self.heard.retain(|_, (_, at)| now.saturating_sub(*at) < HEARD_FOR);
+        for (id, (member, _)) in &self.heard {
+            if present.iter().all(|(_, member)| member.id != *id) {
+                let generation = self.generations.get(id).copied().unwrap_or_default();
+                present.push((generation, member.clone()));
+            }
+        }
+        present
     }
 
     /// Moves the nodes at the address of the member to the end: of the nodes that have announced
@@ -336,6 +370,32 @@ mod tests {
         assert_eq!(view.lost()[0].member.state, State::Leaving);
         view.update(vec![live("a", 2, 3)], at(4));
         assert_eq!(state(&view), State::Serving);
+    }
+
+    #[test]
+    fn a_node_that_answers_stays_though_gossip_has_lost_it() {
+        let (mut view, a) = (view(), "a".parse().unwrap());
+        view.hear(says("a", 1), at(1));
+        view.update(vec![], at(1));
+        assert_eq!(members(&view).len(), 1, "gossip never knew it");
+        view.update(vec![live("a", 1, 3)], at(2));
+        view.hear(says("a", 7), at(4));
+        view.update(vec![], at(8));
+        assert_eq!(members(&view)[0], ("a".into(), 7));
+        assert_eq!(view.started()[&a], 1);
+        view.update(vec![], at(9));
+        assert_eq!((members(&view).len(), view.lost().len()), (1, 1));
+        view.hear(says("a", 8), at(10));
+        view.update(vec![], at(10));
+        assert_eq!((members(&view).len(), view.lost().len()), (2, 0));
+        view.silent(&a);
+        view.update(vec![], at(11));
+        assert_eq!(members(&view).len(), 1, "it did not answer");
+        view.hear(says("a", 9), at(12));
+        view.update(vec![], at(12));
+        assert!(view.depart(&a));
+        view.update(vec![], at(13));
+        assert_eq!(members(&view).len(), 1, "it has left");
     }
 
     #[test]

@@ -39,6 +39,9 @@ const NEWS_EVERY: Duration = Duration::from_secs(1);
 /// Members that are asked for news at a time.
 const ASKED: usize = 3;
 
+/// How long a node that was lost, and answers, is said hello to each second.
+const DOUBTED: Duration = Duration::from_secs(60);
+
 /// A node that comes waits for so long for another that does not answer.
 const WAITS_FOR_OTHERS: Duration = Duration::from_secs(10);
 
@@ -311,9 +314,15 @@ impl Upkeep {
             if std::mem::replace(&mut known.is_lost, is_lost) && !is_lost {
                 known.last = None;
             }
+            if is_lost {
+                known.was_lost = Some(now);
+            }
+            // Hellos alone may keep one that gossip has lost.
+            let is_doubted = known.was_lost.is_some_and(|at| now.saturating_sub(at) < DOUBTED);
+            let is_asked = asked.contains(&member.id) || known.answers && is_doubted;
             let pause = match known.met {
                 None => TICK,
-                Some(_) if asked.contains(&member.id) => NEWS_EVERY.min(self.hello_every),
+                Some(_) if is_asked => NEWS_EVERY.min(self.hello_every),
                 Some(_) => self.hello_every,
             };
             let is_due = known.last.is_none_or(|last| now.saturating_sub(last) >= pause);
@@ -470,6 +479,8 @@ struct Known {
     is_warned: bool,
     /// It was lost when it was last looked at.
     is_lost: bool,
+    /// When it was last lost.
+    was_lost: Option<Duration>,
     /// When it was first heard of.
     first: Duration,
     /// When it was last said hello to.
@@ -485,6 +496,7 @@ impl Known {
             is_asked: false,
             is_warned: false,
             is_lost: false,
+            was_lost: None,
             first,
             last: None,
         }
