@@ -391,7 +391,11 @@ impl Upkeep {
             Some(Met::NotUnderstood) | None => None,
         });
         let has_known: Vec<bool> = has_known.collect();
-        let is_lonely = has_known.is_empty() && self.has_seeds;
+        let others_purged = || {
+            let vector = &purges.told().durable;
+            vector.iter().any(|(maker, _)| maker.member != *self.node.id())
+        };
+        let is_lonely = has_known.is_empty() && (self.has_seeds || others_purged());
         if is_lonely {
             let waited = now.saturating_sub(began);
             if waited >= UNANSWERED && !self.warned.replace(true) {
