@@ -73,10 +73,17 @@ impl CacheRequest<'_> {
             if is_void && !places.is_empty() {
                 continue;
             }
+            // What another fetch has brought is found in the store, whether or not others hang.
+            let has_come = matches!(
+                stage,
+                FillStage::Validated(_) | FillStage::Streaming(_) | FillStage::Sparse(_)
+            );
             responder.role = role;
             let leads = places.iter().any(|place| matches!(place.role, Role::Leader { .. }));
             match responder.answer_at(stage, reader, transaction).await {
-                NextAction::Retry(returned) if !places.is_empty() => transaction = returned,
+                NextAction::Retry(returned) if !has_come && !places.is_empty() => {
+                    transaction = returned;
+                }
                 NextAction::FetchAlone(returned) if leads => transaction = returned,
                 action => return action,
             }

@@ -450,6 +450,12 @@ fn who_was_started_again_takes_no_purge_of_an_old_disk_for_one_that_it_knows() {
     run(94_686, TROUBLE);
 }
 
+#[test]
+fn what_one_of_those_that_wait_for_a_hanging_fetch_has_validated_serves_the_others() {
+    // They found nothing to validate when they came.
+    run(502, TROUBLE);
+}
+
 /// Upgrades a node to a program that understands these.
 async fn upgrade(nodes: &Nodes, node: usize, protocols: &str) {
     nodes.stop(node).await;

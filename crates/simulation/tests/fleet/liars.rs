@@ -177,7 +177,7 @@ impl Liar {
 pub fn hello(name: &str) -> String {
     serde_json::json!({
         "member": {
-            "name": name, "address": format!("{name}:7000"), "zone": "", "weight": 1, "load": 0,
+            "name": name, "address": format!("{name}:7000"), "zone": "", "weight": 100, "load": 0,
             "program": "test", "protocols": fleet::Protocols::OWN.to_string(), "policy_version": 0,
             "state": "serving",
             "has_cache": true,
