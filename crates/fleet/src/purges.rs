@@ -9,6 +9,7 @@
 //! * [`quorum`]: how many nodes a purge needs, and how many a reader must know.
 //! * [`order`]: what the client of a purge is told.
 //! * [`replica`]: one node's state.
+//! * [`stream`]: a node's place in a stream of purges of several sites.
 //!
 //! With `n` nodes in the view, a purge is accepted once `n / 2 + 1` nodes have it durably. A node
 //! trusts its copies while it has all that `n - n / 2` nodes, itself included, had at most a lease
@@ -20,6 +21,7 @@ pub mod maker;
 pub mod order;
 pub mod quorum;
 pub mod replica;
+pub mod stream;
 pub mod vector;
 
 pub use maker::Maker;
