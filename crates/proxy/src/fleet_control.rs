@@ -20,4 +20,5 @@ pub(crate) mod post;
 pub(crate) mod purging;
 pub(crate) mod pushing;
 mod saved_purges;
+pub(crate) mod stream;
 pub mod upkeep;

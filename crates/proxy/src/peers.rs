@@ -12,6 +12,7 @@ pub mod node;
 pub(crate) mod offering;
 pub(crate) mod origin;
 pub(crate) mod purge_state;
+pub mod purge_stream;
 pub(crate) mod question;
 mod roster;
 pub(crate) mod status;

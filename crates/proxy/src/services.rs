@@ -35,6 +35,7 @@ use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::origin::outages::Outages;
 use crate::peers::node::Node;
+use crate::peers::purge_stream::PurgeStream;
 
 /// The state that the requests of all workers share.
 pub(crate) struct Shared {
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub tunnels: Arc<TunnelPermits>,
     /// This node, if it belongs to a fleet.
     pub node: Option<Arc<Node>>,
+    /// The stream of purges that several sites share, if there is one.
+    pub stream: Option<Arc<PurgeStream>>,
 }
 
 impl Shared {
@@ -65,7 +68,7 @@ impl Shared {
         clock: TokioClock,
         observer: Arc<dyn Observer>,
         fill_budget: u64,
-        node: Option<Arc<Node>>,
+        (node, stream): (Option<Arc<Node>>, Option<Arc<PurgeStream>>),
     ) -> Shared {
         Shared {
             observer,
@@ -82,6 +85,7 @@ impl Shared {
             buffers: Arc::default(),
             tunnels: Arc::new(TunnelPermits::new(clock)),
             node,
+            stream,
         }
     }
 }
@@ -155,12 +159,20 @@ impl Services {
         self.store.borrow().clone().flatten()
     }
 
-    /// Returns up to which age stored responses may be used without asking their origin: in a
-    /// fleet, a node that knows too little of the purges of others must not use older ones.
+    /// Returns up to which age stored responses may be used without asking their origin: a node
+    /// that knows too little of the purges made elsewhere must not use older ones.
     pub fn age_limit(&self) -> Option<AgeLimit> {
-        let node = self.shared.node.as_ref()?;
-        let Trust::For(time) = node.purges().trust(node.now()) else { return None };
-        let stale_if_error = node.consistency() == Consistency::Bounded && !time.is_zero();
+        let Shared { node, stream, .. } = &*self.shared;
+        let of_node = node.as_ref().map(|node| node.purges().trust(node.now()));
+        let of_stream = stream.as_ref().map(|stream| stream.trust(self.clock.running()));
+        let limits = [of_node, of_stream].into_iter().flatten().filter_map(|trust| match trust {
+            Trust::Full => None,
+            Trust::For(time) => Some(time),
+        });
+        let time = limits.min()?;
+        let is_bounded =
+            node.as_ref().is_none_or(|node| node.consistency() == Consistency::Bounded);
+        let stale_if_error = is_bounded && !time.is_zero();
         Some(AgeLimit { age: Seconds::new(time.as_secs()), stale_if_error })
     }
 

@@ -186,6 +186,7 @@ impl Proxy {
             cache: CacheSource::from(cache.map(|cache| cache.setup())),
             admin,
             fleet: node,
+            stream: None,
             accepting: Box::new(|| ()),
             released: Box::new(|| ()),
         };

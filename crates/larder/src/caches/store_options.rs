@@ -55,7 +55,7 @@ pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let paths = files.iter().map(|file| file.path().to_owned()).collect();
     let on_event = Arc::new(progress::listener(paths));
     // The other nodes of a fleet follow the purges of this node.
-    let purge_log = config.fleet.listen.is_some();
+    let purge_log = config.fleet.listen.is_some() || config.stream.is_some();
     Options { memory: config.memory, on_event, purge_log, ..config.store.clone() }
 }
 

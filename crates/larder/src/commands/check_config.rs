@@ -6,7 +6,7 @@ use cli::outcome::{Failure, answer, warn};
 
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
-use crate::config::to_options::{front, keyring, keyring_warnings};
+use crate::config::to_options::{front, keyring, keyring_warnings, stream};
 use crate::config::webroot::OpenRoots;
 use crate::process::machine;
 
@@ -27,6 +27,7 @@ pub fn run(path: &Path) -> Result<(), Failure> {
     }
     // Loads the files that TLS to origin servers needs.
     wrong.extend(front(config, &[], &OpenRoots::default()).err());
+    wrong.extend(stream(config).err());
     let fleet = machine::fleet(config).unwrap_or_else(|whys| {
         wrong.extend(whys);
         None

@@ -24,7 +24,7 @@ pub fn command() -> Command {
              purge.lease (10s), unless too few nodes have the purge (TOO FEW). Exit codes: 0 if \
              all purges were done, even if nothing was stored; 1 if one was not; 2 for a wrong \
              command line or configuration; 3 if all were done, but not at all nodes of the \
-             fleet.",
+             fleet, or not in the stream.",
         )
         .arg(Arg::new("url").value_name("URL").num_args(0..).help(
             "All variants stored for this URL; with a final * everything whose URL starts with \
@@ -83,7 +83,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     match failed {
         0 if unreached.is_empty() => Ok(()),
-        0 => Err(Failure::partial(format!("not purged at every node of the fleet: {}", {
+        0 => Err(Failure::partial(format!("not purged everywhere: {}", {
             Vec::from_iter(unreached).join(", ")
         }))),
         1 => Err(Failure::runtime("one purge was not done")),
@@ -133,6 +133,9 @@ enum Outcome {
     Refused(String),
 }
 
+/// Stands for the sites that share purges through a stream.
+const STREAM: &str = "the stream";
+
 /// The text for a purge that is stored as one entry, without a count of objects.
 const UNCOUNTED: &str = ", in force for all matching objects (not counted)";
 
@@ -151,7 +154,15 @@ fn understood(told: &Answer) -> Outcome {
         None => String::new(),
     };
     let done = |told: String| {
-        let (others, unreached) = at_others(&json["fleet"]);
+        let (mut others, mut unreached) = at_others(&json["fleet"]);
+        match json["stream"]["error"].as_str() {
+            None if json["stream"].is_object() => others.push_str("; and in the stream"),
+            None => {}
+            Some(why) => {
+                others.push_str(&format!("; NOT IN THE STREAM: {why}"));
+                unreached.push(STREAM.to_owned());
+            }
+        }
         Outcome::Done { told: told + &others, unreached }
     };
     match status {
@@ -242,6 +253,12 @@ mod tests {
             vec!["c".to_owned()],
         );
         assert_eq!(told("200 OK", lost), Outcome::Done { told: words, unreached });
+        let shared = r#"{"objects":1,"removed":["a"],"stream":{"acknowledged":true}}"#;
+        assert_eq!(told("200 OK", shared), done("removed 1 object (a); and in the stream"));
+        let late = r#"{"objects":0,"stream":{"acknowledged":false,"error":"late"}}"#;
+        let words = "nothing was stored at this node; NOT IN THE STREAM: late".to_owned();
+        let unreached = vec!["the stream".to_owned()];
+        assert_eq!(told("200 OK", late), Outcome::Done { told: words, unreached });
         let refused = Outcome::Refused("401: This needs the token.".to_owned());
         assert_eq!(told("401 Unauthorized", "This needs the token.\n"), refused);
         assert_eq!(told("404 Not Found", "x"), Outcome::Refused("404: x".to_owned()));

@@ -24,6 +24,7 @@ use proxy::observe::access_log::AccessLog;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
 use proxy::options::Options;
+use proxy::peers::purge_stream::PurgeStream;
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network,
     PendingCache, Recorder, Reload, Setup, TokioClock,
@@ -41,7 +42,9 @@ use crate::config::fleet::FleetSettings;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::sizing;
-use crate::config::to_options::{Surroundings, guard, keyring, keyring_warnings, proxy_options};
+use crate::config::to_options::{
+    Surroundings, guard, keyring, keyring_warnings, proxy_options, stream,
+};
 use crate::config::webroot::OpenRoots;
 use crate::process::limits;
 use crate::process::limits::Identity;
@@ -93,6 +96,7 @@ fn prepare(
     let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
     let fleet = fleet(&config)?;
+    let stream = stream(&config).map_err(Failure::usage)?.map(Arc::new);
 
     let listeners = config.all_listeners();
     let bound = bind_listeners(&listeners, config.admin.as_slice(), inherited);
@@ -138,6 +142,7 @@ fn prepare(
         guard,
         reload,
         fleet,
+        stream,
         bound,
         admin,
         sockets,
@@ -174,6 +179,7 @@ struct Start {
     guard: Guard,
     reload: Reload,
     fleet: Option<FleetSettings>,
+    stream: Option<Arc<PurgeStream>>,
     bound: Vec<Bound>,
     admin: Option<Bound>,
     sockets: Arc<Mutex<ListenSockets>>,
@@ -263,6 +269,7 @@ impl Start {
             observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
             fleet,
+            stream: self.stream.clone(),
             admin,
             accepting,
             released,

@@ -19,6 +19,7 @@ use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
+use purge_stream::StreamAddress;
 use semantics::ClientReload;
 use store::{FormatOptions, LayoutName};
 use upstream::message::pseudonym::Pseudonym;
@@ -97,6 +98,10 @@ pub struct Config {
     pub purge_secret_file: Option<PathBuf>,
     pub purge_secret_field: Option<HeaderName>,
     pub pass_tags: Option<bool>,
+    /// `purge.stream`.
+    pub stream: Option<StreamAddress>,
+    pub stream_credentials: Option<PathBuf>,
+    pub stream_ca: Option<PathBuf>,
     pub fleet: FleetConfig,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,

@@ -14,6 +14,7 @@ use membership::gossip::Seed;
 use net::networks::Networks;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
+use purge_stream::StreamAddress;
 use semantics::trusted::{TrustedField, TrustedFields};
 use semantics::{Lifetime, Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
@@ -412,7 +413,7 @@ macro_rules! parsed {
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(StatusPattern);
 parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
-parsed!(TrustedField);
+parsed!(StreamAddress, TrustedField);
 
 impl Take for Lifetime {
     fn take(value: Value) -> Lifetime {

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderName;
 use net::address::Locals;
@@ -15,15 +15,19 @@ use proxy::client::limits::ClientLimits;
 use proxy::message::forwarded::Forwarded;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
+use proxy::peers::purge_stream::PurgeStream;
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::{PurgeSecret, Purging};
 use proxy::rules::request_rules::Rules;
+use purge_stream::{Credentials, Settings as StreamSettings};
 use semantics::forwarded::Field;
 use semantics::{ClientReload, Settings};
 use upstream::names::resolver::DnsLookup;
+use upstream::settings::endpoint::Http2;
 use upstream::settings::limits::UpstreamLimits;
 use upstream::settings::lookup::{Lookup, SystemLookup};
+use upstream::settings::tls::{Tls, TlsOptions};
 
 use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
@@ -190,6 +194,29 @@ pub fn purging(config: &Config) -> Result<Purging, String> {
     tags.listed.extend(tags.spaced.extract_if(.., |name| name.as_str() == MAGENTO_TAGS));
     Ok(Purging { pass_tags, secret: secret.transpose()?, tags, ..config.purging.clone() })
 }
+
+/// Returns the stream of purges that several sites share, if there is one. Reads the files that it
+/// needs.
+pub fn stream(config: &Config) -> Result<Option<PurgeStream>, String> {
+    let Some(address) = config.stream.clone() else { return Ok(None) };
+    let credentials = config.stream_credentials.as_deref();
+    let credentials = credentials.map(|path| read_secret("purge.stream-credentials", path));
+    let tls = TlsOptions { authorities: config.stream_ca.clone(), ..TlsOptions::default() };
+    let tls = address.is_tls().then(|| Tls::new(tls, Http2::Off).config());
+    let tls = tls.transpose().map_err(|why| format!("purge.stream-ca: {why}"))?;
+    let lease = config.fleet.lease;
+    let settings = StreamSettings {
+        address,
+        credentials: credentials.transpose()?.as_deref().map(Credentials::read),
+        tls,
+        client: "larder".to_owned(),
+        patience: STREAM_PATIENCE.min(lease / 4),
+    };
+    Ok(Some(PurgeStream::new(settings, lease)))
+}
+
+/// How long a server of the stream may take to answer, in the longest lease.
+const STREAM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Loads the certificates, if any listener needs them.
 pub fn keyring(config: &Config) -> Result<Option<CertificateStore>, String> {

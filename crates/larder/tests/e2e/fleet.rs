@@ -132,7 +132,7 @@ fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged()
     let (code, said) = purge(&nodes[0], purged);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("; and at 1 other node; NOT AT c: "), "{said}");
-    assert!(said.contains("larder: not purged at every node of the fleet: c"), "{said}");
+    assert!(said.contains("larder: not purged everywhere: c"), "{said}");
     assert!(eventually(|| view(&nodes[1])["lost"]["c"].is_string()), "{:#}", view(&nodes[1]));
     let (code, said) = ask(&nodes[1], &["fleet", "status", "--check"]);
     assert!(code == 1 && said.contains("c is lost"), "{code} {said}");

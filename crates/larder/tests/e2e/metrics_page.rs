@@ -49,7 +49,9 @@ fn the_page_lists_every_metric() {
         let setup = Setup::reverse("http://127.0.0.1:9").flag("layout", layout).config(&site);
         setup.start().metrics()
     }));
-    scrapes.push(Fleet::of(2, &Origin::start()).start()[0].metrics());
+    let stream = "[purge]\nstream = \"nats://127.0.0.1:9/purges\"\n";
+    let fleet = Fleet::of(2, &Origin::start()).each(|setup, _| setup.config(stream));
+    scrapes.push(fleet.start()[0].metrics());
     let fresh = table(&scrapes);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     let text = fs::read_to_string(&path).unwrap();

@@ -37,14 +37,14 @@ use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::guard::Guard;
 use crate::exchange::explain::Question;
 use crate::observe::metrics::CONTENT_TYPE;
-use crate::request::purge_order::{Purge, PurgeResult};
+use crate::request::purge_order::{MESSAGE_MAX, Purge, PurgeResult};
 
 /// Maximum size of a request head in bytes.
 const HEAD_BYTES: usize = 16 << 10;
 /// Maximum number of header lines in a request.
 const HEADERS: usize = 64;
 /// Maximum size of a request body in bytes.
-const BODY_BYTES: usize = 64 << 10;
+const BODY_BYTES: usize = MESSAGE_MAX;
 /// Time for a request head to arrive, including the idle time of the connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for a request body to arrive.

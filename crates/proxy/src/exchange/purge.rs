@@ -12,7 +12,8 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use http1::RequestHead;
 use semantics::Url;
-use store::{Key, Mode, Target};
+use serde_json::Value;
+use store::{Key, Mode, PurgedTarget, Target};
 use upstream::message::request_body::RequestBody;
 
 use crate::exchange::purge_hint;
@@ -24,7 +25,7 @@ use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::purge_dialect;
-use crate::request::purge_names::{Name, all_names};
+use crate::request::purge_names::{Name, all_names, targets};
 use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope, Spread};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
@@ -54,14 +55,17 @@ pub(crate) async fn purge(
         None => purge_here(services, options, purge).await,
     };
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
-    let spread = match node {
-        Some(node) if is_done => {
-            note_own(services, node);
-            drop((under_way, purging));
-            Some(await_others(node, wait).await)
-        }
-        _ => None,
+    let spreading = async {
+        let node = node.filter(|_| is_done)?;
+        note_own(services, node);
+        drop((under_way, purging));
+        Some(await_others(node, wait).await)
     };
+    let publishing = async {
+        let stream = services.shared.stream.as_ref().filter(|_| is_done)?;
+        Some(stream.publish(Value::Object(purge.words()).to_string().into()).await)
+    };
+    let (spread, stream) = tokio::join!(spreading, publishing);
     let is_strict = node.is_some_and(|node| node.consistency() == Consistency::Strict);
     let purged = match &spread {
         Some(Spread { copies: Some(copies), .. }) if is_strict => {
@@ -69,7 +73,7 @@ pub(crate) async fn purge(
         }
         _ => purged,
     };
-    PurgeResult { purged, spread }
+    PurgeResult { purged, spread, stream }
 }
 
 async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Purged {
@@ -92,28 +96,14 @@ async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Pu
     let mode = if purge.soft { Mode::Soft } else { Mode::Hard };
     match &purge.scope {
         Scope::Url(url) => purge_url(store, options, url, mode).await,
-        Scope::Prefix(url) => {
-            let begins = options.front.urls(url);
-            let targets: Vec<_> = begins.iter().map(purge_labels::of_prefix).collect();
-            in_force(store, &targets, mode).await
+        scope => {
+            let targets = targets(options, scope);
+            let targets: Vec<_> = targets.iter().filter_map(PurgedTarget::as_target).collect();
+            match store.purge_all(&targets, mode).await {
+                Ok(()) => Purged::InForce,
+                Err(refusal) => Purged::NotDurable(refusal.to_string()),
+            }
         }
-        Scope::Host(host) => {
-            let hosts = options.front.hosts(host.as_str());
-            let targets: Vec<_> = hosts.iter().map(|host| purge_labels::of_host(host)).collect();
-            in_force(store, &targets, mode).await
-        }
-        Scope::Tags(tags) => {
-            let targets: Vec<_> = tags.iter().map(|tag| purge_labels::of_tag(tag)).collect();
-            in_force(store, &targets, mode).await
-        }
-        Scope::Everything => in_force(store, &[Target::Everything], mode).await,
-    }
-}
-
-async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
-    match store.purge_all(targets, mode).await {
-        Ok(()) => Purged::InForce,
-        Err(refusal) => Purged::NotDurable(refusal.to_string()),
     }
 }
 

@@ -20,6 +20,10 @@ use crate::peers::node::Node;
 use crate::request::purge_names::with_keys;
 use crate::services::Services;
 
+/// Consequence of purges that are not known.
+pub(crate) const VALIDATED: &str =
+    "everything that is stored here is validated with its origin before it is used";
+
 /// How often it is looked whether a node that has just started knows what it has.
 const START_TICK: Duration = Duration::from_millis(20);
 
@@ -39,11 +43,28 @@ pub(crate) async fn apply(
     let purges = node.purges();
     let told = news.purges.iter().map(Numbered::read).collect::<Result<Vec<_>, _>>()?;
     let forgotten: Vector = news.forgotten.parse()?;
-    let _applying = purges.applying.lock().await;
-    let durable = purges.told().durable.clone();
-    if !durable.covers(&forgotten) {
-        doubt(services, node, &forgotten, "their node does not know them any more").await?;
+    {
+        let _applying = purges.applying.lock().await;
+        let durable = purges.told().durable.clone();
+        if !durable.covers(&forgotten) {
+            doubt(services, node, &forgotten, "their node does not know them any more").await?;
+        }
     }
+    Ok(apply_new(services, node, told).await?)
+}
+
+/// Carries out purges, as far as they are new and nothing before them is missing.
+///
+/// # Errors
+///
+/// They are not durable here. Holds the reason.
+pub(crate) async fn apply_new(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    told: Vec<NumberedPurge>,
+) -> Result<(), String> {
+    let purges = node.purges();
+    let _applying = purges.applying.lock().await;
     let mut next = purges.told().durable.clone();
     let is_next = |purge: &NumberedPurge| {
         let is_next = purge.number == next.get(&purge.maker) + 1;
@@ -59,25 +80,38 @@ pub(crate) async fn apply(
 }
 
 /// Carries out purges that are next of their makers, up to `next`.
-async fn carry_out(
+///
+/// # Errors
+///
+/// They are not durable here. Holds the reason.
+pub(crate) async fn carry_out(
     services: &Rc<Services>,
     node: &Arc<Node>,
     new: Vec<NumberedPurge>,
     next: &Vector,
 ) -> Result<(), String> {
-    let store = services.store().ok_or("there is no cache here")?;
     let purges = node.purges();
     let _purging = node.offering.begin_purge();
     purges.enter(next);
-    let logged: Vec<LoggedPurge> = new.iter().map(|new| new.purge.clone()).collect();
     for NumberedPurge { maker, number, purge } in &new {
         purges.note_last(maker, *number, Purge::of(purge).digest());
     }
-    let made = new.into_iter().map(NumberedPurge::made).collect();
-    let by_key = with_keys(&services.options(), &logged);
-    store.apply_purges(&by_key, made).await.map_err(not_durable)?;
+    log_purges(services, new).await?;
     purges.note_durable(next, node.now());
     Ok(())
+}
+
+/// Carries out purges that were made elsewhere, and logs them.
+///
+/// # Errors
+///
+/// They are not durable here. Holds the reason.
+pub(crate) async fn log_purges(services: &Services, new: Vec<NumberedPurge>) -> Result<(), String> {
+    let store = services.store().ok_or("there is no cache here")?;
+    let logged: Vec<LoggedPurge> = new.iter().map(|new| new.purge.clone()).collect();
+    let by_key = with_keys(&services.options(), &logged);
+    let made = new.into_iter().map(NumberedPurge::made).collect();
+    store.apply_purges(&by_key, made).await.map_err(not_durable)
 }
 
 /// Has everything that is stored here validated before it is used, because purges up to `until` may
@@ -95,13 +129,12 @@ pub(crate) async fn doubt(
     let purges = node.purges();
     let _purging = node.offering.begin_purge();
     let lacks = purges.told().durable.clone();
-    let makers: Vec<String> = lacks.lacks(until).map(|lack| lack.maker.to_string()).collect();
+    let makers = lacks.lacks(until).map(|lack| format!(" of {}", lack.maker));
+    let makers = Vec::from_iter(makers).join(",");
     let is_new = purges.had_nothing() && node.own().state == State::Joining;
     log::log!(
         if is_new { log::Level::Debug } else { log::Level::Warn },
-        "purges of {} are not known ({why}): everything that is stored here is validated with its \
-         origin before it is used",
-        makers.join(", ")
+        "purges{makers} are not known ({why}): {VALIDATED}"
     );
     let store = services.store().ok_or("there is no cache here")?;
     purges.enter(until);

@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 /// Maximum number of tags in one request.
 const TAGS: usize = 1024;
 
+/// Maximum size in bytes of a purge that is sent as a message.
+pub(crate) const MESSAGE_MAX: usize = 64 << 10;
+
 /// Scope of a purge. URLs are absolute, `http` or `https`, without user information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -69,6 +72,8 @@ pub struct PurgeResult {
     pub purged: Purged,
     /// Result on the other nodes; `None` without a fleet, or if nothing was purged.
     pub spread: Option<Spread>,
+    /// Result of publishing it in the stream; `None` without a stream, or if nothing was purged.
+    pub stream: Option<Result<(), String>>,
 }
 
 /// Result of a purge on the other nodes of the fleet.
@@ -84,20 +89,26 @@ pub struct Spread {
 }
 
 impl PurgeResult {
-    /// Returns status and body of the response. In a fleet, finding nothing stored here is no
-    /// error, because other nodes may have had the object.
+    /// Returns status and body of the response. In a fleet or with a stream, finding nothing stored
+    /// here is no error, because other nodes may have had the object.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let (status, mut told) = self.purged.answer(purge);
-        let Some(Spread { nodes, unreached, copies }) = &self.spread else {
-            return (status, told);
-        };
-        told["fleet"] = json!({"nodes": nodes, "unreached": unreached});
-        if let Some(copies) = copies {
-            told["fleet"]["quorum"] = json!(false);
-            told["fleet"]["copies"] = json!(copies);
+        if let Some(Spread { nodes, unreached, copies }) = &self.spread {
+            told["fleet"] = json!({"nodes": nodes, "unreached": unreached});
+            if let Some(copies) = copies {
+                told["fleet"]["quorum"] = json!(false);
+                told["fleet"]["copies"] = json!(copies);
+            }
         }
+        if let Some(published) = &self.stream {
+            told["stream"] = json!({"acknowledged": published.is_ok()});
+            if let Err(why) = published {
+                told["stream"]["error"] = json!(why);
+            }
+        }
+        let is_shared = self.spread.is_some() || self.stream.is_some();
         match &self.purged {
-            Purged::Nothing(_) => {
+            Purged::Nothing(_) if is_shared => {
                 if let Value::Object(members) = &mut told {
                     members.remove("error");
                 }
@@ -109,6 +120,25 @@ impl PurgeResult {
 }
 
 impl Purge {
+    /// Reads a purge that is an object of JSON. The error is a text for its author.
+    pub(crate) fn read_json(text: &[u8]) -> Result<Purge, String> {
+        let mut given = Given::default();
+        given.json(text)?;
+        given.purge()
+    }
+
+    /// Returns the purge as an object of JSON, as [`Purge::read_json`] reads it.
+    pub(crate) fn words(&self) -> Map<String, Value> {
+        let (name, value) = match &self.scope {
+            Scope::Url(url) => ("url", json!(as_given(url))),
+            Scope::Prefix(url) => ("prefix", json!(as_given(url))),
+            Scope::Host(host) => ("host", json!(host.as_str())),
+            Scope::Tags(tags) => ("tags", json!(tags)),
+            Scope::Everything => ("everything", json!(true)),
+        };
+        Map::from_iter([(name.to_owned(), value), ("soft".to_owned(), json!(self.soft))])
+    }
+
     /// Reads a purge from the request's query and body: one scope, and optionally `soft`. The error
     /// is a text for the client.
     pub(crate) fn read(
@@ -307,16 +337,7 @@ fn truth(name: &str, value: &str) -> Result<bool, String> {
 impl Purged {
     /// Returns status and body of the response: how the purge was understood, and its result.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
-        let mut told = Map::new();
-        let (name, value) = match &purge.scope {
-            Scope::Url(url) => ("url", json!(as_given(url))),
-            Scope::Prefix(url) => ("prefix", json!(as_given(url))),
-            Scope::Host(host) => ("host", json!(host.as_str())),
-            Scope::Tags(tags) => ("tags", json!(tags)),
-            Scope::Everything => ("everything", json!(true)),
-        };
-        told.insert(name.to_owned(), value);
-        told.insert("soft".to_owned(), json!(purge.soft));
+        let mut told = purge.words();
         let status = match self {
             Purged::Found { fronts, objects } => {
                 let done = if purge.soft { "outdated" } else { "removed" };
@@ -357,5 +378,41 @@ impl Purged {
             }
         };
         (status, Value::Object(told))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purge_is_published_as_it_is_read() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        for scope in [
+            Scope::Url(url("http://a.example/x?y=%C3%A9&z")),
+            Scope::Prefix(url("https://a.example/x/")),
+            Scope::Host("a.example:81".parse().unwrap()),
+            Scope::Tags(vec!["red".to_owned(), "blue \"sky\"".to_owned()]),
+            Scope::Everything,
+        ] {
+            let purge = Purge { scope, soft: true };
+            let text = Value::Object(purge.words()).to_string();
+            assert_eq!(Purge::read_json(text.as_bytes()), Ok(purge), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_answer_says_whether_the_stream_has_the_purge() {
+        let purge = Purge { scope: Scope::url("http://a.example/").unwrap(), soft: false };
+        let told = |stream| {
+            let purged = Purged::Nothing("a hint".to_owned());
+            let (status, told) = PurgeResult { purged, spread: None, stream }.answer(&purge);
+            (status.as_u16(), told["error"].is_null(), told["stream"].clone())
+        };
+        assert_eq!(told(None), (404, false, Value::Null));
+        assert_eq!(told(Some(Ok(()))), (200, true, json!({"acknowledged": true})));
+        let late = json!({"acknowledged": false, "error": "late"});
+        assert_eq!(told(Some(Err("late".to_owned()))), (200, true, late));
     }
 }

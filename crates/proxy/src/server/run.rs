@@ -24,11 +24,13 @@ use crate::downstream::connection_limit::{AcceptGuard, ConnectionLimit};
 use crate::downstream::listener;
 use crate::downstream::listener::{Accepted, Listener};
 use crate::fill::fill_budget::WindowFigures;
+use crate::fleet_control::stream;
 use crate::fleet_control::upkeep;
 use crate::fleet_control::upkeep::FleetSetup;
 use crate::object::buffers::BufferFigures;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
+use crate::peers::purge_stream::{PurgeStream, StreamFigures};
 use crate::peers::status::FleetFigures;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
@@ -59,6 +61,8 @@ pub struct Setup {
     pub cache: CacheSource,
     /// The fleet that this proxy is a node of, if any.
     pub fleet: Option<FleetSetup>,
+    /// The stream of purges that several sites share, if any.
+    pub stream: Option<Arc<PurgeStream>>,
     /// The admin interface, if any.
     pub admin: Option<AdminSetup>,
     /// Called once, when the first worker begins to accept clients.
@@ -166,10 +170,14 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let options = control.options();
     let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
     let node = fleet.as_ref().map(|fleet| fleet.node.clone());
+    let shared = (node, setup.stream);
     let mut fleet = fleet;
-    let requests = Arc::new(Shared::new(&options, clock, observer, cache.memory() / 8, node));
+    let requests = Arc::new(Shared::new(&options, clock, observer, cache.memory() / 8, shared));
     if let (Some(admin), Some(node)) = (&admin, &requests.node) {
         admin.metrics.add_source(Box::new(FleetFigures(node.clone())));
+    }
+    if let (Some(admin), Some(stream)) = (&admin, &requests.stream) {
+        admin.metrics.add_source(Box::new(StreamFigures(stream.clone(), clock)));
     }
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
@@ -270,6 +278,8 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let reclaimer = spawn_local(reclaimer::answer(worker.clone(), asked));
     let detached = spawn_local(detached(worker.services.clone()));
     let fleet = start.fleet.map(|fleet| FleetTask::start(&worker.services, fleet));
+    let stream = process.requests.stream.clone().filter(|_| index == 0);
+    let stream = stream.map(|stream| spawn_local(stream::follow(worker.services.clone(), stream)));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -327,6 +337,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     reclaimer.abort();
     arrival.abort();
     detached.abort();
+    stream.iter().for_each(|stream| stream.abort());
     if let Some(left) = left {
         // Peers that are not told in time detect that this node is gone.
         let _ = timeout(LEAVE_TIME, left).await;

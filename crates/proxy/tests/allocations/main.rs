@@ -129,6 +129,7 @@ fn start_proxy() -> SocketAddr {
         admin: None,
         accepting: Box::new(|| ()),
         fleet: None,
+        stream: None,
         released: Box::new(|| ()),
     };
     thread::spawn(move || proxy::run(setup));

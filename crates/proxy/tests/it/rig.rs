@@ -234,6 +234,7 @@ impl Rig {
             }),
             accepting: Box::new(|| ()),
             fleet: None,
+            stream: None,
             released: Box::new(|| ()),
         };
         let thread = thread::spawn(move || proxy::run(setup).unwrap());

@@ -39,7 +39,7 @@ impl PurgedTarget {
     }
 
     /// Returns an owned copy of `target`.
-    pub(crate) fn of(target: &Target<'_>) -> PurgedTarget {
+    pub fn of(target: &Target<'_>) -> PurgedTarget {
         match *target {
             Target::Everything => PurgedTarget::Everything,
             Target::Label(Label { kind, name }) => {
@@ -50,7 +50,7 @@ impl PurgedTarget {
     }
 
     /// Returns the target of a purge; `None` for a single key or a name.
-    pub(crate) fn as_target(&self) -> Option<Target<'_>> {
+    pub fn as_target(&self) -> Option<Target<'_>> {
         match self {
             PurgedTarget::Everything => Some(Target::Everything),
             PurgedTarget::Label { kind, name } => Some(Target::Label(Label { kind: *kind, name })),

@@ -95,7 +95,12 @@ impl Tls {
         &self.0.options
     }
 
-    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, String> {
+    /// Returns the settings as they are used. Reads the files when first called.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Tls::check`].
+    pub fn config(&self) -> Result<Arc<ClientConfig>, String> {
         let Inner { options, http2, config, .. } = &*self.0;
         config.get_or_init(|| build(options, *http2).map(Arc::new)).clone()
     }

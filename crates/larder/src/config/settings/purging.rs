@@ -2,16 +2,25 @@
 
 use std::time::Duration;
 
+use purge_stream::StreamAddress;
+
 use super::common::{MANY, Setting};
 use crate::config::configuration::Config;
 use crate::config::setting::fields;
-use crate::config::value::Kind;
+use crate::config::value::{Checked, Kind};
 
 /// The names of promises in a fleet.
 pub(in crate::config) const CONSISTENCIES: [&str; 2] = ["bounded", "strict"];
 
 /// A node asks the others for news each second.
 const LEASE: Kind = Kind::Time(Duration::from_secs(5), Duration::from_secs(3600));
+
+const STREAM: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<StreamAddress>,
+    expected: "nats://HOST:PORT/STREAM or tls://HOST:PORT/STREAM, without a password",
+    value_name: "ADDRESS",
+    example: "tls://nats.example:4222/purges",
+});
 
 /// The table `[purge]`.
 pub const SETTINGS: &[Setting] = fields! {
@@ -58,4 +67,17 @@ pub const SETTINGS: &[Setting] = fields! {
     /// each object with its origin, again after each such time. As long, at most, a purge waits for
     /// other nodes. The same on all nodes.
     "purge.lease", LEASE, ["10s"] -> fleet.lease;
+
+    /// Share purges with other sites through a stream of NATS JetStream (docs/guide/fleet.md):
+    /// servers, separated by commas, the name of the stream, and its subject if that is another
+    /// (nats://HOST:PORT/STREAM/SUBJECT). tls:// encrypts. A node that hears nothing of the stream
+    /// for `purge.lease` validates what it has stored.
+    "purge.stream", STREAM, ["none"], word("none") -> stream;
+
+    /// File with what authenticates this node at the servers of the stream: USER:PASSWORD, or a
+    /// token.
+    "purge.stream-credentials", Kind::Path, ["none"], word("none") -> stream_credentials;
+
+    /// PEM file with the authorities of the stream's servers. "system": those of the system.
+    "purge.stream-ca", Kind::Path, ["system"], word("system") -> stream_ca;
 };

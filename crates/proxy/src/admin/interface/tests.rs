@@ -61,7 +61,7 @@ impl Backend for Rc<Shelf> {
             tokio::task::yield_now().await;
             if self.broken.get() {
                 let purged = Purged::NotDurable("the device is dead".to_owned());
-                return PurgeResult { purged, spread: None };
+                return PurgeResult { purged, spread: None, stream: None };
             }
             let name = match &purge.scope {
                 Scope::Url(url) => url.to_string(),
@@ -76,7 +76,7 @@ impl Backend for Rc<Shelf> {
                 Scope::Url(_) => Purged::Nothing("a hint".to_owned()),
                 _ => Purged::InForce,
             };
-            PurgeResult { purged, spread: None }
+            PurgeResult { purged, spread: None, stream: None }
         })
     }
 }
