@@ -24,6 +24,7 @@ mod neighbours;
 mod partial;
 mod presets;
 mod process;
+mod purge_stream;
 mod purging;
 mod rules;
 mod soak;
