@@ -64,6 +64,9 @@ impl RequestTarget {
     /// Sets the target from the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
     pub fn read_parts(&mut self, scheme: Option<&str>, authority: Option<&str>, path: &str) {
         self.text.clear();
+        // The host may follow behind the path.
+        let length = |part: Option<&str>| part.map_or(0, str::len);
+        self.text.reserve(length(scheme) + "://".len() + 2 * length(authority) + path.len());
         let mut push = |part: &str| {
             let begin = self.text.len();
             self.text.push_str(part);

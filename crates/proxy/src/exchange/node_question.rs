@@ -6,7 +6,7 @@
 //! store the object under another key. The asking node then turns to the origin.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -21,6 +21,7 @@ use http_body_util::{BodyExt, Limited};
 use http1::{RequestHead, RequestTarget};
 use net::address;
 use semantics::{EditFields, Fields, Identity, value};
+use store::{Key, Retention};
 use tokio::time::{sleep, timeout};
 use upstream::message::request_body::RequestBody;
 
@@ -28,7 +29,8 @@ use crate::client::handle::Client;
 use crate::client::pool::Pooled;
 use crate::fleet_control::answers;
 use crate::fleet_control::message::HELLO;
-use crate::get::cache_request;
+use crate::get::{cache_request, cached};
+use crate::object::store::Store;
 use crate::observe::outcome::{Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::peers::node::Node;
@@ -79,9 +81,14 @@ pub(crate) async fn answer(
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
             let asked = ParsedQuestion { services, client, options, node };
-            let answering = asked.answer(head, question, transaction);
-            // The 102 responses must be sent before the response.
-            relay(client, None, Box::pin(with_signs(client, answering)).as_mut()).await
+            match asked.at_once(head, question, transaction) {
+                Ok(response) => response,
+                Err(valid) => {
+                    let answering = Box::pin(asked.later(*valid));
+                    // The 102 responses must be sent before the response.
+                    relay(client, None, pin!(with_signs(client, answering))).await
+                }
+            }
         }
         (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet."),
         (Some(_), Err(why)) => refuse(transaction, StatusCode::BAD_REQUEST, &why.to_string()),
@@ -124,6 +131,39 @@ async fn control(
     error_response::with_type(transaction, status, Outcome::Fleet, "application/json", body.into())
 }
 
+/// A question that this node may answer, and cannot answer at once.
+struct ValidQuestion {
+    context: RequestContext,
+    store: Store,
+    primary: Key,
+    transaction: Transaction,
+    key: KeyHash,
+    /// Number of owners of the document.
+    owners: u32,
+}
+
+/// Reason to refuse a question because of the purges that it names.
+enum PurgeRefusal {
+    /// This node lacks some of them.
+    Missed,
+    /// Their digest is not known here.
+    UnknownDigest,
+}
+
+impl PurgeRefusal {
+    fn respond(self, transaction: Transaction) -> Response<ResponseBody> {
+        let text = match self {
+            PurgeRefusal::Missed => "This node has missed purges.",
+            PurgeRefusal::UnknownDigest => "This node does not know these purges by their digest.",
+        };
+        let mut response = refuse(transaction, StatusCode::CONFLICT, text);
+        if matches!(self, PurgeRefusal::UnknownDigest) {
+            response.headers_mut().insert(PURGES, DIGEST_UNKNOWN);
+        }
+        response
+    }
+}
+
 struct ParsedQuestion<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
@@ -132,43 +172,37 @@ struct ParsedQuestion<'a> {
 }
 
 impl ParsedQuestion<'_> {
-    async fn answer(
+    /// Answers a question from memory or refuses it; otherwise returns what is left to do.
+    fn at_once(
         &self,
         mut head: Pooled<RequestHead>,
         question: Question,
         transaction: Transaction,
-    ) -> Response<ResponseBody> {
-        let theirs = head.fields.line(&PURGES).and_then(value::text);
-        let is_up_to_date = theirs.map_or(Some(false), |theirs| self.node.purges().covers(theirs));
-        head.fields.remove_lines(&PURGES);
-        match is_up_to_date {
-            Some(true) => {}
-            Some(false) => {
-                return refuse(transaction, StatusCode::CONFLICT, "This node has missed purges.");
-            }
-            None => {
-                let text = "This node does not know these purges by their digest.";
-                let mut response = refuse(transaction, StatusCode::CONFLICT, text);
-                response.headers_mut().insert(PURGES, DIGEST_UNKNOWN);
-                return response;
-            }
+    ) -> Result<Response<ResponseBody>, Box<ValidQuestion>> {
+        if let Some(refused) = self.purge_refusal(&head) {
+            return Ok(refused.respond(transaction));
         }
+        head.fields.remove_lines(&PURGES);
         if question.hops == 0 || question.hops > MAX_HOPS {
-            return refuse(transaction, StatusCode::LOOP_DETECTED, "It passed too many nodes.");
+            let text = "It passed too many nodes.";
+            return Ok(refuse(transaction, StatusCode::LOOP_DETECTED, text));
         }
         if !matches!(head.method, Method::GET | Method::HEAD) {
-            return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes must ask with GET.");
+            let text = "Nodes must ask with GET.";
+            return Ok(refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, text));
         }
         name_whole_url(&mut head, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
             None => None,
             Some(Some(rule)) => Some(rule.clone()),
-            Some(None) => return refuse(transaction, StatusCode::CONFLICT, "No such rule here."),
+            Some(None) => {
+                return Ok(refuse(transaction, StatusCode::CONFLICT, "No such rule here."));
+            }
         };
         let identity = self.prepare(&mut head, rule.as_deref());
         let (target, host) = match target::target(&head, &self.options.front, question.scheme) {
             Ok(target) => TargetPlace::of(&target, &head),
-            Err(refused) => return refuse(transaction, refused.status, refused.text),
+            Err(refused) => return Ok(refuse(transaction, refused.status, refused.text)),
         };
         TargetPlace::note_host(host, &mut head);
         let (key, (services, client)) = (question.key, (self.services, self.client));
@@ -177,29 +211,65 @@ impl ParsedQuestion<'_> {
         let options = self.options.clone();
         let context = RequestContext::new(services, client, options, head, prepared, None);
         let context = context.with_question(question);
-        let primary = context.url().and_then(|url| context.key(&url));
+        let primary = context.primary_key().flatten();
         let Some(primary) = primary.filter(|primary| self.node.hash(primary.as_bytes()) == key)
         else {
             let text = "This node stores it under another key: the configurations differ.";
-            return refuse(transaction, StatusCode::CONFLICT, text);
+            return Ok(refuse(transaction, StatusCode::CONFLICT, text));
         };
         let Some(store) = context.store() else {
-            return refuse(transaction, StatusCode::SERVICE_UNAVAILABLE, "There is no cache here.");
+            let text = "There is no cache here.";
+            return Ok(refuse(transaction, StatusCode::SERVICE_UNAVAILABLE, text));
         };
         let owners = if is_whole { self.node.note_asked(key) } else { 1 };
-        let answering =
-            cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty);
-        let is_head = context.head.method == Method::HEAD;
-        let mut response = answering.await;
-        // These fields have no meaning in a response of an origin.
+        // A hit from memory leaves the object there.
+        let found = match context.lookup_options(&primary).retention {
+            Retention::Keep => cached::answer(&context, &store, transaction),
+            Retention::Exclusive => Err(transaction),
+        };
+        match found {
+            Ok(response) => Ok(self.finished(&context, (key, owners), response)),
+            Err(transaction) => {
+                Err(Box::new(ValidQuestion { context, store, primary, transaction, key, owners }))
+            }
+        }
+    }
+
+    /// Returns the reason to refuse a question because of purges: this node may lack some that the
+    /// asking node has.
+    fn purge_refusal(&self, head: &RequestHead) -> Option<PurgeRefusal> {
+        let theirs = head.fields.line(&PURGES).and_then(value::text);
+        match theirs.map_or(Some(false), |theirs| self.node.purges().covers(theirs)) {
+            Some(true) => None,
+            Some(false) => Some(PurgeRefusal::Missed),
+            None => Some(PurgeRefusal::UnknownDigest),
+        }
+    }
+
+    async fn later(&self, question: ValidQuestion) -> Response<ResponseBody> {
+        let ValidQuestion { context, store, primary, transaction, key, owners } = question;
+        let body = RequestBody::Empty;
+        let response = cache_request::answer(&context, &store, &primary, transaction, body).await;
+        self.finished(&context, (key, owners), response)
+    }
+
+    /// Removes fields that have no meaning in a response of an origin, adds the number of owners,
+    /// and remembers the document.
+    fn finished(
+        &self,
+        context: &RequestContext,
+        (key, owners): (KeyHash, u32),
+        mut response: Response<ResponseBody>,
+    ) -> Response<ResponseBody> {
         if response.body().has_stored_field(&[FLEET.as_str(), OWNERS.as_str()]) {
+            let is_head = context.head.method == Method::HEAD;
             response = stored_fields::with_map(response, self.services, (is_head, true));
         }
         response.headers_mut().remove(OWNERS);
         if owners > 1 {
             response.headers_mut().insert(OWNERS, HeaderValue::from(owners));
         }
-        self.note_answer(&context, key, &response);
+        self.note_answer(context, key, &response);
         response
     }
 
@@ -257,8 +327,7 @@ fn name_whole_url(head: &mut RequestHead, question: &Question) {
 }
 
 /// Waits for a response and sends 102 responses meanwhile.
-async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
-    let mut answer = pin!(answer);
+async fn with_signs<T>(peer: &Client, mut answer: Pin<Box<impl Future<Output = T>>>) -> T {
     let mut sign = pin!(sleep(FIRST_SIGN));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
