@@ -74,16 +74,22 @@ pub(crate) async fn fetch(
     };
     let times = ExchangeTimes { requested, received: clock.time() };
     context.look_at_clock();
-    // The owner's response to a condition or a range says nothing about the whole document.
-    let is_judged = matches!(keep, Keep::IfStorable(..)) || !(facts.conditional || facts.has_range);
+    let keeps = || plan.as_ref().is_some_and(|plan| plan.keeps(&response));
+    let is_stored_there = response.extensions().get::<FromPeer>().is_some_and(|from| from.hit);
+    // The owner's response to a condition or a range says nothing about the whole document, and
+    // what it has stored is storable.
+    let is_judged = match keep {
+        Keep::IfStorable(_) => true,
+        _ if facts.conditional || facts.has_range => false,
+        Keep::IfOfClass(_) => !is_stored_there || keeps(),
+        Keep::Nothing => !is_stored_there,
+    };
     let judged = if is_judged { judge(context, &response, times) } else { Ok(()) };
     match (judged, keep) {
         (Ok(()), Keep::IfStorable(token)) => {
             return Storable(transaction, FetchedResponse { response, times, token, asking: None });
         }
-        (Ok(()), Keep::IfOfClass(token))
-            if plan.as_ref().is_some_and(|plan| plan.keeps(&response)) =>
-        {
+        (Ok(()), Keep::IfOfClass(token)) if keeps() => {
             return Storable(transaction, FetchedResponse { response, times, token, asking: plan });
         }
         (Ok(()), Keep::Nothing | Keep::IfOfClass(_)) => {}
@@ -95,7 +101,7 @@ pub(crate) async fn fetch(
     if let Some(plan) = &plan {
         plan.note_not_kept();
     }
-    if response.extensions().get::<FromPeer>().is_some_and(|from| from.hit) {
+    if is_stored_there {
         status.outcome = Outcome::HitPeer;
     }
     if facts.conditional {

@@ -181,7 +181,8 @@ impl FleetOrigin {
         let told = self.asking.node().purges().told();
         match self.ask_with(ask, with, outgoing, &told.digest).await {
             Err(DigestUnknown) => {
-                self.ask_with(ask, with, outgoing, &told.vector).await.ok().flatten()
+                let again = self.ask_with(ask, with, outgoing, &told.vector);
+                Box::pin(again).await.ok().flatten()
             }
             Ok(response) => response,
         }
@@ -417,7 +418,7 @@ impl Origin for FleetOrigin {
                 // The next owner of the document has it from the nodes that pass by this one.
                 if ask.reach == Reach::Origin
                     && self.asking.node().avoided().contains(&ask.member)
-                    && let Some(response) = self.ask_substitutes(with, &mut request).await
+                    && let Some(response) = Box::pin(self.ask_substitutes(with, &mut request)).await
                 {
                     return Ok(response);
                 }
@@ -427,7 +428,7 @@ impl Origin for FleetOrigin {
                 return Err(Failure::Failed(Reason::UpstreamBusy, cause));
             }
             let sent = match self.origin.endpoint(0) {
-                Some(_) => self.fetch(with, request).await,
+                Some(_) => Box::pin(self.fetch(with, request)).await,
                 None => self.origin.clone().send(with, request).await,
             };
             sent.inspect(|response| self.asking.note_document(response))
