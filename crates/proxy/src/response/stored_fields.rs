@@ -94,10 +94,10 @@ impl StoredFields {
     /// Writes the fields. `with_length` includes the stored `Content-Length`.
     pub fn write(&self, common: Common<'_>, with_length: bool, out: &mut Vec<u8>) -> Written {
         let mut written = Written::default();
-        self.each(common, with_length, |name, value| {
-            written.has_date |= name.eq_ignore_ascii_case(b"date");
-            written.has_length |= name.eq_ignore_ascii_case(b"content-length");
-            write_field(name, value, out);
+        self.each(common, with_length, |name, spelled, value| {
+            written.has_date |= name == b"date";
+            written.has_length |= name == b"content-length";
+            write_field(spelled, value, out);
         });
         if let Some(age) = self.age {
             write_number_field(b"age", age.get().into(), out);
@@ -115,8 +115,8 @@ impl StoredFields {
     pub fn to_map(&self, common: Common<'_>, is_head: bool) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(16);
         let with_length = self.part == StoredPart::Whole;
-        self.each(common, with_length, |name, value| {
-            let name = HeaderName::from_bytes(name);
+        self.each(common, with_length, |_, spelled, value| {
+            let name = HeaderName::from_bytes(spelled);
             let value = HeaderValue::from_maybe_shared(self.shared(value));
             if let (Ok(name), Ok(value)) = (name, value) {
                 map.append(name, value);
@@ -162,8 +162,14 @@ impl StoredFields {
         }
     }
 
-    /// Calls `take` for each stored field that is part of the response.
-    fn each(&self, common: Common<'_>, with_length: bool, mut take: impl FnMut(&[u8], &[u8])) {
+    /// Calls `take` for each stored field that is part of the response, with its name in lower
+    /// case, its name as spelled, and its value.
+    fn each(
+        &self,
+        common: Common<'_>,
+        with_length: bool,
+        mut take: impl FnMut(&[u8], &[u8], &[u8]),
+    ) {
         let Some(head) = EncodedHead::checked(&self.meta) else { return };
         let is_304 = self.part == StoredPart::NotModified;
         let has_etag = is_304 && head.lines_named("etag").next().is_some();
@@ -181,7 +187,7 @@ impl StoredFields {
                 _ => None,
             };
             if is_sent {
-                take(spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
+                take(name, spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }
     }
