@@ -3,10 +3,11 @@
 //! Names, addresses, zones and weights are those of the list, whatever a node announces. The
 //! exception is a smaller weight, which a node announces that has no cache or whose disks fail.
 //! Other facts of a member, and whether it is alive, are learned from the requests of this node. A
-//! member enters the view when it is first heard. The first request without a response begins its silence, and being
-//! heard ends it. A silence longer than the configured time removes the member from the view.
-//! Without requests nothing changes: a member to which no request is sent keeps its state. Users of
-//! the list should therefore send requests to the members of [`Membership::lost`] now and then.
+//! member enters the view when it is first heard. The first request without a response begins its
+//! silence, and being heard ends it. A silence longer than the configured time removes the member
+//! from the view. Without requests nothing changes: a member to which no request is sent keeps its
+//! state. Users of the list should therefore send requests to the members of [`Membership::lost`]
+//! now and then.
 //!
 //! No clock, no task, no randomness: the same calls give the same views, in the product and in the
 //! simulator.

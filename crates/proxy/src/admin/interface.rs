@@ -54,8 +54,8 @@ const CONNECTIONS: usize = 64;
 /// Maximum number of concurrent explanations that contact the origin; slow ones must not use up all
 /// connections.
 const ASKS: usize = 8;
-/// Grace for a connection without a request when the interface ends. Its first request may be on its
-/// way and would be lost.
+/// Grace for a connection without a request when the interface ends. Its first request may be on
+/// its way and would be lost.
 const FRESH: Duration = Duration::from_secs(1);
 /// Pause after a failed accept. The usual cause, too many open files, does not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);

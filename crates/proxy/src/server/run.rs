@@ -289,14 +289,8 @@ async fn serve(start: Start) -> io::Result<Ended> {
     if !arrived {
         log::warn!("serving without the cache until the previous process has released it");
     }
-    let peers: Rc<[_]> = peers.into();
     let (stop, stopped) = watch::channel(false);
-    let mut accepting = Vec::new();
-    for listener in listeners {
-        let (connections, listener) = (worker.connections.clone(), listener.into_tokio()?);
-        let accept = listener::accept(connections, listener, peers.clone(), stopped.clone());
-        accepting.push(spawn_local(accept));
-    }
+    let accepting = accept(&worker, listeners, peers.into(), stopped)?;
     let inbox = spawn_local(listener::serve_assigned(worker.connections.clone(), inbox));
     let admin = admin.map(|admin| {
         let reclaimer = process.connection_limit.reclaimer.clone();
@@ -313,7 +307,10 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let (said, is_said) = oneshot::channel();
     let (fleet, left) = match fleet {
         Some(fleet) if !control.hands_over() => (None, fleet.leave(said)),
-        fleet => (fleet, None),
+        fleet => {
+            drop(said);
+            (fleet, None)
+        }
     };
     until_ports_may_close(&process, (index == 0).then_some(is_said)).await;
     stop.send_replace(true);
@@ -325,11 +322,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let ended = match control.hands_over() {
         true => drain_for_next(&worker, &start.share, start.released, (admin, fleet)).await,
         false => {
-            worker.connections.drain().await;
-            // It has reported the drain until now.
-            if let Some(admin) = admin {
-                let _ = timeout(ADMIN_TIME, admin.end()).await;
-            }
+            drain_for_good(&worker, admin).await;
             None
         }
     };
@@ -345,6 +338,29 @@ async fn serve(start: Start) -> io::Result<Ended> {
     match ended {
         Some(ended) => Ok(ended),
         None => Ok(close_store(&worker).await),
+    }
+}
+
+/// Accepts clients at each listener, for this worker and its peers.
+fn accept(
+    worker: &Worker,
+    listeners: Vec<Listener>,
+    peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
+    stopped: watch::Receiver<bool>,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let accept = |listener: Listener| {
+        let (connections, listener) = (worker.connections.clone(), listener.into_tokio()?);
+        let accepting = listener::accept(connections, listener, peers.clone(), stopped.clone());
+        Ok(spawn_local(accepting))
+    };
+    listeners.into_iter().map(accept).collect()
+}
+
+/// Drains, then ends the admin interface, which reports the drain until then.
+async fn drain_for_good(worker: &Worker, admin: Option<AdminTask>) {
+    worker.connections.drain().await;
+    if let Some(admin) = admin {
+        let _ = timeout(ADMIN_TIME, admin.end()).await;
     }
 }
 

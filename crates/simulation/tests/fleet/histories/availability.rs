@@ -36,7 +36,7 @@ fn at_owners_alone() -> ClassTable {
     ClassTable::new(2, Vec::new(), policy).unwrap()
 }
 
-/// What the faulty node suffers.
+/// Fault of the one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Nothing,
