@@ -125,7 +125,7 @@ impl Follower {
                         if read == start.after {
                             self.miss(&start.maker, extent.last.max(next - 1)).await?;
                         }
-                        return Err(format!("the messages from {read} to {next} are missing"));
+                        return Err(format!("no message between {read} and {next} came"));
                     }
                 }
                 _ = tick.tick() => {
