@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::{ConnectOptions, jetstream};
 use bytes::Bytes;
 use fleet::purges::stream::Extent;
@@ -101,6 +102,22 @@ impl Connection {
         let created = u64::try_from(info.created.unix_timestamp_nanos()).unwrap_or_default();
         let (first, last) = (info.state.first_sequence, info.state.last_sequence);
         Ok(Extent { created, first, last })
+    }
+
+    /// Returns the message with this number, if it is still there.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer in time. Holds the reason.
+    pub async fn message(&self, number: u64) -> Result<Option<Message>, String> {
+        match self.stream.get_raw_message(number).await {
+            Ok(StreamMessage { time, payload, .. }) => {
+                let at = u64::try_from(time.unix_timestamp()).unwrap_or_default();
+                Ok(Some(Message { number, at, payload }))
+            }
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(told(error)),
+        }
     }
 
     /// Begins to read behind message `after`.

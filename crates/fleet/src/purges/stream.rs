@@ -58,13 +58,19 @@ impl Start {
             let after = if has_missed { extent.last } else { 0 };
             return Start { maker: maker(extent.created), after, has_missed };
         };
+        let start = Start { maker: current.clone(), after: number, has_missed: false };
         if number > extent.last {
-            let later = maker(current.incarnation + 1);
-            return Start { maker: later, after: extent.last, has_missed: true };
+            return start.with_lost_end(extent);
         }
         let has_missed = extent.first > number + 1;
         let after = if has_missed { extent.last } else { number };
-        Start { maker: current.clone(), after, has_missed }
+        Start { after, has_missed, ..start }
+    }
+
+    /// Returns where a node goes on that has messages which the stream lost, or has others for.
+    pub fn with_lost_end(mut self, extent: Extent) -> Start {
+        self.maker.incarnation += 1;
+        Start { after: extent.last, has_missed: true, ..self }
     }
 
     /// Returns whether the stream is still the one that is read, for a node that had its messages

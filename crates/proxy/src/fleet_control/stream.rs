@@ -23,7 +23,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::fleet_control::applying::{
     VALIDATED, apply_new, carry_out, doubt, doubt_everything, log_purges,
 };
-use crate::fleet_control::numbered_purge::{NumberedPurge, logged_vector};
+use crate::fleet_control::numbered_purge::{NumberedPurge, logged_after, logged_vector};
 use crate::peers::purge_stream::PurgeStream;
 use crate::request::purge_order::{MESSAGE_MAX, Purge};
 use crate::services::Services;
@@ -95,7 +95,10 @@ impl Follower {
         stream.set_publisher(Ok(connection.publisher()));
         let (durable, asked) = (self.durable(), services.clock.running());
         let mut extent = connection.extent().await?;
-        let start = Start::of(stream.settings.address.maker(), &durable, extent);
+        let mut start = Start::of(stream.settings.address.maker(), &durable, extent);
+        if !self.has_same_end(&connection, &start).await? {
+            start = start.with_lost_end(extent);
+        }
         if start.has_missed {
             self.miss(&start.maker, start.after).await?;
         }
@@ -140,6 +143,23 @@ impl Follower {
         }
     }
 
+    /// Returns whether the last message that this node has is still that of the stream, as far as
+    /// both have it.
+    async fn has_same_end(&self, connection: &Connection, start: &Start) -> Result<bool, String> {
+        let Some((store, before)) = self.services.store().zip(start.after.checked_sub(1)) else {
+            return Ok(true);
+        };
+        let logged = logged_after(&store, &start.maker, before, start.after).await;
+        let logged = logged.and_then(|logged| logged.into_iter().next());
+        // A mark that messages were missed has no time.
+        let Some(logged) = logged.filter(|logged| logged.purge.at > 0) else { return Ok(true) };
+        let message = connection.message(start.after).await?;
+        Ok(message.is_none_or(|message| {
+            let at = message.at;
+            logged.purge == read(message).unwrap_or_else(|_| nothing(at))
+        }))
+    }
+
     async fn carry_out(&self, maker: &Maker, messages: Vec<Message>) -> Result<(), String> {
         let numbered = |message: Message| {
             let (maker, number) = (maker.clone(), message.number);
@@ -153,28 +173,18 @@ impl Follower {
     }
 
     /// Returns the purge that a message asks for.
-    fn purge_of(&self, Message { number, at, payload }: Message) -> LoggedPurge {
-        let read = match payload.len() <= MESSAGE_MAX {
-            true => Purge::read_json(&payload),
-            false => Err(format!("it is longer than {MESSAGE_MAX} bytes")),
-        };
+    fn purge_of(&self, message: Message) -> LoggedPurge {
+        let Message { number, at, .. } = message;
+        let read = read(message);
         let count = if read.is_ok() { &self.stream.carried_out } else { &self.stream.invalid };
         count.fetch_add(1, Ordering::Relaxed);
-        match read {
-            Ok(Purge { soft, .. }) => {
-                let mode = if soft { Mode::Soft } else { Mode::Hard };
-                // The message is part of a larger buffer.
-                let target = PurgedTarget::Name(Bytes::copy_from_slice(&payload));
-                LoggedPurge { target, mode, at }
+        read.unwrap_or_else(|why| {
+            if let Some(more) = self.no_purge.due(self.services.clock.running()) {
+                let address = &self.stream.settings.address;
+                log::warn!("message {number} of {address} is not a purge: {why}{more}");
             }
-            Err(why) => {
-                if let Some(more) = self.no_purge.due(self.services.clock.running()) {
-                    let address = &self.stream.settings.address;
-                    log::warn!("message {number} of {address} is not a purge: {why}{more}");
-                }
-                nothing(at)
-            }
-        }
+            nothing(at)
+        })
     }
 
     /// Has everything validated that is stored here, because messages up to `through` may have been
@@ -201,6 +211,16 @@ impl Follower {
             }
         }
     }
+}
+
+/// Reads the purge that a message asks for. The error says why it asks for none.
+fn read(Message { at, payload, .. }: Message) -> Result<LoggedPurge, String> {
+    if payload.len() > MESSAGE_MAX {
+        return Err(format!("it is longer than {MESSAGE_MAX} bytes"));
+    }
+    let mode = if Purge::read_json(&payload)?.soft { Mode::Soft } else { Mode::Hard };
+    // The message is part of a larger buffer.
+    Ok(LoggedPurge { target: PurgedTarget::Name(Bytes::copy_from_slice(&payload)), mode, at })
 }
 
 /// Returns a purge of nothing.
