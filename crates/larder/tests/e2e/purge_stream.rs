@@ -60,6 +60,12 @@ impl Outside {
         all.iter().map(|_| self.answer()).last().unwrap()
     }
 
+    fn make_stream(&mut self) {
+        let stream = r#"{"name": "purges", "subjects": ["purges"], "storage": "file"}"#;
+        let made = self.publish("$JS.API.STREAM.CREATE.purges", [stream]);
+        assert!(made.contains("did_create"), "{made}");
+    }
+
     fn answer(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -84,6 +90,15 @@ fn has_read(node: &Larder, number: u64) -> bool {
     of_stream.is_some_and(|maker| maker.ends_with(&format!("={number:x}")))
 }
 
+/// Waits until the metrics of `node` have this line.
+fn says(node: &Larder, line: &str) -> bool {
+    eventually(|| node.metrics().lines().any(|said| said == line))
+}
+
+fn settings(address: SocketAddr) -> String {
+    format!("[purge]\nstream = \"nats://{address}/purges\"\nlease = \"5s\"\n")
+}
+
 fn purge_of(target: &str) -> String {
     format!("{{\"url\": \"{HOST}{target}\"}}")
 }
@@ -100,12 +115,9 @@ fn sites_share_purges_and_validate_while_the_stream_is_away() {
         return skip::skipped("nats-server is not installed: no site shared a purge");
     };
     let mut outside = Outside::connect(address);
-    let stream = r#"{"name": "purges", "subjects": ["purges"], "storage": "file"}"#;
-    let made = outside.publish("$JS.API.STREAM.CREATE.purges", [stream]);
-    assert!(made.contains("did_create"), "{made}");
-
+    outside.make_stream();
     let origin = Origin::start();
-    let settings = format!("[purge]\nstream = \"nats://{address}/purges\"\nlease = \"5s\"\n");
+    let settings = settings(address);
     let fleets = [0; 3].map(|_| Fleet::of(2, &origin).each(|setup, _| setup.config(&settings)));
     let mut sites =
         fleets.each_ref().map(|fleet| Vec::from_iter(fleet.setups.iter().map(Setup::launch)));
@@ -153,9 +165,42 @@ fn sites_share_purges_and_validate_while_the_stream_is_away() {
 
     // Without the stream a purge says so, and after a lease copies are validated.
     let node = &sites[0][0];
-    assert!(eventually(|| node.metrics().contains("larder_purge_stream_caught_up 1")));
+    assert!(says(node, "larder_purge_stream_caught_up 1"));
     drop(server);
     let (code, said) = purge(node, PAGES[0]);
     assert!(code == 3 && said.contains("; NOT IN THE STREAM: "), "{code} {said}");
     assert!(eventually(|| fetch(node, PAGES[2]).outcome() == "REVALIDATED"), "{}", node.said());
+}
+
+#[test]
+fn a_single_node_notices_that_the_stream_has_lost_its_end() {
+    let (directory, address) = (tempfile::tempdir().unwrap(), address::free());
+    let [now, before] = ["now", "before"].map(|name| directory.path().join(name));
+    let Some(server) = Server::start(address, &now) else {
+        return skip::skipped("nats-server is not installed: no stream has lost its end");
+    };
+    let mut outside = Outside::connect(address);
+    outside.make_stream();
+    outside.publish("purges", [r#"{"tags": ["kept"]}"#]);
+    drop((server, outside));
+    assert!(Command::new("cp").arg("-r").args([&now, &before]).status().unwrap().success());
+
+    let origin = Origin::start();
+    let setup = Setup::reverse(origin.url("").trim_end_matches('/')).config(&settings(address));
+    let server = Server::start(address, &now);
+    Outside::connect(address).publish("purges", [r#"{"tags": ["lost"]}"#]);
+    let node = setup.start();
+    assert!(says(&node, "larder_purge_stream_messages_total{result=\"purged\"} 2"));
+    assert_eq!(version(&node, PAGES[0]), 0);
+    node.await_written();
+    node.kill();
+
+    // Another message takes the place of the last one that the node has.
+    drop(server);
+    let _server = Server::start(address, &before);
+    Outside::connect(address).publish("purges", [purge_of(PAGES[0]).as_str()]);
+    let node = setup.start();
+    assert!(says(&node, "larder_purge_stream_caught_up 1"));
+    assert_eq!(fetch(&node, PAGES[0]).outcome(), "REVALIDATED", "{}", node.said());
+    assert!(fetch(&node, PAGES[0]).outcome().starts_with("HIT"));
 }
