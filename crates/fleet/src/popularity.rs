@@ -1,4 +1,4 @@
-//! Number of owners of a hot document.
+//! Recent requests for documents, and the number of owners of a hot one.
 //!
 //! One owner serves a document up to a rate; above it a second owner keeps a copy, and so on up to
 //! a bound. Nodes decide by the requests that each of them sees and need not agree: owners are
@@ -11,6 +11,91 @@
 //! no node would ask the further owners (docs/research/olaru-tichy.md).
 
 use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::key::KeyHash;
+
+/// Rows of a sketch; a document has a cell in each.
+const ROWS: usize = 2;
+/// Bytes of the cells of one column: two spans of time in each row.
+const COLUMN: usize = 2 * ROWS * size_of::<u16>();
+const COLUMNS_MIN: usize = 1 << 10;
+
+/// Requests for each document in the running span of time and in the one before: a count-min
+/// sketch.
+///
+/// A count is never too low, up to 65,535. It is too high where all cells of a document are shared
+/// with others.
+#[derive(Clone, Debug)]
+pub struct RequestCounts {
+    length: Duration,
+    /// Number of the running span since time 0.
+    span: u64,
+    running: Rows,
+    before: Rows,
+}
+
+type Rows = [Box<[u16]>; ROWS];
+
+/// Requests for one document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanRequests {
+    /// In the running span.
+    pub running: u64,
+    /// In the span before.
+    pub before: u64,
+}
+
+impl RequestCounts {
+    /// Makes an empty sketch of about `bytes` bytes, but at least 8 KiB, with spans of `length`.
+    pub fn new(bytes: usize, length: Duration) -> RequestCounts {
+        let columns = (bytes / COLUMN).max(COLUMNS_MIN);
+        let rows = || std::array::from_fn(|_| vec![0; columns].into_boxed_slice());
+        RequestCounts { length, span: 0, running: rows(), before: rows() }
+    }
+
+    /// Counts a request, and returns the counts of the document.
+    pub fn note(&mut self, key: KeyHash, now: Duration) -> SpanRequests {
+        let span = self.span_at(now);
+        match span.saturating_sub(self.span) {
+            0 => {}
+            1 => std::mem::swap(&mut self.running, &mut self.before),
+            _ => self.before.iter_mut().for_each(|row| row.fill(0)),
+        }
+        if span > self.span {
+            self.running.iter_mut().for_each(|row| row.fill(0));
+            self.span = span;
+        }
+        for (row, cell) in cells(key, &self.running).into_iter().enumerate() {
+            let count = &mut self.running[row][cell];
+            *count = count.saturating_add(1);
+        }
+        self.get(key, now)
+    }
+
+    /// Returns the counts of a document.
+    pub fn get(&self, key: KeyHash, now: Duration) -> SpanRequests {
+        let of = |rows: &Rows| {
+            let counts = cells(key, rows).into_iter().zip(rows).map(|(cell, row)| row[cell]);
+            u64::from(counts.min().unwrap_or(0))
+        };
+        match self.span_at(now).saturating_sub(self.span) {
+            0 => SpanRequests { running: of(&self.running), before: of(&self.before) },
+            1 => SpanRequests { running: 0, before: of(&self.running) },
+            _ => SpanRequests { running: 0, before: 0 },
+        }
+    }
+
+    fn span_at(&self, now: Duration) -> u64 {
+        (now.as_nanos() / self.length.as_nanos().max(1)) as u64
+    }
+}
+
+/// Returns the cell of a document in each row.
+fn cells(key: KeyHash, rows: &Rows) -> [usize; ROWS] {
+    let bits = key.bits();
+    [bits as usize % rows[0].len(), (bits >> 32) as usize % rows[1].len()]
+}
 
 /// Thresholds for more owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +139,24 @@ mod tests {
         per_owner: NonZeroU32::new(100).unwrap(),
         owners_max: NonZeroU32::new(4).unwrap(),
     };
+
+    #[test]
+    fn requests_are_counted_for_two_spans() {
+        let (key, other) = (KeyHash::from_bits(1 << 40 | 1), KeyHash::from_bits(2));
+        let mut counts = RequestCounts::new(0, Duration::from_secs(60));
+        let at = Duration::from_secs;
+        let requests = |running, before| SpanRequests { running, before };
+        assert_eq!(counts.note(key, at(59)), requests(1, 0));
+        assert_eq!((counts.get(key, at(60)), counts.span), (requests(0, 1), 0));
+        assert_eq!(counts.note(key, at(61)), requests(1, 1));
+        assert_eq!(counts.note(key, at(119)), requests(2, 1));
+        assert_eq!(counts.note(other, at(120)), requests(1, 0));
+        assert_eq!(counts.get(key, at(120)), requests(0, 2));
+        assert_eq!(counts.get(key, at(240)), requests(0, 0));
+        assert_eq!(counts.note(key, at(240)), requests(1, 0));
+        (0..100_000).for_each(|_| _ = counts.note(key, at(241)));
+        assert_eq!(counts.get(key, at(241)), requests(u64::from(u16::MAX), 0));
+    }
 
     #[test]
     fn owners_come_at_once_and_go_with_a_reserve() {

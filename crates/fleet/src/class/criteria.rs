@@ -15,7 +15,7 @@ pub struct DocumentFacts<'a> {
     pub content_type: Option<&'a str>,
     /// Host of the URL, without the port.
     pub host: &'a str,
-    /// Recent requests for it at this node; the caller defines the time span.
+    /// Recent requests for it at this node ([`crate::popularity::RequestCounts`]).
     pub requests: u64,
 }
 
@@ -209,6 +209,11 @@ impl Criteria {
     /// Returns whether they contain facts that only an answer tells: a size or a type.
     pub(super) fn depend_on_answers(&self) -> bool {
         self.size != Bounds::ANY || !self.types.is_empty()
+    }
+
+    /// Returns whether they contain the number of recent requests.
+    pub(super) fn depend_on_requests(&self) -> bool {
+        self.requests != Bounds::ANY
     }
 
     /// Returns whether a document meets all criteria.

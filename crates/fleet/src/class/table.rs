@@ -112,6 +112,8 @@ pub struct ClassTable {
     classes: Arc<[Class]>,
     /// True if a class depends on facts that only an answer tells.
     depends_on_answers: bool,
+    /// True if a class depends on how often a document was requested.
+    depends_on_requests: bool,
 }
 
 impl ClassTable {
@@ -132,8 +134,13 @@ impl ClassTable {
                 InvalidTable { number: at + 1, name: class.name.clone(), problem }
             })?;
         }
-        let depends_on_answers = classes.iter().any(|class| class.criteria.depend_on_answers());
-        Ok(ClassTable { version, classes: classes.into(), depends_on_answers })
+        let any = |is_so: fn(&Criteria) -> bool| classes.iter().any(|class| is_so(&class.criteria));
+        Ok(ClassTable {
+            version,
+            depends_on_answers: any(Criteria::depend_on_answers),
+            depends_on_requests: any(Criteria::depend_on_requests),
+            classes: classes.into(),
+        })
     }
 
     /// Makes a table from classes in written order. The last may be called [`REST`] and takes the
@@ -167,6 +174,11 @@ impl ClassTable {
     /// tells.
     pub fn depends_on_answers(&self) -> bool {
         self.depends_on_answers
+    }
+
+    /// Returns whether the class of a document may depend on how often it was requested lately.
+    pub fn depends_on_requests(&self) -> bool {
+        self.depends_on_requests
     }
 
     /// Returns the class of a document: the first whose criteria it meets.

@@ -145,8 +145,9 @@ fn in_lines(told: &Value) -> String {
 /// Says what a node remembers of a document, by which it knows its class before an answer.
 fn remembered(facts: &Value) -> String {
     let size = facts["size"].as_u64().map(|size| format!("{size} bytes"));
-    let known: Vec<String> =
-        size.into_iter().chain(facts["type"].as_str().map(str::to_owned)).collect();
+    let requests = facts["requests"].as_u64().map(|requests| format!("{requests} recent requests"));
+    let kind = facts["type"].as_str().map(str::to_owned);
+    let known: Vec<String> = size.into_iter().chain(kind).chain(requests).collect();
     match known.as_slice() {
         [] => "by its site: its size and type are not known here".to_owned(),
         known => format!("by what is remembered of it: {}", known.join(", ")),

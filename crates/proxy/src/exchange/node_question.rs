@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use fleet::class::{DocumentFacts, Lookup};
+use fleet::class::Lookup;
 use fleet::lookup::{MAX_HOPS, Reach};
 use fleet::{KeyHash, Protocols};
 use http::header::HeaderValue;
@@ -307,7 +307,7 @@ impl ParsedQuestion<'_> {
         let content_type = kind.and_then(|kind| std::str::from_utf8(kind).ok());
         self.node.note_document(key, size, content_type);
         let host = address::bare(context.target().place().0);
-        let policy = self.node.policy(&DocumentFacts { size, content_type, host, requests: 0 });
+        let policy = self.node.policy(&self.node.facts(key, size, content_type, host));
         let is_whole = question.reach == Reach::Origin;
         if is_whole && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
             self.node.note_holder(key, &question.from);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use fleet::class::{Copies, DocumentFacts, Eviction};
+use fleet::class::{Copies, Eviction};
 use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::member::State;
 use fleet::purges::Vector;
@@ -140,7 +140,8 @@ fn policy_by(node: &Node, key: &[u8], head: &StoredHead, size: u64) -> Option<fl
     let authority = authority.split('/').next().unwrap_or_default();
     let host = net::address::bare(authority.rsplit_once(':').map_or(authority, |(host, _)| host));
     let content_type = content_type(head);
-    Some(node.policy(&DocumentFacts { size: Some(size), content_type, host, requests: 0 }))
+    let key = node.hash(cache_key::primary_of(key).unwrap_or(key));
+    Some(node.policy(&node.facts(key, Some(size), content_type, host)))
 }
 
 fn content_type(head: &StoredHead) -> Option<&str> {

@@ -97,6 +97,8 @@ pub(crate) async fn answer(
     mut transaction: Transaction,
     body: RequestBody,
 ) -> Response<ResponseBody> {
+    let node = &context.services.shared.node;
+    node.iter().for_each(|node| node.note_request(primary.as_bytes()));
     if let Some(asking) = direct_fetch::memories_to_ask(context, store, primary) {
         match Box::pin(direct_fetch::read_memories(context, asking, transaction)).await {
             Ok(response) => return response,

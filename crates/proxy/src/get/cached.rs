@@ -32,6 +32,7 @@ pub(crate) fn answer(
     let found = context.with_key(|key, locality| {
         let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
         let ready = Ready::of(context, resident)?;
+        context.services.shared.node.iter().for_each(|node| node.note_request(key));
         let neighbours = &context.services.shared.neighbours;
         if neighbours.take_mark(key) {
             context.services.observer.count(Event::NeighbourUsed, 1);

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use fleet::class::DocumentFacts;
 use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request};
 
 use http::header::HeaderMap;
@@ -139,7 +138,7 @@ impl Asking {
 
     /// Returns what is kept of an answer with a body of this size and type.
     pub fn keep(&self, size: Option<u64>, content_type: Option<&str>) -> Keep {
-        let facts = DocumentFacts { size, content_type, host: &self.host, requests: 0 };
+        let facts = self.node.facts(self.about.key, size, content_type, &self.host);
         let plan = self.node.plan(&self.request, &self.node.policy(&facts));
         plan.map_or(self.plan.keep, |plan| plan.keep)
     }

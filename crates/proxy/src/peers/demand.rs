@@ -1,24 +1,21 @@
-//! Recent demand for documents at this node: a count-min sketch of the running second and of the
-//! one before.
+//! Recent demand for documents at this node: requests of the running second and of the one before.
 //!
 //! A node keeps its own estimate for a while, and an owner sends it to the nodes that ask: each of
 //! them sees only its own clients' requests, and would otherwise keep asking one owner. A node
 //! never passes on an estimate that it received, so no number circulates for ever.
 //!
-//! A count is never too low. It is too high where all cells of a document are shared with others.
-//! It decides on how many owners a document is kept, so an error costs a copy.
+//! A count may be too high. It decides on how many owners a document is kept, so an error costs a
+//! copy.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fleet::KeyHash;
-use fleet::popularity::Hotness;
+use fleet::popularity::{Hotness, RequestCounts, SpanRequests};
 use fleet::told_owners::ToldOwners;
 
-/// Rows of the sketch; a document has a cell in each.
-const ROWS: usize = 2;
-/// Cells of a row: at a million requests a second a cell has sixty.
-const CELLS: usize = 1 << 14;
+/// Bytes of the sketch: at a million requests a second each of its cells has sixty.
+const SKETCH: usize = 1 << 17;
 
 /// Hot documents that are known.
 const PLACES: usize = 4096;
@@ -26,29 +23,19 @@ const PLACES: usize = 4096;
 /// a part of the requests, and would come to fewer.
 const HELD: Duration = Duration::from_secs(10);
 
-type Rows = [Box<[u16]>; ROWS];
-
 /// The requests of two seconds.
 pub(super) struct Demand {
     hotness: Hotness,
-    counts: Mutex<Counts>,
+    counts: Mutex<RequestCounts>,
     /// Estimates of this node.
     own: Mutex<ToldOwners>,
     /// Estimates received from owners.
     told: Mutex<ToldOwners>,
 }
 
-struct Counts {
-    /// The running second.
-    second: u64,
-    running: Rows,
-    before: Rows,
-}
-
 impl Demand {
     pub fn new(hotness: Hotness) -> Demand {
-        let rows = || std::array::from_fn(|_| vec![0; CELLS].into_boxed_slice());
-        let counts = Counts { second: 0, running: rows(), before: rows() };
+        let counts = RequestCounts::new(SKETCH, Duration::from_secs(1));
         let table = || Mutex::new(ToldOwners::new(PLACES, HELD));
         Demand { hotness, counts: Mutex::new(counts), own: table(), told: table() }
     }
@@ -77,21 +64,12 @@ impl Demand {
         if self.hotness.owners_max.get() == 1 {
             return 1;
         }
-        let mut counts = lock(&self.counts);
-        counts.turn(now.as_secs());
-        let mut least = [u64::MAX; 2];
-        for (row, cell) in cells(key).into_iter().enumerate() {
-            let running = &mut counts.running[row][cell];
-            *running = running.saturating_add(1);
-            least[0] = least[0].min(u64::from(*running));
-            least[1] = least[1].min(u64::from(counts.before[row][cell]));
-        }
-        drop(counts);
-        let before = self.hotness.owners(least[1], 1);
+        let SpanRequests { running, before } = lock(&self.counts).note(key, now);
+        let owners = self.hotness.owners(before, 1);
         // The running second is not over: what it has so far can only raise the number.
-        let owners = self.hotness.owners(least[0].max(least[1]), before);
+        let owners = self.hotness.owners(running.max(before), owners);
         let mut own = lock(&self.own);
-        let owners = owners.max(self.owners_of_too_few(&own, key, least[1], now));
+        let owners = owners.max(self.owners_of_too_few(&own, key, before, now));
         own.note(key, owners, now);
         own.owners(key, now)
     }
@@ -113,25 +91,6 @@ impl Demand {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Counts {
-    /// Begins another second.
-    fn turn(&mut self, second: u64) {
-        match second.saturating_sub(self.second) {
-            0 => return,
-            1 => std::mem::swap(&mut self.running, &mut self.before),
-            _ => self.before.iter_mut().for_each(|row| row.fill(0)),
-        }
-        self.running.iter_mut().for_each(|row| row.fill(0));
-        self.second = second;
-    }
-}
-
-/// Returns the cell of a document in each row.
-fn cells(key: KeyHash) -> [usize; ROWS] {
-    let bits = key.bits();
-    [bits as usize % CELLS, (bits >> 32) as usize % CELLS]
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use fleet::lookup::{Ask, Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
 use fleet::members::MEMBERS_MAX;
 use fleet::placement::{self, LoadBound};
-use fleet::popularity::Hotness;
+use fleet::popularity::{Hotness, RequestCounts};
 use fleet::purges::order::Patience;
 use fleet::purges::replica::Config;
 use fleet::purges::{Consistency, Vector};
@@ -58,6 +58,9 @@ const LOSS_BOUND: Duration = Duration::from_secs(4);
 
 /// A node that has not answered for so long is not waited for by purges.
 const FAILING: Duration = Duration::from_secs(1);
+
+/// Span of time in which requests are counted for classes by popularity; the one before counts, too.
+const POPULARITY_SPAN: Duration = Duration::from_secs(300);
 
 /// How long it counts that another node has said that a node is there.
 const TOLD_OF: Duration = Duration::from_secs(5);
@@ -143,6 +146,7 @@ pub struct Node {
     demand: Demand,
     hints: Mutex<Hints>,
     documents: Mutex<DocumentMemory>,
+    popularity: Mutex<RequestCounts>,
     pub(crate) offering: Offering,
     pub(crate) copy_notices: CopyNotices,
     purges: Arc<PurgeState>,
@@ -199,6 +203,7 @@ impl Node {
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
             documents: Mutex::new(DocumentMemory::new(options.hints_memory)),
+            popularity: Mutex::new(RequestCounts::new(options.hints_memory, POPULARITY_SPAN)),
             copy_notices: CopyNotices::default(),
             offering: Offering::new(options.offer_rate, clock.running()),
             purges: Arc::new(PurgeState::new(
@@ -347,11 +352,47 @@ impl Node {
         take: impl FnOnce(&DocumentFacts<'_>) -> T,
     ) -> T {
         if !self.depends_on_answers() {
-            return take(&DocumentFacts { host, ..DocumentFacts::default() });
+            return take(&self.facts(key, None, None, host));
         }
         let documents = self.documents();
         let Remembered { size, content_type } = documents.get(key).unwrap_or_default();
-        take(&DocumentFacts { size, content_type, host, requests: 0 })
+        take(&self.facts(key, size, content_type, host))
+    }
+
+    /// Returns what decides the class of a document of this size and type, with its popularity here
+    /// if that matters.
+    pub(crate) fn facts<'a>(
+        &self,
+        key: KeyHash,
+        size: Option<u64>,
+        content_type: Option<&'a str>,
+        host: &'a str,
+    ) -> DocumentFacts<'a> {
+        let requests = match self.depends_on_requests() {
+            true => {
+                let recent = self.popularity().get(key, self.now());
+                recent.running + recent.before
+            }
+            false => 0,
+        };
+        DocumentFacts { size, content_type, host, requests }
+    }
+
+    /// Returns whether the class of a document may depend on how often it was requested lately.
+    pub(crate) fn depends_on_requests(&self) -> bool {
+        self.classes.load().depends_on_requests()
+    }
+
+    /// Counts a request, or a question of another node, for the popularity of the document of a
+    /// key.
+    pub(crate) fn note_request(&self, key: &[u8]) {
+        if self.depends_on_requests() {
+            self.popularity().note(self.hash(key), self.now());
+        }
+    }
+
+    fn popularity(&self) -> MutexGuard<'_, RequestCounts> {
+        self.popularity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers the size and type of a document, if its class may depend on them.

@@ -1,4 +1,5 @@
-//! Classes by size: a node that does not own a document learns its class from the answer.
+//! Classes by size, which a node that does not own a document learns from the answer, and by
+//! popularity.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -169,6 +170,31 @@ fn the_class_of_the_real_document_decides_whatever_was_expected() {
             assert_eq!(answers, expected[class], "{name} instead of {}", policies()[rest].0);
         }
     }
+}
+
+/// Asks a node for a document of a class by popularity, ten minutes of which are counted; returns
+/// what the answers say of themselves.
+async fn answers_by_popularity(world: World) -> Vec<String> {
+    let [(name, popular), _, _, (_, rest)] = policies();
+    let popular = Policy { lookup: Lookup::Owner, replication: Replication::ONE, ..popular };
+    let requests = Bounds { from: 3, below: None };
+    let criteria = Criteria { requests, ..Criteria::ANY };
+    let class = Class { name: name.into(), criteria, policy: popular };
+    let fleet = Fleet::start(&world, &ClassTable::new(1, vec![class], rest).unwrap(), 8 << 20).await;
+    let mut seen = Vec::new();
+    for (object, minutes) in [(1, 0), (1, 0), (1, 0), (1, 0), (2, 0), (2, 0), (2, 11), (2, 0)] {
+        sleep(Duration::from_secs(60 * minutes)).await;
+        seen.push(fleet.ask(1, object).await.0);
+    }
+    fleet.stop().await;
+    seen
+}
+
+#[test]
+fn a_document_is_in_a_class_by_popularity_while_it_is_asked_for() {
+    let seen = World::run(3, Link::default(), answers_by_popularity);
+    let [miss, peer, here] = ["MISS", "HIT_PEER", "HIT_RAM"];
+    assert_eq!(seen, [miss, peer, peer, here, miss, peer, peer, peer]);
 }
 
 /// Asks two nodes, which keep what they read and have little memory, for many objects; returns how

@@ -177,7 +177,7 @@ pub const CLASS: &[Field<Class>] = fields! {
     /// First size above the class. "none": no bound.
     "size-below", BYTES, ["none"], word("none"), example(r#""1M""#) -> criteria.size.below;
 
-    /// Fewest recent requests for the document at this node.
+    /// Fewest requests for the document at this node in the last five to ten minutes.
     "requests-from", REQUESTS, ["0"] -> criteria.requests.from;
 
     /// First number of requests above the class. "none": no bound.

@@ -1,6 +1,7 @@
 //! Explains how a fleet node treats an object: its owners, its policy, and the nodes it would ask.
 
-use fleet::class::{Class, DocumentFacts, Replication};
+use fleet::KeyHash;
+use fleet::class::{Class, Replication};
 use fleet::lookup::{Ask, Asked, Reach, Request, Role, Step};
 use http::header;
 use serde_json::{Value, json};
@@ -20,10 +21,13 @@ pub(super) fn tell(
 ) -> Value {
     let key = node.hash(key.as_bytes());
     let before = node.known_class(key, host);
-    let remembered = node.depends_on_answers().then(|| {
-        node.with_known(key, host, |facts| json!({"size": facts.size, "type": facts.content_type}))
+    let remembered = node.with_known(key, host, |facts| {
+        let documents = node.depends_on_answers();
+        let requests = node.depends_on_requests().then_some(facts.requests);
+        let known = json!({"size": facts.size, "type": facts.content_type, "requests": requests});
+        (documents || requests.is_some()).then_some(known)
     });
-    let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
+    let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, key, host, stored));
     let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
     let hot_owners = node.hot_owners(key);
     let request = Request { key, asked: Asked::ByClient, on_own_disk, hot_owners };
@@ -51,15 +55,10 @@ pub(super) fn tell(
     })
 }
 
-fn class_of(node: &Node, host: &str, stored: &StoredResponse) -> Class {
+fn class_of(node: &Node, key: KeyHash, host: &str, stored: &StoredResponse) -> Class {
     let head = stored.head.stored();
     let kind = head.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    node.class(&DocumentFacts {
-        size: Some(stored.length()),
-        content_type: kind,
-        host,
-        requests: 0,
-    })
+    node.class(&node.facts(key, Some(stored.length()), kind, host))
 }
 
 fn policy(class: &Class) -> Value {
