@@ -11,6 +11,7 @@
 
 pub mod calibration;
 pub mod distributions;
+pub mod documents;
 pub mod file_sets;
 pub mod page_visits;
 pub mod polymix;

@@ -7,7 +7,6 @@
 mod by_nodes;
 mod changes;
 mod counts;
-mod documents;
 mod exchange;
 mod fig_2;
 mod fig_3;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::counts::{Counts, Source};
-use super::documents::Documents;
 use super::load::{self, Length};
 use super::scheme::Scheme;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use workload::generator::documents::Documents;
 
 /// The experiment `olaru-tichy-nodes`.
 pub const EXPERIMENT: Experiment = Experiment {

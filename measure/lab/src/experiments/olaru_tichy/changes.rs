@@ -8,13 +8,13 @@ use std::time::Duration;
 use device::Nanos;
 
 use super::counts::{Counts, Source};
-use super::documents::Documents;
 use super::load::{self, Happens, Length};
 use super::nodes::{Nodes, Setup};
 use super::scheme::{SECOND, Scheme};
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use workload::generator::documents::Documents;
 
 /// The experiment `olaru-tichy-changes`.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -1,8 +1,8 @@
 //! K8, figure 4: which evictions are handled.
 
-use super::documents::{FileCounts, FileSet};
 use super::paper::{self, Arm, Case, Disks, REPLICATED, VERY_CLOSE, WORSE};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
+use workload::generator::documents::{DocumentSet, FileCounts};
 
 /// The experiment `olaru-tichy-fig-4`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -25,7 +25,7 @@ const ARMS: [Arm; 4] = [
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let compared = paper::compare(context, &ARMS)?;
     let base = Case::new(context, "cooperate-on-all");
-    let popular = FileSet { counts: FileCounts::Alike, ..base.set };
+    let popular = DocumentSet { counts: FileCounts::Alike, ..base.set };
     let case = |policy| Case { policy, set: popular, ..base };
     let cases = ["cooperate-on-all", "offer-medium", "offer-small", "offer-smallest"].map(case);
     let alike = paper::runs(context, &cases)?;

@@ -1,8 +1,8 @@
 //! K8, figure 5: the heavy tail.
 
-use super::documents::{FileCounts, FileSet};
 use super::paper::{self, Arm, Case, Disks, REPLICATED, SLIGHTLY_BETTER, WORSE};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
+use workload::generator::documents::{DocumentSet, FileCounts};
 
 /// The experiment `olaru-tichy-fig-5`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -33,7 +33,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         return Err("not as many results as arms".into());
     };
     let base = Case::new(context, "cooperate-on-all");
-    let popular = FileSet { counts: FileCounts::Alike, ..base.set };
+    let popular = DocumentSet { counts: FileCounts::Alike, ..base.set };
     let case = |policy| Case { policy, set: popular, ..base };
     let cases = ["tail-also-discarded", "tail-uncached", "tail-only"].map(case);
     let cases = [Case { disks: Disks::Local, ..case("replicated") }, cases[0], cases[1], cases[2]];

@@ -9,10 +9,10 @@ use device::{Clock, Nanos};
 use sim::Executor;
 
 use super::counts::Counts;
-use super::documents::{Documents, Requests};
 use super::nodes::{Nodes, Setup};
 use crate::experiment::Failed;
 use workload::generator::distributions::SplitMix;
+use workload::generator::documents::{Documents, Requests};
 
 /// The number of requests of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,12 +29,12 @@ use fleet::{ClassTable, FleetSeed, KeyHash, MemberId, Members};
 use sim::Handle;
 
 use super::counts::{Counts, Source};
-use super::documents::Documents;
 use super::exchange;
 use super::hardware::{Disk, Hardware, Station, transfer};
 use super::lru::Lru;
 use search::{Popular, Running};
 use summaries::Summaries;
+use workload::generator::documents::Documents;
 
 use crate::experiment::Failed;
 

@@ -2,11 +2,11 @@
 //!
 //! Each column changes one thing of the figures' set-up, to explain the figures' deviations.
 
-use super::documents::{FileCounts, FileSet};
 use super::paper::{self, Case, Disks};
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use workload::generator::documents::{DocumentSet, FileCounts};
 
 /// The experiment `olaru-tichy-open`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -48,22 +48,22 @@ type Change = fn(Case) -> Case;
 const CHANGES: [(&str, Change); 9] = [
     ("as in the figures", |case| case),
     ("WebStone's shares", |case| {
-        with_set(case, |set| FileSet { shares: FileSet::WEBSTONE, ..set })
+        with_set(case, |set| DocumentSet { shares: DocumentSet::WEBSTONE, ..set })
     }),
     ("as many files in each class", |case| {
-        with_set(case, |set| FileSet { counts: FileCounts::Alike, ..set })
+        with_set(case, |set| DocumentSet { counts: FileCounts::Alike, ..set })
     }),
     ("files as requests", |case| {
-        with_set(case, |set| FileSet { counts: FileCounts::AsRequests, ..set })
+        with_set(case, |set| DocumentSet { counts: FileCounts::AsRequests, ..set })
     }),
-    ("files of a class alike", |case| with_set(case, |set| FileSet { skew: 0, ..set })),
+    ("files of a class alike", |case| with_set(case, |set| DocumentSet { skew: 0, ..set })),
     ("presets as written", |case| Case { page_cache: false, ..case }),
     ("half the memory", |case| Case { memory: case.memory / 2, ..case }),
     ("whole documents at a time", |case| Case { piece: 1 << 20, ..case }),
     ("hints at owners only", |case| Case { hints_of_all: false, ..case }),
 ];
 
-fn with_set(case: Case, change: fn(FileSet) -> FileSet) -> Case {
+fn with_set(case: Case, change: fn(DocumentSet) -> DocumentSet) -> Case {
     Case { set: change(case.set), ..case }
 }
 

@@ -7,12 +7,12 @@ use fleet::class::{Class, Copies, Preset};
 use fleet::{ClassTable, Policy};
 
 use super::counts::{Counts, Source};
-use super::documents::{Documents, FileCounts, FileSet};
 use super::hardware::Hardware;
 use super::load::{self, Length};
 use super::nodes::{Notified, Setup, Siblings, Storage};
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Scale, Stated, Table};
 use crate::experiments::shared_runs::Runs;
+use workload::generator::documents::{DocumentSet, Documents, FileCounts};
 
 pub(super) const PARAMETERS: [Parameter; 10] = [
     Parameter { name: "nodes", value: "two that serve, a third with the disk", from: "4.1" },
@@ -70,7 +70,7 @@ pub(super) enum Disks {
 pub(super) struct Case {
     pub(super) policy: &'static str,
     pub(super) disks: Disks,
-    pub(super) set: FileSet,
+    pub(super) set: DocumentSet,
     /// Bytes of memory for documents.
     pub(super) memory: u64,
     /// Bytes that a disk reads at a time.
@@ -98,7 +98,8 @@ impl Case {
         };
         let disks = if policy == "replicated" { Disks::Local } else { Disks::Third };
         let bytes = (1 << 30) / divisor;
-        let set = FileSet { shares: FileSet::PAPER, counts: FileCounts::Roots, skew: 80, bytes };
+        let set =
+            DocumentSet { shares: DocumentSet::PAPER, counts: FileCounts::Roots, skew: 80, bytes };
         Case {
             policy,
             disks,

@@ -12,10 +12,10 @@ use device::{Clock, Nanos};
 use fleet::breaker::{Breaker, Permit};
 use fleet::lookup::{self, Ask, Asked, LookupPlan, Reach, Request, Step};
 use fleet::popularity::Hotness;
+use workload::contents::mix;
 
 use super::{BREAKER, MESSAGE, Nodes};
 use crate::experiments::olaru_tichy::counts::Source;
-use crate::experiments::olaru_tichy::documents::Documents;
 use crate::experiments::olaru_tichy::exchange;
 
 /// The interval in which requests for a document are counted.
@@ -183,7 +183,7 @@ impl Nodes {
             has.then_some(())?;
         }
         self.counts.borrow_mut().disk_reads += 1;
-        let (position, size) = (Documents::position(document), self.documents.size(document));
+        let (position, size) = (mix(u64::from(document)) as u32, self.documents.size(document));
         self.nodes[at].disk.transfer(&self.clock, position, size).await;
         Some(Source::Disk)
     }

@@ -1,5 +1,5 @@
-//! The documents and their popularity: the paper's classes, and a separate set under Zipf's law
-//! whose popularity drifts.
+//! Documents by number and their popularity: the classes of Olaru and Tichy, and a separate set
+//! under Zipf's law whose popularity drifts.
 //!
 //! The paper states each class's share of the requests and of the service time, and the total size.
 //! It does not state the number of files in a class, which determines how popular a file is, nor
@@ -7,15 +7,14 @@
 
 use std::sync::Arc;
 
-use workload::contents::mix;
-use workload::generator::distributions::SplitMix;
+use super::distributions::SplitMix;
 
 /// Bounds of the file sizes of the paper's classes, in bytes.
 const BOUNDS: [f64; 5] = [100.0, 1_024.0, 10_240.0, 102_400.0, 1_024_000.0];
 
 /// How the number of files in a class is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum FileCounts {
+pub enum FileCounts {
     /// Equal for all classes, as in SPECweb: a file of class 0 is 50 times as popular as one of
     /// class 3.
     Alike,
@@ -25,21 +24,24 @@ pub(super) enum FileCounts {
     AsRequests,
 }
 
+/// Files in four classes of size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct FileSet {
+pub struct DocumentSet {
     /// Requests of each class, per thousand.
-    pub(super) shares: [u32; 4],
+    pub shares: [u32; 4],
     /// How the number of files in each class is chosen.
-    pub(super) counts: FileCounts,
+    pub counts: FileCounts,
     /// Exponent of Zipf's law within a class, in hundredths.
-    pub(super) skew: u32,
-    pub(super) bytes: u64,
+    pub skew: u32,
+    /// Total size of the files.
+    pub bytes: u64,
 }
 
-impl FileSet {
+impl DocumentSet {
     /// The paper's shares (section 3).
-    pub(super) const PAPER: [u32; 4] = [500, 350, 140, 10];
-    pub(super) const WEBSTONE: [u32; 4] = [350, 500, 140, 10];
+    pub const PAPER: [u32; 4] = [500, 350, 140, 10];
+    /// WebStone's shares.
+    pub const WEBSTONE: [u32; 4] = [350, 500, 140, 10];
 
     /// Returns the number of files in each class, so that the total size is `bytes`.
     fn files(&self) -> [u64; 4] {
@@ -58,8 +60,9 @@ impl FileSet {
     }
 }
 
+/// Sizes and popularity of documents, which have the numbers from 0.
 #[derive(Clone, Debug)]
-pub(super) struct Documents {
+pub struct Documents {
     sizes: Vec<u32>,
     popularity: Popularity,
 }
@@ -74,7 +77,8 @@ enum Popularity {
 }
 
 impl Documents {
-    pub(super) fn classes(set: &FileSet, seed: u64) -> Documents {
+    /// Returns the documents of a set.
+    pub fn classes(set: &DocumentSet, seed: u64) -> Documents {
         let files = set.files();
         let mut first = [0; 5];
         let mut sizes = Vec::new();
@@ -94,7 +98,7 @@ impl Documents {
 
     /// Returns `count` documents of 16 KiB on average (lognormal sizes) under Zipf's law. Every
     /// `period` requests, the document of one rank is swapped with an unpopular one.
-    pub(super) fn drift(count: u32, exponent: f64, period: u64, seed: u64) -> Documents {
+    pub fn drift(count: u32, exponent: f64, period: u64, seed: u64) -> Documents {
         let size = |document| {
             let normal = SplitMix::of(seed, document).normal();
             (8_400.0 * (1.15 * normal).exp()).clamp(128.0, 4e6) as u32
@@ -103,26 +107,24 @@ impl Documents {
         Documents { sizes, popularity: Popularity::Drift { exponent, period } }
     }
 
-    pub(super) fn count(&self) -> usize {
+    /// Returns the number of documents.
+    pub fn count(&self) -> usize {
         self.sizes.len()
     }
 
     /// Returns the size of a document in bytes.
-    pub(super) fn size(&self, document: u32) -> u64 {
+    pub fn size(&self, document: u32) -> u64 {
         u64::from(self.sizes[document as usize])
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    /// Returns the size of all documents in bytes.
+    pub fn bytes(&self) -> u64 {
         self.sizes.iter().map(|size| u64::from(*size)).sum()
-    }
-
-    /// Returns the position of a document on a disk that has all of them.
-    pub(super) fn position(document: u32) -> u32 {
-        mix(u64::from(document)) as u32
     }
 }
 
-pub(super) struct Requests {
+/// Requests by number of the document: an endless iterator.
+pub struct Requests {
     documents: Arc<Documents>,
     dice: SplitMix,
     count: u64,
@@ -131,7 +133,8 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(documents: &Arc<Documents>, seed: u64) -> Requests {
+    /// Returns the requests from the beginning.
+    pub fn new(documents: &Arc<Documents>, seed: u64) -> Requests {
         let ranks = match documents.popularity {
             Popularity::Classes { .. } => Vec::new(),
             Popularity::Drift { .. } => (0..documents.count() as u32).collect(),
@@ -177,13 +180,17 @@ impl Iterator for Requests {
 mod tests {
     use super::*;
 
-    const SET: FileSet =
-        FileSet { shares: FileSet::PAPER, counts: FileCounts::Alike, skew: 0, bytes: 1 << 28 };
+    const SET: DocumentSet = DocumentSet {
+        shares: DocumentSet::PAPER,
+        counts: FileCounts::Alike,
+        skew: 0,
+        bytes: 1 << 28,
+    };
 
     #[test]
     fn a_file_set_has_its_size_whatever_the_counts() {
         for counts in [FileCounts::Alike, FileCounts::Roots, FileCounts::AsRequests] {
-            let documents = Documents::classes(&FileSet { counts, ..SET }, 3);
+            let documents = Documents::classes(&DocumentSet { counts, ..SET }, 3);
             let ratio = documents.bytes() as f64 / (1_u64 << 28) as f64;
             assert!((0.95..1.05).contains(&ratio), "{counts:?}: {ratio}");
         }
