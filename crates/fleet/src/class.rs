@@ -15,7 +15,10 @@ mod table;
 mod text;
 
 pub use criteria::{Bounds, Criteria, DocumentFacts, InvalidPattern, SitePattern, TypePattern};
-pub use policy::{Contradiction, Copies, Eviction, Lookup, Policy, Replication, UnknownWord};
+pub use policy::{
+    Contradiction, Copies, Eviction, EvictionStep, Lookup, LookupStep, Policy, Procedure,
+    Replication, UnknownWord,
+};
 pub use preset::{PRESETS, Preset};
 pub use table::{CLASSES_MAX, Class, ClassTable, InvalidTable, PATTERNS_MAX, Problem, REST};
 pub use text::{Fault, InvalidText, TEXT_MAX};

@@ -59,7 +59,7 @@ mod tests {
     }
 
     fn policy(replication: Replication) -> Policy {
-        let (lookup, copies, eviction) = (Lookup::Owner, Copies::DiscardCache, Eviction::Drop);
+        let (lookup, copies, eviction) = (Lookup::OWNER, Copies::DiscardCache, Eviction::DROP);
         Policy { lookup, copies, eviction, replication }
     }
 

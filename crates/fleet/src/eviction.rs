@@ -1,21 +1,22 @@
 //! Decision on a copy that is evicted from a node's memory.
 //!
-//! The last copy in any memory, of a class with eviction `offer`, goes to the least busy member if
-//! that member is less busy than this node. In an evenly loaded fleet, passing copies around costs
-//! time and gains nothing (Olaru and Tichy, section 3.1). A copy is passed on a bounded number of
-//! times, as in N-chance forwarding (Dahlin and others, "Cooperative Caching", OSDI 1994), and a
-//! token bucket bounds the bytes per second. All other copies are dropped: disks and origin still
-//! have the document.
+//! The last copy in any memory follows the steps of its class. `peer`: it goes to the least busy
+//! member that does not own the document, if that member is less busy than this node. An owner's
+//! disk has the document, so an owner takes a copy by `owner` only if it has lost its own. In an
+//! evenly loaded fleet, passing copies around costs time and gains nothing (Olaru and Tichy,
+//! section 3.1). A copy is passed on a bounded number of times, as in N-chance forwarding (Dahlin
+//! and others, "Cooperative Caching", OSDI 1994), and a token bucket bounds the bytes per second.
+//! All other copies are dropped: disks and origin still have the document.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::class::{Eviction, Policy};
+use crate::class::{EvictionStep, Policy, Replication};
 use crate::key::KeyHash;
 use crate::member::{Member, MemberId, State};
 use crate::members::Members;
-use crate::placement::rendezvous;
+use crate::placement::{self, rendezvous};
 use crate::token_bucket::TokenBucket;
 
 /// Maximum times that an unused copy is passed on.
@@ -37,10 +38,10 @@ pub struct EvictedCopy {
 /// Decision on an evicted copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is sent to another member.
+    /// It is sent to other members, until one takes it.
     Offered {
-        /// Member that receives it.
-        to: MemberId,
+        /// Members that may receive it, in the order in which they are asked; never empty.
+        to: Vec<MemberId>,
         /// Times it was passed on, this one included.
         moves: u8,
     },
@@ -57,9 +58,9 @@ pub enum Reason {
     NotLast,
     /// It was passed on [`MOVES_MAX`] times without being used.
     Unused,
-    /// No other member can be reached.
+    /// No other member that may take it can be reached.
     NoPeer,
-    /// All other members are at least as busy as this one.
+    /// All such members are at least as busy as this one.
     AllBusier,
     /// The byte rate of offers is exhausted.
     Rate,
@@ -76,7 +77,7 @@ pub fn decide(
     rate: &mut TokenBucket,
     now: Duration,
 ) -> Fate {
-    if policy.eviction == Eviction::Drop {
+    if !policy.eviction.offers() {
         return Fate::Dropped(Reason::Class);
     }
     if !copy.last {
@@ -85,30 +86,50 @@ pub fn decide(
     if copy.moves >= MOVES_MAX {
         return Fate::Dropped(Reason::Unused);
     }
-    let Some(peer) = least_busy(copy.key, me, members, avoid) else {
-        return Fate::Dropped(Reason::NoPeer);
+    let able = |member: &Member| {
+        member.state == State::Serving && member.id != me.id && !avoid.contains(&member.id)
     };
-    if compare_load(peer, me) != Ordering::Less {
-        return Fate::Dropped(Reason::AllBusier);
+    let owners = owners(copy.key, policy, members);
+    let (mut to, mut reason) = (Vec::new(), Reason::NoPeer);
+    for step in policy.eviction.steps() {
+        match step {
+            EvictionStep::Peer => {
+                let others =
+                    members.iter().filter(|member| able(member) && !owners.contains(member));
+                match least_busy(copy.key, others) {
+                    Some(peer) if compare_load(peer, me) == Ordering::Less => to.push(peer),
+                    Some(_) => reason = Reason::AllBusier,
+                    None => {}
+                }
+            }
+            EvictionStep::Owner => to.extend(owners.first().filter(|owner| able(owner))),
+            EvictionStep::Drop => {}
+        }
+    }
+    if to.is_empty() {
+        return Fate::Dropped(reason);
     }
     if !rate.take(copy.size, now) {
         return Fate::Dropped(Reason::Rate);
     }
-    Fate::Offered { to: peer.id.clone(), moves: copy.moves + 1 }
+    let to = to.into_iter().map(|member| member.id.clone()).collect();
+    Fate::Offered { to, moves: copy.moves + 1 }
 }
 
-/// Finds the least busy other member. Ties go to the member that ranks first for the key, so that
-/// copies evicted together do not all go to one member.
-fn least_busy<'m>(
-    key: KeyHash,
-    me: &Member,
-    members: &'m Members,
-    avoid: &BTreeSet<MemberId>,
-) -> Option<&'m Member> {
-    let able = |member: &&Member| {
-        member.state == State::Serving && member.id != me.id && !avoid.contains(&member.id)
-    };
-    members.iter().filter(able).min_by(|a, b| {
+/// Returns the owners of a key, whose disks have the document.
+fn owners<'m>(key: KeyHash, policy: &Policy, members: &'m Members) -> Vec<&'m Member> {
+    match policy.replication {
+        Replication::Owners(count) => {
+            placement::owners(key, members, usize::from(count.get()), None, |_| true)
+        }
+        Replication::All => Vec::new(),
+    }
+}
+
+/// Finds the least busy of these members. Ties go to the member that ranks first for the key, so
+/// that copies evicted together do not all go to one member.
+fn least_busy<'m>(key: KeyHash, members: impl Iterator<Item = &'m Member>) -> Option<&'m Member> {
+    members.min_by(|a, b| {
         compare_load(a, b).then_with(|| rendezvous::draw(key, a).cmp(&rendezvous::draw(key, b)))
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! [`plan`] is called once per request, from a client or another node, that this node's memory may
 //! not answer. It returns [`Step`]s; the first that finds the document ends the lookup. For a
-//! client's request of a class with lookup `cooperate` the steps are
+//! client's request of a class with [`COOPERATE`](crate::class::Lookup::COOPERATE) the steps are
 //!
 //! 1. this node's memory;
 //! 2. the memories of nodes that hints name, at most [`HOLDERS_MAX`];
@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 
-use crate::class::{Copies, Lookup, Policy, Replication};
+use crate::class::{Copies, LookupStep, Policy, Replication};
 use crate::key::KeyHash;
 use crate::member::{Member, MemberId};
 use crate::members::Members;
@@ -257,6 +257,12 @@ impl LookupPlan {
         })
     }
 
+    /// Returns whether memories of other nodes are asked before this node's disk.
+    pub fn asks_memories(&self) -> bool {
+        let mut before = self.steps.iter().take_while(|step| **step != Step::OwnDisk);
+        before.any(|step| matches!(step, Step::Ask(ask) if ask.reach == Reach::Memory))
+    }
+
     /// Returns the hop count with which another node may be asked to fetch, the smallest of
     /// several. `None` if no node may be: a follower then waits for no other node.
     pub fn waits_with(&self) -> Option<u8> {
@@ -299,26 +305,26 @@ impl<'a> Planner<'a> {
 
     fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
-        if !self.behind {
-            steps.push(Step::OwnMemory);
-        }
         let own_disk = self.request.on_own_disk && self.reach >= Reach::Disk && !self.behind;
         let owner = self.owner_to_ask();
-        if self.policy.lookup == Lookup::Cooperate && self.may_ask() {
-            steps.extend(self.holders(owner));
-            if let Some(owner) = owner.filter(|_| own_disk) {
-                steps.push(self.ask(owner, Role::Owner, Reach::Memory));
+        for step in self.policy.lookup.steps() {
+            match step {
+                LookupStep::Memory if !self.behind => steps.push(Step::OwnMemory),
+                LookupStep::Peers if self.may_ask() => {
+                    steps.extend(self.holders(owner));
+                    let is_before_disk = own_disk && !steps.contains(&Step::OwnDisk);
+                    if let Some(owner) = owner.filter(|_| is_before_disk) {
+                        steps.push(self.ask(owner, Role::Owner, Reach::Memory));
+                    }
+                }
+                LookupStep::Disk if own_disk => steps.push(Step::OwnDisk),
+                LookupStep::Owner if self.reach == Reach::Origin => match owner {
+                    Some(owner) => steps.push(self.ask(owner, Role::Owner, Reach::Origin)),
+                    None => steps.extend(self.previous_owners()),
+                },
+                LookupStep::Origin if self.reach == Reach::Origin => steps.push(Step::Origin),
+                _ => {}
             }
-        }
-        if own_disk {
-            steps.push(Step::OwnDisk);
-        }
-        if self.reach == Reach::Origin {
-            match owner {
-                Some(owner) => steps.push(self.ask(owner, Role::Owner, Reach::Origin)),
-                None => steps.extend(self.previous_owners()),
-            }
-            steps.push(Step::Origin);
         }
         steps
     }
@@ -330,7 +336,7 @@ impl<'a> Planner<'a> {
 
     /// Returns whether this node asks current or former owners.
     fn asks_owners(&self) -> bool {
-        self.may_ask() && self.policy.lookup != Lookup::Local
+        self.may_ask() && self.policy.lookup.has(LookupStep::Owner)
     }
 
     fn can_ask(&self, id: &MemberId) -> bool {
@@ -408,7 +414,7 @@ impl<'a> Planner<'a> {
                 hot || self.policy.copies.at_owner()
             }
             Asked::ByPeer { keep_copy, .. } => hot || *keep_copy,
-            Asked::ByClient if owns || self.policy.lookup == Lookup::Local => {
+            Asked::ByClient if owns || !self.policy.lookup.has(LookupStep::Owner) => {
                 self.policy.copies != Copies::None
             }
             Asked::ByClient => self.policy.copies.at_reader(),

@@ -70,16 +70,16 @@ pub const PRESETS: [&str; 1 + Preset::WORDS.len()] = {
 
 /// Policies from which the presets are composed.
 const REPLICATE: Policy = Policy {
-    lookup: Lookup::Local,
+    lookup: Lookup::LOCAL,
     copies: Copies::Exclusive,
-    eviction: Eviction::Drop,
+    eviction: Eviction::DROP,
     replication: Replication::All,
 };
 const COOPERATE: Policy =
-    Policy { lookup: Lookup::Cooperate, replication: Replication::ONE, ..REPLICATE };
-const COOPERATE_AND_OFFER: Policy = Policy { eviction: Eviction::Offer, ..COOPERATE };
+    Policy { lookup: Lookup::COOPERATE, replication: Replication::ONE, ..REPLICATE };
+const COOPERATE_AND_OFFER: Policy = Policy { eviction: Eviction::OFFER, ..COOPERATE };
 const COOPERATE_AND_DISCARD: Policy = Policy { copies: Copies::Inclusive, ..COOPERATE };
-const REMOTE: Policy = Policy { lookup: Lookup::Owner, ..COOPERATE };
+const REMOTE: Policy = Policy { lookup: Lookup::OWNER, ..COOPERATE };
 const DISCARD: Policy = Policy { copies: Copies::DiscardCache, ..REMOTE };
 const UNCACHED: Policy = Policy { copies: Copies::None, ..REMOTE };
 
@@ -223,7 +223,7 @@ mod tests {
     fn evictions_of_class_2_are_handled_wherever_the_later_figures_cooperate_on_it() {
         use Preset::{ReplicateSmall, ReplicateSmallDiscardTail, TailAlsoDiscarded, TailUncached};
         for preset in [TailAlsoDiscarded, TailUncached, ReplicateSmall, ReplicateSmallDiscardTail] {
-            let offers = preset.policies().map(|policy| policy.eviction == Eviction::Offer);
+            let offers = preset.policies().map(|policy| policy.eviction.offers());
             assert_eq!(offers, [false, false, true, false], "{preset}");
         }
     }

@@ -240,9 +240,9 @@ mod tests {
     use crate::class::policy::{Copies, Eviction, Lookup, Replication};
 
     const PLAIN: Policy = Policy {
-        lookup: Lookup::Owner,
+        lookup: Lookup::OWNER,
         copies: Copies::Exclusive,
-        eviction: Eviction::Drop,
+        eviction: Eviction::DROP,
         replication: Replication::ONE,
     };
 
@@ -299,7 +299,7 @@ mod tests {
         let rest = vec![sized("a", 0, Some(1)), sized("rest", 0, Some(10))];
         let wrong = ClassTable::of_classes(1, rest).unwrap_err();
         assert_eq!((wrong.number, wrong.problem), (2, Problem::RestWithCriteria));
-        let local = Policy { lookup: Lookup::Local, ..PLAIN };
+        let local = Policy { lookup: Lookup::LOCAL, ..PLAIN };
         assert_eq!(
             ClassTable::new(1, Vec::new(), local).unwrap_err().problem,
             Problem::Policy(Contradiction::LocalWithoutReplication)

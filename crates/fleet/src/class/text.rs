@@ -9,14 +9,15 @@
 //!
 //! [[class]]
 //! name = "rest"
-//! lookup = "owner"
+//! lookup = ["memory", "disk", "owner", "origin"]
 //! ```
 //!
 //! The criteria of a class are `size-from`, `size-below` (bytes, with K, M, G or T),
 //! `requests-from`, `requests-below`, `types` and `sites`; an omitted one accepts all. Its policy
-//! is `lookup`, `copies`, `eviction` and `replication`; an omitted one is as in
-//! [`Policy::DEFAULT`]. A last class called `rest` has no criteria and takes all other documents.
-//! Instead of classes a text may name a `preset`, one of [`PRESETS`](crate::class::PRESETS).
+//! is `lookup` and `eviction`, lists of steps in order, `copies` and `replication`; an omitted one
+//! is as in [`Policy::DEFAULT`]. A last class called `rest` has no criteria and takes all other
+//! documents. Instead of classes a text may name a `preset`, one of
+//! [`PRESETS`](crate::class::PRESETS).
 //!
 //! Writing and reading a table gives an equal table. The version is not part of it: it travels
 //! beside the text, so equal texts are equal tables. All problems of a text are reported, each with
@@ -34,7 +35,7 @@ use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
 use crate::class::criteria::{Bounds, Criteria};
-use crate::class::policy::{Policy, Replication};
+use crate::class::policy::{Policy, Procedure, Replication};
 use crate::class::table::{Class, ClassTable, InvalidTable};
 
 /// Maximum bytes of a text. Every valid table fits.
@@ -108,10 +109,12 @@ impl fmt::Display for Written<'_> {
         writeln!(f, "name = \"{name}\"")?;
         bounds(f, "size", *size, |bytes| format!("\"{}\"", units::size(bytes)))?;
         bounds(f, "requests", *requests, |number| number.to_string())?;
-        list(f, "types", types)?;
-        list(f, "sites", sites)?;
+        list(f, "types", types.iter())?;
+        list(f, "sites", sites.iter())?;
         let Policy { lookup, copies, eviction, replication } = policy;
-        writeln!(f, "lookup = \"{lookup}\"\ncopies = \"{copies}\"\neviction = \"{eviction}\"")?;
+        list(f, "lookup", lookup.steps())?;
+        writeln!(f, "copies = \"{copies}\"")?;
+        list(f, "eviction", eviction.steps())?;
         match replication {
             Replication::Owners(count) => writeln!(f, "replication = {count}"),
             Replication::All => writeln!(f, "replication = \"{replication}\""),
@@ -134,11 +137,15 @@ fn bounds(
     }
 }
 
-fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, key: &str, patterns: &[T]) -> fmt::Result {
-    if patterns.is_empty() {
+fn list<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    key: &str,
+    words: impl Iterator<Item = T>,
+) -> fmt::Result {
+    let quoted: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
+    if quoted.is_empty() {
         return Ok(());
     }
-    let quoted: Vec<String> = patterns.iter().map(|pattern| format!("\"{pattern}\"")).collect();
     writeln!(f, "{key} = [{}]", quoted.join(", "))
 }
 
@@ -153,11 +160,11 @@ const KEYS: [(&str, Set); 11] = [
     ("requests-below", |class, value| {
         number(value).map(|below| class.criteria.requests.below = Some(below))
     }),
-    ("types", |class, value| patterns(value).map(|types| class.criteria.types = types)),
-    ("sites", |class, value| patterns(value).map(|sites| class.criteria.sites = sites)),
-    ("lookup", |class, value| word(value).map(|lookup| class.policy.lookup = lookup)),
+    ("types", |class, value| words(value).map(|types| class.criteria.types = types)),
+    ("sites", |class, value| words(value).map(|sites| class.criteria.sites = sites)),
+    ("lookup", |class, value| steps(value).map(|lookup| class.policy.lookup = lookup)),
     ("copies", |class, value| word(value).map(|copies| class.policy.copies = copies)),
-    ("eviction", |class, value| word(value).map(|eviction| class.policy.eviction = eviction)),
+    ("eviction", |class, value| steps(value).map(|eviction| class.policy.eviction = eviction)),
     ("replication", |class, value| replication(value).map(|r| class.policy.replication = r)),
 ];
 
@@ -298,8 +305,16 @@ fn word<T: FromStr<Err: ToString>>(value: &DeValue<'_>) -> Result<T, String> {
     string(value)?.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// Reads a list of patterns, or a single one.
-fn patterns<T: FromStr<Err: ToString>>(value: &DeValue<'_>) -> Result<Vec<T>, String> {
+/// Reads the steps of a procedure.
+fn steps<S, const MAX: usize>(value: &DeValue<'_>) -> Result<Procedure<S, MAX>, String>
+where
+    S: Copy + FromStr<Err: ToString>,
+{
+    Ok(words::<S>(value)?.into_iter().collect())
+}
+
+/// Reads a list of words, or a single one.
+fn words<T: FromStr<Err: ToString>>(value: &DeValue<'_>) -> Result<Vec<T>, String> {
     match value {
         DeValue::Array(nodes) => nodes.iter().map(|node| word(node.get_ref())).collect(),
         single => word(single).map(|pattern| vec![pattern]),
@@ -357,14 +372,14 @@ mod tests {
             size-below = '1M'
             requests-from = 0x10
             requests-below = 100
-            lookup = 'owner'
+            lookup = ['memory', 'disk', 'owner', 'origin']
             copies = 'inclusive'
             eviction = 'drop'
             replication = 2
 
             [[class]]
             name = 'rest'
-            lookup = 'local'
+            lookup = ['memory', 'disk', 'origin']
             replication = 'all'
         ";
         let table = ClassTable::from_text(7, text).unwrap();
@@ -378,15 +393,15 @@ mod tests {
                 sites: vec!["*.example.com".parse().unwrap()],
             },
             policy: Policy {
-                lookup: Lookup::Owner,
+                lookup: Lookup::OWNER,
                 copies: Copies::Inclusive,
-                eviction: Eviction::Drop,
+                eviction: Eviction::DROP,
                 replication: Replication::Owners(NonZeroU16::new(2).unwrap()),
             },
         };
         assert_eq!(table.iter().next(), Some(&expected));
         let rest = table.rest().policy;
-        let local = Policy { lookup: Lookup::Local, replication: Replication::All, ..rest };
+        let local = Policy { lookup: Lookup::LOCAL, replication: Replication::All, ..rest };
         assert_eq!((rest, rest.copies), (local, Policy::DEFAULT.copies));
         let one =
             ClassTable::from_text(1, "class = [{ name = 'small', size-below = 10 }]").unwrap();
@@ -423,8 +438,8 @@ other = 1
         assert_eq!(
             faults(text),
             [
-                "line 3: class 1 (\"a\"): lookup: \"peer\" is not a valid lookup: use local, \
-                 owner, cooperate",
+                "line 3: class 1 (\"a\"): lookup: \"peer\" is not a valid step of a lookup: use \
+                 memory, peers, disk, owner, origin",
                 "line 4: class 1 (\"a\"): size-below: expected a size such as 10G, got \"10X\" in \
                  quotes",
                 "line 5: class 1 (\"a\"): colour: there is no such key: use name, size-from, \
@@ -463,9 +478,9 @@ other = 1
                 "line 1: preset: expected it or [[class]] tables, got both",
             ),
             (
-                "[[class]]\nname='a'\nsize-below=1\n\n[[class]]\nname='b'\nlookup='local'\n\
-                 size-from=1",
-                "line 5: class 2 (\"b\"): lookup \"local\" asks no owner",
+                "[[class]]\nname='a'\nsize-below=1\n\n[[class]]\nname='b'\n\
+                 lookup=['memory', 'disk', 'origin']\nsize-from=1",
+                "line 5: class 2 (\"b\"): lookup asks no owner",
             ),
             ("[[class]]\nname = 'rest'\nsites = 'a'", "line 1: class 1 (\"rest\"): class \"rest\""),
             ("a = 'é\n", "line 1: this is not TOML: "),

@@ -1,10 +1,12 @@
 //! A class table survives writing and reading.
 
+use std::fmt::Debug;
 use std::num::NonZeroU16;
+use std::str::FromStr;
 
 use fleet::class::{
-    Bounds, CLASSES_MAX, Class, Copies, Criteria, Eviction, Lookup, PATTERNS_MAX, Replication,
-    TEXT_MAX,
+    Bounds, CLASSES_MAX, Class, Copies, Criteria, Eviction, EvictionStep, Lookup, LookupStep,
+    PATTERNS_MAX, Procedure, Replication, TEXT_MAX,
 };
 use fleet::{ClassTable, Policy};
 
@@ -26,12 +28,26 @@ fn pick<T: Copy>(random: &mut fastrand::Rng, all: &[T]) -> T {
     all[random.usize(..all.len())]
 }
 
+/// Draws steps in any order, which are rarely a procedure.
+fn steps<S: FromStr<Err: Debug> + Copy, const MAX: usize>(
+    random: &mut fastrand::Rng,
+    all: &[&str],
+) -> Procedure<S, MAX> {
+    (0..random.usize(..MAX + 1)).map(|_| pick(random, all).parse::<S>().unwrap()).collect()
+}
+
 fn policy(random: &mut fastrand::Rng) -> Policy {
     let owners = Replication::Owners(NonZeroU16::new(random.u16(1..)).unwrap());
     Policy {
-        lookup: pick(random, &Lookup::NAMES).parse().unwrap(),
+        lookup: match random.u8(0..4) {
+            0 => steps(random, &LookupStep::NAMES),
+            _ => pick(random, &[Lookup::LOCAL, Lookup::OWNER, Lookup::COOPERATE]),
+        },
         copies: pick(random, &Copies::NAMES).parse().unwrap(),
-        eviction: pick(random, &Eviction::NAMES).parse().unwrap(),
+        eviction: match random.u8(0..4) {
+            0 => steps(random, &EvictionStep::NAMES),
+            _ => pick(random, &[Eviction::DROP, Eviction::OFFER]),
+        },
         replication: pick(random, &[Replication::All, owners, Replication::ONE]),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fleet::class::Preset;
+use fleet::class::{EvictionStep, Preset, Replication};
 use fleet::eviction::{EvictedCopy, Fate, MOVES_MAX, Reason, decide};
 use fleet::member::State;
 use fleet::token_bucket::TokenBucket;
@@ -14,9 +14,9 @@ use crate::fixture::{member, members};
 const COPY: EvictedCopy =
     EvictedCopy { key: KeyHash::from_bits(7), size: 100, last: true, moves: 0 };
 
-/// The paper's class 2, with eviction `offer`.
+/// The paper's class 2, whose evictions are handled, in a fleet where no member owns a document.
 fn offer() -> Policy {
-    Preset::OfferMedium.policies()[2]
+    Policy { replication: Replication::All, ..Preset::OfferMedium.policies()[2] }
 }
 
 fn busy(name: &str, load: u64) -> Member {
@@ -35,12 +35,31 @@ fn fate(copy: EvictedCopy, policy: Policy, others: Vec<Member>, avoid: &[&str]) 
 #[test]
 fn the_last_copy_goes_to_the_least_busy_member() {
     let others = || vec![busy("a", 9), busy("b", 3), busy("c", 20)];
-    let to = |name: &str, moves| Fate::Offered { to: name.parse().unwrap(), moves };
+    let to = |name: &str, moves| Fate::Offered { to: vec![name.parse().unwrap()], moves };
     assert_eq!(fate(COPY, offer(), others(), &[]), to("b", 1));
     assert_eq!(fate(EvictedCopy { moves: 1, ..COPY }, offer(), others(), &["b"]), to("a", 2));
     // Per unit of weight c has 20 / 8 requests under way and is the least busy.
     let heavy = Member { weight: 8, ..busy("c", 20) };
     assert_eq!(fate(COPY, offer(), vec![busy("b", 3), heavy], &[]), to("c", 1));
+}
+
+#[test]
+fn an_owner_is_offered_a_copy_by_its_own_step_only() {
+    let owned = Policy { replication: Replication::ONE, ..offer() };
+    let others = |loads: [u64; 2]| {
+        let [owner, reader] = loads;
+        vec![Member { weight: 1_000_000, ..busy("owner", owner) }, busy("reader", reader)]
+    };
+    let to = |names: &[&str]| {
+        let to = names.iter().map(|name| name.parse().unwrap()).collect();
+        Fate::Offered { to, moves: 1 }
+    };
+    assert_eq!(fate(COPY, owned, others([0, 9]), &[]), to(&["reader"]));
+    assert_eq!(fate(COPY, owned, others([0, 10]), &[]), Fate::Dropped(Reason::AllBusier));
+    let eviction = [EvictionStep::Peer, EvictionStep::Owner, EvictionStep::Drop];
+    let both = Policy { eviction: eviction.into_iter().collect(), ..owned };
+    assert_eq!(fate(COPY, both, others([0, 9]), &[]), to(&["reader", "owner"]));
+    assert_eq!(fate(COPY, both, others([99, 10]), &[]), to(&["owner"]));
 }
 
 #[test]

@@ -356,7 +356,7 @@ fn nodes_that_agree_fetch_at_the_owner_and_all_others_end_too() {
                 assert_eq!(trip.fetched_by.len(), 1);
                 // Holders here and at the owner, the owner, the former owner.
                 assert!(trip.asked <= 8, "{}", trip.asked);
-                if agree && node.policy.lookup != fleet::class::Lookup::Local {
+                if agree && node.policy.lookup.has(fleet::class::LookupStep::Owner) {
                     assert_eq!(trip.fetched_by[0], ranking(key, &node.members)[0].id);
                 }
             }

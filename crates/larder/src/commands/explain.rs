@@ -296,8 +296,8 @@ answer   200 as given: stored, fresh for 60 s (from max-age), varies by a, c";
         let fleet = json!({
             "node": "a", "caught_up": false, "owners": ["b"], "policy_version": 0,
             "class": "rest", "kept_as": "icons",
-            "remembered": {"size": 20_000, "type": "image/png"},
-            "policy": {"lookup": "cooperate", "copies": "exclusive", "eviction": "drop",
+            "remembered": {"size": 20_000, "type": "image/png", "requests": 7},
+            "policy": {"lookup": "memory > disk", "copies": "exclusive", "eviction": "drop",
                        "replication": "1"},
             "asks": ["b, an owner, answers", "the origin"],
             "keeps": {"memory": true, "disk": false},
@@ -308,8 +308,8 @@ answer   200 as given: stored, fresh for 60 s (from max-age), varies by a, c";
             lines.join("\n"),
             "\
 owner  b
-class  rest: lookup cooperate, copies exclusive, eviction drop, replication 1 (policy 0)
-       before the answer by what is remembered of it: 20000 bytes, image/png
+class  rest: lookup memory > disk, copies exclusive, eviction drop, replication 1 (policy 0)
+       before the answer by what is remembered of it: 20000 bytes, image/png, 7 recent requests
        after the answer kept as icons, by its size and type
        this node serves no stored object until it has caught up
 asks   b, an owner, answers; then the origin

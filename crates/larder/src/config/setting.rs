@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fleet::MemberId;
-use fleet::class::{Copies, Eviction, Lookup, SitePattern, TypePattern};
+use fleet::class::{Copies, EvictionStep, LookupStep, SitePattern, TypePattern};
 use fleet::member::Address;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
@@ -412,7 +412,7 @@ macro_rules! parsed {
 
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(StatusPattern);
-parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
+parsed!(Address, Copies, EvictionStep, Listed, LookupStep, MemberId, Seed, SitePattern, TypePattern);
 parsed!(StreamAddress, TrustedField);
 
 impl Take for Lifetime {

@@ -165,7 +165,10 @@ fn another_policy_is_put_in_force_while_clients_ask() {
     let text = shown(&nodes[1]);
     assert!(text.starts_with("# version ") && !text.starts_with("# version 0\n"), "{text}");
     assert!(nodes.iter().all(|node| shown(node) == text), "{text}");
-    assert!(text.contains("lookup = \"local\"") && text.contains("replication = \"all\""));
+    assert!(
+        text.contains("lookup = [\"memory\", \"disk\", \"origin\"]")
+            && text.contains("replication = \"all\"")
+    );
     // With this policy each node keeps what it serves, and sends no requests to others.
     let target = "/replicated?size=5000";
     let outcomes: Vec<String> = nodes.iter().map(|node| fetch(node, target).outcome()).collect();

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use fleet::class::Lookup;
+use fleet::class::LookupStep;
 use fleet::lookup::{MAX_HOPS, Reach};
 use fleet::{KeyHash, Protocols};
 use http::header::HeaderValue;
@@ -309,7 +309,7 @@ impl ParsedQuestion<'_> {
         let host = address::bare(context.target().place().0);
         let policy = self.node.policy(&self.node.facts(key, size, content_type, host));
         let is_whole = question.reach == Reach::Origin;
-        if is_whole && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
+        if is_whole && policy.lookup.has(LookupStep::Peers) && policy.copies.at_reader() {
             self.node.note_holder(key, &question.from);
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use fleet::class::{Copies, Eviction};
+use fleet::class::Copies;
 use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::member::State;
 use fleet::purges::Vector;
@@ -110,15 +110,19 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
         if evicted.token.overtaken() {
             return;
         }
-        let told = post_bytes::<Offered>(&services, &node, &to, (OFFER, message), PATIENCE).await;
-        match told {
-            Ok(Offered { taken: true }) if node.owners(key, 1).contains(node.id()) => {
-                node.note_holder(key, &to);
+        for to in to {
+            let message = (OFFER, message.clone());
+            match post_bytes::<Offered>(&services, &node, &to, message, PATIENCE).await {
+                Ok(Offered { taken: false }) => {}
+                Ok(Offered { taken: true }) => {
+                    // To another owner the node that took it tells it.
+                    if node.owners(key, 1).contains(node.id()) {
+                        node.note_holder(key, &to);
+                    }
+                    return;
+                }
+                Err(why) => log::debug!("{to} takes no copy: {why}"),
             }
-            // The node that took it tells the owner.
-            Ok(Offered { taken: true }) => {}
-            Ok(Offered { taken: false }) => {}
-            Err(why) => log::debug!("{to} takes no copy: {why}"),
         }
     });
 }
@@ -234,7 +238,8 @@ async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
     let Offer { moves, purges, key, meta, body } = offer;
     let hash = node.hash(key.as_bytes());
     let policy = policy_of(node, &key, &meta, body.len() as u64);
-    let home = policy.and_then(|policy| home(why, &policy));
+    let owns = node.owners(hash, 1).contains(node.id());
+    let home = policy.and_then(|policy| home(why, &policy, owns));
     let wanted = home.is_some()
         && moves <= eviction::MOVES_MAX
         && node.own().state == State::Serving
@@ -272,9 +277,10 @@ async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
 }
 
 /// Returns where a copy of a class with this policy is kept; `None` when it is not taken.
-fn home(why: Why, policy: &fleet::Policy) -> Option<Home> {
+fn home(why: Why, policy: &fleet::Policy, owns: bool) -> Option<Home> {
     match why {
-        Why::Evicted => (policy.eviction == Eviction::Offer).then_some(Home::Memory),
+        Why::Evicted if owns => policy.eviction.offers().then_some(Home::MemoryAndDisk),
+        Why::Evicted => policy.eviction.offers().then_some(Home::Memory),
         Why::Owned if policy.copies == Copies::None => Some(Home::Disk),
         Why::Owned => Some(Home::MemoryAndDisk),
     }

@@ -89,9 +89,9 @@ impl Asking {
         self.asks().any(|ask| ask.reach == Reach::Origin)
     }
 
-    /// Returns whether memories of other nodes are asked.
+    /// Returns whether memories of other nodes are asked before this node's device.
     pub fn asks_memories(&self) -> bool {
-        self.asks().any(|ask| ask.reach == Reach::Memory)
+        self.plan.asks_memories()
     }
 
     /// Returns whether only memories of other nodes are asked: the device of this node has the

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use fleet::breaker::Permit;
-use fleet::class::{Class, DocumentFacts, Lookup, Policy};
+use fleet::class::{Class, DocumentFacts, LookupStep, Policy};
 use fleet::document_memory::{DocumentMemory, Remembered};
 use fleet::hints::Hints;
 use fleet::lookup::{Ask, Asked, LookupPlan, Request, View};
@@ -59,7 +59,8 @@ const LOSS_BOUND: Duration = Duration::from_secs(4);
 /// A node that has not answered for so long is not waited for by purges.
 const FAILING: Duration = Duration::from_secs(1);
 
-/// Span of time in which requests are counted for classes by popularity; the one before counts, too.
+/// Span of time in which requests are counted for classes by popularity; the one before counts,
+/// too.
 const POPULARITY_SPAN: Duration = Duration::from_secs(300);
 
 /// How long it counts that another node has said that a node is there.
@@ -321,7 +322,7 @@ impl Node {
 
     /// Returns whether there are classes for which memories of other nodes are asked by hints.
     pub(crate) fn cooperates(&self) -> bool {
-        self.classes.load().iter().any(|class| class.policy.lookup == Lookup::Cooperate)
+        self.classes.load().iter().any(|class| class.policy.lookup.has(LookupStep::Peers))
     }
 
     /// Returns what is done with a document with these facts, as of now.
@@ -414,9 +415,9 @@ impl Node {
             return None;
         }
         let avoid = self.breakers.open(self.now());
-        let hinted = match policy.lookup {
-            Lookup::Cooperate => self.holders(request.key),
-            Lookup::Local | Lookup::Owner => Vec::new(),
+        let hinted = match policy.lookup.has(LookupStep::Peers) {
+            true => self.holders(request.key),
+            false => Vec::new(),
         };
         let previous = roster.previous(self.now());
         let view = View { previous: &previous, hinted: &hinted, ..self.view(&roster, &avoid) };
@@ -485,7 +486,7 @@ impl Node {
     /// Records that a document of a class with `policy` is not in this node's memory, where its
     /// owner may expect it; the owner will be told.
     pub(crate) fn note_left(&self, key: KeyHash, policy: &Policy) {
-        if policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
+        if policy.lookup.has(LookupStep::Peers) && policy.copies.at_reader() {
             self.copy_notices.add(CopyNotice { key, entered: None });
         }
     }

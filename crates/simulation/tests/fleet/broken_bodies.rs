@@ -202,7 +202,7 @@ struct Outcome {
 
 /// Puts a policy in force at the node.
 fn follow(node: &Running, lookup: Lookup, copies: Copies, replication: Replication) {
-    let policy = Policy { lookup, copies, eviction: Eviction::Drop, replication };
+    let policy = Policy { lookup, copies, eviction: Eviction::DROP, replication };
     let classes = ClassTable::new(1, Vec::new(), policy).unwrap();
     node.node.as_ref().unwrap().set_classes(classes);
 }
@@ -235,19 +235,19 @@ async fn ask_among(
     let [for_clients, for_nodes] = [80, 7000].map(|port| SocketAddr::new(host.address(), port));
     sleep(Duration::from_secs(5)).await;
     // What it reads from others does not enter its memory, and its disk by this replication alone.
-    follow(&node, Lookup::Owner, Copies::DiscardCache, replication);
+    follow(&node, Lookup::OWNER, Copies::DiscardCache, replication);
     for object in 0..COUNT {
         client::get(&client, for_clients, object).await.unwrap();
     }
     sleep(Duration::from_secs(5)).await;
-    follow(&node, Lookup::Cooperate, Copies::Inclusive, replication);
+    follow(&node, Lookup::COOPERATE, Copies::Inclusive, replication);
     let keys = script.keys.borrow().clone();
     for (object, (owner, key)) in &keys {
         for name in NAMES[1..].iter().filter(|name| *name != owner) {
             ask_as(&world.network.host(name), name, for_nodes, (*object, key)).await;
         }
     }
-    follow(&node, Lookup::Cooperate, copies, replication);
+    follow(&node, Lookup::COOPERATE, copies, replication);
     script.breaks.set(true);
     let mut outcomes = Vec::new();
     for (object, (owner, _)) in keys {

@@ -97,17 +97,17 @@ impl Fleet {
 }
 
 fn policy(lookup: Lookup, copies: Copies, replication: Replication) -> Policy {
-    Policy { lookup, copies, eviction: Eviction::Drop, replication }
+    Policy { lookup, copies, eviction: Eviction::DROP, replication }
 }
 
 /// Policies of the classes `kept`, `exclusive`, `discarded` and `uncached`.
 fn policies() -> [(&'static str, Policy); 4] {
     let one = Replication::ONE;
     [
-        ("kept", policy(Lookup::Local, Copies::Exclusive, Replication::All)),
-        ("exclusive", policy(Lookup::Owner, Copies::Exclusive, one)),
-        ("discarded", policy(Lookup::Owner, Copies::DiscardCache, one)),
-        ("uncached", policy(Lookup::Owner, Copies::None, one)),
+        ("kept", policy(Lookup::LOCAL, Copies::Exclusive, Replication::All)),
+        ("exclusive", policy(Lookup::OWNER, Copies::Exclusive, one)),
+        ("discarded", policy(Lookup::OWNER, Copies::DiscardCache, one)),
+        ("uncached", policy(Lookup::OWNER, Copies::None, one)),
     ]
 }
 
@@ -176,11 +176,12 @@ fn the_class_of_the_real_document_decides_whatever_was_expected() {
 /// what the answers say of themselves.
 async fn answers_by_popularity(world: World) -> Vec<String> {
     let [(name, popular), _, _, (_, rest)] = policies();
-    let popular = Policy { lookup: Lookup::Owner, replication: Replication::ONE, ..popular };
+    let popular = Policy { lookup: Lookup::OWNER, replication: Replication::ONE, ..popular };
     let requests = Bounds { from: 3, below: None };
     let criteria = Criteria { requests, ..Criteria::ANY };
     let class = Class { name: name.into(), criteria, policy: popular };
-    let fleet = Fleet::start(&world, &ClassTable::new(1, vec![class], rest).unwrap(), 8 << 20).await;
+    let fleet =
+        Fleet::start(&world, &ClassTable::new(1, vec![class], rest).unwrap(), 8 << 20).await;
     let mut seen = Vec::new();
     for (object, minutes) in [(1, 0), (1, 0), (1, 0), (1, 0), (2, 0), (2, 0), (2, 11), (2, 0)] {
         sleep(Duration::from_secs(60 * minutes)).await;
@@ -200,7 +201,7 @@ fn a_document_is_in_a_class_by_popularity_while_it_is_asked_for() {
 /// Asks two nodes, which keep what they read and have little memory, for many objects; returns how
 /// many of the questions by hint found a copy, and how many did not.
 async fn questions_by_hint(world: World) -> [usize; 2] {
-    let policy = policy(Lookup::Cooperate, Copies::Exclusive, Replication::ONE);
+    let policy = policy(Lookup::COOPERATE, Copies::Exclusive, Replication::ONE);
     let fleet =
         Fleet::start(&world, &ClassTable::new(1, Vec::new(), policy).unwrap(), MEMORY).await;
     let mut random = fastrand::Rng::with_seed(world.seed);
@@ -229,7 +230,7 @@ fn few_questions_by_hint_find_nothing_when_copies_leave_memory() {
 /// Asks one node twice, then the other, for each document that is stored in pieces; returns what
 /// was seen of the last two answers.
 async fn later_large_answers(world: World) -> Vec<[Seen; 2]> {
-    let policy = policy(Lookup::Cooperate, Copies::Exclusive, Replication::ONE);
+    let policy = policy(Lookup::COOPERATE, Copies::Exclusive, Replication::ONE);
     let classes = ClassTable::new(1, Vec::new(), policy).unwrap();
     let fleet = Fleet::start(&world, &classes, 32 << 20).await;
     let mut seen = Vec::new();

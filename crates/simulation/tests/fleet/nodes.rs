@@ -50,9 +50,9 @@ pub fn listed(name: &str) -> Listed {
 
 fn policy(copies: Copies) -> Policy {
     Policy {
-        lookup: Lookup::Owner,
+        lookup: Lookup::OWNER,
         copies,
-        eviction: Eviction::Drop,
+        eviction: Eviction::DROP,
         replication: Replication::ONE,
     }
 }

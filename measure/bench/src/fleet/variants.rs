@@ -18,30 +18,39 @@ pub struct Variant {
 }
 
 /// Documents are kept in memory and on disk only by their owners, as the other systems do.
-const OWNER: &str = "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
+const OWNER: &str = "[[class]]\nname = \"rest\"\ncopies = \"discard-cache\"\n";
 /// Documents from another node are kept in memory by both.
 const INCLUSIVE: &str = "[[class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
+/// The same, and other memories are asked first.
+const COOPERATE: &str = "\
+[[class]]
+name = \"rest\"
+lookup = [\"memory\", \"peers\", \"disk\", \"owner\", \"origin\"]
+copies = \"inclusive\"
+";
+/// Other memories are asked first, and only the node that asked keeps a copy.
+const EXCLUSIVE: &str = "\
+[[class]]
+name = \"rest\"
+lookup = [\"memory\", \"peers\", \"disk\", \"owner\", \"origin\"]
+copies = \"exclusive\"
+";
+/// The same, and evicted copies are offered to other nodes.
+const OFFER: &str = "\
+[[class]]
+name = \"rest\"
+lookup = [\"memory\", \"peers\", \"disk\", \"owner\", \"origin\"]
+copies = \"exclusive\"
+eviction = [\"peer\", \"drop\"]
+";
 
 /// Policies for copies in memory, each of which adds one mechanism to the previous one.
 const MECHANISMS: [(&str, &str); 5] = [
     (", copies at owners", OWNER),
-    (
-        ", copies at both",
-        "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"inclusive\"\n",
-    ),
-    (
-        ", copies at both, hints",
-        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"inclusive\"\n",
-    ),
-    (
-        ", copies at who asked, hints",
-        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"exclusive\"\n",
-    ),
-    (
-        ", copies at who asked, hints, offers",
-        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"exclusive\"\n\
-         eviction = \"offer\"\n",
-    ),
+    (", copies at both", INCLUSIVE),
+    (", copies at both, hints", COOPERATE),
+    (", copies at who asked, hints", EXCLUSIVE),
+    (", copies at who asked, hints, offers", OFFER),
 ];
 
 fn fleet(larder: &System, words: &str, classes: Option<&'static str>) -> Variant {

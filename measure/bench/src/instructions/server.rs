@@ -23,7 +23,7 @@ const GATHER: Duration = Duration::from_secs(60);
 
 /// Documents are kept in memory and on disk only by their owners, however often they are requested.
 const KEPT_BY_OWNERS: &str = "[fleet]\nhot-rate = 1000000\n\
-     [[fleet.class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
+     [[fleet.class]]\nname = \"rest\"\ncopies = \"discard-cache\"\n";
 
 /// A fleet key, which makes the nodes use TLS between each other.
 const FLEET_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use fleet::MemberId;
 use fleet::class::{
-    Class, Copies, Eviction, Lookup, PRESETS, Replication, SitePattern, TypePattern,
+    Class, Copies, EvictionStep, LookupStep, PRESETS, Replication, SitePattern, TypePattern,
 };
 use fleet::member::Address;
 use membership::gossip::Seed;
@@ -65,6 +65,9 @@ const SITE: Kind = Kind::Checked(&Checked {
     value_name: "HOST",
     example: "*.example.com",
 });
+
+const LOOKUP: Kind = Kind::List(&Kind::OneOf(&LookupStep::NAMES));
+const EVICTION: Kind = Kind::List(&Kind::OneOf(&EvictionStep::NAMES));
 
 /// A number of requests.
 const REQUESTS: Kind = Kind::Int(0, u64::MAX);
@@ -151,16 +154,13 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.hot-owners", Kind::Int(1, 1024), ["4"] -> fleet.hot_owners;
 
     /// Bytes a second offered to other nodes: documents that leave memory in classes with
-    /// `eviction` "offer", and documents of this node when it stops. 0: none.
+    /// an `eviction` beyond "drop", and documents of this node when it stops. 0: none.
     "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
 
     /// Memory for hints about other nodes' memories, four bytes for a document. Classes by size or
     /// type take as much again for the sizes and types of documents, eight bytes each.
     "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
 };
-
-/// The values of a class that are not given, as written in a file.
-const DEFAULT: [&str; 4] = ["owner", "discard-cache", "drop", "1"];
 
 /// The keys of a `[[fleet.class]]` table.
 pub const CLASS: &[Field<Class>] = fields! {
@@ -189,20 +189,23 @@ pub const CLASS: &[Field<Class>] = fields! {
     /// Hosts of the URLs; none: any.
     "sites", Kind::List(&SITE), [], example(r#"["www.example.com"]"#) -> criteria.sites;
 
-    /// Where a document outside this node's memory is looked for: "local": own disk, then origin
-    /// server; "owner": own disk, then the owner, which fetches it; "cooperate": first the memories
-    /// of other nodes.
-    "lookup", Kind::OneOf(&Lookup::NAMES), [DEFAULT[0]] -> policy.lookup;
+    /// Where a document is looked for, in order: "memory" and "disk" of this node, memories of
+    /// "peers" that may have a copy, the "owner", which fetches it if it must, the "origin" server.
+    "lookup", LOOKUP, ["memory", "disk", "owner", "origin"],
+        example(r#"["memory", "peers", "disk", "owner", "origin"]"#)
+        => |c, v| c.policy.lookup = Vec::<LookupStep>::take(v).into_iter().collect();
 
     /// Memory that keeps a document fetched through its owner: the requesting node's ("exclusive"),
     /// the owner's ("discard-cache"), both ("inclusive"), neither ("none").
-    "copies", Kind::OneOf(&Copies::NAMES), [DEFAULT[1]] -> policy.copies;
+    "copies", Kind::OneOf(&Copies::NAMES), ["discard-cache"] -> policy.copies;
 
-    /// Fate of the last copy that leaves memory: "drop", or "offer" it to a less busy node.
-    "eviction", Kind::OneOf(&Eviction::NAMES), [DEFAULT[2]] -> policy.eviction;
+    /// Steps for the last copy that leaves memory, in order: it is offered to a less busy
+    /// "peer", to the "owner", which stores it if it has none, and in the end "drop".
+    "eviction", EVICTION, ["drop"], example(r#"["peer", "drop"]"#)
+        => |c, v| c.policy.eviction = Vec::<EvictionStep>::take(v).into_iter().collect();
 
     /// Number of owners whose disks keep a document, or "all": each node that has served it.
-    "replication", Kind::Int(1, u16::MAX as u64), [DEFAULT[3]], word("all")
+    "replication", Kind::Int(1, u16::MAX as u64), ["1"], word("all")
         => |c, v| c.policy.replication = replication(Take::take(v));
 };
 
@@ -238,7 +241,7 @@ mod tests {
             requests-below = 18446744073709551615
             types = ['image/*', 'Text/HTML']
             sites = '*.example.com'
-            lookup = 'local'
+            lookup = ['memory', 'disk', 'origin']
             copies = 'none'
             eviction = 'drop'
             replication = 'all'
@@ -263,8 +266,13 @@ mod tests {
     #[test]
     fn the_defaults_of_a_class_are_those_of_the_fleet() {
         let Policy { lookup, copies, eviction, replication } = Policy::DEFAULT;
-        let words =
-            [lookup.to_string(), copies.to_string(), eviction.to_string(), replication.to_string()];
-        assert_eq!(words, DEFAULT);
+        let default = |key| {
+            let field = CLASS.iter().find(|field| field.key == key);
+            field.and_then(|field| field.default).unwrap_or_default().join(" > ")
+        };
+        assert_eq!(default("lookup"), lookup.to_string());
+        assert_eq!(default("copies"), copies.to_string());
+        assert_eq!(default("eviction"), eviction.to_string());
+        assert_eq!(default("replication"), replication.to_string());
     }
 }

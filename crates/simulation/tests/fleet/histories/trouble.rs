@@ -18,9 +18,9 @@ pub fn classes(version: u64, random: &mut Rng) -> ClassTable {
     let copies = [Copies::Exclusive, Copies::DiscardCache, Copies::Inclusive, Copies::None];
     let two = Replication::Owners(2.try_into().unwrap());
     let policy = Policy {
-        lookup: if random.bool() { Lookup::Owner } else { Lookup::Cooperate },
+        lookup: if random.bool() { Lookup::OWNER } else { Lookup::COOPERATE },
         copies: copies[random.usize(..4)],
-        eviction: Eviction::Drop,
+        eviction: Eviction::DROP,
         replication: [Replication::ONE, Replication::ONE, two][random.usize(..3)],
     };
     ClassTable::new(version, Vec::new(), policy).unwrap()
@@ -28,7 +28,7 @@ pub fn classes(version: u64, random: &mut Rng) -> ClassTable {
 
 /// Documents of one kind, on one disk each.
 pub fn plain(copies: Copies) -> ClassTable {
-    let (lookup, eviction, replication) = (Lookup::Owner, Eviction::Drop, Replication::ONE);
+    let (lookup, eviction, replication) = (Lookup::OWNER, Eviction::DROP, Replication::ONE);
     let policy = Policy { lookup, copies, eviction, replication };
     ClassTable::new(1, Vec::new(), policy).unwrap()
 }

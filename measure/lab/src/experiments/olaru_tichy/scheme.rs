@@ -17,19 +17,19 @@ pub(super) const SECOND: Nanos = 1_000_000_000;
 
 /// Consistent hashing: every document comes from its owner, which alone keeps it.
 const HASHED: Policy = Policy {
-    lookup: Lookup::Owner,
+    lookup: Lookup::OWNER,
     copies: Copies::DiscardCache,
-    eviction: Eviction::Drop,
+    eviction: Eviction::DROP,
     replication: Replication::ONE,
 };
 
 /// On the owner's disk, and in the memory of each node that asks.
-const SHARED: Policy = Policy { lookup: Lookup::Cooperate, copies: Copies::Exclusive, ..HASHED };
+const SHARED: Policy = Policy { lookup: Lookup::COOPERATE, copies: Copies::Exclusive, ..HASHED };
 
 const ALONE: Policy = Policy {
-    lookup: Lookup::Local,
+    lookup: Lookup::LOCAL,
     copies: Copies::Exclusive,
-    eviction: Eviction::Drop,
+    eviction: Eviction::DROP,
     replication: Replication::All,
 };
 

@@ -188,8 +188,8 @@ fn contradictions_are_named_with_their_lines() {
         ),
         (
             "[[fleet.class]]\nname = 'a'\nsites = 'a'\n[[fleet.class]]\nname = 'b'\nlookup = \
-             'local'",
-            "larder.toml:5: fleet.class: \"b\": lookup \"local\" asks no owner",
+             ['memory', 'disk', 'origin']",
+            "larder.toml:5: fleet.class: \"b\": lookup asks no owner",
         ),
         ("[[fleet.class]]\nsites = 'a'", "larder.toml:2: fleet.class.name: is missing"),
         (

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use device::Clock;
-use fleet::class::{DocumentFacts, Eviction, Lookup, Replication};
+use fleet::class::{DocumentFacts, LookupStep, Replication};
 use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::lookup::Keep;
 use fleet::{MemberId, Policy, placement};
@@ -55,7 +55,7 @@ impl Nodes {
 
     /// Tells the nodes concerned that a copy came or went.
     fn tell(&self, at: usize, document: u32, came: bool) {
-        if self.policy(document).lookup != Lookup::Cooperate {
+        if !self.policy(document).lookup.has(LookupStep::Peers) {
             return;
         }
         let notified: Vec<usize> = match self.setup.hints {
@@ -100,7 +100,7 @@ impl Nodes {
     fn evicted(self: &Rc<Nodes>, at: usize, evicted: Cached) {
         let node = &self.nodes[at];
         let policy = self.policy(evicted.document);
-        if policy.eviction == Eviction::Drop {
+        if !policy.eviction.offers() {
             return;
         }
         let copy = EvictedCopy {
@@ -115,7 +115,7 @@ impl Nodes {
         let mut rate = node.offers.borrow_mut();
         let fate = eviction::decide(&copy, &policy, me, &members, &avoid, &mut rate, self.now());
         if let Fate::Offered { to, moves } = fate
-            && let Some(to) = self.places.get(&to)
+            && let Some(to) = to.first().and_then(|to| self.places.get(to))
         {
             self.offer(at, *to, Cached { moves, ..evicted });
         }
