@@ -6,13 +6,15 @@
 //! documents. The requested documents exceed one node's cache, but fit all caches together; their
 //! popularity (Zipf) drifts. The origin takes 2 ms for a response.
 //!
-//! There are four parts; all but the last are the default:
+//! There are five parts; the first three are the default:
 //!
 //! * *sharing*: after a warm-up, where documents are found and at what cost;
 //! * *recovery*: then one node is killed, and requests go to the others;
 //! * *remote*: everything is in memory; requests go to the node that has the document, or to
 //!   another one (`remote`);
-//! * *mechanisms*: like *sharing*, adding one mechanism for copies in memory after another.
+//! * *mechanisms*: like *sharing*, adding one mechanism for copies in memory after another;
+//! * *presets*: each preset of Olaru and Tichy in the paper's topology, and whether disks are read
+//!   in the order of the paper's figures.
 //!
 //! The systems are Larder as a fleet, with its default and with other classes; Larder without a
 //! fleet; nginx, whose nodes forward requests to the cache selected by a consistent hash; and
@@ -21,6 +23,7 @@
 
 mod nodes;
 mod plan;
+mod presets;
 mod remote;
 mod sharing;
 mod variants;
@@ -38,7 +41,7 @@ use crate::report::bytes;
 use crate::run::Live;
 
 /// The names of the parts.
-pub const PARTS: [&str; 4] = ["sharing", "recovery", "remote", "mechanisms"];
+pub const PARTS: [&str; 5] = ["sharing", "recovery", "remote", "mechanisms", presets::PART];
 
 type Measure = fn(&Plan, &Variant, &mut Surroundings) -> Result<(), String>;
 
@@ -56,10 +59,12 @@ pub fn run(
     let (rounds, comparison) = (Rounds::default(), comparison(plan));
     let mut around = Surroundings { interrupted, say, watch, rounds, comparison };
     let wants = |part: &str| plan.parts.iter().any(|name| name == part);
-    let parts: [(bool, Vec<Variant>, Measure); 3] = [
+    let presets = variants::presets(&plan.systems, presets::PRESETS.into_iter());
+    let parts: [(bool, Vec<Variant>, Measure); 4] = [
         (wants("sharing") || wants("recovery"), variants::sharing(&plan.systems), sharing::measure),
         (wants("mechanisms"), variants::mechanisms(&plan.systems), sharing::measure),
         (wants("remote"), variants::remote(&plan.systems), remote::measure),
+        (wants(presets::PART), presets, presets::measure),
     ];
     for (_, variants, measure) in parts.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
         let is_wanted = |variant: &&Variant| {
@@ -80,7 +85,13 @@ pub fn run(
         }
     }
     let Surroundings { rounds, mut comparison, .. } = around;
+    if wants(presets::PART) {
+        comparison.notes.push(presets::NOTE.to_owned());
+    }
     comparison.rows = rounds.rows();
+    let (lines, wrong) = presets::verdicts(&comparison.rows);
+    comparison.notes.extend(lines);
+    comparison.deviations = wrong;
     comparison.interrupted = interrupted.load(Ordering::Relaxed);
     Ok(comparison)
 }

@@ -232,6 +232,9 @@ pub fn finish(matches: &ArgMatches, comparison: &Comparison) -> Result<(), Failu
         0 if comparison.rows.is_empty() && !comparison.interrupted => {
             Err(failed("nothing was measured".to_owned()))
         }
+        0 if !comparison.deviations.is_empty() => {
+            Err(failed(format!("not as expected: {}", comparison.deviations.join("; "))))
+        }
         0 => Ok(()),
         wrong => Err(failed(format!("{wrong} answers were wrong"))),
     }

@@ -29,7 +29,7 @@ pub fn command() -> Command {
             option(
                 "only",
                 "PARTS",
-                "Only these parts, divided by commas; mechanisms is no default.",
+                "Only these parts, divided by commas; mechanisms and presets are no default.",
             )
             .default_value("sharing,recovery,remote")
             .value_delimiter(',')

@@ -221,6 +221,9 @@ pub struct Comparison {
     pub failures: Vec<String>,
     /// The number of wrong responses.
     pub failure_count: u64,
+    /// The expectations of the measured part that do not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<String>,
     /// True if a signal ended the comparison.
     pub interrupted: bool,
     /// Notes, such as what was left out and why.
@@ -239,6 +242,7 @@ impl Comparison {
             rows: Vec::new(),
             failures: Vec::new(),
             failure_count: 0,
+            deviations: Vec::new(),
             interrupted: false,
             notes: Vec::new(),
         }

@@ -63,6 +63,7 @@ impl Nodes {
                 number,
                 all: &nodes.addresses,
                 is_fleet: variant.is_fleet,
+                owns: !variant.has_disk_node || number == 0,
                 key: key_file.as_deref(),
                 larder_memory: plan.larder_memory,
             };
@@ -87,7 +88,7 @@ impl Nodes {
             nodes.beds.push(bed);
         }
         match variant.is_fleet {
-            true => nodes.gather(variant.classes, interrupted)?,
+            true => nodes.gather(variant.classes.as_deref(), interrupted)?,
             false => std::thread::sleep(FOUND),
         }
         Ok(nodes)

@@ -13,8 +13,10 @@ pub struct Variant {
     pub is_fleet: bool,
     /// True if they authenticate with a key and use TLS between each other.
     pub has_key: bool,
+    /// True if the first node owns all documents, as in the paper of the presets.
+    pub has_disk_node: bool,
     /// The table of classes to activate; `None`: the default.
-    pub classes: Option<&'static str>,
+    pub classes: Option<String>,
 }
 
 /// Documents are kept in memory and on disk only by their owners, as the other systems do.
@@ -53,9 +55,10 @@ const MECHANISMS: [(&str, &str); 5] = [
     (", copies at who asked, hints, offers", OFFER),
 ];
 
-fn fleet(larder: &System, words: &str, classes: Option<&'static str>) -> Variant {
+fn fleet(larder: &System, words: &str, classes: Option<&str>) -> Variant {
     let name = format!("Larder, fleet{words}");
-    Variant { name, system: larder.clone(), is_fleet: true, has_key: false, classes }
+    let classes = classes.map(str::to_owned);
+    Variant { is_fleet: true, classes, ..other(larder, &name) }
 }
 
 /// Returns the variants of these systems that *sharing* measures.
@@ -93,7 +96,18 @@ pub fn mechanisms(systems: &[System]) -> Vec<Variant> {
         .collect()
 }
 
+/// Returns a variant of Larder for each of these presets.
+pub fn presets<'a>(systems: &[System], presets: impl Iterator<Item = &'a str>) -> Vec<Variant> {
+    let Some(larder) = systems.iter().find(|system| system.is_larder()) else { return Vec::new() };
+    let variant = |preset: &str| {
+        let classes = Some(format!("preset = {preset:?}"));
+        Variant { is_fleet: true, has_disk_node: true, classes, ..other(larder, preset) }
+    };
+    presets.map(variant).collect()
+}
+
 fn other(system: &System, name: &str) -> Variant {
     let (name, system) = (name.to_owned(), system.clone());
-    Variant { name, system, is_fleet: false, has_key: false, classes: None }
+    let (is_fleet, has_key, has_disk_node) = (false, false, false);
+    Variant { name, system, is_fleet, has_key, has_disk_node, classes: None }
 }

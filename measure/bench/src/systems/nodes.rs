@@ -27,6 +27,8 @@ pub struct Node<'a> {
     pub all: &'a [Addresses],
     /// True if nodes of Larder form a fleet.
     pub is_fleet: bool,
+    /// True if a node of a fleet owns documents.
+    pub owns: bool,
     /// The fleet key of nodes of Larder, for TLS between them.
     pub key: Option<&'a Path>,
     /// Larder's setting `memory`, in bytes.
@@ -46,14 +48,14 @@ impl Files<'_> {
     /// Fails if a file cannot be written, or the system has no nodes.
     pub(super) fn node(&self, node: &Node) -> Result<Command, String> {
         match self.system.kind {
-            Kind::Larder => Ok(self.larder_node(node)),
+            Kind::Larder => self.larder_node(node),
             Kind::Nginx => self.nginx_node(node),
             Kind::Varnish => self.varnish_node(node),
             _ => Err(format!("{} has no nodes that share", self.system.name)),
         }
     }
 
-    fn larder_node(&self, node: &Node) -> Command {
+    fn larder_node(&self, node: &Node) -> Result<Command, String> {
         let own = node.own();
         let mut command = self.confined();
         command.arg("serve").arg("--cache").arg(self.setup.cache);
@@ -62,17 +64,21 @@ impl Files<'_> {
         command.args(["--listen", &own.front.to_string(), "--admin", &own.admin.to_string()]);
         command.args(["--reverse", &format!("http://{}", self.setup.origin)]);
         if !node.is_fleet {
-            return command;
+            return Ok(command);
         }
         command.args(["--fleet", &own.between.to_string()]);
         command.args(["--fleet-node", &format!("node-{}", node.number)]);
+        if !node.owns {
+            let text = "[fleet]\ncapacity = \"0\"\n";
+            command.arg("--config").arg(self.write("larder.toml", text, &[])?);
+        }
         if node.number > 0 {
             command.args(["--join", &node.all[0].between.to_string()]);
         }
         if let Some(key) = node.key {
             command.arg("--fleet-key").arg(key);
         }
-        command
+        Ok(command)
     }
 
     fn nginx_node(&self, node: &Node) -> Result<Command, String> {

@@ -651,8 +651,8 @@ mod tests {
             between: address(port + 1),
             admin: address(port + 2),
         });
-        let (is_fleet, key, larder_memory) = (true, None, 16 * MIB);
-        let node = Node { number: 1, all: &addresses, is_fleet, key, larder_memory };
+        let (is_fleet, owns, key, larder_memory) = (true, true, None, 16 * MIB);
+        let node = Node { number: 1, all: &addresses, is_fleet, owns, key, larder_memory };
         for kind in [Kind::Larder, Kind::Nginx, Kind::Varnish] {
             let system = self::system(kind);
             let command = Files { system: &system, setup: &setup, directory }.node(&node).unwrap();
