@@ -28,6 +28,9 @@ pub struct Options {
     /// Histories of a fleet instead: partitions, kills, old disks, purges.
     #[arg(long, conflicts_with_all = ["layout", "minutes"])]
     pub fleet: bool,
+    /// A fleet of this number of nodes instead: what a node sends, computes and knows.
+    #[arg(long, conflicts_with_all = ["seed", "first", "layout", "minutes", "seeds", "fleet"])]
+    pub nodes: Option<usize>,
 }
 
 /// Runs random histories of a fleet.
@@ -35,9 +38,14 @@ fn run_fleet(options: &Options) -> Result<(), String> {
     let test = "histories::whatever_happens_nothing_is_wrong_and_the_nodes_agree_afterwards";
     let (first, count) = options.seed.map_or((options.first, options.seeds), |seed| (seed, 1));
     let end = first.checked_add(count).ok_or("there are no seeds behind the last")?;
+    run_test(test, ("LARDER_SEEDS", format!("{first}..{end}")))
+}
+
+/// Runs a test of fleets in virtual time with this variable.
+fn run_test(test: &str, (name, value): (&str, String)) -> Result<(), String> {
     let mut command = workspace::cargo(&["test", "--release", "--quiet"]);
     command.args(["--package", "simulation", "--test", "fleet", test, "--", "--nocapture"]);
-    command.env("LARDER_SEEDS", format!("{first}..{end}"));
+    command.env(name, value);
     workspace::succeed(command)
 }
 
@@ -47,6 +55,9 @@ fn run_fleet(options: &Options) -> Result<(), String> {
 ///
 /// When a guarantee was violated; the output says which, and how to reproduce it.
 pub fn run(options: &Options) -> Result<(), String> {
+    if let Some(nodes) = options.nodes {
+        return run_test("scale::a_large_fleet_stays_current", ("LARDER_NODES", nodes.to_string()));
+    }
     if options.fleet {
         return run_fleet(options);
     }

@@ -122,6 +122,8 @@ pub struct Proxy {
     /// The proxy's fleet node with the list of members, if any. It listens for other nodes at its
     /// address.
     pub node: Option<(NodeOptions, Vec<Listed>)>,
+    /// How often the node says hello to each other one.
+    pub hello_every: Duration,
 }
 
 impl Proxy {
@@ -138,6 +140,7 @@ impl Proxy {
             observer,
             admin: None,
             node: None,
+            hello_every: Duration::from_millis(500),
         }
     }
 
@@ -147,7 +150,8 @@ impl Proxy {
     ///
     /// Another listener has the port.
     pub fn start(self, world: &World) -> io::Result<Running> {
-        let Proxy { host, port, mut options, workers, cache, clock, observer, admin, node } = self;
+        let Proxy { host, port, mut options, workers, cache, clock, observer, .. } = self;
+        let Proxy { admin, node, hello_every, .. } = self;
         let clock = clock.unwrap_or(world.clock);
         options.upstream.lookup = world.lookup();
         let control = Control::new(options);
@@ -171,7 +175,7 @@ impl Proxy {
                     node,
                     members: Box::new(move || Ok(list.clone())),
                     has_seeds: true,
-                    hello_every: Duration::from_millis(500),
+                    hello_every,
                 })
             }
         };

@@ -579,6 +579,11 @@ impl Node {
         self.purges.told().durable.clone()
     }
 
+    /// Returns the age of what this node knows of each other node's purges.
+    pub fn purge_ages(&self) -> BTreeMap<MemberId, Option<Duration>> {
+        self.purges.ages(self.now())
+    }
+
     /// Returns what this node knows of the purges of others.
     pub fn purge_knowledge(&self) -> fleet::purges::State {
         self.purges.state(self.now())

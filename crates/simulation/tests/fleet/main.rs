@@ -13,5 +13,6 @@ mod liars;
 mod nodes;
 mod objects;
 mod origin;
+mod scale;
 mod shield;
 mod substitutes;
