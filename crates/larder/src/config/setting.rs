@@ -412,7 +412,17 @@ macro_rules! parsed {
 
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(StatusPattern);
-parsed!(Address, Copies, EvictionStep, Listed, LookupStep, MemberId, Seed, SitePattern, TypePattern);
+parsed!(
+    Address,
+    Copies,
+    EvictionStep,
+    Listed,
+    LookupStep,
+    MemberId,
+    Seed,
+    SitePattern,
+    TypePattern
+);
 parsed!(StreamAddress, TrustedField);
 
 impl Take for Lifetime {

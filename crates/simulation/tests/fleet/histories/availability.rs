@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 
 /// Returns classes by which only owners keep documents: each hit depends on its owner.
 fn at_owners_alone() -> ClassTable {
-    let (lookup, copies, eviction) = (Lookup::Owner, Copies::None, Eviction::Drop);
+    let (lookup, copies, eviction) = (Lookup::OWNER, Copies::None, Eviction::DROP);
     let policy = Policy { lookup, copies, eviction, replication: Replication::ONE };
     ClassTable::new(2, Vec::new(), policy).unwrap()
 }
