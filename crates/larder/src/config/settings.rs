@@ -82,7 +82,7 @@ pub fn write_all(writer: &mut impl Writer) {
     CERTIFICATE.iter().for_each(|field| writer.key(field.key, field));
     writer.table(
         "fleet.class",
-        "One class of a fleet's documents; the first that matches applies (docs/guide/fleet.md). \
+        "One class of a fleet's documents; the first that matches applies (docs/guide/classes.md). \
          All nodes should have the same classes.",
     );
     FLEET_CLASS.iter().for_each(|field| writer.key(field.key, field));

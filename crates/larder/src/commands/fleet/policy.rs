@@ -27,7 +27,7 @@ pub fn set_command() -> Command {
         .about("Replace the policy of the whole running fleet")
         .after_help(format!(
             "The presets are {}. A file has [[class]] tables, or preset = \"NAME\" \
-             (docs/guide/fleet.md). All live nodes are first asked whether they can apply it; if \
+             (docs/guide/classes.md). All live nodes are first asked whether they can apply it; if \
              one cannot, nothing changes. Each request follows one policy from start to end. An \
              absent node applies the policy when it is back. To keep the policy across a restart \
              of the whole fleet, also write it into the configuration. Exit codes: 0 if it is in \

@@ -142,7 +142,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.members", Kind::List(&MEMBER), [] -> fleet.members;
 
     /// Placement of documents: "larder" keeps each on the disk and in the memory of one node, hot
-    /// ones on more; the others are those of a paper's figures (docs/guide/fleet.md).
+    /// ones on more; the others are those of a paper's figures (docs/guide/classes.md).
     /// [[fleet.class]] tables replace it.
     "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
 

@@ -68,7 +68,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// other nodes. The same on all nodes.
     "purge.lease", LEASE, ["10s"] -> fleet.lease;
 
-    /// Share purges with other sites through a stream of NATS JetStream (docs/guide/fleet.md):
+    /// Share purges with other sites through a stream of NATS JetStream (docs/guide/streams.md):
     /// servers, separated by commas, the name of the stream, and its subject if that is another
     /// (nats://HOST:PORT/STREAM/SUBJECT). tls:// encrypts. A node that hears nothing of the stream
     /// for `purge.lease` validates what it has stored.
