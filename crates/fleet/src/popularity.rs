@@ -18,14 +18,14 @@ use crate::key::KeyHash;
 /// Rows of a sketch; a document has a cell in each.
 const ROWS: usize = 2;
 /// Bytes of the cells of one column: two spans of time in each row.
-const COLUMN: usize = 2 * ROWS * size_of::<u16>();
+const COLUMN: usize = 2 * ROWS * size_of::<u32>();
 const COLUMNS_MIN: usize = 1 << 10;
 
 /// Requests for each document in the running span of time and in the one before: a count-min
 /// sketch.
 ///
-/// A count is never too low, up to 65,535. It is too high where all cells of a document are shared
-/// with others.
+/// A count is never too low, up to 2^32 - 1. It is too high where all cells of a document are
+/// shared with others.
 #[derive(Clone, Debug)]
 pub struct RequestCounts {
     length: Duration,
@@ -35,7 +35,7 @@ pub struct RequestCounts {
     before: Rows,
 }
 
-type Rows = [Box<[u16]>; ROWS];
+type Rows = [Box<[u32]>; ROWS];
 
 /// Requests for one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(counts.get(key, at(240)), requests(0, 0));
         assert_eq!(counts.note(key, at(240)), requests(1, 0));
         (0..100_000).for_each(|_| _ = counts.note(key, at(241)));
-        assert_eq!(counts.get(key, at(241)), requests(u64::from(u16::MAX), 0));
+        assert_eq!(counts.get(key, at(241)), requests(100_001, 0));
     }
 
     #[test]

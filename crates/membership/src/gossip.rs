@@ -246,6 +246,10 @@ impl Membership for Gossip {
         lock(&self.shared.view).name_in_use()
     }
 
+    fn is_kept_by_requests(&self, id: &MemberId) -> bool {
+        lock(&self.shared.view).is_kept_by_requests(id)
+    }
+
     fn leave(&self) -> Leaving<'_> {
         Box::pin(Gossip::leave(self))
     }

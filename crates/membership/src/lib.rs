@@ -67,6 +67,11 @@ pub trait Membership: Send + Sync {
         None
     }
 
+    /// Returns whether a member counts only because it answers requests: it needs some each second.
+    fn is_kept_by_requests(&self, _id: &MemberId) -> bool {
+        false
+    }
+
     /// Records that a member responded or sent a request, with the facts that it included.
     fn heard(&self, of: Member, now: Duration);
 

@@ -72,8 +72,8 @@ impl Connection {
             .connection_timeout(*patience)
             .request_timeout(Some(*patience))
             .ignore_discovered_servers()
-            // The caller connects again, and then asks what it has missed.
-            .max_reconnects(1);
+            // Each server is tried once; the caller connects again, and asks what it has missed.
+            .max_reconnects(address.servers.len());
         options = match credentials.clone() {
             Some(Credentials::Password { user, password }) => {
                 options.user_and_password(user, password)

@@ -9,7 +9,7 @@
 //! given the same name. This is reported, and the node that started later behaves like one that
 //! leaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -69,6 +69,8 @@ pub struct View {
     lost: BTreeMap<MemberId, Lost>,
     /// Nodes that were heard by requests, and when.
     heard: BTreeMap<MemberId, (Member, Duration)>,
+    /// The members that gossip does not report as live.
+    kept: BTreeSet<MemberId>,
     same_names: BTreeMap<MemberId, SameName>,
 }
 
@@ -89,6 +91,7 @@ impl View {
             departed: BTreeMap::new(),
             lost: BTreeMap::new(),
             heard: BTreeMap::new(),
+            kept: BTreeSet::new(),
             same_names: BTreeMap::new(),
         }
     }
@@ -137,6 +140,11 @@ impl View {
         if self.others.contains_key(&of.id) || self.lost.contains_key(&of.id) {
             self.heard.insert(of.id.clone(), (of, now));
         }
+    }
+
+    /// Returns whether a member counts only because it was heard by requests.
+    pub fn is_kept_by_requests(&self, id: &MemberId) -> bool {
+        self.kept.contains(id)
     }
 
     /// Records that a node did not answer.
@@ -195,10 +203,12 @@ impl View {
     /// Adds the nodes that were heard lately and that gossip does not report as live.
     fn with_heard(&mut self, mut present: Vec<(u64, Member)>, now: Duration) -> Vec<(u64, Member)> {
         self.heard.retain(|_, (_, at)| now.saturating_sub(*at) < HEARD_FOR);
+        self.kept.clear();
         for (id, (member, _)) in &self.heard {
             if present.iter().all(|(_, member)| member.id != *id) {
                 let generation = self.generations.get(id).copied().unwrap_or_default();
                 present.push((generation, member.clone()));
+                self.kept.insert(id.clone());
             }
         }
         present
@@ -382,6 +392,7 @@ mod tests {
         view.hear(says("a", 7), at(4));
         view.update(vec![], at(8));
         assert_eq!(members(&view)[0], ("a".into(), 7));
+        assert!(view.is_kept_by_requests(&a));
         assert_eq!(view.started()[&a], 1);
         view.update(vec![], at(9));
         assert_eq!((members(&view).len(), view.lost().len()), (1, 1));

@@ -26,7 +26,7 @@ use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::purge_dialect;
 use crate::request::purge_names::{Name, all_names, targets};
-use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope, Spread};
+use crate::request::purge_order::{MESSAGE_MAX, Purge, PurgeResult, Purged, Scope, Spread};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -62,8 +62,15 @@ pub(crate) async fn purge(
         Some(await_others(node, wait).await)
     };
     let publishing = async {
-        let stream = services.shared.stream.as_ref().filter(|_| is_done)?;
-        Some(stream.publish(Value::Object(purge.words()).to_string().into()).await)
+        // What an unsafe request invalidates stays in its fleet.
+        let is_published = is_done && wait == Wait::Purge;
+        let stream = services.shared.stream.as_ref().filter(|_| is_published)?;
+        let text = Value::Object(purge.words()).to_string();
+        if text.len() > MESSAGE_MAX {
+            let why = format!("a message has {MESSAGE_MAX} bytes at most: purge less at a time");
+            return Some(Err(why));
+        }
+        Some(stream.publish(text.into()).await)
     };
     let (spread, stream) = tokio::join!(spreading, publishing);
     let is_strict = node.is_some_and(|node| node.consistency() == Consistency::Strict);

@@ -16,6 +16,7 @@ use fleet::class::Copies;
 use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::member::State;
 use fleet::purges::Vector;
+use fleet::token_bucket::TokenBucket;
 use http::header;
 use net::clock::TokioClock;
 use semantics::{Meta, StoredHead, cache_key};
@@ -55,7 +56,7 @@ pub(crate) async fn run(services: Rc<Services>, node: Arc<Node>) {
     let mut evictions: Option<Evictions> = None;
     loop {
         sleep(LOOK).await;
-        if !node.cooperates() {
+        if !node.cooperates() && !node.offers_evicted() {
             evictions = None;
             continue;
         }
@@ -103,6 +104,7 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
     });
     let Fate::Offered { to, moves } = fate else { return };
     let message = encode(node, &evicted.key, &evicted.meta, &body, moves);
+    let size = copy.size;
     let (services, node, counted) = (services.clone(), node.clone(), Counted::new(under_way));
     spawn_local(async move {
         let _counted = counted;
@@ -110,7 +112,11 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
         if evicted.token.overtaken() {
             return;
         }
-        for to in to {
+        for (at, to) in to.into_iter().enumerate() {
+            let takes = |rate: &mut TokenBucket| rate.take(size, node.now());
+            if at > 0 && !node.offering.with_rate(takes) {
+                return;
+            }
             let message = (OFFER, message.clone());
             match post_bytes::<Offered>(&services, &node, &to, message, PATIENCE).await {
                 Ok(Offered { taken: false }) => {}

@@ -19,6 +19,9 @@ use crate::peers::purge_state::Saved;
 /// Stands in the third line of a node that has lost purges.
 const RECOVERING: &str = "recovering";
 
+/// Stands in the third line of a node that is not the only one of its fleet.
+const OTHERS: &str = "others";
+
 /// The keys of the two places: no object of a site has them.
 const KEYS: [&[u8]; 2] = [b"\0fleet purges 1", b"\0fleet purges 2"];
 
@@ -72,6 +75,7 @@ impl SavedPurges {
         all.vector.merge(&other.vector);
         all.last.merge(&other.last);
         all.is_recovering |= other.is_recovering;
+        all.has_others |= other.has_others;
         Some(all)
     }
 
@@ -98,10 +102,11 @@ impl SavedPurges {
     }
 }
 
-/// Returns three lines: the vector, the digests of the last purges, and whether purges were lost.
+/// Returns three lines: the vector, the digests of the last purges, and words for what else is so.
 fn write(saved: &Saved) -> String {
-    let state = if saved.is_recovering { RECOVERING } else { "" };
-    format!("{}\n{}\n{state}", saved.vector, saved.last)
+    let words = [(saved.is_recovering, RECOVERING), (saved.has_others, OTHERS)];
+    let words = words.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| *word);
+    format!("{}\n{}\n{}", saved.vector, saved.last, Vec::from_iter(words).join(" "))
 }
 
 async fn read(store: &Store, place: usize) -> Option<Saved> {
@@ -113,7 +118,9 @@ async fn read(store: &Store, place: usize) -> Option<Saved> {
 fn parse(text: &str) -> Option<Saved> {
     let mut lines = text.split('\n');
     let (vector, last) = (lines.next()?.parse().ok()?, lines.next()?.parse().ok()?);
-    Some(Saved { vector, last, is_recovering: lines.next()? == RECOVERING })
+    let words = lines.next()?;
+    let is_so = |word| words.split(' ').any(|said| said == word);
+    Some(Saved { vector, last, is_recovering: is_so(RECOVERING), has_others: is_so(OTHERS) })
 }
 
 #[cfg(test)]
@@ -123,8 +130,8 @@ mod tests {
     #[test]
     fn what_is_found_goes_on_from_the_place_that_says_more() {
         let (none, less, more) = (None, parse("a/1=5\na/1=5:7\n"), parse("a/1=6\na/1=6:8\n"));
-        let other = parse("b/1=1\n\nrecovering");
-        let all = parse("a/1=5;b/1=1\na/1=5:7\nrecovering");
+        let other = parse("b/1=1\n\nrecovering others");
+        let all = parse("a/1=5;b/1=1\na/1=5:7\nrecovering others");
         for (places, expected, next_place) in [
             ([none.clone(), none.clone()], none.clone(), 0),
             ([less.clone(), none.clone()], less.clone(), 1),

@@ -114,6 +114,9 @@ impl Follower {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let had = self.durable().get(&start.maker);
+            if had < read {
+                return Err("the log here has lost what was read".to_owned());
+            }
             freshness.note_durable(had);
             if let Some(until) = freshness.current_until(stream.lease) {
                 stream.set_current(until);

@@ -104,7 +104,7 @@ pub(crate) async fn run(
         has_seeds,
         hello_every,
         saved: SavedPurges::new(),
-        stalled: Cell::default(),
+        disks_out: Cell::default(),
         warned,
         not_understood,
     });
@@ -160,8 +160,8 @@ struct Upkeep {
     has_seeds: bool,
     hello_every: Duration,
     saved: SavedPurges,
-    /// Most disks that stalled at a time lately, and when that was last so.
-    stalled: Cell<(usize, Duration)>,
+    /// Most disks that were given up or stalled at a time lately, and when that was last so.
+    disks_out: Cell<(usize, Duration)>,
     /// Set once it was logged that no node answers.
     warned: Cell<bool>,
     /// The members that are not understood, and why, as the log was told of them.
@@ -215,8 +215,8 @@ impl Upkeep {
         let (now, store) = (self.node.now(), self.services.store());
         if let Some(store) = &store {
             let (given_up, all) = store.share().offline();
-            let stalled = self.note_stalled(store.share().stalled(), now);
-            self.node.note_disks((given_up, stalled), all);
+            let out = self.note_disks_out(given_up + store.share().stalled(), now);
+            self.node.note_disks((given_up, out.saturating_sub(given_up)), all);
         }
         note_own(&self.services, &self.node);
         self.membership.announce(&self.node.refresh_own());
@@ -239,13 +239,13 @@ impl Upkeep {
         }
     }
 
-    /// Returns how many disks stall, or have done so within [`RESTS`].
-    fn note_stalled(&self, stalled: usize, now: Duration) -> usize {
-        let (before, since) = self.stalled.get();
-        if stalled >= before || now.saturating_sub(since) >= RESTS {
-            self.stalled.set((stalled, now));
+    /// Returns how many disks are given up or stall, or have done so within [`RESTS`].
+    fn note_disks_out(&self, out: usize, now: Duration) -> usize {
+        let (before, since) = self.disks_out.get();
+        if out >= before || now.saturating_sub(since) >= RESTS {
+            self.disks_out.set((out, now));
         }
-        self.stalled.get().0
+        self.disks_out.get().0
     }
 
     fn to_save(&self, due: bool) -> Option<Saved> {
@@ -314,10 +314,9 @@ impl Upkeep {
             if std::mem::replace(&mut known.is_lost, is_lost) && !is_lost {
                 known.last = None;
             }
-            if is_lost {
+            if is_lost || self.membership.is_kept_by_requests(&member.id) {
                 known.was_lost = Some(now);
             }
-            // Hellos alone may keep one that gossip has lost.
             let is_doubted = known.was_lost.is_some_and(|at| now.saturating_sub(at) < DOUBTED);
             let is_asked = asked.contains(&member.id) || known.answers && is_doubted;
             let pause = match known.met {
@@ -391,11 +390,7 @@ impl Upkeep {
             Some(Met::NotUnderstood) | None => None,
         });
         let has_known: Vec<bool> = has_known.collect();
-        let others_purged = || {
-            let vector = &purges.told().durable;
-            vector.iter().any(|(maker, _)| maker.member != *self.node.id())
-        };
-        let is_lonely = has_known.is_empty() && (self.has_seeds || others_purged());
+        let is_lonely = has_known.is_empty() && (self.has_seeds || purges.had_others());
         if is_lonely {
             let waited = now.saturating_sub(began);
             if waited >= UNANSWERED && !self.warned.replace(true) {

@@ -2,7 +2,7 @@
 //! the answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use fleet::lookup::{Ask, Asked, Keep, LookupPlan, Reach, Request};
 
@@ -14,9 +14,9 @@ use upstream::connection::origin_body::OriginBody;
 use crate::peers::node::Node;
 use crate::peers::question::About;
 
-/// Returns the bit of a question; none beyond the eighth, which there is not.
-fn bit(number: usize) -> u8 {
-    u32::try_from(number).ok().and_then(|number| 1u8.checked_shl(number)).unwrap_or(0)
+/// Returns the bit of a question; none beyond the 32nd, which there is not.
+fn bit(number: usize) -> u32 {
+    u32::try_from(number).ok().and_then(|number| 1u32.checked_shl(number)).unwrap_or(0)
 }
 
 fn is_nothing(keep: Keep) -> bool {
@@ -36,7 +36,7 @@ pub(crate) struct Asking {
     host: String,
     pub about: About,
     /// The questions that were answered, each a bit by its number.
-    answered: AtomicU8,
+    answered: AtomicU32,
 }
 
 impl Asking {
@@ -44,7 +44,7 @@ impl Asking {
     pub fn of(node: &Arc<Node>, request: Request, host: &str, about: About) -> Option<Arc<Asking>> {
         let policy = node.with_known(about.key, host, |facts| node.policy(facts));
         let plan = node.plan(&request, &policy)?;
-        let (node, host, answered) = (node.clone(), host.to_owned(), AtomicU8::new(0));
+        let (node, host, answered) = (node.clone(), host.to_owned(), AtomicU32::new(0));
         Some(Arc::new(Asking { node, request, plan, host, about, answered }))
     }
 

@@ -325,6 +325,11 @@ impl Node {
         self.classes.load().iter().any(|class| class.policy.lookup.has(LookupStep::Peers))
     }
 
+    /// Returns whether there are classes whose copies are offered when they leave memory.
+    pub(crate) fn offers_evicted(&self) -> bool {
+        self.classes.load().iter().any(|class| class.policy.eviction.offers())
+    }
+
     /// Returns what is done with a document with these facts, as of now.
     pub(crate) fn policy(&self, facts: &DocumentFacts<'_>) -> Policy {
         self.classes.load().classify(facts).policy

@@ -90,6 +90,8 @@ struct Inner {
     digests: VecDeque<u64>,
     /// Digests of the last purges of logs.
     last: LastPurges,
+    /// Other nodes counted when this node ran before, and it has met none since.
+    had_others: bool,
     unsaved: bool,
 }
 
@@ -118,6 +120,8 @@ pub(crate) struct Saved {
     pub last: LastPurges,
     /// The node had lost purges, and had not recovered them.
     pub is_recovering: bool,
+    /// Other nodes counted.
+    pub has_others: bool,
 }
 
 impl PurgeState {
@@ -141,6 +145,7 @@ impl PurgeState {
                 lacks_since: BTreeMap::new(),
                 digests: VecDeque::new(),
                 last: LastPurges::default(),
+                had_others: false,
                 unsaved: false,
             }),
             changed: watch::Sender::new(()),
@@ -171,6 +176,7 @@ impl PurgeState {
         let has_lost = has_lost || saved.is_recovering;
         inner.replica = Replica::new(maker, inner.config, vector, has_lost, now);
         (inner.last, inner.unsaved) = (saved.last, true);
+        inner.had_others = saved.has_others;
         self.publish(&mut inner);
         self.has_begun.store(true, Ordering::Release);
     }
@@ -216,6 +222,8 @@ impl PurgeState {
         if !is_same {
             inner.of_others.retain(|member, _| others.contains(member));
             inner.failures.retain(|member, _| others.contains(member));
+            inner.had_others &= others.is_empty();
+            inner.unsaved = true;
             inner.replica.set_view(others, now);
             self.settle(&inner);
         }
@@ -489,7 +497,13 @@ impl PurgeState {
             vector: inner.replica.durable().clone(),
             last: inner.last.clone(),
             is_recovering: inner.replica.is_recovering(),
+            has_others: inner.had_others || inner.replica.view().len() > 1,
         })
+    }
+
+    /// Returns whether other nodes counted when this one ran before, and it has met none since.
+    pub fn had_others(&self) -> bool {
+        self.lock().had_others
     }
 
     fn publish(&self, inner: &mut Inner) {

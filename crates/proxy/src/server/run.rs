@@ -14,7 +14,7 @@ use net::clock::TokioClock;
 use net::network::Network;
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::timeout;
 
 use crate::admin::backend::{AdminSetup, AdminTask, ProxyBackend};
@@ -279,7 +279,8 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let detached = spawn_local(detached(worker.services.clone()));
     let fleet = start.fleet.map(|fleet| FleetTask::start(&worker.services, fleet));
     let stream = process.requests.stream.clone().filter(|_| index == 0);
-    let stream = stream.map(|stream| spawn_local(stream::follow(worker.services.clone(), stream)));
+    let stream = stream
+        .map(|stream| spawn_local(stream::follow(worker.services.clone(), stream)).abort_handle());
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -300,6 +301,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     if index == 0 {
         check_health(&process, &control);
     }
+    let background = [&inbox, &reclaimer, &arrival].map(JoinHandle::abort_handle);
     if let Some(tell) = tell {
         tell();
     }
@@ -320,17 +322,14 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
     drop(accepts);
     let ended = match control.hands_over() {
-        true => drain_for_next(&worker, &start.share, start.released, (admin, fleet)).await,
-        false => {
-            drain_for_good(&worker, admin).await;
-            None
+        true => {
+            let tasks = (admin, fleet, stream.clone());
+            drain_for_next(&worker, &start.share, start.released, tasks).await
         }
+        false => drain_for_good(&worker, admin).await,
     };
-    inbox.abort();
-    reclaimer.abort();
-    arrival.abort();
+    background.iter().chain(&stream).for_each(AbortHandle::abort);
     detached.abort();
-    stream.iter().for_each(|stream| stream.abort());
     if let Some(left) = left {
         // Peers that are not told in time detect that this node is gone.
         let _ = timeout(LEAVE_TIME, left).await;
@@ -357,11 +356,11 @@ fn accept(
 }
 
 /// Drains, then ends the admin interface, which reports the drain until then.
-async fn drain_for_good(worker: &Worker, admin: Option<AdminTask>) {
+/// How the store ends is not known then.
+async fn drain_for_good(worker: &Worker, admin: Option<AdminTask>) -> Option<Ended> {
     worker.connections.drain().await;
-    if let Some(admin) = admin {
-        let _ = timeout(ADMIN_TIME, admin.end()).await;
-    }
+    let _ = timeout(ADMIN_TIME, admin?.end()).await;
+    None
 }
 
 /// Waits until the other nodes of a fleet know that this one leaves, for a moment at most. The
@@ -441,7 +440,7 @@ async fn drain_for_next(
     worker: &Worker,
     share: &watch::Sender<OpenState>,
     tell: Option<Box<dyn FnOnce() + Send>>,
-    (admin, fleet): (Option<AdminTask>, Option<FleetTask>),
+    (admin, fleet, stream): (Option<AdminTask>, Option<FleetTask>, Option<AbortHandle>),
 ) -> Option<Ended> {
     let process = &worker.process;
     let drained = Cell::new(false);
@@ -470,6 +469,12 @@ async fn drain_for_next(
             && process.running.load(Ordering::Acquire) > 1
         {
             tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if let Some(stream) = stream {
+            stream.abort();
+            while !stream.is_finished() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
         // Purges that were under way have been told by it.
         if let Some(fleet) = fleet {

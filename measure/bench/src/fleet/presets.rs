@@ -181,7 +181,12 @@ pub fn verdicts(rows: &[Row]) -> (Vec<String>, Vec<String>) {
     };
     let (mut lines, mut wrong) = (Vec::new(), Vec::new());
     for Claim { figure, better, worse, says } in CLAIMS {
-        let (Some(less), Some(more)) = (reads(better), reads(worse)) else { continue };
+        let (Some(less), Some(more)) = (reads(better), reads(worse)) else {
+            let line = format!("figure {figure}: {better} or {worse} was not measured");
+            wrong.push(line.clone());
+            lines.push(line);
+            continue;
+        };
         let (holds, most) = (less <= more * says.ratio_max(), says.ratio_max());
         let verdict = if holds { "as in the paper" } else { "NOT as in the paper" };
         let line = format!(
