@@ -85,13 +85,16 @@ pub fn run(
         }
     }
     let Surroundings { rounds, mut comparison, .. } = around;
+    comparison.rows = rounds.rows();
     if wants(presets::PART) {
         comparison.notes.push(presets::NOTE.to_owned());
+        let is_wanted = |name: &str| {
+            plan.only.is_empty() || plan.only.iter().any(|part| name.contains(part.as_str()))
+        };
+        let (lines, wrong) = presets::verdicts(&comparison.rows, is_wanted);
+        comparison.notes.extend(lines);
+        comparison.deviations = wrong;
     }
-    comparison.rows = rounds.rows();
-    let (lines, wrong) = presets::verdicts(&comparison.rows);
-    comparison.notes.extend(lines);
-    comparison.deviations = wrong;
     comparison.interrupted = interrupted.load(Ordering::Relaxed);
     Ok(comparison)
 }
