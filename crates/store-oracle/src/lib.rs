@@ -29,7 +29,7 @@ use fastrand::Rng;
 use sim::Contents;
 
 pub use client::{Client, LookupResult, TestedStore, read, read_whole, state_of};
-pub use content::{State, any_len, key};
+pub use content::{State, Sweep, any_len, key};
 pub use oracle::{End, History};
 pub use recording_device::RecordingDevice;
 pub use run::{Session, SessionEnd, TestSetup};

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use device::{Clock, Extent, Nanos};
+use device::{Clock, Extent, Nanos, SharedMemory};
 use fastrand::Rng;
 use sim::{Contents, Executor, FaultPlan, SimDisk, Stop, SurvivalGuarantee, Uniform};
-use store::{DeviceError, Event, FormatOptions, Inspector, OpenError, Options, Store};
+use store::{
+    DeviceError, Event, FormatOptions, Inspector, OpenError, Options, SharedMemorySource, Store,
+};
 
 use super::Report;
 use super::client::{Client, LookupResult, TestedStore};
@@ -44,6 +46,8 @@ pub struct TestSetup {
     /// A fault occurred on the device, or a session did not end in order. Since then a damaged
     /// record need not be an error of the store.
     tainted: Cell<bool>,
+    /// Memory that outlives a killed process, once it was opened.
+    memory: Arc<Mutex<Option<SharedMemory>>>,
 }
 
 impl TestSetup {
@@ -59,6 +63,7 @@ impl TestSetup {
             keys: random.u32(4..80),
             before: RefCell::default(),
             tainted: Cell::new(false),
+            memory: Arc::default(),
         }
     }
 
@@ -74,7 +79,24 @@ impl TestSetup {
             keys: 16,
             before: RefCell::default(),
             tainted: Cell::new(false),
+            memory: Arc::default(),
         }
+    }
+
+    /// Returns the source of memory that outlives a killed process.
+    pub(super) fn shared_memory(&self) -> SharedMemorySource {
+        let memory = Arc::clone(&self.memory);
+        Arc::new(move |_, len| {
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let same = memory.take().filter(|memory| memory.size() == len);
+            let memory = memory.insert(same.unwrap_or_else(|| SharedMemory::simulated(len)));
+            memory.reopen().ok_or_else(|| std::io::ErrorKind::Unsupported.into())
+        })
+    }
+
+    /// Empties the memory that outlives a killed process, as a loss of power does.
+    pub(super) fn empty_memory(&self) {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(super) fn disk(
@@ -163,11 +185,16 @@ impl<'a> Session<'a> {
     pub fn draw(setup: &'a TestSetup, random: &mut Rng, len: u64, seed: u64) -> Session<'a> {
         let plan_at_opening = random.u8(..4) == 0;
         let moment = random.bool().then(|| 1 << random.u64(16..33));
+        let mut options = setup.variant.options_by(random);
+        // Draws from a copy, so that the other choices of a seed stay the same.
+        if random.clone().bool() {
+            options.shared_memory = Some(setup.shared_memory());
+        }
         Session {
             setup,
             len,
             seed,
-            options: setup.variant.options_by(random),
+            options,
             drive: Uniform {
                 sectors: setup.room / sim::drives::SECTOR,
                 depth: random.usize(1..32),
@@ -262,7 +289,10 @@ impl<'a> Session<'a> {
         let end = result?;
         let tear = running.random.u64(..);
         let contents = match end.power {
-            true => running.disk.disk.crash_power(tear),
+            true => {
+                self.setup.empty_memory();
+                running.disk.disk.crash_power(tear)
+            }
             false => running.disk.disk.crash_process(tear),
         };
         let mut before = running.history.take();
@@ -538,8 +568,10 @@ impl Running {
         let mut quiet = 0;
         for _ in 0..40 {
             self.executor.pass(3 * bound);
-            let unwritten: usize = store.stats().iter().map(|stats| stats.unwritten_bytes).sum();
-            let idle = self.disk.disk.counts().in_flight == 0 && unwritten == 0;
+            let stats = store.stats();
+            let written =
+                stats.iter().all(|stats| stats.unwritten_bytes == 0 && stats.staged_bytes == 0);
+            let idle = self.disk.disk.counts().in_flight == 0 && written;
             quiet = if idle { quiet + 1 } else { 0 };
             if quiet == 2 {
                 break;

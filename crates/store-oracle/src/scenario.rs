@@ -47,7 +47,8 @@ impl Scenario {
     pub fn new(variant: Variant, len: u64) -> Result<Scenario, String> {
         let setup = Rc::new(TestSetup::plain(variant, len));
         let labels = Some(Arc::new(TrialLabels) as Arc<dyn Labels>);
-        let options = Options { memory: 2 << 20, labels, ..(variant.options)() };
+        let shared_memory = Some(setup.shared_memory());
+        let options = Options { memory: 2 << 20, labels, shared_memory, ..(variant.options)() };
         let contents = setup.formatted()?;
         Scenario::open(setup, options, contents, History::default())
     }
@@ -128,9 +129,15 @@ impl Scenario {
         self.run(async |client| client.look(number).await)
     }
 
+    /// Lets this much time pass.
+    pub fn pass(&self, time: Duration) {
+        self.executor.pass(time.as_nanos() as Nanos);
+    }
+
     /// Waits until all writes have reached the device.
     pub fn settle(&self) {
-        self.executor.pass(3 * self.options.durability_bound.as_nanos() as Nanos);
+        let bound = self.options.durability_bound.max(self.options.flush_interval / 2);
+        self.executor.pass(3 * bound.as_nanos() as Nanos);
         if Variant::bounded(&self.options) {
             self.history.borrow_mut().settle();
         }
@@ -188,7 +195,10 @@ impl Scenario {
     /// The store does not open.
     pub fn crash(self, power: bool, seed: u64) -> Result<Scenario, String> {
         let contents = match power {
-            true => self.disk.disk.crash_power(seed),
+            true => {
+                self.setup.empty_memory();
+                self.disk.disk.crash_power(seed)
+            }
             false => self.disk.disk.crash_process(seed),
         };
         let end = End { power, given_up: false };

@@ -23,6 +23,7 @@ mod evictions;
 mod fetches;
 mod health;
 mod insertion;
+mod kept_records;
 mod label_upkeep;
 mod lookup;
 mod maintenance;

@@ -7,5 +7,6 @@ pub(crate) mod journal;
 pub(crate) mod label_filters_dump;
 pub(crate) mod pending_deletions;
 pub(crate) mod purge_log;
+pub(crate) mod staging_memory;
 pub(crate) mod superblock;
 pub(crate) mod table_size;

@@ -65,8 +65,8 @@ pub use base::source::Source;
 pub use config::layout_name::LayoutName;
 pub use config::lookup_options::{LookupOptions, Retention, Tiers};
 pub use config::options::{
-    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
-    TierShares, WritePolicy,
+    FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, SharedMemorySource,
+    TierAdmission, TierShares, WritePolicy,
 };
 pub use config::preset::{PRESETS, Preset, preset};
 pub use core::{HeldStats, Stats};

@@ -108,12 +108,11 @@ impl Space {
         }
     }
 
-    /// Returns when a cluster or packet that still has space must be written, given a durability
-    /// bound in nanoseconds.
-    pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
+    /// Returns when a cluster or packet that still has space must be written.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
         match self {
-            Space::Clusters(space) => space.appender.deadline(bound),
-            Space::Slots(space) => space.batches().deadline(bound),
+            Space::Clusters(space) => space.appender.deadline(),
+            Space::Slots(space) => space.batches().deadline(),
         }
     }
 

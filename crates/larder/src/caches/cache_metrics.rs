@@ -164,8 +164,7 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     clusters("free", stats.clusters_free);
     clusters("bad", stats.clusters_bad);
     let help = "Bytes of stored objects that are in memory only: what a killed process loses.";
-    let unwritten = stats.dirty_bytes + stats.unwritten_bytes;
-    out.gauge("larder_store_unwritten_bytes", help, cache, unwritten);
+    out.gauge("larder_store_unwritten_bytes", help, cache, stats.exposed_bytes);
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
     let help = "Purges in force: by tag, host or prefix, or of everything.";
     out.gauge("larder_store_purge_entries", help, cache, stats.purges);
@@ -277,6 +276,7 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
         ("medium", medium),
         ("cold", cold),
         ("unwritten", stats.unwritten_bytes),
+        ("staging", stats.staging_bytes),
         ("read_buffers", stats.buffers.kept_bytes),
         ("read_ahead", stats.read_ahead_bytes),
         ("in_transit", stats.transit_bytes),

@@ -89,6 +89,20 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                     );
                 }
             }
+            Event::Restaged { device, objects } => {
+                log::info!(
+                    "{}: {objects} objects that the last process had not written yet were kept",
+                    path(device)
+                );
+            }
+            Event::NoSharedMemory { device, error } => {
+                log::warn!(
+                    "{}: no memory that outlives the process ({error}): a kill loses the objects \
+                     of the last `store.durability-bound`; `store.shared-memory` names a directory \
+                     in a tmpfs, or \"none\"",
+                    path(device)
+                );
+            }
             Event::StartedEmpty { device, reason } => {
                 log::warn!("{}: the cache starts empty: {reason}", path(device));
             }

@@ -2,14 +2,15 @@
 //! options, and the description at startup.
 
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use cli::units::about;
-use device::{AnyDevice, CacheFile, Ring};
+use device::{AnyDevice, CacheFile, Ring, SharedMemory};
 use proxy::Devices;
 use store::policy::Admission;
-use store::{Options, StoreShare};
+use store::{Options, SharedMemorySource, StoreShare};
 use tokio::task::spawn_local;
 
 use crate::caches::open_caches::Cache;
@@ -51,12 +52,22 @@ pub fn admission_bytes(config: &Config) -> u64 {
     Admission::bytes(config.store.admission, config.store.admission_keys)
 }
 
+/// Returns a function that opens the memory of a cache in `directory`: the file `larder-UUID`.
+fn shared_memory(directory: PathBuf) -> SharedMemorySource {
+    Arc::new(move |uuid, len| {
+        let name = format!("larder-{:032x}", u128::from_be_bytes(*uuid));
+        SharedMemory::open(&directory.join(name), len)
+    })
+}
+
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let paths = files.iter().map(|file| file.path().to_owned()).collect();
     let on_event = Arc::new(progress::listener(paths));
     // The other nodes of a fleet follow the purges of this node.
     let purge_log = config.fleet.listen.is_some() || config.stream.is_some();
-    Options { memory: config.memory, on_event, purge_log, ..config.store.clone() }
+    let shared_memory = config.shared_memory.clone().map(shared_memory);
+    let memory = config.memory;
+    Options { memory, on_event, purge_log, shared_memory, ..config.store.clone() }
 }
 
 /// Returns one line for each cache: path, size, fill level, and the kind of its device.

@@ -96,6 +96,8 @@ pub struct Config {
     pub purging: Purging,
     pub purge_secret: Option<String>,
     pub purge_secret_file: Option<PathBuf>,
+    /// Directory of memory that outlives the process.
+    pub shared_memory: Option<PathBuf>,
     pub purge_secret_field: Option<HeaderName>,
     pub pass_tags: Option<bool>,
     /// `purge.stream`.

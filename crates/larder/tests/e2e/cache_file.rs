@@ -49,7 +49,9 @@ fn a_cache_file_that_shrinks_under_it_costs_hits_only() {
 
 #[test]
 fn a_cache_can_be_inspected_while_it_is_in_use() {
-    let (origin, setup) = (Origin::start(), Setup::forward());
+    // The tool reads the device, where an object in shared memory is written later.
+    let setup = Setup::forward().config("[store]\nshared-memory = \"none\"");
+    let origin = Origin::start();
     let running = setup.start();
     store(&running, &origin);
     running.await_written();
@@ -81,4 +83,6 @@ fn killed_again_and_again_it_never_serves_a_wrong_byte() {
         }
         larder.kill();
     }
+    // A fill may still be storing the last object when its response has arrived.
+    assert!(origin.count() <= 5 * 40 + 40 + 5, "a kill lost more than the last fill");
 }

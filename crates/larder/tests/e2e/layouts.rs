@@ -26,7 +26,8 @@ const SIZES: [u64; 7] = [0, 1, 3_000, 65_536, 131_000, 140_000, 5_000_000];
 /// Sets up a small cache with a durability bound, which the presets of the papers do not have.
 /// Reads bring no neighbours along, so every hit after a start is one from the device.
 fn setup(flag: &str, name: &str) -> Setup {
-    let config = "[store]\ndurability-bound = '250ms'\nread-unit = 'object'\n";
+    let config =
+        "[store]\ndurability-bound = '250ms'\nshared-memory = 'none'\nread-unit = 'object'\n";
     Setup::forward().config(config).flag("cache-size", "32M").flag(flag, name)
 }
 

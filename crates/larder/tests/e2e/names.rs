@@ -38,7 +38,9 @@ fn ask(larder: &Larder, host: &str, target: &str) -> Reply {
 #[test]
 fn the_hosts_of_a_site_are_one_object_to_clients_and_tools() {
     let origin = Origin::start();
-    let setup = site(&origin, "key-host = \"site\"");
+    // The tool reads the device, where an object in shared memory is written later.
+    let more = "key-host = \"site\"\n[store]\nshared-memory = \"none\"";
+    let setup = site(&origin, more);
     let larder = setup.start();
     let (admin, port) = (larder.admin(), larder.address().port());
     let names = ["localhost".to_owned(), "www.test".to_owned(), format!("LOCALHOST:{port}")];

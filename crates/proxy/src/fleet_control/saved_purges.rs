@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::{Hint, Key, Locality, Lookup};
+use store::{Hint, Home, Key, Locality, Lookup};
 use tokio::time::sleep;
 
 use crate::object::store::Store;
@@ -92,7 +92,9 @@ impl SavedPurges {
         self.last.set((place, Some(now)));
         let (key, meta) = (key(place), Bytes::from(write(saved)));
         let token = store.begin_fetch(&key);
-        let saved = match store.insert(&token, &key, meta, Hint::default()).await {
+        // Written within the durability bound: it does not wait in a batch.
+        let hint = Hint { home: Home::Disk, ..Hint::default() };
+        let saved = match store.insert(&token, &key, meta, hint).await {
             Ok(writer) => writer.commit().await.map(drop),
             Err(refusal) => Err(refusal),
         };

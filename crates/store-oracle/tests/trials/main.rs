@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod comes_back;
+mod kept;
 mod rising;
 mod seeds;
 

@@ -82,6 +82,21 @@ pub enum Event {
         /// Readers released because they took longer than [`crate::Options::held_time`].
         transfers: u64,
     },
+    /// Objects that a killed process had not written yet were found in memory that outlived it.
+    Restaged {
+        /// Number of the device.
+        device: usize,
+        /// Number of objects.
+        objects: usize,
+    },
+    /// There is no memory that outlives the process: a kill loses what was stored within
+    /// [`crate::Options::durability_bound`].
+    NoSharedMemory {
+        /// Number of the device.
+        device: usize,
+        /// The reason.
+        error: String,
+    },
     /// Recovery is in progress.
     Recovering {
         /// Number of the device.
@@ -133,6 +148,14 @@ impl fmt::Display for Event {
                 f,
                 "cache device {device}: {objects} objects (share) and {transfers} transfers \
                  (time) are held no longer"
+            ),
+            Event::Restaged { device, objects } => {
+                write!(f, "cache device {device}: {objects} objects not written yet were kept")
+            }
+            Event::NoSharedMemory { device, error } => write!(
+                f,
+                "cache device {device}: no memory that outlives the process, a kill loses the \
+                 objects stored last: {error}"
             ),
             Event::Recovering { device, done, of } => {
                 write!(f, "cache device {device}: recovery has read {done} of {of} clusters")

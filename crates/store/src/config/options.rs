@@ -2,8 +2,11 @@
 //! own.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+
+use device::SharedMemory;
 
 use crate::base::event::Event;
 use crate::base::labels::Labels;
@@ -79,6 +82,10 @@ pub struct LocalityOptions {
     /// Size of each buffer in bytes: 64 KiB by default (unstated in the paper), at least 4 KiB.
     pub bytes: u32,
 }
+
+/// Opens the memory that outlives the process: see [`Options::shared_memory`].
+pub type SharedMemorySource =
+    Arc<dyn Fn(&[u8; 16], usize) -> io::Result<SharedMemory> + Send + Sync>;
 
 /// Parameters of an open store; [`Options::default`] is Larder's choice.
 #[derive(Clone)]
@@ -193,6 +200,11 @@ pub struct Options {
     pub purge_log: bool,
     /// Reads the labels of objects; `None`: objects have none.
     pub labels: Option<Arc<dyn Labels>>,
+    /// Provides memory that outlives the process, for the cache with this uuid and of this many
+    /// bytes. Staged objects are copied there, so that a kill loses none of them; a batch may then
+    /// wait for half of [`Options::flush_interval`], and the device is flushed as often. `None`: a
+    /// batch waits for [`Options::durability_bound`].
+    pub shared_memory: Option<SharedMemorySource>,
     /// Called with events for operators. It is called without locks held and must not block.
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
 }
@@ -201,7 +213,7 @@ pub struct Options {
 /// cannot be forgotten.
 macro_rules! fields {
     ($options:expr, $f:expr; $($field:ident),*) => {{
-        let Options { $($field,)* labels: _, on_event: _ } = $options;
+        let Options { $($field,)* labels: _, shared_memory: _, on_event: _ } = $options;
         let mut fields = $f.debug_struct("Options");
         $(fields.field(stringify!($field), $field);)*
         fields.finish_non_exhaustive()
@@ -223,6 +235,16 @@ impl fmt::Debug for Options {
     }
 }
 
+impl Options {
+    /// Returns whether staged objects are copied to memory that outlives the process.
+    pub(crate) fn keeps_staged(&self) -> bool {
+        self.shared_memory.is_some()
+            && self.write_policy == WritePolicy::OnInsert
+            && self.locality.is_none()
+            && self.batch > 0
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -234,7 +256,7 @@ impl Default for Options {
             read_batch_timeout: Duration::from_millis(20),
             read_batch_split: 0,
             durability_bound: Duration::from_secs(1),
-            flush_interval: Duration::from_secs(5),
+            flush_interval: Duration::from_secs(60),
             stall_bound: Duration::from_secs(5),
             write_bound: Duration::from_secs(1),
             held_percent: 25,
@@ -265,6 +287,7 @@ impl Default for Options {
             purges: 262_144,
             purge_log: false,
             labels: None,
+            shared_memory: None,
             on_event: Arc::new(|_| {}),
         }
     }

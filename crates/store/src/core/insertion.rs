@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use device::Nanos;
 
 use crate::base::digest::Digest;
 use crate::base::home::Home;
@@ -102,7 +103,8 @@ impl Core {
         }
         let is_object = new.record.header.kind == RecordKind::Object;
         self.supersede(&new.record);
-        let (record, place) = self.place(new.record, None, now);
+        let due = self.schedule.write_by(now.monotonic, false);
+        let (record, place) = self.place(new.record, None, due);
         // Pieces have new digests: nothing older can reappear in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
         if enters_memory && self.memory_takes(now) {
@@ -168,6 +170,9 @@ impl Core {
     ) -> (Arc<Object>, Option<JournalPosition>) {
         let digest = record.header.digest;
         self.supersede(&record);
+        if is_staged {
+            self.keep(&record);
+        }
         let labels = self.labels.note_unplaced(&record, is_staged);
         let object = Arc::new(Object::unplaced(record, labels, self.sequence.last()));
         let done = self.unwritten_deletion(&digest);
@@ -225,18 +230,18 @@ impl Core {
         Reservation::Ready
     }
 
-    /// Gives `record` the next sequence number and a place, and inserts it into the index.
-    /// `resident` is its object, if that is in memory and has had no place.
+    /// Gives `record` the next sequence number and a place, and inserts it into the index; it must
+    /// be written by `due`. `resident` is its object, if that is in memory and has had no place.
     fn place(
         &mut self,
         mut record: Record,
         resident: Option<&Object>,
-        now: Now,
+        due: Nanos,
     ) -> (Arc<Record>, Option<Place>) {
         record.header.sequence = self.sequence.assign();
         let record = Arc::new(record);
         let digest = record.header.digest;
-        let position = self.append(&record, (0, 0), resident, now);
+        let position = self.append(&record, (0, 0), resident, due);
         let slot =
             Slot { position, class: SizeClass::for_len(record.len() as u32), refreshed: false };
         let inserted = self.index.insert(&digest, slot);
@@ -253,7 +258,7 @@ impl Core {
         record: &Arc<Record>,
         (target, target_sequence): (u32, u64),
         resident: Option<&Object>,
-        now: Now,
+        due: Nanos,
     ) -> u32 {
         let header = &record.header;
         let entry = Entry {
@@ -278,9 +283,9 @@ impl Core {
         };
         let (position, cluster) = match &mut self.placement.space {
             Space::Clusters(space) => {
-                let (record, now) = (Arc::clone(record), now.monotonic);
+                let record = Arc::clone(record);
                 let position =
-                    space.appender.append(&self.placement.areas, record, entry, labels, now);
+                    space.appender.append(&self.placement.areas, record, entry, labels, due);
                 let (cluster, _) = self.placement.areas.locate(position);
                 space.table.add_record(cluster);
                 if entry_kind == RecordKind::Meta {
@@ -288,7 +293,7 @@ impl Core {
                 }
                 (position, Some(cluster))
             }
-            Space::Slots(space) => (space.add(record, now.monotonic), None),
+            Space::Slots(space) => (space.add(record, due), None),
         };
         self.note_record_labels(cluster, sequence, labels, resident.is_some());
         self.labels.return_buffer(buffer);
@@ -355,6 +360,7 @@ impl Core {
         }
         self.memory.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence.last()));
+        self.keep_refreshed(&object);
         if in_memory || self.memory.fits(&object.header, object.weight()) {
             let cluster = slot.and_then(|slot| self.placement.cluster_of(slot.position));
             self.insert_resident(digest, resident_of(&object, dirty, None, cluster, accesses));
@@ -392,7 +398,8 @@ impl Core {
         let class = SizeClass::for_len(record.len() as u32);
         let record = Arc::new(record);
         let target = (slot.position, of.header.sequence);
-        let position = self.append(&record, target, None, now);
+        let due = self.schedule.write_by(now.monotonic, false);
+        let position = self.append(&record, target, None, due);
         let meta_slot = Slot { position, class, refreshed: false };
         let inserted = self.index.insert(&digest.derive_meta(), meta_slot);
         // An older metadata record is superseded only by its sequence number. If it were declared
@@ -482,6 +489,7 @@ impl Core {
             return false;
         }
         if self.evict_resident(&victim) {
+            self.release_kept(&victim);
             self.counters.dropped_unwritten += 1;
         }
         true
@@ -512,6 +520,7 @@ impl Core {
         let object = Arc::clone(&resident.object);
         if self.validity(&object) != Validity::Valid {
             self.remove_resident(digest);
+            self.release_kept(digest);
             return true;
         }
         if self.reserve(object.record_len(), now) != Reservation::Ready {
@@ -520,7 +529,8 @@ impl Core {
         let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
-        let (record, place) = self.place(object.to_record(&self.secret, header), None, now);
+        let due = self.schedule.write_by(now.monotonic, false);
+        let (record, place) = self.place(object.to_record(&self.secret, header), None, due);
         if self.memory.evictions.wanted() {
             let mut placed = Object::clone(&object);
             placed.set_placed(&record.header, place);
@@ -529,14 +539,15 @@ impl Core {
         true
     }
 
-    /// Gives a dirty object a place and keeps it in memory as a clean copy. Returns false when
-    /// there is no place for it, and it stays dirty.
-    pub(super) fn place_resident(&mut self, digest: &Digest, now: Now) -> bool {
+    /// Gives a dirty object a place and keeps it in memory as a clean copy; it must be written by
+    /// `due`. Returns false when there is no place for it, and it stays dirty.
+    pub(super) fn place_resident(&mut self, digest: &Digest, due: Nanos, now: Now) -> bool {
         let Some(resident) = self.memory.tier.peek(digest) else { return true };
         let (object, references) = (Arc::clone(&resident.object), resident.accesses);
         // A placed record counts as younger than all purges before it.
         if self.validity(&object) != Validity::Valid {
             self.remove_resident(digest);
+            self.release_kept(digest);
             return true;
         }
         if self.reserve(object.record_len(), now) != Reservation::Ready {
@@ -544,7 +555,7 @@ impl Core {
         }
         let header = Header { references, ..object.header.clone() };
         let record = object.to_record(&self.secret, header);
-        let (record, place) = self.place(record, Some(&object), now);
+        let (record, place) = self.place(record, Some(&object), due);
         drop(object);
         let cluster = self.placement.cluster_at(place);
         self.memory.tier.mark_placed(digest, cluster, |object| {

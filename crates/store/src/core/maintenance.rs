@@ -11,6 +11,7 @@ use crate::core::state::Core;
 use crate::core::task::{Completed, EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::journal::{Fact, FlushMark, JournalWrite};
+use crate::memory::locality_staging::LocalityStaging;
 use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
 use crate::space::cluster_table::State as ClusterState;
@@ -100,31 +101,29 @@ impl Core {
     }
 
     fn next_write(&mut self, now: Now) -> Option<Task> {
-        let overdue = self.schedule.overdue(now.monotonic);
-        if self.send_staged(overdue, now) {
+        let due = self.schedule.writes_due(now.monotonic);
+        if self.send_staged(due, now) {
             return Some(Task::Again);
         }
         let written = self.journal.written();
         match &mut self.placement.space {
             Space::Clusters(space) => {
-                if written < space.appender.ready(overdue)? {
+                if written < space.appender.ready(due)? {
                     return Some(Task::Sync { durable: false });
                 }
                 let job = space.appender.begin_write(&self.placement.areas, &self.secret, written);
                 job.map(Task::Write)
             }
             Space::Slots(space) => {
-                let ready = space.batches().ready(overdue);
+                let ready = space.batches().ready(due);
                 ready.then(|| space.begin_write()).flatten().map(Task::WritePages)
             }
         }
     }
 
     fn next_sync(&mut self, now: Nanos) -> Task {
-        let write_due = self.schedule.write_due(|bound| {
-            let staged = self.memory.staging.as_ref().and_then(|staging| staging.deadline(bound));
-            [self.placement.space.deadline(bound), staged].into_iter().flatten().min()
-        });
+        let staged = self.memory.staging.as_ref().and_then(LocalityStaging::deadline);
+        let write_due = self.schedule.write_due([self.placement.space.deadline(), staged]);
         let in_slots = !self.placement.space.has_clusters();
         let report_due = self.holds.report_due();
         self.schedule.next_sync(&self.journal, in_slots, write_due, report_due, now)
@@ -351,6 +350,7 @@ impl Core {
             self.placement.space.table_mut().written(cluster);
         }
         self.counters.record_bytes_written += job.record_bytes() as u64;
+        self.release_written(job);
         self.placement.space.appender_mut().end_write(&self.placement.areas, job, requests);
         self.schedule.note_written();
         self.wake_waiters();
@@ -374,6 +374,7 @@ impl Core {
 
     fn record_lost(&mut self, cluster: ClusterId, lost: &Lost) {
         self.counters.lost_records += 1;
+        self.release_kept(&lost.entry.digest);
         self.evict_record(cluster, &lost.entry);
         debug_assert_eq!(lost.position, self.placement.areas.position(cluster, lost.entry.granule));
     }

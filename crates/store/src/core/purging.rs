@@ -9,6 +9,7 @@ use crate::core::purge_state::PurgesFull;
 use crate::core::sizing::purges_in;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
+use crate::format::staging_memory::StagingMemory;
 use crate::memory::object::Object;
 use crate::purge::purges::{Purge, Scope, Validity};
 
@@ -139,6 +140,8 @@ impl Core {
         let residents =
             self.memory.tier.iter().filter(|(digest, r)| self.lives_in_memory(digest, r));
         let held = residents.map(|(_, r)| r.object.checked.load(Relaxed)).min().unwrap_or(u64::MAX);
+        let kept = self.kept.as_ref().and_then(StagingMemory::checked).unwrap_or(u64::MAX);
+        let held = held.min(kept);
         self.purges.prune(&self.placement.space, held);
     }
 

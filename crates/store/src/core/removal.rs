@@ -53,6 +53,7 @@ impl Core {
     /// Makes a version dead like [`Core::forget_version`], for a digest that no older record can
     /// have.
     fn clear_version(&mut self, digest: &Digest) -> bool {
+        self.release_kept(digest);
         let resident = self.remove_resident(digest);
         if let Some(resident) = &resident
             && resident.object.in_pieces()

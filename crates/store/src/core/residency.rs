@@ -47,6 +47,9 @@ impl Core {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();
             self.counters.dropped_unwritten += u64::from(only_here);
+            if only_here && let Some(kept) = &mut self.kept {
+                kept.release(digest);
+            }
             self.memory.evictions.offer(digest, &resident);
         }
     }

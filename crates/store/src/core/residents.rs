@@ -249,6 +249,7 @@ mod tests {
             tier: 16 << 20,
             ahead: 0,
             label_filters: 0,
+            staging: 0,
         };
         let residents = Residents::new(&options, None, true, &plan);
         let header = |kind, object_len| Header {

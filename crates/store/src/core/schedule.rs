@@ -59,6 +59,12 @@ impl Schedule {
         }
     }
 
+    /// Records that staged objects outlive the process: they wait for half of the flush interval,
+    /// and the device is flushed after the other half.
+    pub(super) fn keep_staged(&mut self) {
+        self.flush_interval /= 2;
+    }
+
     /// Returns whether everything is being written for an orderly stop.
     pub(super) fn is_draining(&self) -> bool {
         self.draining
@@ -116,22 +122,24 @@ impl Schedule {
         (run < self.run_wanted).then_some(self.run_wanted)
     }
 
-    /// Returns the time up to which staged and unwritten records are overdue at `now`; `None` if
-    /// they have no deadline.
-    pub(super) fn overdue(&self, now: Nanos) -> Option<Nanos> {
-        if self.draining {
-            Some(now)
-        } else if self.writes_on_insert {
-            now.checked_sub(self.durability_bound)
-        } else {
-            None
+    /// Returns when a record stored at `now` must be written: within half of the time between two
+    /// flushes if it is `kept` in staging memory, so that it is on the device with the second.
+    pub(super) fn write_by(&self, now: Nanos, kept: bool) -> Nanos {
+        now.saturating_add(if kept { self.flush_interval } else { self.durability_bound })
+    }
+
+    /// Returns the time by which staged and unwritten records must be written that are written now;
+    /// `None` if they have no deadline.
+    pub(super) fn writes_due(&self, now: Nanos) -> Option<Nanos> {
+        match self.draining {
+            true => Some(Nanos::MAX),
+            false => self.writes_on_insert.then_some(now),
         }
     }
 
-    /// Returns the deadline of records by the durability bound, as `deadline` computes it; `None`
-    /// if records have none.
-    pub(super) fn write_due(&self, deadline: impl FnOnce(Nanos) -> Option<Nanos>) -> Option<Nanos> {
-        self.writes_on_insert.then(|| deadline(self.durability_bound)).flatten()
+    /// Returns the deadline of records, the first of `deadlines`; `None` if records have none.
+    pub(super) fn write_due(&self, deadlines: [Option<Nanos>; 2]) -> Option<Nanos> {
+        deadlines.into_iter().flatten().min().filter(|_| self.writes_on_insert)
     }
 
     /// Returns the journal write that a task waits for; `logged` is the number of durable purges of
@@ -246,6 +254,6 @@ mod tests {
         assert!(schedule.overdue_sync(&journal, false, 99 + bound).is_none());
         assert!(is_sync(schedule.overdue_sync(&journal, false, 100 + bound), false));
         schedule.drain();
-        assert_eq!(schedule.overdue(7), Some(7));
+        assert_eq!(schedule.writes_due(7), Some(Nanos::MAX));
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::config::options::Options;
 use crate::format::device_layout::{Areas, DEAD_PER_CLUSTER};
+use crate::format::staging_memory::StagingMemory;
 use crate::index::IndexOptions;
 use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
+use crate::space::appender::REQUEST_MAX;
 use crate::space::cluster_table::Policy;
 
 /// Bytes of buffers that may be kept for reads, if an eighth of the memory is as much: three
@@ -19,6 +21,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) ahead: usize,
     /// Bytes for the filters of labels.
     pub(crate) label_filters: u64,
+    /// Bytes of staging memory.
+    pub(crate) staging: usize,
 }
 
 impl MemoryPlan {
@@ -26,25 +30,37 @@ impl MemoryPlan {
     /// besides, if there are `labelled` objects. An eighth, but at least two
     /// clusters, is for pending records; they take as much again in aligned buffers while they are
     /// written. An eighth is for reads and for the windows of fills; half of it, or all of it up to
-    /// [`BUFFERS_LEAST`], may be buffers kept for the next reads. The rest is for the tier, except
-    /// for an eighth of it that holds read-ahead, where that is kept apart.
+    /// [`BUFFERS_LEAST`], may be buffers kept for the next reads. Where batches of `kept_batch`
+    /// bytes are copied to staging memory, that holds one and a half of them; then half of the
+    /// pending records are objects of the tier, and one write takes [`REQUEST_MAX`] bytes at most.
+    /// The rest is for the tier, except for an eighth of it that holds read-ahead, where that is
+    /// kept apart.
     pub(super) fn new(
         memory: u64,
         tables: usize,
         labelled: Option<u64>,
         areas: &Areas,
         reads_ahead: bool,
+        kept_batch: Option<u32>,
     ) -> MemoryPlan {
         let label_filters = labelled.map_or(0, |objects| LabelFilters::bytes_for(objects, memory));
         let purges = labelled.map_or(0, |_| table_bytes(memory));
         let tables = tables + usize::try_from(label_filters + purges).unwrap_or(usize::MAX);
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
-        let reserved = tables + 2 * unwritten_max + memory / 8;
+        let (staging, pending) = match kept_batch {
+            None => (0, 2 * unwritten_max),
+            Some(batch) => {
+                let batch = (batch as usize).min(unwritten_max / 2);
+                let staging = StagingMemory::size_for(batch + batch / 2);
+                (staging, unwritten_max / 2 + unwritten_max.min(REQUEST_MAX as usize))
+            }
+        };
+        let reserved = tables + pending + memory / 8 + staging;
         let rest = memory.saturating_sub(reserved).max(memory / 8);
         let ahead = if reads_ahead { rest / 8 } else { 0 };
         let buffers = (memory / 16).max(BUFFERS_LEAST.min(memory / 8));
-        MemoryPlan { unwritten_max, buffers, tier: rest - ahead, ahead, label_filters }
+        MemoryPlan { unwritten_max, buffers, tier: rest - ahead, ahead, label_filters, staging }
     }
 }
 

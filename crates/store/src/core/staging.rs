@@ -15,19 +15,21 @@ const PLACED_AT_ONCE: usize = 64;
 impl Core {
     /// Stages an object that has entered memory as dirty. Writes a buffer that is full with it.
     pub(super) fn stage(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
+        let kept = self.kept.as_ref().is_some_and(|kept| kept.holds(&digest, header.object_id));
+        let due = self.schedule.write_by(now.monotonic, kept);
         let Some(staging) = &mut self.memory.staging else { return };
-        staging.push(digest, header, len, now.monotonic);
+        staging.push(digest, header, len, due);
         // Batches are left to the background: they hold too many objects to place under one lock.
         if staging.in_buffers() {
             self.place_staged(usize::MAX, now);
         }
     }
 
-    /// Sends out the objects that were staged at `overdue` or earlier, and places some of them.
-    /// Returns true when there are more to place.
-    pub(super) fn send_staged(&mut self, overdue: Option<Nanos>, now: Now) -> bool {
+    /// Sends out the staged objects if one of them must be written by `due`, and places some of
+    /// them. Returns true when there are more to place.
+    pub(super) fn send_staged(&mut self, due: Option<Nanos>, now: Now) -> bool {
         let Some(staging) = &mut self.memory.staging else { return false };
-        staging.send_overdue(overdue);
+        staging.send_due(due);
         let stuck = staging.is_stuck();
         let more = self.place_staged(PLACED_AT_ONCE, now);
         if stuck && !self.memory.staging_is_stuck() {
@@ -59,8 +61,7 @@ impl Core {
     /// it stopped at `most` with more to place.
     fn place_staged(&mut self, mut most: usize, now: Now) -> bool {
         let Some(staging) = &self.memory.staging else { return false };
-        // The objects have waited since that time.
-        let now = Now { monotonic: staging.left(), ..now };
+        let due = staging.leaving_due();
         while let Some(mut leaving) =
             self.memory.staging.as_mut().and_then(LocalityStaging::pop_outgoing)
         {
@@ -71,7 +72,7 @@ impl Core {
                 && let Some(next) = leaving.next(self.placement.space.room(&self.placement.areas))
             {
                 most -= 1;
-                if self.memory.awaits_place(&next.0) && !self.place_resident(&next.0, now) {
+                if self.memory.awaits_place(&next.0) && !self.place_resident(&next.0, due, now) {
                     leaving.requeue(next);
                     self.requeue(leaving);
                     return false;

@@ -25,6 +25,7 @@ use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
 use crate::format::purge_log::PurgeLog;
+use crate::format::staging_memory::StagingMemory;
 use crate::format::superblock::Superblock;
 use crate::index::Index;
 use crate::memory::doorkeeper::Doorkeeper;
@@ -87,6 +88,10 @@ pub(crate) struct Core {
     pub(super) sequence: Sequence,
     /// Bytes of buffers that are kept for the next reads.
     pub(super) buffers_max: usize,
+    /// Copies of the staged objects, if there is memory that outlives the process.
+    pub(super) kept: Option<StagingMemory>,
+    /// Size of that memory in bytes; 0 if none is wanted.
+    staging_size: usize,
     pub(super) schedule: Schedule,
     pub(super) reclaim: Reclaim,
     pub(super) reads: Reads,
@@ -125,7 +130,9 @@ impl Parts {
         let objects = objects_of(options.index, superblock.areas.end(), superblock.mean_object);
         let labels = options.labels.as_ref().map(|_| objects);
         let reads_ahead = options.read_unit == ReadUnit::Auto && space.has_clusters();
-        MemoryPlan::new(self.memory, tables, labels, &superblock.areas, reads_ahead)
+        let kept = options.keeps_staged() && space.has_clusters();
+        let kept_batch = kept.then_some(options.batch);
+        MemoryPlan::new(self.memory, tables, labels, &superblock.areas, reads_ahead, kept_batch)
     }
 }
 
@@ -150,6 +157,8 @@ impl Core {
             digester,
             memory: Residents::new(&parts.options, doorkeeper, has_clusters, &memory),
             buffers_max: memory.buffers,
+            kept: None,
+            staging_size: memory.staging,
             fetches: Fetches::default(),
             purge_log: KeptPurgeLog::new(parts.purge_log, &parts.superblock),
             admission,
@@ -194,6 +203,11 @@ impl Core {
             piece_size: self.placement.piece_size(),
             record_max: self.placement.record_max(),
         }
+    }
+
+    /// Returns the bytes of memory that must outlive the process; 0 if none is wanted.
+    pub(crate) fn staging_size(&self) -> usize {
+        self.staging_size
     }
 
     /// Returns whether the device is in use, and the progress of recovery.

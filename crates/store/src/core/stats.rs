@@ -6,6 +6,8 @@ use crate::base::counters::Counters;
 use crate::config::layout_name::LayoutName;
 use crate::core::HeldStats;
 use crate::core::state::Core;
+use crate::format::staging_memory::StagingMemory;
+use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::Level;
 use crate::read::device_cost::ReadCost;
 use crate::read::reads::ReadCounters;
@@ -54,6 +56,14 @@ pub struct Stats {
     pub tier_overhead_bytes: usize,
     /// Bytes of objects in memory that are not on the device yet (write-on-evict).
     pub dirty_bytes: usize,
+    /// Bytes of objects that wait for others to be placed beside.
+    pub staged_bytes: u64,
+    /// Bytes of stored objects that a kill of the process would lose.
+    pub exposed_bytes: usize,
+    /// Number of objects of which memory that outlives the process has a copy.
+    pub kept_objects: usize,
+    /// Bytes of that memory.
+    pub staging_bytes: usize,
     /// Bytes of records that wait to be written.
     pub unwritten_bytes: usize,
     /// Counters of the read buffers.
@@ -124,6 +134,10 @@ impl Core {
             tier_objects: self.memory.tier.len(),
             tier_overhead_bytes: self.memory.overhead_bytes(),
             dirty_bytes: self.memory.tier.dirty_bytes(),
+            staged_bytes: self.memory.staging.as_ref().map_or(0, LocalityStaging::bytes),
+            exposed_bytes: self.exposed_bytes(),
+            kept_objects: self.kept.as_ref().map_or(0, StagingMemory::len),
+            staging_bytes: self.kept.as_ref().map_or(0, StagingMemory::size),
             unwritten_bytes: self.placement.space.unwritten_bytes(),
             buffers,
             cluster_size: self.placement.areas.cluster_size,

@@ -61,6 +61,11 @@ impl<T> Batch<T> {
         items.into_iter().map(|waiting| (waiting.item, waiting.bytes))
     }
 
+    /// Returns all items with their sizes in bytes, in the order of arrival.
+    pub fn items(&self) -> impl Iterator<Item = (&T, u32)> {
+        self.items.iter().map(|waiting| (&waiting.item, waiting.bytes))
+    }
+
     /// Returns the size of a full batch, in bytes.
     pub fn size(&self) -> u64 {
         self.size

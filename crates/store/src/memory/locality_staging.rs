@@ -68,12 +68,12 @@ pub(crate) struct LocalityStaging {
     waiting: Staged,
     /// Batches and buffers that no longer wait and are not placed yet.
     leaving: VecDeque<Outgoing>,
-    /// Time of the first arrival since nothing was waiting.
-    since: Option<Nanos>,
-    /// True if more than one object has arrived since then.
-    has_more: bool,
+    /// When the waiting objects must be written at the latest.
+    due: Option<Nanos>,
+    /// True if the last arrival did not change that.
+    is_later: bool,
     /// The same time for the objects that are leaving.
-    left: Nanos,
+    leaving_due: Nanos,
 }
 
 impl LocalityStaging {
@@ -99,16 +99,15 @@ impl LocalityStaging {
         Some(LocalityStaging {
             waiting,
             leaving: VecDeque::new(),
-            since: None,
-            has_more: false,
-            left: 0,
+            due: None,
+            is_later: false,
+            leaving_due: 0,
         })
     }
 
-    /// Returns when all waiting objects must be on their way, given a durability bound in
-    /// nanoseconds.
-    pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
-        Some(self.since?.saturating_add(bound))
+    /// Returns when all waiting objects must be on their way.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.due
     }
 
     /// Returns the size of all objects without a place, in bytes.
@@ -119,6 +118,16 @@ impl LocalityStaging {
         };
         let leaving = self.leaving.iter().flat_map(|leaving| &leaving.items);
         waiting + leaving.map(|(_, len)| u64::from(*len)).sum::<u64>()
+    }
+
+    /// Returns the objects without a place with their sizes in bytes, of a batch.
+    pub(crate) fn batched(&self) -> impl Iterator<Item = (&Digest, u32)> {
+        let waiting = match &self.waiting {
+            Staged::Batch(batch) => Some(batch.items()),
+            Staged::Buffers(_) => None,
+        };
+        let leaving = self.leaving.iter().flat_map(|leaving| &leaving.items);
+        waiting.into_iter().flatten().chain(leaving.map(|(digest, len)| (digest, *len)))
     }
 
     /// Returns whether an object found no place and so much has arrived meanwhile that no more can
@@ -134,7 +143,7 @@ impl LocalityStaging {
     /// Returns whether nothing is leaving and the last arrival did not change when the next objects
     /// leave.
     pub(crate) fn is_expected(&self) -> bool {
-        self.leaving.is_empty() && self.has_more
+        self.leaving.is_empty() && self.is_later
     }
 
     /// Returns whether objects wait in locality buffers, which are placed as soon as they are full.
@@ -158,14 +167,15 @@ impl LocalityStaging {
                 }
             }
         }
-        self.left = self.since.take().unwrap_or(self.left);
+        self.leaving_due = self.due.take().unwrap_or(self.leaving_due);
     }
 
-    /// Adds an object with this header to the waiting ones. A batch or buffer that it fills leaves.
-    pub(crate) fn push(&mut self, digest: Digest, header: &Header, len: usize, now: Nanos) {
+    /// Adds an object with this header to the waiting ones; it must be written by `due`. A batch or
+    /// buffer that it fills leaves.
+    pub(crate) fn push(&mut self, digest: Digest, header: &Header, len: usize, due: Nanos) {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        self.has_more = self.since.is_some();
-        self.since.get_or_insert(now);
+        self.is_later = self.due.is_some_and(|earlier| earlier <= due);
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
         match &mut self.waiting {
             Staged::Batch(batch) => {
                 if batch.push(header.site, header.group, len, digest) {
@@ -180,16 +190,16 @@ impl LocalityStaging {
         }
     }
 
-    /// Sends the waiting objects if the first of them arrived at or before `overdue`.
-    pub(crate) fn send_overdue(&mut self, overdue: Option<Nanos>) {
-        if self.since.is_some_and(|since| overdue.is_some_and(|overdue| since <= overdue)) {
+    /// Sends the waiting objects if one of them must be written by `due`.
+    pub(crate) fn send_due(&mut self, due: Option<Nanos>) {
+        if self.due.is_some_and(|first| due.is_some_and(|due| first <= due)) {
             self.send();
         }
     }
 
-    /// Returns the time since which the leaving objects have waited.
-    pub(crate) fn left(&self) -> Nanos {
-        self.left
+    /// Returns when the leaving objects must be written.
+    pub(crate) fn leaving_due(&self) -> Nanos {
+        self.leaving_due
     }
 
     /// Takes the next batch or buffer to place.

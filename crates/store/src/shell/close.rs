@@ -30,7 +30,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if !stopped || !drained {
             return None;
         }
-        self.unless_stalled(self.save(complete)).await.flatten()
+        let saved = self.unless_stalled(self.save(complete)).await.flatten();
+        if saved.is_some()
+            && let Some(memory) = self.shared.lock().take_kept()
+        {
+            memory.remove();
+        }
+        saved
     }
 
     /// Writes the last checkpoint and, if the index is complete, the dump that replaces recovery at

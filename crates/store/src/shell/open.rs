@@ -12,6 +12,7 @@ use crate::core::{Core, Parts, Recovering, cluster_policy, objects_of};
 use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
 use crate::format::journal::Journal;
 use crate::format::purge_log::{FoundEnd, PurgeLog};
+use crate::format::staging_memory::StagingMemory;
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::Index;
 use crate::purge::label_filters::LabelFilters;
@@ -95,6 +96,30 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
+    /// Stages the objects that the last process had staged, if it left them in memory and the
+    /// device is `believed`.
+    fn restore_kept(&self, believed: bool) {
+        let (device, now) = (self.shared.number, self.now());
+        let mut core = self.shared.lock();
+        let size = core.staging_size();
+        let Some(open) = self.shared.options.shared_memory.as_ref().filter(|_| size > 0) else {
+            return;
+        };
+        let Superblock { uuid, generation, .. } = *core.superblock();
+        let event = match open(&uuid, size) {
+            Ok(memory) => {
+                let secret = &self.shared.secret;
+                let (memory, found) =
+                    StagingMemory::take_over(memory, &uuid, generation, believed, secret);
+                let objects = core.restore_kept(memory, found, now);
+                (objects > 0).then_some(Event::Restaged { device, objects })
+            }
+            Err(error) => Some(Event::NoSharedMemory { device, error: error.to_string() }),
+        };
+        drop(core);
+        event.into_iter().for_each(|event| self.shared.emit(event));
+    }
+
     /// Writes what must be on the device before anything else: a checkpoint from which the journal
     /// continues, and the superblocks of this opening.
     async fn start(&self, empty: bool, second_first: bool) -> Result<(), OpenError> {
@@ -223,6 +248,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         });
         let shared = Arc::new(Shared::new(core, self.number));
         let volume = Volume::new(shared, self.device, self.clock);
+        volume.restore_kept(believed);
         volume.start(!believed, self.second_first).await?;
         if self.leaves_near {
             volume.erase_superblock(SUPERBLOCK_NEAR).await;

@@ -26,7 +26,7 @@ use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
 
 /// Maximum size of one request that writes sealed neighbours, in bytes.
-const REQUEST_MAX: u32 = 4 << 20;
+pub(crate) const REQUEST_MAX: u32 = 4 << 20;
 /// Maximum gap before the summary that is written rather than skipped, in bytes: a second request
 /// costs more.
 const GAP_MAX: u32 = 32 * 1024;
@@ -95,8 +95,8 @@ struct Filling {
     queued: VecDeque<Queued>,
     /// The bytes before `written` of the block that contains `written`.
     tail: Vec<u8>,
-    /// When the oldest queued record was appended.
-    oldest: Option<Nanos>,
+    /// When the queued records must be written at the latest.
+    due: Option<Nanos>,
     sealed: bool,
 }
 
@@ -208,7 +208,7 @@ impl Appender {
             last: None,
             queued: VecDeque::new(),
             tail: Vec::new(),
-            oldest: None,
+            due: None,
             sealed: false,
         });
     }
@@ -222,14 +222,14 @@ impl Appender {
     }
 
     /// Appends a record with these labels, for which there must be room; `entry` receives its
-    /// place. Returns the position.
+    /// place. It must be written by `due`. Returns the position.
     pub(crate) fn append(
         &mut self,
         areas: &Areas,
         record: Arc<Record>,
         mut entry: Entry,
         labels: &[u64],
-        now: Nanos,
+        due: Nanos,
     ) -> u32 {
         let open = self.open.as_mut().expect("room was made for the record");
         let offset = open.filled;
@@ -246,7 +246,7 @@ impl Appender {
         open.labels.add(labels, room.min(areas.cluster_size as usize / LABELS_SHARE));
         let summary_at = entries_at - open.labels.len() as u32;
         open.filled = (offset + len).next_multiple_of(areas.granule).min(summary_at);
-        open.oldest.get_or_insert(now);
+        open.due = Some(open.due.map_or(due, |earlier| earlier.min(due)));
         open.queued.push_back(Queued { offset, record: Arc::clone(&record) });
         let position = areas.position(open.cluster, entry.granule);
         self.unwritten_bytes += record.len();
@@ -262,6 +262,11 @@ impl Appender {
         found.map(|(_, record)| record)
     }
 
+    /// Returns the records that are not on the device yet.
+    pub(crate) fn unwritten(&self) -> impl Iterator<Item = &Record> {
+        self.unwritten.iter().map(|(_, record)| &**record)
+    }
+
     /// Returns whether a cluster still waits for its last write, or a write is in progress.
     pub(crate) fn busy(&self) -> bool {
         self.writing || !self.sealed.is_empty()
@@ -273,13 +278,13 @@ impl Appender {
     }
 
     /// Returns when the open cluster must be written although it is not full.
-    pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
-        Some(self.open.as_ref()?.oldest?.saturating_add(bound))
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.open.as_ref()?.due
     }
 
     /// Returns the journal position that must be written first, if a write is due: of a sealed
-    /// cluster, or of an open one whose oldest record was appended at or before `overdue`.
-    pub(crate) fn ready(&self, overdue: Option<Nanos>) -> Option<JournalPosition> {
+    /// cluster, or of an open one with a record that must be written by `due`.
+    pub(crate) fn ready(&self, due: Option<Nanos>) -> Option<JournalPosition> {
         if self.writing {
             return None;
         }
@@ -287,7 +292,7 @@ impl Appender {
             return Some(sealed.opened_at);
         }
         let open = self.open.as_ref()?;
-        (open.oldest? <= overdue?).then_some(open.opened_at)
+        (open.due? <= due?).then_some(open.opened_at)
     }
 
     /// Takes the data that [`Appender::ready`] reported: sealed neighbours that the journal
@@ -309,7 +314,7 @@ impl Appender {
         }
         if parts.is_empty() {
             let open = self.open.as_mut().filter(|open| open.opened_at <= journal)?;
-            open.oldest = None;
+            open.due = None;
             parts.push(open.part(secret, self.labels));
         }
         self.writing = true;
@@ -435,9 +440,14 @@ impl WriteJob {
         Requests { writes, tail }
     }
 
+    /// Returns the records in the job.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.parts.iter().flat_map(|part| &part.queued).map(|queued| &*queued.record)
+    }
+
     /// Returns the size of the records in the job, in bytes.
     pub(crate) fn record_bytes(&self) -> usize {
-        self.parts.iter().flat_map(|part| &part.queued).map(|queued| queued.record.len()).sum()
+        self.records().map(Record::len).sum()
     }
 }
 

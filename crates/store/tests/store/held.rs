@@ -278,7 +278,11 @@ fn dropped_readers_are_reported_at_intervals() {
 
 #[test]
 fn no_reader_holds_pieces_longer_than_the_limit() {
-    let options = Options { held_time: Duration::from_secs(100), ..product() };
+    let options = Options {
+        held_time: Duration::from_secs(100),
+        flush_interval: Duration::from_secs(5),
+        ..product()
+    };
     let (read, rig) =
         read_removed(options.clone(), 400_000, |rig| rig.pass(Duration::from_secs(20)));
     assert_eq!(read, [Read::Whole; 10]);

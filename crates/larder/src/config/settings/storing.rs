@@ -67,14 +67,21 @@ pub const SETTINGS: &[Setting] = fields! {
     /// file system of the LAZY-READS paper made runs of 3 to 5.
     "store.read-batch-split", Kind::Int(0, 1000), ["auto"], word("auto") -> store.read_batch_split;
 
-    /// Longest time from the end of an object to its write: what a killed process can lose. No
-    /// effect with write policy "on-evict". Presets of papers on slots use a year.
+    /// Longest time from the end of an object to its write, unless a copy of it is in
+    /// `shared-memory`: what a killed process can lose. No effect with write policy "on-evict".
+    /// Presets of papers on slots use a year.
     "store.durability-bound", Kind::Time(ms(10), hours(365 * 24)), ["auto"], word("auto")
         -> store.durability_bound;
 
-    /// Longest time between two flushes of the device: what a power failure can lose. Purges never
-    /// wait for it.
-    "store.flush-interval", Kind::Time(ms(10), hours(24)), ["5s"] -> store.flush_interval;
+    /// What a power failure can lose. A batch with copies in `shared-memory` waits for at most half
+    /// of this time, and the device is flushed in the other half; without, this is the longest time
+    /// between two flushes. Purges never wait for it.
+    "store.flush-interval", Kind::Time(ms(10), hours(24)), ["1m"] -> store.flush_interval;
+
+    /// Directory in a memory file system (tmpfs). A file there keeps copies of the objects that
+    /// wait in a batch, up to twice `batch`, part of `memory`: a killed process loses none of them,
+    /// a restart of the machine all. "none": batches wait for `durability-bound` only.
+    "store.shared-memory", Kind::Path, ["/dev/shm"], word("none") -> shared_memory;
 
     /// Longest time that a read of a device may take before the object is fetched instead, and that
     /// a purge waits for a device before it is answered as not durable.
@@ -190,7 +197,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.packet", Kind::Size(0, M), ["auto"], word("auto") -> store.packet;
 
     /// In layout "cluster", new objects wait in memory until there are this many bytes, at most for
-    /// `durability-bound`, and are written sorted by site and directory; 0: in order of arrival.
+    /// half of `flush-interval`, and are written sorted by site and directory; 0: in order of arrival.
     /// Locality buffers replace it.
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 

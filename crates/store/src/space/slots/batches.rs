@@ -39,8 +39,8 @@ pub(crate) struct Part {
 pub(crate) struct Batch {
     pub(crate) slots: Run,
     pub(crate) parts: Vec<Part>,
-    /// When the oldest part was placed.
-    oldest: Nanos,
+    /// When it must be written at the latest.
+    due: Nanos,
 }
 
 /// A record that waits to be written.
@@ -85,14 +85,14 @@ impl Batches {
         }
     }
 
-    /// Adds a record with its place to the records to be written.
-    pub(crate) fn add(&mut self, unwritten: Unwritten, now: Nanos) {
+    /// Adds a record with its place to the records to be written, by `due` at the latest.
+    pub(crate) fn add(&mut self, unwritten: Unwritten, due: Nanos) {
         self.bytes += unwritten.record.len();
         let mut parts = 0;
         for (run, slots) in unwritten.runs.iter().enumerate() {
             self.runs.insert(slots.first, slots.end());
             let part = Part { of: unwritten.clone(), run, slots: *slots };
-            parts += self.append(part, now);
+            parts += self.append(part, due);
         }
         let position = unwritten.place.position;
         self.waiting.insert(position, Waiting { unwritten, parts });
@@ -100,7 +100,7 @@ impl Batches {
 
     /// Appends a part to its neighbour, or starts a new batch. Returns the number of parts it
     /// became.
-    fn append(&mut self, part: Part, now: Nanos) -> u32 {
+    fn append(&mut self, part: Part, due: Nanos) -> u32 {
         let follows = |open: &Batch| open.slots.end() == part.slots.first;
         if !self.open.as_ref().is_some_and(follows) {
             self.seal();
@@ -108,16 +108,17 @@ impl Batches {
         let open = self.open.get_or_insert_with(|| Batch {
             slots: Run { first: part.slots.first, len: 0 },
             parts: Vec::new(),
-            oldest: now,
+            due,
         });
         open.slots.len += part.slots.len;
         open.parts.push(part);
-        self.split_at_packet(now)
+        open.due = open.due.min(due);
+        self.split_at_packet(due)
     }
 
     /// Seals the full packets of the open batch. Returns the number of parts that the last part
     /// became.
-    fn split_at_packet(&mut self, now: Nanos) -> u32 {
+    fn split_at_packet(&mut self, due: Nanos) -> u32 {
         let Some(open) = &mut self.open else { return 1 };
         if self.packet == 0 {
             self.seal();
@@ -136,8 +137,7 @@ impl Batches {
         let last = open.parts.last_mut().expect("a batch has parts");
         assert!(last.slots.first < boundary, "what reached the boundary before was sealed then");
         let rest = Run { first: boundary, len: open.slots.end() - boundary };
-        let next =
-            Batch { slots: rest, parts: vec![Part { slots: rest, ..last.clone() }], oldest: now };
+        let next = Batch { slots: rest, parts: vec![Part { slots: rest, ..last.clone() }], due };
         last.slots.len = boundary - last.slots.first;
         open.slots.len = boundary - open.slots.first;
         self.seal();
@@ -170,14 +170,14 @@ impl Batches {
     }
 
     /// Returns when the open batch must be written although its packet is not full.
-    pub(crate) fn deadline(&self, bound: Nanos) -> Option<Nanos> {
-        self.open.as_ref().map(|open| open.oldest.saturating_add(bound))
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        self.open.as_ref().map(|open| open.due)
     }
 
-    /// Returns whether a write is due: of a sealed batch, or of an open one started at or before
-    /// `overdue`.
-    pub(crate) fn ready(&self, overdue: Option<Nanos>) -> bool {
-        let late = |open: &Batch| overdue.is_some_and(|overdue| open.oldest <= overdue);
+    /// Returns whether a write is due: of a sealed batch, or of an open one that must be written by
+    /// `due`.
+    pub(crate) fn ready(&self, due: Option<Nanos>) -> bool {
+        let late = |open: &Batch| due.is_some_and(|due| open.due <= due);
         !self.writing && (!self.sealed.is_empty() || self.open.as_ref().is_some_and(late))
     }
 

@@ -5,9 +5,13 @@
 //! with what was stored.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use device::SharedMemory;
 use sim::{Handle, SimDisk};
-use store::{FormatOptions, Lookup, Options, Preset, Refusal, Source, Stats, Store};
+use store::{
+    FormatOptions, Lookup, Options, Preset, Refusal, SharedMemorySource, Source, Stats, Store,
+};
 
 use super::{CacheError, Machine, Outcome, Region, WebCache};
 use crate::space::engine;
@@ -41,8 +45,9 @@ pub struct EngineOptions {
 
 impl From<Preset> for EngineOptions {
     fn from(preset: Preset) -> EngineOptions {
+        let shared_memory: SharedMemorySource = Arc::new(|_, len| Ok(SharedMemory::simulated(len)));
         EngineOptions {
-            options: preset.options,
+            options: Options { shared_memory: Some(shared_memory), ..preset.options },
             format: preset.format,
             tier: None,
             bodies: Bodies::Elided,
