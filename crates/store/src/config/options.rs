@@ -180,9 +180,10 @@ pub struct Options {
     /// latest after the durability bound (M9); `None`: objects are written as they arrive.
     pub locality: Option<LocalityOptions>,
     /// Size of a batch in bytes. Inserted objects wait in memory until there are this many bytes,
-    /// at most for the durability bound, and are written sorted by site, group and arrival. Limited
+    /// at most for the durability bound (longer with [`Options::shared_memory`]), and are written
+    /// sorted by site, group and arrival. Limited
     /// to half of the memory for pending writes. 0 writes objects as they arrive. Applies only to
-    /// the layout `cluster` without locality buffers.
+    /// the layout `cluster` without locality buffers, with [`WritePolicy::OnInsert`].
     pub batch: u32,
     /// Maximum number of records that one insertion may evict when no free piece is large enough
     /// (U3).

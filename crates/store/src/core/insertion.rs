@@ -458,7 +458,7 @@ impl Core {
             let Some(group) = self.choose_group().filter(|group| group.free <= slack) else {
                 return;
             };
-            if !self.write_members(&group.members, now) {
+            if !self.write_members(&group, now) {
                 return;
             }
         }
@@ -479,8 +479,9 @@ impl Core {
             if self.placement.space.has_clusters() {
                 self.placement.space.table_mut().seek_run(u32::from(self.options.group_batch));
             }
-            let group = self.choose_group().map_or_else(Vec::new, |group| group.members);
-            if self.write_members(&group, now) {
+            if let Some(group) = self.choose_group()
+                && self.write_members(&group, now)
+            {
                 return true;
             }
         }
@@ -495,13 +496,21 @@ impl Core {
         true
     }
 
-    /// Writes the objects to the device as far as there is space. Returns false when nothing was
+    /// Writes the objects of `group` to the device as far as there is space: into clusters of their
+    /// own, or behind other groups if these would stay half empty. Returns false when nothing was
     /// written.
-    fn write_members(&mut self, members: &[Digest], now: Now) -> bool {
-        self.placement.begin_cluster();
-        let written = members.iter().take_while(|digest| self.write_out(digest, now)).count();
-        if written > 0 {
+    fn write_members(&mut self, group: &Group, now: Now) -> bool {
+        let room = u64::from(group.clusters) * u64::from(self.placement.areas.cluster_size);
+        let alone = group.free <= room / 2;
+        if alone {
             self.placement.begin_cluster();
+        }
+        let members = group.members.iter();
+        let written = members.take_while(|digest| self.write_out(digest, now)).count();
+        if written > 0 {
+            if alone {
+                self.placement.begin_cluster();
+            }
             self.counters.groups += 1;
         }
         written > 0

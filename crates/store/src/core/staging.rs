@@ -38,15 +38,23 @@ impl Core {
         more
     }
 
-    /// Sends out all staged objects, because one of them is the next to leave memory. If there is
-    /// no place for it, it stays in memory, others leave before it, and this returns false.
+    /// Evicts a dirty object that must leave memory next. A staged one is sent out with all others.
+    /// Pieces, members of virtual clusters and objects whose record on the device was dropped are
+    /// dirty without being staged. Returns false when there is no place for the object: it stays in
+    /// memory, and others leave before it.
     pub(super) fn evict_staged(&mut self, digest: &Digest, now: Now) -> bool {
-        self.place_all_staged(now);
-        let stays = self.memory.tier.peek(digest).is_some_and(|resident| resident.dirty);
-        if stays {
+        let Some(resident) = self.memory.tier.peek(digest) else { return true };
+        let header = &resident.object.header;
+        let on_evict = self.memory.delays_write(header);
+        if resident.cluster.is_none() && self.memory.stages(header) {
+            self.place_all_staged(now);
+        }
+        let is_dirty = self.memory.tier.peek(digest).is_some_and(|resident| resident.dirty);
+        let leaves = !is_dirty || on_evict && self.evict_dirty(*digest, now);
+        if !leaves {
             self.memory.tier.reinsert(digest);
         }
-        !stays
+        leaves
     }
 
     /// Places all staged objects, as far as there is space.

@@ -10,7 +10,7 @@ use device::Nanos;
 
 use crate::base::digest::Digest;
 use crate::base::record::Header;
-use crate::config::options::Options;
+use crate::config::options::{Options, WritePolicy};
 use crate::layout::batch::Batch;
 use crate::layout::locality::LocalityBuffers;
 
@@ -89,7 +89,11 @@ impl LocalityStaging {
                 let count = usize::from(locality.buffers);
                 Staged::Buffers(LocalityBuffers::new(count, locality.bytes))
             }
-            None if options.batch > 0 && clusters => {
+            // With write-on-evict, memory is the batch: objects are grouped when they leave it.
+            None if options.batch > 0
+                && clusters
+                && options.write_policy == WritePolicy::OnInsert =>
+            {
                 // The other half may be in the process of being written.
                 let size = u64::from(options.batch).min(unwritten_max as u64 / 2);
                 Staged::Batch(Batch::new(size))

@@ -17,6 +17,7 @@ mod fixtures;
 mod handle;
 mod held;
 mod home;
+mod insertions;
 mod memory;
 mod neighbours;
 mod opening;

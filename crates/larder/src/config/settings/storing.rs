@@ -197,8 +197,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.packet", Kind::Size(0, M), ["auto"], word("auto") -> store.packet;
 
     /// In layout "cluster", new objects wait in memory until there are this many bytes, at most for
-    /// half of `flush-interval`, and are written sorted by site and directory; 0: in order of arrival.
-    /// Locality buffers replace it.
+    /// half of `flush-interval`, and are written sorted by site and directory; 0: in order of
+    /// arrival. Locality buffers replace it. No effect with write policy "on-evict".
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 
     /// Buffers that each collect objects of one origin server, to be written side by side (8 to 128
