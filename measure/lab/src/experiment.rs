@@ -96,7 +96,7 @@ impl Paper {
             Paper::OlaruTichy => {
                 "Olaru, Tichy: Request distribution-aware caching in cluster-based web servers"
             }
-            Paper::Beyond => "Flash and disks of today, and the engine's own defaults",
+            Paper::Beyond => "The engine's own defaults, and other settings",
         }
     }
 }

@@ -10,6 +10,7 @@
 //! Guarantees: equal systems, drives and requests give equal figures, on every machine.
 
 mod accelerated;
+mod clients;
 mod engine;
 mod figures;
 mod files;
@@ -18,6 +19,7 @@ mod machine;
 use device::{Clock, Nanos};
 
 pub use accelerated::Accelerated;
+pub use clients::Clients;
 pub use engine::{EngineCache, EngineOptions, Shape};
 pub use figures::{Figures, Histogram, Outcomes};
 pub use files::FilesCache;

@@ -26,11 +26,15 @@ pub(super) enum Model {
     /// U8, high end: five Seagate ST39102LW, striped.
     HighEnd,
     Flash(&'static str),
+    /// A disk that is held to 200 reads and 200 writes a second of any length, as a kernel or a
+    /// cloud holds it.
+    Held,
 }
 
 impl Model {
     pub(super) fn name(self) -> &'static str {
         match self {
+            Model::Held => "held disk",
             Model::Ucfs => "Atlas 10K × 3",
             Model::Tfs => "Atlas 10K",
             Model::LowEnd => "ST320414A",
@@ -41,6 +45,7 @@ impl Model {
 
     pub(super) fn drive(self) -> Result<Box<dyn Drive>, Failed> {
         Ok(match self {
+            Model::Held => Box::new(Held { free: [0; 2] }),
             Model::Ucfs => Box::new(write_through_drive("atlas10k_x3", Config::FastBus)?),
             Model::Tfs => Box::new(stated_drive()?),
             Model::LowEnd => Box::new(drive("st320414a", Config::Shipped)?),
@@ -54,6 +59,32 @@ impl Model {
                 Box::new(drive.ok_or_else(|| format!("no flash drive {name} is shipped"))?)
             }
         })
+    }
+}
+
+/// A disk of [`Model::Held`]: each operation takes its turn, and then 0.5 ns a byte.
+struct Held {
+    /// When the next read and the next write may begin.
+    free: [Nanos; 2],
+}
+
+impl Drive for Held {
+    fn sectors(&self) -> u64 {
+        1 << 32
+    }
+
+    fn depth(&self) -> usize {
+        256
+    }
+
+    fn serve(&mut self, now: Nanos, request: Request) -> Nanos {
+        let free = match request.operation {
+            Operation::Read => &mut self.free[0],
+            Operation::Write => &mut self.free[1],
+            Operation::Flush => return now,
+        };
+        *free = now.max(*free) + 5_000_000;
+        *free + request.sectors * SECTOR / 2
     }
 }
 

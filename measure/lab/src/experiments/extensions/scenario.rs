@@ -61,8 +61,6 @@ pub(super) struct Scenario {
     pub(super) spread: Option<u64>,
     /// Size of the largest object in bytes.
     pub(super) largest: u64,
-    /// If set, the size of all objects in bytes.
-    pub(super) size: Option<u64>,
     pub(super) pace: Pace,
     /// Number of requests for warm-up, and of those that count.
     pub(super) requests: [u64; 2],
@@ -172,10 +170,7 @@ impl Scenario {
         let workload =
             workload.ok_or_else(|| format!("no workload {:?} is known", self.workload))?;
         let all = workload.scaled(self.scale).copies(SEED, self.copies).take(self.len() as usize);
-        let size = self.size;
-        let sized =
-            all.map(move |request| Request { size: size.unwrap_or(request.size), ..request });
-        Ok(sized.filter(|request| request.method == Method::Get && !request.uncacheable))
+        Ok(all.filter(|request| request.method == Method::Get && !request.uncacheable))
     }
 
     /// Returns the options of a preset, adapted to the scenario.

@@ -248,7 +248,6 @@ fn scenarios(context: &Context<'_>, drive: Model) -> [Scenario; STREAMS.len()] {
             disk: stream.caches.disk,
             spread: None,
             largest: stream.caches.largest,
-            size: None,
             pace: Pace::Stated,
             requests: [2 * fifth, counted * fifth],
             scale,

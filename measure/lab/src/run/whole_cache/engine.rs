@@ -165,9 +165,13 @@ impl EngineCache {
     }
 }
 
-impl WebCache for EngineCache {
-    async fn answer(&self, request: &Request) -> Result<Outcome, CacheError> {
-        let found = self.find(request).await?;
+impl EngineCache {
+    /// Stores the object unless `found`, the result of [`EngineCache::find`], is current.
+    pub(super) async fn answer_found(
+        &self,
+        request: &Request,
+        found: Option<(bool, Source)>,
+    ) -> Result<Outcome, CacheError> {
         let current = match found {
             Some((true, Source::Ram)) => return Ok(Outcome::MemoryHit),
             Some((true, Source::Disk)) => return Ok(Outcome::DiskHit),
@@ -184,6 +188,13 @@ impl WebCache for EngineCache {
             }
             false => Ok(Outcome::Refused),
         }
+    }
+}
+
+impl WebCache for EngineCache {
+    async fn answer(&self, request: &Request) -> Result<Outcome, CacheError> {
+        let found = self.find(request).await?;
+        self.answer_found(request, found).await
     }
 
     fn prefetched(&self) -> (u64, u64) {
