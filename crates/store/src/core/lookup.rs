@@ -327,9 +327,7 @@ impl Core {
                 }
                 self.placement.space.surroundings(&self.placement.areas, slot.position, runs)
             }
-            (ReadUnit::Cluster, _) => {
-                self.placement.space.whole_cluster(&self.placement.areas, slot.position)
-            }
+            (ReadUnit::Cluster, _) => self.placement.read_whole_cluster(slot.position),
         };
         let Some(bounds) = bounds else {
             self.reads.count_exact();

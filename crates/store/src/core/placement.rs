@@ -124,6 +124,16 @@ impl Placement {
         }
     }
 
+    /// Returns the extent of the cluster of `position` for a read of all of it, after which the
+    /// disk position is behind it (section 2.4.9 of the UCFS paper); `None` as in
+    /// [`Space::whole_cluster`].
+    pub(super) fn read_whole_cluster(&mut self, position: u32) -> Option<Extent> {
+        let whole = self.space.whole_cluster(&self.areas, position)?;
+        let (cluster, _) = self.areas.locate(position);
+        self.space.table_mut().read_past(cluster);
+        Some(whole)
+    }
+
     /// Pins and returns at most `most` clusters, the least valuable ones.
     pub(super) fn victims(&mut self, most: u32) -> Vec<ClusterId> {
         let mut victims = Vec::new();

@@ -261,7 +261,7 @@ impl ClusterTable {
     }
 
     #[cfg(test)]
-    /// Returns the position after the last write: clusters from it on are preferred.
+    /// Returns the current disk position: clusters from it on are preferred.
     pub(crate) fn position(&self) -> ClusterId {
         self.position
     }
@@ -286,6 +286,11 @@ impl ClusterTable {
         if let Some(start) = self.free.long_run_after(self.position, clusters) {
             self.position = start;
         }
+    }
+
+    /// Moves the current disk position behind `cluster`, which is read as a whole (C8).
+    pub(crate) fn read_past(&mut self, cluster: ClusterId) {
+        self.position = (cluster + 1) % self.clusters();
     }
 
     /// Opens at most `most` adjacent free clusters: the first run after the current disk position,

@@ -414,6 +414,36 @@ fn section_2_4_9_several_clusters_are_written_in_one_request_behind_the_disk_pos
     assert!(four * 3 < one, "{four} writes instead of {one}");
 }
 
+/// Returns the first byte on the disk of each of the files that is there.
+fn offsets(paper: &mut Paper, files: &[File]) -> Vec<u64> {
+    let keys: Vec<Key> = files.iter().copied().map(key).collect();
+    let store = paper.0.store.clone();
+    let placements = paper.0.run(store.placements(&keys)).remove(0);
+    let placed = placements.records.into_iter().filter(|record| record.key.is_some());
+    placed.map(|record| record.runs[0].offset).collect()
+}
+
+#[test]
+fn section_2_4_9_clusters_are_written_behind_the_cluster_that_was_read_last() {
+    let mut paper = with_pages(60);
+    paper.0.pass(100 * HOUR);
+    let touched: Vec<u64> = (1..10).chain(50..=60).collect();
+    assert!(touched.iter().all(|number| paper.get(page(*number)[3]).is_some()));
+    paper.push_out(900);
+    // The clusters of the other pages become free.
+    paper.0.pass(16 * HOUR);
+    assert!(paper.counters().one_timer_clusters > 20);
+    let free = offsets(&mut paper, &page(9))[0]..offsets(&mut paper, &page(50))[0];
+    let new: Vec<File> = (0..1_000).map(|number| file(900, number, 4)).collect();
+    let written = |paper: &mut Paper| {
+        offsets(paper, &new).iter().filter(|offset| free.contains(offset)).count()
+    };
+    assert_eq!(written(&mut paper), 0, "the position is behind the last write");
+    assert_eq!(paper.get(page(5)[3]), Some(Source::Disk));
+    paper.push_out(901);
+    assert!(written(&mut paper) > 20);
+}
+
 #[test]
 fn section_2_5_1_reads_push_nothing_out_of_memory_that_cannot_be_written_yet() {
     let mut paper = with_pages(100);

@@ -142,7 +142,11 @@ impl Model {
 fn step(table: &mut ClusterTable, model: &mut Model, random: &mut fastrand::Rng, now: u32) {
     let at = random.u32(..model.clusters.len() as u32);
     let cluster = model.clusters[at as usize].clone();
-    match random.u8(..16) {
+    match random.u8(..17) {
+        16 => {
+            table.read_past(at);
+            model.position = (at + 1) % model.clusters.len() as u32;
+        }
         0 | 1 => {
             let most = random.u32(1..5);
             assert_eq!(table.take_free_run(most, now), model.take(most, now));
