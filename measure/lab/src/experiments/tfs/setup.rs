@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use sim::drives::mechanical::{Config, Controller, MechanicalDrive};
-use sim::ffs::Parameters;
+use sim::ffs::{Metadata, Names, Parameters};
 
 use crate::experiment::{Context, Failed, Parameter, Variant};
 use crate::experiments::shared_runs::Runs;
@@ -44,6 +44,45 @@ pub(super) enum Bus {
     DataFile,
 }
 
+/// The file system's metadata: which are kept in memory, and which are written by reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileSystem {
+    /// True if inodes, directories and bitmaps lie in the buffers beside the data, as in kernels.
+    /// False as in the paper's simulator (C15), where only the name cache spares their reads.
+    pub(super) buffered: bool,
+    /// True if a read changes the file's access time.
+    pub(super) access_time: bool,
+    /// True if every name is in the name cache, false for 65 of 100.
+    pub(super) all_names: bool,
+}
+
+impl FileSystem {
+    /// The choices of the paper's simulator.
+    pub(super) const PAPER: FileSystem =
+        FileSystem { buffered: false, access_time: true, all_names: false };
+
+    fn parameters(self, memory: u64) -> Parameters {
+        let mut parameters = Parameters::ucfs_ffs(memory).asynchronous();
+        if self.buffered {
+            parameters.metadata = Metadata::Buffered;
+        }
+        if self.all_names {
+            parameters.names = Names::Rate { percent: 100, seed: 1 };
+        }
+        Parameters { access_time: self.access_time, ..parameters }
+    }
+
+    /// Formats "metadata buffered, access times, 65% of names".
+    pub(super) fn text(self) -> String {
+        format!(
+            "metadata {}, {} access times, {} of names",
+            if self.buffered { "buffered" } else { "not buffered" },
+            if self.access_time { "with" } else { "without" },
+            if self.all_names { "all" } else { "65%" },
+        )
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
     /// Index in [`TRACES`].
@@ -52,6 +91,9 @@ pub(super) struct Case {
     pub(super) share: u32,
     pub(super) bus: Bus,
     pub(super) cluster: u32,
+    /// Total buffer memory in MB at full size.
+    pub(super) memory: u64,
+    pub(super) files: FileSystem,
     /// Divisor of documents and memory; 1: full size.
     pub(super) scale: u32,
     /// Number of requests for warm-up, and again for counting.
@@ -65,7 +107,7 @@ const MIB: u64 = 1 << 20;
 /// Bytes of each half of the drive: documents, TFS.
 const HALF: u64 = 4_290 * MIB;
 
-pub(super) const PARAMETERS: [Parameter; 7] = [
+pub(super) const PARAMETERS: [Parameter; 8] = [
     Parameter {
         name: "drive",
         value: "Atlas 10K, 9.1 GB, write cache on; documents on its outer half, TFS on the inner",
@@ -78,6 +120,11 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
         from: "section 1; the split is unstated, see the table \"open\"",
     },
     Parameter { name: "cluster", value: "64 KB", from: "section 2: 64 or 128 KB" },
+    Parameter {
+        name: "file system",
+        value: "metadata not buffered, 65% of names in the name cache, access times written",
+        from: "UCFS, section 2.4.5; the table \"files\" has the other choices",
+    },
     Parameter {
         name: "copies of a trace",
         value: "UCBSep01 1, WorldCup98 8, ClarkNet 5",
@@ -99,7 +146,9 @@ pub(super) const PARAMETERS: [Parameter; 7] = [
 impl Case {
     pub(super) fn new(context: &Context<'_>, trace: usize, share: u32) -> Case {
         let (scale, requests) = context.size((32, 1_000), (32, 15_000), (1, 960_000));
-        Case { trace, share, bus: Bus::Stated, cluster: 64 << 10, scale, requests }
+        let (bus, cluster, memory) = (Bus::Stated, 64 << 10, MEMORY);
+        let files = FileSystem::PAPER;
+        Case { trace, share, bus, cluster, memory, files, scale, requests }
     }
 
     /// Returns the requests of the trace with its copies.
@@ -134,9 +183,9 @@ impl Case {
         requests: impl Iterator<Item = Request>,
     ) -> Result<Figures, Failed> {
         let plan = Plan { warm_up: self.requests, pace: Pace::AtOnce };
-        let memory = (MEMORY << 20) / u64::from(self.scale);
+        let memory = (self.memory << 20) / u64::from(self.scale);
         let tier = memory * u64::from(self.share) / 100;
-        let parameters = Parameters::ucfs_ffs(memory - tier).asynchronous();
+        let parameters = self.files.parameters(memory - tier);
         let server = web_server(machine, self.region(0), parameters, self.requests())?;
         if self.share == 0 {
             return Ok(whole_cache::run(machine, &server, requests, &plan)?);
@@ -184,12 +233,13 @@ pub(super) fn figures(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<F
 }
 
 fn label(case: &Case) -> String {
-    let Case { share, bus, cluster, .. } = *case;
+    let Case { share, bus, cluster, memory, files, .. } = *case;
+    let system = match share {
+        0 => "FFS-async".to_owned(),
+        share => format!("TFS with {share}%, {} KB", cluster >> 10),
+    };
     let name = TRACES[case.trace].name;
-    match share {
-        0 => format!("{name}, FFS-async, {bus:?}"),
-        share => format!("{name}, TFS with {share}%, {} KB, {bus:?}", cluster >> 10),
-    }
+    format!("{name}, {system}, {memory} MB, {}, {bus:?}", files.text())
 }
 
 pub(super) fn note(context: &Context<'_>) -> String {

@@ -19,12 +19,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-const PARAMETERS: [Parameter; 6] = [
+const PARAMETERS: [Parameter; 7] = [
     setup::PARAMETERS[0],
     setup::PARAMETERS[1],
     setup::PARAMETERS[2],
-    setup::PARAMETERS[5],
+    setup::PARAMETERS[4],
     setup::PARAMETERS[6],
+    setup::PARAMETERS[7],
     Parameter {
         name: "processor",
         value: "0, 1 and 3 ms a request",
