@@ -3,6 +3,7 @@
 mod number;
 mod page;
 pub(crate) mod ratio_strip;
+mod totals;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,14 +34,27 @@ pub fn write_plot(plot: &Plot, stem: &Path) -> Result<(), RecordError> {
     fs::write(&path, picture::standalone(&svg)).map_err(|why| RecordError::new(&path, why))
 }
 
-/// Writes the page `report.html` of all records in `folder`. Returns its path and the number of
-/// records.
-pub fn build(folder: &Path) -> Result<(PathBuf, usize), RecordError> {
+/// The report of a folder.
+pub struct Report {
+    /// The path of the page.
+    pub page: PathBuf,
+    /// Number of records.
+    pub records: usize,
+    /// The totals in Markdown: a table, and a line for each far figure.
+    pub totals: String,
+}
+
+/// Writes the page `report.html` and the totals `totals.md` of all records in `folder`; nothing if
+/// there are none.
+pub fn build(folder: &Path) -> Result<Report, RecordError> {
     let records = Record::read_all(folder, crate::experiments::all())?;
     let path = folder.join("report.html");
     let page = page::page(&records).map_err(|why| RecordError::new(&path, why))?;
+    let totals = totals::totals(&records);
     if !records.is_empty() {
-        fs::write(&path, page).map_err(|why| RecordError::new(&path, why))?;
+        for (path, text) in [(&path, &page), (&folder.join("totals.md"), &totals)] {
+            fs::write(path, text).map_err(|why| RecordError::new(path, why))?;
+        }
     }
-    Ok((path, records.len()))
+    Ok(Report { page: path, records: records.len(), totals })
 }

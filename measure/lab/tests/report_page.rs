@@ -185,19 +185,19 @@ fn every_plot_is_drawn_in_a_browser() {
     for record in &records {
         lab::report::write(record, folder.path()).unwrap();
     }
-    let (page, count) = lab::report::build(folder.path()).unwrap();
-    assert_eq!(count, records.len());
+    let report = lab::report::build(folder.path()).unwrap();
+    assert_eq!(report.records, records.len());
     let browser = Browser { program, folder: tempfile::tempdir().unwrap() };
 
-    let narrow = browser.measure(&page, 500);
+    let narrow = browser.measure(&report.page, 500);
     check_layout(&narrow, plots, "narrow");
     assert!(narrow["wide"].as_f64() <= narrow["window"].as_f64(), "narrow: the page is too wide");
-    let wide = browser.measure(&page, 1_000);
+    let wide = browser.measure(&report.page, 1_000);
     check_layout(&wide, plots, "wide");
     let height = wide["high"].as_u64().unwrap();
     let mut grounds = Vec::new();
     for dark in [false, true] {
-        let (width, pixels) = browser.picture(&page, 1_000, height, dark);
+        let (width, pixels) = browser.picture(&report.page, 1_000, height, dark);
         for plot in wide["plots"].as_array().unwrap() {
             let [x, y, wide, high] = rectangle(&plot["box"]).map(|number| number as usize);
             let rows = (y + 4..y + high - 4).map(|row| row * width);

@@ -111,12 +111,16 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// True if the paper also states the order of the rows by size.
     pub ordered: bool,
+    /// True if each row divides one system by another that the paper puts behind it.
+    #[serde(default)]
+    pub pairs: bool,
 }
 
 impl Table {
     /// Returns a table without rows.
     pub fn new(id: &str, title: &str) -> Table {
-        Table { id: id.to_owned(), title: title.to_owned(), rows: Vec::new(), ordered: false }
+        let (id, title) = (id.to_owned(), title.to_owned());
+        Table { id, title, rows: Vec::new(), ordered: false, pairs: false }
     }
 
     /// Declares that the paper also states which number is larger: rows in another order are
@@ -151,7 +155,8 @@ impl Table {
                 !(low - slack(low)..=high + slack(high)).contains(&row.ours)
             }
         };
-        let order = self.ordered && self.rows.iter().any(|other| swapped(row, other));
+        let order = self.ordered && self.rows.iter().any(|other| swapped(row, other))
+            || self.pairs && row.paper.ratio(row.ours) != Some(1.0);
         match (far, order) {
             (false, false) => None,
             (true, false) => Some(Deviation::Far),
@@ -251,6 +256,10 @@ mod tests {
         table.ordered = false;
         assert_eq!((table.deviation(0), table.deviation(2)), (None, Some(Deviation::Far)));
         assert_eq!(Outcome::new("").table(table).agreement(), (2, 2));
+        let mut pairs = Table { pairs: true, ..Table::new("p", "P") };
+        pairs.row("a by b", "×", Stated::AtLeast(1.0), 1.01);
+        pairs.row("b by c", "×", Stated::AtLeast(1.0), 0.99);
+        assert_eq!((pairs.deviation(0), pairs.deviation(1)), (None, order));
     }
 
     #[test]
