@@ -3,6 +3,7 @@
 mod default;
 mod drives;
 mod matrix;
+mod quarter;
 pub(crate) mod scenario;
 pub(crate) mod scenarios;
 mod space_bound;
@@ -13,4 +14,4 @@ use crate::experiment::Experiment;
 
 /// The experiments, in the order of the report.
 pub const EXPERIMENTS: &[Experiment] =
-    &[default::EXPERIMENT, matrix::EXPERIMENT, streams::EXPERIMENT];
+    &[default::EXPERIMENT, quarter::EXPERIMENT, matrix::EXPERIMENT, streams::EXPERIMENT];

@@ -187,6 +187,35 @@ pub(super) fn show(outcome: Outcome, compared: &[Compared], note: &str) -> Outco
     outcome.table(hits).table(bytes).table(memory).plot(plot)
 }
 
+/// Returns what the stages have in common and what not: whether the drive acknowledges writes from
+/// its buffer, and how many objects were evicted while requests counted.
+pub(super) fn conditions(compared: &[Compared]) -> Table {
+    let title = "Conditions: the drive's write cache (1: on), objects evicted while counting";
+    let mut table = Table::new("conditions", title);
+    for one in compared {
+        let name = label(&one.scenario);
+        let on = f64::from(u8::from(one.scenario.drive.has_write_cache()));
+        table.row(format!("{name}, write cache"), "", Stated::Nothing, on);
+        for (system, run) in SYSTEMS.iter().zip(&one.runs).take(2) {
+            let what = format!("{name}, {}: evicted", system.name(&one.scenario));
+            table.row(what, "", Stated::Nothing, run.evicted as f64);
+        }
+    }
+    table
+}
+
+/// Counts the stages on which the product is 1.5 times as fast as the paper's best with no fewer
+/// hits of requests and of bytes.
+pub(super) fn fast(compared: &[Compared]) -> Table {
+    let title = "Stages at 1.5 times the paper's best or more, with no fewer hits";
+    let mut table = Table::new("fast", title);
+    let is_fast = |one: &&Compared| one.factor(1) >= FASTER && one.lost(1) <= 0.0;
+    let count = compared.iter().filter(is_fast).count();
+    let all = compared.len() as f64;
+    table.row("Larder", "", Stated::AtLeast(all), count as f64);
+    table
+}
+
 /// Formats "BO1 1.23 times (-0.1 points of hits, 45% of the bound); …".
 pub(super) fn words(compared: &[Compared], system: usize) -> String {
     let each = compared.iter().map(|one| {
@@ -214,6 +243,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let spaces = spaces::compare(context)?;
     let outcome = Outcome::new(why(&compared, &changed, &spaces));
     let note = "Whole caches, one request after another; scaled as the parameters say.";
+    let outcome = outcome.table(fast(&compared)).table(conditions(&compared));
     let outcome = spaces.show(show(outcome, &compared, note));
     let mut times = Table::new("changes", "What would be with other defaults: time for a request");
     let mut hits =

@@ -43,6 +43,11 @@ impl Model {
         }
     }
 
+    /// Returns whether the drive acknowledges writes from its buffer.
+    pub(super) fn has_write_cache(self) -> bool {
+        self != Model::Ucfs
+    }
+
     pub(super) fn drive(self) -> Result<Box<dyn Drive>, Failed> {
         Ok(match self {
             Model::Held => Box::new(Held { free: [0; 2] }),

@@ -57,7 +57,9 @@ pub(super) struct Scenario {
     pub(super) tier: u64,
     /// Bytes of the disk cache, undivided.
     pub(super) disk: u64,
-    /// Maximum bytes of the drive that the cache is spread over, if less than `disk`.
+    /// Share of `disk` that the cache has in percent; the web server's files keep all of theirs.
+    pub(super) percent: u64,
+    /// Maximum bytes of the drive that the cache is spread over, if less than it has.
     pub(super) spread: Option<u64>,
     /// Size of the largest object in bytes.
     pub(super) largest: u64,
@@ -123,6 +125,8 @@ pub(super) struct Run {
     /// Bytes of the objects stored: bodies, metadata and keys.
     pub(super) stored: u64,
     pub(super) objects: u64,
+    /// Objects that were evicted from the disk while requests counted.
+    pub(super) evicted: u64,
 }
 
 impl Run {
@@ -150,10 +154,19 @@ impl Scenario {
 
     /// Returns the part of the drive for the cache, spread as widely as the undivided one.
     pub(super) fn region(&self) -> Region {
-        let most = self.spread.unwrap_or(self.disk).min(self.disk);
-        let (len, spread) = (self.divided(self.disk), most / MIB * MIB);
-        let start = if self.role == Role::Accelerator { spread } else { 0 };
+        let start = if self.role == Role::Accelerator { self.disk / MIB * MIB } else { 0 };
+        self.part(start, self.cache())
+    }
+
+    fn part(&self, start: u64, bytes: u64) -> Region {
+        let most = self.spread.unwrap_or(bytes).min(bytes);
+        let (len, spread) = (self.divided(bytes), most / MIB * MIB);
         Region { start, spread: spread.max(len), len }
+    }
+
+    /// Returns the bytes of the cache, undivided.
+    fn cache(&self) -> u64 {
+        self.disk * self.percent / 100
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -181,7 +194,7 @@ impl Scenario {
         let format = &mut engine.format;
         if format.layout == LayoutName::Cluster && format.cluster_size.is_none() {
             // The product's choice for the undivided disk: an 8,192nd of it.
-            let size = (self.disk / 8_192).clamp(64 << 10, u64::from(*CLUSTER_SIZES.end()));
+            let size = (self.cache() / 8_192).clamp(64 << 10, u64::from(*CLUSTER_SIZES.end()));
             format.cluster_size = Some(1 << size.ilog2());
         }
         Ok(engine)
@@ -195,9 +208,13 @@ impl Scenario {
         engine.tier = Some(tier);
         engine.options.memory = 2 * tier;
         if self.paper == "ucfs" {
-            // 4 million entries (section 2.3.2); for larger disks in proportion.
-            let times = (self.disk / UCFS_DISK).max(1);
-            let entries = Some((4 << 20) * times / u64::from(self.scale));
+            // 4 million entries (section 2.3.2); for other disks in proportion.
+            let paper = 4 << 20;
+            let entries = match self.cache() / UCFS_DISK {
+                0 => paper * self.cache() / UCFS_DISK,
+                times => paper * times,
+            };
+            let entries = Some(entries / u64::from(self.scale));
             engine.format.index.entries = entries;
             engine.options.index.entries = entries;
             let age = engine.options.one_timer_age;
@@ -264,7 +281,7 @@ impl Scenario {
                 self.serve(&machine, &cache, &cache, requests)
             }
             Role::Accelerator => {
-                let (front, files) = (self.region(), Region { start: 0, ..self.region() });
+                let (front, files) = (self.region(), self.part(0, self.disk));
                 let tier = self.tier / u64::from(self.scale);
                 let parameters = Parameters::ucfs_ffs(tier).asynchronous();
                 let server = web_server(&machine, files, parameters, self.requests()?)?;
@@ -295,7 +312,8 @@ impl Scenario {
         let after = engine.stats().counters;
         let stored = after.inserted_bytes - before.inserted_bytes;
         let objects = after.insertions - before.insertions;
-        Ok(Run { figures, shape: engine.shape(), stored, objects })
+        let evicted = after.evicted_records - before.evicted_records;
+        Ok(Run { figures, shape: engine.shape(), stored, objects, evicted })
     }
 
     /// Computes the minimum work of the drive. It assumes two LRU caches that use all of the memory

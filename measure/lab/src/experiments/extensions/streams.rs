@@ -246,6 +246,7 @@ fn scenarios(context: &Context<'_>, drive: Model) -> [Scenario; STREAMS.len()] {
             drive,
             tier: stream.caches.memory,
             disk: stream.caches.disk,
+            percent: 100,
             spread: None,
             largest: stream.caches.largest,
             pace: Pace::Stated,
