@@ -67,6 +67,19 @@ impl SplitMix {
         };
         (drawn as u64).clamp(1, n)
     }
+
+    /// Returns 1 to `n` with probability exactly proportional to 1 / `k`, in time proportional to
+    /// `n`.
+    pub fn harmonic(&mut self, n: u64) -> u64 {
+        let sum: f64 = (1..=n).map(|rank| 1.0 / rank as f64).sum();
+        let mut left = self.uniform() * sum;
+        (1..n)
+            .find(|rank| {
+                left -= 1.0 / *rank as f64;
+                left < 0.0
+            })
+            .unwrap_or(n)
+    }
 }
 
 #[cfg(test)]

@@ -9,12 +9,27 @@ use std::sync::Arc;
 
 use super::distributions::SplitMix;
 
+/// Directories of SPECweb99's file set for the paper's 300 connections: 25 and 2 for each 3
+/// connections (`25 + (400000 / 122000 × connections) / 5`).
+pub const DIRECTORIES: u32 = 222;
+/// Files of a class in a directory of SPECweb99.
+const FILES: u32 = 9;
+/// Bytes of the smallest file of SPECweb99's smallest class; file `n` of 9 has `n` times as many,
+/// and each class ten times those of the one before.
+const SMALLEST: f64 = 102.4;
+/// The files of a class in a directory of SPECweb99 by popularity, which follows
+/// Zipf's law like that of the directories.
+const BY_POPULARITY: [u64; FILES as usize] = [4, 3, 5, 2, 6, 1, 7, 8, 0];
+
 /// Bounds of the file sizes of the paper's classes, in bytes.
 const BOUNDS: [f64; 5] = [100.0, 1_024.0, 10_240.0, 102_400.0, 1_024_000.0];
 
 /// How the number of files in a class is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileCounts {
+    /// SPECweb99's: this many directories of 9 files of each class, both by Zipf's law with
+    /// exponent 1. The set has no other size, and no other exponent.
+    Directories(u32),
     /// Equal for all classes, as in SPECweb: a file of class 0 is 50 times as popular as one of
     /// class 3.
     Alike,
@@ -46,7 +61,7 @@ impl DocumentSet {
     /// Returns the number of files in each class, so that the total size is `bytes`.
     fn files(&self) -> [u64; 4] {
         let weight = |class: usize| match self.counts {
-            FileCounts::Alike => 1.0,
+            FileCounts::Directories(_) | FileCounts::Alike => 1.0,
             FileCounts::Roots => f64::from(self.shares[class]).sqrt(),
             FileCounts::AsRequests => f64::from(self.shares[class]),
         };
@@ -54,6 +69,9 @@ impl DocumentSet {
             let (least, most) = (BOUNDS[class], BOUNDS[class + 1]);
             (most - least) / (most / least).ln()
         };
+        if let FileCounts::Directories(count) = self.counts {
+            return [u64::from(count * FILES); 4];
+        }
         let sum: f64 = (0..4).map(|class| weight(class) * mean(class)).sum();
         let files = |class| (weight(class) * self.bytes as f64 / sum).round().max(1.0) as u64;
         [0, 1, 2, 3].map(files)
@@ -72,6 +90,9 @@ enum Popularity {
     /// First file of each class and the end of the last; requests of each per thousand; the
     /// exponent.
     Classes { first: [u64; 5], shares: [u32; 4], skew: f64 },
+    /// SPECweb99's: directories of 9 files of each class, directory by directory in each class;
+    /// requests of each class per thousand.
+    Directories { count: u64, shares: [u32; 4] },
     /// Zipf's law with this exponent; every `period` requests another document takes over a rank.
     Drift { exponent: f64, period: u64 },
 }
@@ -80,6 +101,16 @@ impl Documents {
     /// Returns the documents of a set.
     pub fn classes(set: &DocumentSet, seed: u64) -> Documents {
         let files = set.files();
+        if let FileCounts::Directories(count) = set.counts {
+            let size = |class: i32, file: u64| {
+                (SMALLEST * 10_f64.powi(class) * (file % u64::from(FILES) + 1) as f64) as u32
+            };
+            let of_class = |class| (0..files[0]).map(move |file| size(class, file));
+            let sizes = (0..4).flat_map(of_class).collect();
+            let popularity =
+                Popularity::Directories { count: u64::from(count), shares: set.shares };
+            return Documents { sizes, popularity };
+        }
         let mut first = [0; 5];
         let mut sizes = Vec::new();
         for class in 0..4 {
@@ -136,21 +167,34 @@ impl Requests {
     /// Returns the requests from the beginning.
     pub fn new(documents: &Arc<Documents>, seed: u64) -> Requests {
         let ranks = match documents.popularity {
-            Popularity::Classes { .. } => Vec::new(),
+            Popularity::Classes { .. } | Popularity::Directories { .. } => Vec::new(),
             Popularity::Drift { .. } => (0..documents.count() as u32).collect(),
         };
         Requests { documents: Arc::clone(documents), dice: SplitMix::new(seed), count: 0, ranks }
     }
 
     fn of_class(&mut self, first: [u64; 5], shares: [u32; 4], skew: f64) -> u32 {
+        let class = self.class(shares);
+        let rank = self.dice.power(first[class + 1] - first[class], skew) - 1;
+        (first[class] + rank) as u32
+    }
+
+    fn of_directory(&mut self, count: u64, shares: [u32; 4]) -> u32 {
+        let class = self.class(shares) as u64;
+        let directory = self.dice.harmonic(count) - 1;
+        let rank = self.dice.harmonic(u64::from(FILES)) - 1;
+        let file = BY_POPULARITY[rank as usize];
+        ((class * count + directory) * u64::from(FILES) + file) as u32
+    }
+
+    fn class(&mut self, shares: [u32; 4]) -> usize {
         let mut left = self.dice.below(shares.iter().map(|share| u64::from(*share)).sum());
         let mut class = 0;
         while class < 3 && left >= u64::from(shares[class]) {
             left -= u64::from(shares[class]);
             class += 1;
         }
-        let rank = self.dice.power(first[class + 1] - first[class], skew) - 1;
-        (first[class] + rank) as u32
+        class
     }
 }
 
@@ -161,6 +205,7 @@ impl Iterator for Requests {
         self.count += 1;
         Some(match self.documents.popularity {
             Popularity::Classes { first, shares, skew } => self.of_class(first, shares, skew),
+            Popularity::Directories { count, shares } => self.of_directory(count, shares),
             Popularity::Drift { exponent, period } => {
                 if self.count.is_multiple_of(period) {
                     // A random document of the unpopular half becomes popular.
@@ -194,6 +239,25 @@ mod tests {
             let ratio = documents.bytes() as f64 / (1_u64 << 28) as f64;
             assert!((0.95..1.05).contains(&ratio), "{counts:?}: {ratio}");
         }
+    }
+
+    /// SPECweb99: 1 GB for 300 connections; 35.3% of the requests of a class and directory are for
+    /// its fifth file; the first of 222 directories has 16.7%.
+    #[test]
+    fn directories_have_specwebs_sizes_and_popularity() {
+        let counts = FileCounts::Directories(DIRECTORIES);
+        let documents = Arc::new(Documents::classes(&DocumentSet { counts, ..SET }, 3));
+        assert_eq!(documents.count(), 222 * 36);
+        assert!((1.05..1.06).contains(&(documents.bytes() as f64 / (1_u64 << 30) as f64)));
+        let sizes = [0, 8, 222 * 9, 3 * 222 * 9, 222 * 36 - 1].map(|file| documents.size(file));
+        assert_eq!(sizes, [102, 921, 1_024, 102_400, 921_600]);
+        let requests: Vec<u32> = Requests::new(&documents, 4).take(200_000).collect();
+        let percent = |is: &dyn Fn(u32) -> bool| {
+            requests.iter().filter(|file| is(**file)).count() as f64 / 2_000.0
+        };
+        let middle = percent(&|file| file % 9 == 4);
+        let first = percent(&|file| file / 9 % 222 == 0);
+        assert!((34.5..36.0).contains(&middle) && (16.0..17.5).contains(&first));
     }
 
     /// If each request costs the time of about 5 KB in addition to its bytes, the classes' shares

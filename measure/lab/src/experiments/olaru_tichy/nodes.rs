@@ -4,8 +4,10 @@
 //! A client's request follows [`fleet::lookup::plan`] step by step. It joins a running fetch where
 //! [`fleet::lookup::may_follow`] permits it. [`fleet::eviction::decide`] decides on a copy evicted
 //! from memory. Hints, breakers, grace time and the number of owners of a hot document also come
-//! from the crate. The rest is decided here: notices of copies go at once to the nodes that
-//! [`Notified`] names, and the known loads are up to [`Setup::load_age`] old.
+//! from the crate. The rest is decided here: notices of copies reach the nodes that [`Notified`]
+//! names after [`NOTICE_WAIT`] and a message, and the known loads are up to [`Setup::load_age`] old.
+//! A node knows the size of a document once it has had it or was told of a copy
+//! ([`fleet::document_memory`]); what it keeps follows from the response.
 
 mod memory;
 mod search;
@@ -19,6 +21,7 @@ use std::time::Duration;
 
 use device::{Clock, Nanos};
 use fleet::breaker::{self, Breaker};
+use fleet::document_memory::DocumentMemory;
 use fleet::grace::Grace;
 use fleet::hints::Hints;
 use fleet::lookup::Asked;
@@ -40,6 +43,10 @@ use crate::experiment::Failed;
 
 /// Bytes of a request or a notice between nodes.
 const MESSAGE: u64 = 100;
+/// Time between two batches of notices of copies, as in the product.
+const NOTICE_WAIT: Nanos = 20_000_000;
+/// Bytes of a node's memory of documents' sizes.
+const SIZES_BYTES: usize = 4 << 20;
 /// Bytes of one notice of a copy in a batch: a key's hash and two flags.
 const NOTICE: u64 = 10;
 
@@ -77,6 +84,8 @@ pub(super) struct Setup {
     pub(super) hardware: Hardware,
     /// Bytes of each node's memory.
     pub(super) memory: u64,
+    /// Bytes that memory, disks and nodes' messages carry at a time: a document takes whole blocks.
+    pub(super) block: u64,
     pub(super) storage: Storage,
     /// Weight of each node; 0: it owns no keys.
     pub(super) weights: Vec<u32>,
@@ -121,6 +130,7 @@ pub(super) struct Node {
     load: Cell<u64>,
     answers: Cell<u64>,
     hints: RefCell<Hints>,
+    sizes: RefCell<DocumentMemory>,
     /// Breakers for the nodes that have failed to respond.
     breakers: RefCell<BTreeMap<usize, Breaker>>,
     running: RefCell<HashMap<u32, Rc<Running>>>,
@@ -270,6 +280,11 @@ impl Nodes {
         KeyHash::of(&document.to_le_bytes(), FleetSeed(0))
     }
 
+    /// Returns the bytes of the blocks of a document.
+    fn blocks(&self, document: u32) -> u64 {
+        self.documents.size(document).next_multiple_of(self.setup.block)
+    }
+
     fn note_message(&self, count: u64, bytes: u64) {
         let mut counts = self.counts.borrow_mut();
         counts.messages[0] += count;
@@ -300,6 +315,7 @@ fn node(at: usize, setup: &Setup) -> Result<Node, Failed> {
         load: Cell::new(0),
         answers: Cell::new(0),
         hints: RefCell::new(Hints::new(hints)),
+        sizes: RefCell::new(DocumentMemory::new(SIZES_BYTES)),
         breakers: RefCell::default(),
         running: RefCell::default(),
         popular: RefCell::default(),

@@ -12,9 +12,9 @@ use super::load::{self, Length};
 use super::nodes::{Notified, Setup, Siblings, Storage};
 use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Scale, Stated, Table};
 use crate::experiments::shared_runs::Runs;
-use workload::generator::documents::{DocumentSet, Documents, FileCounts};
+use workload::generator::documents::{DIRECTORIES, DocumentSet, Documents, FileCounts};
 
-pub(super) const PARAMETERS: [Parameter; 10] = [
+pub(super) const PARAMETERS: [Parameter; 11] = [
     Parameter { name: "nodes", value: "two that serve, a third with the disk", from: "4.1" },
     Parameter {
         name: "memory",
@@ -23,14 +23,22 @@ pub(super) const PARAMETERS: [Parameter; 10] = [
     },
     Parameter {
         name: "documents",
-        value: "1 GB in four classes (quick: 1/16 of both)",
-        from: "4.1",
+        value: "SPECweb99's for 300 connections: 222 directories of 36 files, 1.06 GB (quick: \
+                1/16 of memory and documents)",
+        from: "4.1 and its reference 17",
+    },
+    Parameter {
+        name: "blocks",
+        value: "a document takes whole blocks of 4 KB in memory, on disks and between nodes; it \
+                leaves memory as a whole",
+        from: "2; the size is ours",
     },
     Parameter { name: "requests", value: "50, 35, 14 and 1% by class", from: "section 3" },
     Parameter {
         name: "files of a class",
-        value: "in the proportion of the roots of their requests; Zipf's law, exponent 0.8",
-        from: "ours; olaru-tichy-open has others",
+        value: "nine in each directory; both by Zipf's law, exponent 1",
+        from: "reference 17; the table \"roots\" has 1 GB of files in the proportion of the roots \
+               of their requests, exponent 0.8, and no blocks",
     },
     Parameter {
         name: "page cache",
@@ -55,6 +63,9 @@ pub(super) const PARAMETERS: [Parameter; 10] = [
     },
 ];
 
+/// Bytes of a block of the servers' file system.
+const BLOCK: u64 = 4_096;
+
 /// The seed of all figures, so that they share their runs.
 const SEED: u64 = 7;
 
@@ -73,6 +84,8 @@ pub(super) struct Case {
     pub(super) set: DocumentSet,
     /// Bytes of memory for documents.
     pub(super) memory: u64,
+    /// Bytes of a block.
+    pub(super) block: u64,
     /// Bytes that a disk reads at a time.
     pub(super) piece: u64,
     /// Processor times and clients' link times, in percent of the paper's.
@@ -98,13 +111,14 @@ impl Case {
         };
         let disks = if policy == "replicated" { Disks::Local } else { Disks::Third };
         let bytes = (1 << 30) / divisor;
-        let set =
-            DocumentSet { shares: DocumentSet::PAPER, counts: FileCounts::Roots, skew: 80, bytes };
+        let counts = FileCounts::Directories((DIRECTORIES / divisor as u32).max(1));
+        let set = DocumentSet { shares: DocumentSet::PAPER, counts, skew: 100, bytes };
         Case {
             policy,
             disks,
             set,
             memory: (200 << 20) / divisor,
+            block: BLOCK,
             piece: Hardware::PAPER.disk.piece,
             processor: 100,
             hints_of_all: true,
@@ -113,6 +127,13 @@ impl Case {
             length: context.size([300, 600], [30_000, 30_000], [300_000, 300_000]),
             seed: SEED,
         }
+    }
+
+    /// Returns the case with 1 GB of files in the proportion of the roots of their requests, and
+    /// without blocks.
+    pub(super) fn with_roots(self) -> Case {
+        let set = DocumentSet { counts: FileCounts::Roots, skew: 80, ..self.set };
+        Case { set, block: 1, ..self }
     }
 
     fn setup(&self) -> Result<Setup, Failed> {
@@ -132,6 +153,7 @@ impl Case {
         Ok(Setup {
             hardware,
             memory: self.memory,
+            block: self.block,
             storage: Storage::All,
             weights,
             servers: vec![0, 1],
@@ -206,6 +228,10 @@ pub(super) struct Compared {
     /// Request rates relative to the first arm.
     pub(super) relative: Vec<f64>,
     pub(super) counts: Vec<Counts>,
+    /// The same with files in the proportion of the roots of their requests.
+    pub(super) roots: Vec<f64>,
+    /// The same with processors and the clients' link ten times as fast, so that disks decide.
+    pub(super) fast: Vec<f64>,
     arms: Vec<(&'static str, Stated)>,
 }
 
@@ -213,17 +239,49 @@ pub(super) struct Compared {
 pub(super) fn compare(context: &mut Context<'_>, arms: &[Arm]) -> Result<Compared, Failed> {
     let case = |arm: &Arm| Case { disks: arm.disks, ..Case::new(context, arm.policy) };
     let cases: Vec<Case> = arms.iter().map(case).collect();
+    let by_roots: Vec<Case> = cases.iter().copied().map(Case::with_roots).collect();
+    let fast: Vec<Case> = cases.iter().map(|case| Case { processor: 10, ..*case }).collect();
     let counts = runs(context, &cases)?;
-    let first = counts.first().map_or(f64::NAN, Counts::rate);
-    let relative = counts.iter().map(|counts| counts.rate() / first).collect();
+    let relative = relative(&counts);
+    let roots = self::relative(&runs(context, &by_roots)?);
+    let fast = self::relative(&runs(context, &fast)?);
     let arms = arms.iter().map(|arm| (arm.label, arm.paper)).collect();
-    Ok(Compared { relative, counts, arms })
+    Ok(Compared { relative, counts, roots, fast, arms })
+}
+
+/// Returns request rates relative to the first.
+fn relative(counts: &[Counts]) -> Vec<f64> {
+    let first = counts.first().map_or(f64::NAN, Counts::rate);
+    counts.iter().map(|counts| counts.rate() / first).collect()
 }
 
 impl Compared {
-    /// Returns the outcome with `why` as its explanation.
-    pub(super) fn outcome(&self, title: &str, why: String) -> Outcome {
+    /// Formats the rates of an arm with SPECweb99's files, with processors and the clients' link
+    /// ten times as fast, and with files by the roots of their requests.
+    pub(super) fn words(&self, arm: usize) -> String {
+        let [stated, fast, roots] = [&self.relative, &self.fast, &self.roots].map(|all| all[arm]);
+        format!("{stated:.2} ({fast:.2}; {roots:.2})")
+    }
+
+    /// Returns the outcome with `why` as its explanation. `order` has the arms of which the paper
+    /// puts the first ahead of the second.
+    pub(super) fn outcome(&self, title: &str, order: &[[usize; 2]], why: String) -> Outcome {
         let mut relative = Table::new("relative", "Requests a second, replicated = 1");
+        let mut roots = Table::new("roots", "The same, files by the roots of their requests");
+        let quick = "The same, processors and the clients' link ten times as fast";
+        let mut fast = Table::new("fast", quick);
+        for (((label, _), by_roots), by_fast) in self.arms.iter().zip(&self.roots).zip(&self.fast) {
+            roots.row(*label, "×", Stated::Nothing, *by_roots);
+            fast.row(*label, "×", Stated::Nothing, *by_fast);
+        }
+        let ahead = "One arm by another that the paper puts behind it; less than 1% is a tie";
+        let mut pairs = Table::new("order", ahead);
+        pairs.pairs = true;
+        for [ahead, behind] in order {
+            let what = format!("{} by {}", self.arms[*ahead].0, self.arms[*behind].0);
+            let ours = self.relative[*ahead] / self.relative[*behind];
+            pairs.row(what, "×", Stated::AtLeast(1.01), ours);
+        }
         let mut detail = Table::new("detail", "What became of the requests");
         let all = self.arms.iter().zip(&self.relative).zip(&self.counts);
         for (((label, paper), ours), counts) in all {
@@ -252,6 +310,13 @@ impl Compared {
                     "a disk",
                     shares(|counts| counts.share(&[Source::Disk, Source::PeerDisk])),
                 );
-        Outcome::new(why).table(relative).table(detail).plot(speed).plot(where_from)
+        Outcome::new(why)
+            .table(relative)
+            .table(pairs)
+            .table(roots)
+            .table(fast)
+            .table(detail)
+            .plot(speed)
+            .plot(where_from)
     }
 }

@@ -136,6 +136,7 @@ impl Scheme {
         Ok(Setup {
             hardware: Hardware { disk: disk_model, ..Hardware::TODAY },
             memory,
+            block: 1,
             storage: Storage::Cache(disk),
             weights: vec![1; nodes],
             servers: (0..nodes).collect(),

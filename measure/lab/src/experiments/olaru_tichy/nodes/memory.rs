@@ -9,14 +9,30 @@ use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::lookup::Keep;
 use fleet::{MemberId, Policy, placement};
 
-use super::{MESSAGE, NOTICE, Nodes, Notified, Storage};
+use super::{MESSAGE, NOTICE, NOTICE_WAIT, Nodes, Notified, Storage};
 use crate::experiments::olaru_tichy::hardware::transfer;
 use crate::experiments::olaru_tichy::lru::Cached;
 
 impl Nodes {
+    /// Returns the policy of a document whose size is known.
     pub(super) fn policy(&self, document: u32) -> Policy {
-        let size = Some(self.documents.size(document));
+        self.policy_by_size(Some(self.documents.size(document)))
+    }
+
+    /// Returns the policy of a document as far as a node knows it.
+    pub(super) fn known_policy(&self, at: usize, document: u32) -> Policy {
+        let sizes = self.nodes[at].sizes.borrow();
+        self.policy_by_size(sizes.get(Nodes::key(document)).and_then(|known| known.size))
+    }
+
+    fn policy_by_size(&self, size: Option<u64>) -> Policy {
         self.setup.table.classify(&DocumentFacts { size, ..DocumentFacts::default() }).policy
+    }
+
+    /// Records that a node knows the size of a document.
+    pub(super) fn learn_size(&self, at: usize, document: u32) {
+        let size = Some(self.documents.size(document));
+        self.nodes[at].sizes.borrow_mut().note(Nodes::key(document), size, None);
     }
 
     /// Returns whether a node's disk has a document.
@@ -31,7 +47,7 @@ impl Nodes {
 
     /// Stores a document in the places that `keep` names.
     pub(super) fn keep(self: &Rc<Nodes>, at: usize, document: u32, keep: Keep) {
-        let cached = Cached { document, size: self.documents.size(document), moves: 0 };
+        let cached = Cached { document, size: self.blocks(document), moves: 0 };
         if keep.disk {
             self.nodes[at].cache.borrow_mut().insert(cached);
         }
@@ -45,6 +61,7 @@ impl Nodes {
         if self.nodes[at].memory.borrow().contains(copy.document) {
             return;
         }
+        self.learn_size(at, copy.document);
         let gone = self.nodes[at].memory.borrow_mut().insert(copy);
         self.tell(at, copy.document, true);
         for evicted in gone {
@@ -53,8 +70,8 @@ impl Nodes {
         }
     }
 
-    /// Tells the nodes concerned that a copy came or went.
-    fn tell(&self, at: usize, document: u32, came: bool) {
+    /// Tells the nodes concerned that a copy came or went, with the next batch of notices.
+    fn tell(self: &Rc<Nodes>, at: usize, document: u32, came: bool) {
         if !self.policy(document).lookup.has(LookupStep::Peers) {
             return;
         }
@@ -63,14 +80,27 @@ impl Nodes {
             Notified::Owner => self.owner(document).into_iter().collect(),
             Notified::All => (0..self.nodes.len()).collect(),
         };
-        let key = Nodes::key(document);
-        for to in notified.into_iter().filter(|to| *to != at) {
-            self.note_message(1, NOTICE);
-            let mut hints = self.nodes[to].hints.borrow_mut();
-            match came {
-                true => hints.note(key, &self.nodes[at].id),
-                false => hints.forget(key, &self.nodes[at].id),
-            }
+        let notified: Vec<usize> = notified.into_iter().filter(|to| *to != at).collect();
+        self.note_message(notified.len() as u64, NOTICE);
+        if notified.is_empty() {
+            return;
+        }
+        let nodes = Rc::clone(self);
+        let arrival = self.clock.now().next_multiple_of(NOTICE_WAIT) + self.setup.hardware.latency;
+        drop(self.clock.spawn(async move {
+            nodes.clock.sleep_until(arrival).await;
+            notified.iter().for_each(|to| nodes.told(*to, at, document, came));
+        }));
+    }
+
+    /// Takes in a notice of a copy at node `of`.
+    fn told(&self, at: usize, of: usize, document: u32, came: bool) {
+        let (key, mut hints) = (Nodes::key(document), self.nodes[at].hints.borrow_mut());
+        if came {
+            hints.note(key, &self.nodes[of].id);
+            self.learn_size(at, document);
+        } else {
+            hints.forget(key, &self.nodes[of].id);
         }
     }
 

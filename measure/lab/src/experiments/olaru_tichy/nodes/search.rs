@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use device::{Clock, Nanos};
+use fleet::Policy;
 use fleet::breaker::{Breaker, Permit};
 use fleet::lookup::{self, Ask, Asked, LookupPlan, Reach, Request, Step};
 use fleet::popularity::Hotness;
@@ -106,7 +107,7 @@ impl Nodes {
         if !to_the_disk && node.memory.borrow_mut().touch(document) {
             return Some(Source::Memory);
         }
-        let mut plan = self.plan(at, document, &asked, owners)?;
+        let mut plan = self.plan(at, document, &asked, owners, &self.known_policy(at, document))?;
         if to_the_disk {
             plan.steps.retain(|step| *step != Step::OwnMemory);
         }
@@ -132,13 +133,23 @@ impl Nodes {
             running.end(found.is_some());
         }
         if found.is_some() {
+            self.learn_size(at, document);
+            // The response tells the class of the document.
+            let plan = self.plan(at, document, &asked, owners, &self.policy(document))?;
             self.keep(at, document, plan.keep);
         }
         found
     }
 
-    /// Plans a lookup from the node's knowledge.
-    fn plan(&self, at: usize, document: u32, asked: &Asked, owners: u32) -> Option<LookupPlan> {
+    /// Plans a lookup by this policy from the node's knowledge.
+    fn plan(
+        &self,
+        at: usize,
+        document: u32,
+        asked: &Asked,
+        owners: u32,
+        policy: &Policy,
+    ) -> Option<LookupPlan> {
         let node = &self.nodes[at];
         let key = Nodes::key(document);
         let hinted: Vec<_> = node.hints.borrow().holders(key).cloned().collect();
@@ -149,7 +160,7 @@ impl Nodes {
         let on_own_disk = self.is_on_disk(at, document);
         let request =
             Request { key, asked: asked.clone(), on_own_disk, hot_owners: owners as usize };
-        let mut plan = lookup::plan(&request, &self.policy(document), &view).ok()?;
+        let mut plan = lookup::plan(&request, policy, &view).ok()?;
         if matches!(asked, Asked::ByClient) && !on_own_disk {
             let siblings = self.siblings(at, document).into_iter().map(Step::Ask);
             let before = plan.steps.len().saturating_sub(1);
@@ -183,7 +194,7 @@ impl Nodes {
             has.then_some(())?;
         }
         self.counts.borrow_mut().disk_reads += 1;
-        let (position, size) = (mix(u64::from(document)) as u32, self.documents.size(document));
+        let (position, size) = (mix(u64::from(document)) as u32, self.blocks(document));
         self.nodes[at].disk.transfer(&self.clock, position, size).await;
         Some(Source::Disk)
     }
@@ -250,7 +261,7 @@ impl Nodes {
             }
             let source = Rc::clone(&self).look_up(at, document, asked).await;
             if source.is_some() {
-                self.send(at, self.documents.size(document)).await;
+                self.send(at, self.blocks(document)).await;
             }
             node.load.set(node.load.get() - 1);
             let owners = node.popular.borrow().0.get(&document).map_or(1, |known| known.owners);
