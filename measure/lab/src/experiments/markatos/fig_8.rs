@@ -1,6 +1,6 @@
 //! M9, figure 8: LAZY-READS-LOC by the number of its locality buffers and the utilization.
 
-use super::machine::{DISK, GETS, Machine, Manager, PARAMETERS, time_axes};
+use super::machine::{DISK, GETS, Machine, Manager, PARAMETERS, Trace, time_axes};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
 /// The experiment `markatos-fig-8`.
@@ -16,6 +16,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Numbers of locality buffers; 0 is LAZY-READS.
 const BUFFERS: [u16; 4] = [0, 8, 32, 128];
+
+/// Other sizes of a locality buffer in KB than the 64 of the figures.
+const SIZES: [u32; 2] = [128, 256];
 
 fn name(buffers: u16) -> String {
     match buffers {
@@ -58,6 +61,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
             factors.row(what, "×", paper, factor(index, place));
         }
     }
+    let sizes = sizes(context, &machine, &trace, |place| of(0, place).gets_per_second)?;
     let mut speeds = Table::new("speed", "Gets per second");
     for (place, share) in utilizations.iter().enumerate() {
         for (index, buffers) in BUFFERS.iter().enumerate() {
@@ -91,5 +95,35 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         factor(1, 1),
         factor(3, 1),
     );
-    Ok(Outcome::new(why).table(factors).table(speeds).plot(plot))
+    Ok(Outcome::new(why).table(factors).table(sizes).table(speeds).plot(plot))
+}
+
+/// Returns how much faster than LAZY-READS, whose speed at a utilization is `lazy`, 128 locality
+/// buffers of several sizes are.
+fn sizes(
+    context: &mut Context<'_>,
+    machine: &Machine,
+    trace: &Trace,
+    lazy: impl Fn(usize) -> f64,
+) -> Result<Table, Failed> {
+    let utilizations = Machine::utilizations(context);
+    let places = utilizations.iter().enumerate();
+    let all: Vec<(usize, String, Manager)> = places
+        .flat_map(|(place, share)| {
+            SIZES.map(|kb| {
+                let name = format!("128 buffers of {kb} KB at {:.0}%", share * 100.0);
+                (place, name, Manager::lazy_loc_of(*share, kb << 10))
+            })
+        })
+        .collect();
+    let variants = all.iter().map(|(_, name, manager)| (name.clone(), *manager));
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, trace))?;
+    let title = "How much faster than LAZY-READS, by the size of a locality buffer";
+    let mut table = Table::new("size", title);
+    for ((place, name, _), run) in all.iter().zip(&runs) {
+        let factor = run.gets_per_second / lazy(*place);
+        table.row(name, "×", Stated::AtLeast(1.3), factor);
+    }
+    Ok(table)
 }

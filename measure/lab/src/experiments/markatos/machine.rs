@@ -346,6 +346,9 @@ pub(crate) enum Manager {
     Engine(Engine),
 }
 
+/// Bytes of a locality buffer; the paper does not state it.
+const LOCALITY_BUFFER: u32 = 64 << 10;
+
 /// The product's engine with a paper's preset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Engine {
@@ -354,6 +357,8 @@ pub(crate) struct Engine {
     utilization: f64,
     /// Number of locality buffers; 0: none.
     buffers: u16,
+    /// Bytes of a locality buffer.
+    buffer_bytes: u32,
     /// Batches of reads are split into runs of this many; 0: no split.
     split: usize,
     /// True if clusters have the size that the engine chooses for the undivided file.
@@ -410,6 +415,12 @@ impl Manager {
         Manager::engine("markatos-lazy-reads-loc", utilization, buffers)
     }
 
+    /// Returns M9 with 128 locality buffers of `bytes` bytes.
+    pub(super) fn lazy_loc_of(utilization: f64, bytes: u32) -> Manager {
+        let new = Engine::new("markatos-lazy-reads-loc", utilization);
+        Manager::Engine(Engine { buffers: 128, buffer_bytes: bytes, ..new })
+    }
+
     /// Returns the engine with the product's defaults except for `product`, on a file as large as
     /// the others' at `utilization`.
     pub(crate) fn product(utilization: f64, product: Product) -> Manager {
@@ -434,6 +445,7 @@ impl Engine {
             preset,
             utilization,
             buffers: 0,
+            buffer_bytes: LOCALITY_BUFFER,
             split: 0,
             undivided_clusters: false,
             reads: None,
@@ -516,7 +528,7 @@ impl Driver<'_> {
         let len = self.len;
         let error = |error| SpaceError::file("preallocate", "cache", error);
         let device = Rc::new(FileDevice::reserve(ffs, "cache", len).map_err(error)?);
-        let bytes = LocalityOptions { buffers, bytes: 64 << 10 };
+        let bytes = LocalityOptions { buffers, bytes: engine.buffer_bytes };
         let options = Options {
             // Everything in this little memory is also in the cache in front of the engine.
             memory: MEMORY / u64::from(self.machine.divisor) / 2,
