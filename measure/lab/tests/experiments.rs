@@ -1,7 +1,8 @@
 //! Runs every experiment at the smoke scale: it works, and its tables have the shape of those in
 //! `tests/golden`.
 //!
-//! `cargo xtask goldens` checks the numbers themselves, which takes minutes.
+//! `cargo xtask goldens` checks the numbers themselves, which takes minutes. Experiments that take
+//! a second at full size are held to the paper's numbers here.
 //! `LARDER_EXPERIMENT=NAME` runs one experiment.
 
 #![allow(clippy::unwrap_used)]
@@ -104,4 +105,45 @@ fn olaru_tichy() {
 #[test]
 fn beyond() {
     check(Paper::Beyond);
+}
+
+/// Rows of experiments that take about a second at full size: experiment, table, row.
+const FULL_SIZE: [(&str, &str, &[&str]); 3] = [
+    (
+        "markatos-fig-3",
+        "costs",
+        &[
+            "create, empty",
+            "create, 10 KB",
+            "delete, empty",
+            "delete, 4 KB",
+            "create and delete, 4 KB",
+        ],
+    ),
+    (
+        "ucfs-disk",
+        "mean",
+        &[
+            "4 KB read, first 5 GB",
+            "64 KB read, first 5 GB",
+            "4 KB read, first 16 GB",
+            "64 KB read, first 16 GB",
+        ],
+    ),
+    ("ucfs-disk", "extra", &["first 5 GB", "first 16 GB", "whole disk"]),
+];
+
+#[test]
+fn full_size_rows_are_within_a_quarter_of_the_papers() {
+    for (name, id, rows) in FULL_SIZE {
+        let experiment = experiments::named(name).unwrap();
+        let record = Record::of(experiment, Scale::Full, 2, &Meter::default()).unwrap();
+        let table = record.outcome.tables.iter().find(|table| table.id == id).unwrap();
+        for what in rows {
+            let index = table.rows.iter().position(|row| row.what == *what).unwrap();
+            let row = &table.rows[index];
+            assert!(row.paper.bounds().is_some(), "{name}, {id}: {what}: nothing is stated");
+            assert_eq!(table.deviation(index), None, "{name}, {id}: {what}: {}", row.ours);
+        }
+    }
 }
