@@ -5,8 +5,8 @@
 //! [`fleet::lookup::may_follow`] permits it. [`fleet::eviction::decide`] decides on a copy evicted
 //! from memory. Hints, breakers, grace time and the number of owners of a hot document also come
 //! from the crate. The rest is decided here: notices of copies reach the nodes that [`Notified`]
-//! names after [`NOTICE_WAIT`] and a message, and the known loads are up to [`Setup::load_age`] old.
-//! A node knows the size of a document once it has had it or was told of a copy
+//! names after [`NOTICE_WAIT`] and a message, and the known loads are up to [`Setup::load_age`]
+//! old. A node knows the size of a document once it has had it or was told of a copy
 //! ([`fleet::document_memory`]); what it keeps follows from the response.
 
 mod memory;
