@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use workload::trace::statistics::{Statistics, Summary};
-use workload::trace::{Filter, ReadOptions, Requests, SkipReason, Skipped};
+use workload::trace::{Filter, Format, ReadOptions, Requests, SkipReason, Skipped};
 
 fn read(name: &str, options: ReadOptions) -> (Summary, Skipped) {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -16,24 +16,29 @@ fn read(name: &str, options: ReadOptions) -> (Summary, Skipped) {
     (statistics.summary(), skipped)
 }
 
+const PAPERS: ReadOptions =
+    ReadOptions { format: Format::Auto, columns: None, filter: Filter::Papers };
+
 #[test]
 fn browsers_of_boston() {
-    let (found, skipped) = read("bu_feb95_400.tsv.zst", ReadOptions::default());
+    let (found, skipped) = read("bu_feb95_400.tsv.zst", PAPERS);
     assert_eq!((found.requests, found.objects, found.sites), (386, 108, 12));
     assert_eq!(
         (skipped.skip_reason(SkipReason::Dynamic), skipped.skip_reason(SkipReason::NoSize)),
         (4, 10)
     );
     assert_eq!(skipped.damaged, 0);
+    let (found, skipped) = read("bu_feb95_400.tsv.zst", ReadOptions::default());
+    assert_eq!(found.requests + skipped.skip_reason(SkipReason::NoSize), 400, "programs count");
     let all = ReadOptions { filter: Filter::All, ..ReadOptions::default() };
     let (found, skipped) = read("bu_feb95_400.tsv.zst", all);
     assert_eq!(found.requests + skipped.skip_reason(SkipReason::NoSize), 400);
-    assert_eq!(found.uncacheable, 4);
+    assert_eq!(found.uncacheable, 0);
 }
 
 #[test]
 fn a_server_of_nasa() {
-    let (found, skipped) = read("nasa_jul95_400.tsv.zst", ReadOptions::default());
+    let (found, skipped) = read("nasa_jul95_400.tsv.zst", PAPERS);
     assert_eq!((found.requests, found.objects, found.clients), (375, 144, 71));
     let skip_reason = SkipReason::ALL.map(|why| skipped.skip_reason(why));
     assert_eq!(skip_reason, [0, 14, 7, 0, 4]);

@@ -11,12 +11,14 @@ mod csv;
 mod detect;
 mod error;
 mod event;
+mod filter;
 mod format;
 #[cfg(test)]
 mod fuzz;
 mod input;
 mod lines;
 mod oracle;
+mod outcome;
 mod requests;
 mod squid;
 pub mod stack_distance;
@@ -31,19 +33,10 @@ use std::path::Path;
 
 pub use csv::Columns;
 pub use error::{Damage, TraceError};
-pub use event::{Access, Event, SkipReason};
+pub use event::{Access, Event, Measure, SkipReason};
+pub use filter::Filter;
 pub use format::{Format, UnknownFormat};
 pub use requests::{ReadOptions, Requests};
-
-/// Which requests count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Filter {
-    /// Only requests whose responses a cache may store (C17).
-    #[default]
-    Cacheable,
-    /// All requests.
-    All,
-}
 
 /// The name by which commands read standard input.
 pub const STANDARD_INPUT: &str = "-";
@@ -82,7 +75,7 @@ enum Source {
     Empty,
     Oracle(oracle::Reader),
     Csv(csv::Reader),
-    Log(lines::Lines, fn(&[u8]) -> Result<Event, String>),
+    Log(lines::Lines, event::Parse),
 }
 
 impl Source {
@@ -150,11 +143,11 @@ impl Trace {
     }
 
     fn from(source: Source) -> Trace {
-        let (filter, skipped) = (Filter::Cacheable, Skipped::default());
+        let (filter, skipped) = (Filter::default(), Skipped::default());
         Trace { source, filter, skipped, sizes: HashMap::new() }
     }
 
-    /// Replaces the filter, which is initially [`Filter::Cacheable`].
+    /// Replaces the filter, which is initially [`Filter::Served`].
     #[must_use]
     pub fn with_filter(self, filter: Filter) -> Trace {
         Trace { filter, ..self }
@@ -169,14 +162,14 @@ impl Trace {
             let next = match &mut self.source {
                 Source::Empty => return Ok(None),
                 Source::Oracle(reader) => reader.next_event()?,
-                Source::Csv(reader) => reader.next()?,
-                Source::Log(lines, parse) => next_of_log(lines, *parse)?,
+                Source::Csv(reader) => reader.next(self.filter)?,
+                Source::Log(lines, parse) => next_of_log(lines, *parse, self.filter)?,
             };
             match next {
                 None => return Ok(None),
                 Some(Err(damage)) => self.damaged(damage),
                 Some(Ok(event)) => match event.skip_reason {
-                    Some(why) if self.filter == Filter::Cacheable => self.pass_over(why),
+                    Some(why) if self.filter != Filter::All => self.pass_over(why),
                     _ => return Ok(Some(event)),
                 },
             }
@@ -197,7 +190,10 @@ impl Trace {
         }
         while let Some(event) = self.next_event()? {
             let object = event.object;
-            match event.size {
+            // The length of a part, or of a hit's response, is not that of the object.
+            let is_certain = event.measure != Measure::Part && !event.is_hit;
+            let known = self.sizes.get(&object).filter(|_| !is_certain);
+            match known.copied().or(event.size) {
                 Some(size) => {
                     if self.source.has_sizeless() {
                         self.sizes.insert(object, size);
@@ -239,13 +235,14 @@ impl Trace {
 /// Returns the next nonempty line of a log; empty lines are not damage.
 fn next_of_log(
     lines: &mut lines::Lines,
-    parse: fn(&[u8]) -> Result<Event, String>,
+    parse: event::Parse,
+    filter: Filter,
 ) -> io::Result<Option<Result<Event, Damage>>> {
     loop {
         let event = match lines.next()? {
             None => return Ok(None),
             Some(Ok(line)) if line.trim_ascii().is_empty() => continue,
-            Some(Ok(line)) => parse(line),
+            Some(Ok(line)) => parse(line, filter),
             Some(Err(_)) => Err(format!("longer than {} bytes", lines::LINE_MAX)),
         };
         return Ok(Some(event.map_err(|what| Damage { number: lines.number(), what })));
@@ -280,15 +277,18 @@ no line
     #[test]
     fn skipped_requests_are_counted() {
         for bytes in input::tests::packed(SQUID.as_bytes()) {
-            let (sizes, skipped) = sizes(read(bytes, Format::Auto));
+            let trace = read(bytes, Format::Auto).with_filter(Filter::Papers);
+            let (sizes, skipped) = sizes(trace);
             assert_eq!(sizes, [10, 10]);
             assert_eq!(skipped.damaged, 1);
             assert_eq!((skipped.damages[0].number, skipped.damages[0].what.len() > 5), (4, true));
             let skip_reason = SkipReason::ALL.map(|why| skipped.skip_reason(why));
             assert_eq!(skip_reason, [0, 1, 0, 0, 1]);
         }
-        let (sizes, _) = sizes(read(SQUID, Format::Squid).with_filter(Filter::All));
-        assert_eq!(sizes, [10, 20, 10]);
+        for filter in [Filter::Served, Filter::All] {
+            let (sizes, _) = sizes(read(SQUID, Format::Squid).with_filter(filter));
+            assert_eq!(sizes, [10, 20, 10]);
+        }
     }
 
     #[test]

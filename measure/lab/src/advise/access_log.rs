@@ -5,6 +5,7 @@
 //! requests than may be kept, only requests for a share of the objects are kept (SHARDS,
 //! [`Sampling`]), and the share is reported. The statistics always cover all requests.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +78,7 @@ impl AccessLog {
         // Servers log a request when it has completed, and files may overlap in time. The sort is
         // stable: requests with equal times keep their order.
         requests.sort_by_key(|request| request.time_ms);
+        set_sizes(&mut requests);
         Ok(AccessLog { requests, sampling, summary: statistics.summary(), skipped })
     }
 
@@ -128,6 +130,19 @@ impl AccessLog {
     }
 }
 
+/// Gives each version of an object the largest of its sizes: a log may show only parts of it at
+/// first.
+fn set_sizes(requests: &mut [Request]) {
+    let mut sizes: HashMap<(u32, u32), u64> = HashMap::new();
+    for request in requests.iter() {
+        let size = sizes.entry((request.object, request.version)).or_default();
+        *size = request.size.max(*size);
+    }
+    for request in requests {
+        request.size = sizes[&(request.object, request.version)];
+    }
+}
+
 /// Sorts the files by the time of their first request; files without requests come last.
 fn by_time(paths: Vec<PathBuf>, options: &ReadOptions) -> Result<Vec<PathBuf>, Unreadable> {
     if paths.len() < 2 {
@@ -170,7 +185,7 @@ mod tests {
     const READ: ReadOptions = ReadOptions {
         format: workload::trace::Format::Auto,
         columns: None,
-        filter: workload::trace::Filter::Cacheable,
+        filter: workload::trace::Filter::Served,
     };
 
     fn line(second: u32, object: u32) -> String {
@@ -195,6 +210,17 @@ mod tests {
         assert!(log.has_times());
         let gone = AccessLog::read(vec![dir.path().join("none")], &OPTIONS, |_| {});
         assert!(gone.err().unwrap().path.ends_with("none"));
+    }
+
+    #[test]
+    fn an_object_of_which_parts_come_first_has_its_whole_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let part = |line: String| line.replace("MISS/200", "MISS/206");
+        fs::write(&path, part(line(1, 1)) + &line(2, 1).replace(" 100 ", " 900 ")).unwrap();
+        let log = AccessLog::read(vec![path], &OPTIONS, |_| {}).unwrap();
+        let found: Vec<_> = log.requests().iter().map(|kept| (kept.version, kept.size)).collect();
+        assert_eq!(found, [(0, 900); 2]);
     }
 
     #[test]

@@ -131,17 +131,17 @@ pub fn written() -> [Arg; 2] {
     ]
 }
 
-/// Returns the options that these arguments give; requests whose responses no cache stores are
-/// skipped.
+/// Returns the options that these arguments give; requests whose responses `larder serve` does not
+/// store are skipped.
 pub fn read_options(matches: &ArgMatches) -> ReadOptions {
     ReadOptions {
         format: matches.get_one("format").copied().unwrap_or_default(),
         columns: matches.get_one("columns").copied(),
-        filter: Filter::Cacheable,
+        filter: Filter::Served,
     }
 }
 
-fn sources() -> [Arg; 4] {
+fn sources() -> [Arg; 5] {
     let [format, columns] = written();
     [
         Arg::new("trace")
@@ -159,17 +159,23 @@ fn sources() -> [Arg; 4] {
             "Keep requests with responses that no cache stores (by default they are only \
                    counted).",
         ),
+        Arg::new("papers")
+            .long("papers")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("all")
+            .help("Count by the rule of the papers (1999): no queries, no programs, no parts."),
     ]
 }
 
 /// Returns the requests of the given traces.
 fn requests(matches: &ArgMatches) -> Requests {
     let paths = matches.get_many::<PathBuf>("trace").into_iter().flatten().cloned().collect();
-    let mut options = read_options(matches);
-    if matches.get_flag("all") {
-        options.filter = Filter::All;
-    }
-    Requests::new(paths, options)
+    let filter = match (matches.get_flag("all"), matches.get_flag("papers")) {
+        (true, _) => Filter::All,
+        (_, true) => Filter::Papers,
+        _ => Filter::Served,
+    };
+    Requests::new(paths, ReadOptions { filter, ..read_options(matches) })
 }
 
 /// Ends reading and warns of damage.

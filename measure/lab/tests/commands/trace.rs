@@ -55,7 +55,7 @@ fn invalid_logs_are_reported() {
     fails(dir.path(), &["stats", "missing"], 1, &["missing", "No such file"]);
     fails(dir.path(), &["stats", "empty"], 1, &["no request", "it is empty"]);
     fails(dir.path(), &["stats", "empty", "empty"], 1, &["it is empty"]);
-    fails(dir.path(), &["stats", "query"], 1, &["(1 ", "--all"]);
+    fails(dir.path(), &["stats", "query", "--papers"], 1, &["(1 ", "--all"]);
     let wrong = ["stats", "log", "--format", "clf"];
     fails(dir.path(), &wrong, 1, &["log:1: ", "(4 damaged)", "another --format"]);
     fails(dir.path(), &["stats", "log", "--format", "clff"], 2, &["\"clff\"", "squid, clf"]);
@@ -66,11 +66,13 @@ fn invalid_logs_are_reported() {
 #[test]
 fn a_log_comes_from_standard_input() {
     let dir = tempfile::tempdir().expect("a directory");
-    let output = trace(dir.path(), &["stats", "-"], LOG);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let told = text(&output.stdout);
-    let first: Vec<&str> = told.lines().next().expect("a line").split_whitespace().collect();
-    assert_eq!(first, ["requests", "3"]);
+    for (arguments, requests) in [(&["stats", "-"][..], "4"), (&["stats", "-", "--papers"], "3")] {
+        let output = trace(dir.path(), arguments, LOG);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let told = text(&output.stdout);
+        let first: Vec<&str> = told.lines().next().expect("a line").split_whitespace().collect();
+        assert_eq!(first, ["requests", requests]);
+    }
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn a_failed_command_replaces_no_file() {
     // The same when the output replaces the input.
     let again = trace(dir.path(), &["convert", "out.csv", "out.csv", "--out", "out.csv"], "");
     assert!(again.status.success(), "{}", text(&again.stderr));
-    assert_eq!(fs::read_to_string(&path).expect("there").lines().count(), 1 + 6);
+    assert_eq!(fs::read_to_string(&path).expect("there").lines().count(), 1 + 8);
 }
 
 #[test]

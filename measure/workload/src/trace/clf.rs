@@ -1,8 +1,10 @@
 //! The common log format of servers, and the combined one: `host identity user [time] "request"
-//! status bytes`, followed in the combined format by referrer and agent, which are ignored.
+//! status bytes`, followed in the combined format by referrer and agent, which are ignored. Larder
+//! adds the outcome.
 
-use super::event;
-use super::event::{Event, hash, number, shown};
+use super::event::{self, Event, Measure, hash, number, shown};
+use super::filter::Filter;
+use super::outcome::Outcome;
 use super::url::Url;
 
 const MONTHS: [&[u8]; 12] = [
@@ -13,7 +15,7 @@ const MONTHS: [&[u8]; 12] = [
 ///
 /// # Errors
 /// A description of what is wrong with the line.
-pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
+pub(super) fn parse(line: &[u8], filter: Filter) -> Result<Event, String> {
     let (host, _) = split(line, b" ").ok_or("no client: there is no space")?;
     if host.is_empty() {
         return Err("no client: the line begins with a space".to_owned());
@@ -37,20 +39,33 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
         return Err(format!("the request {} is not a method and a path", shown(request)));
     };
     let (method, url) = (event::method(method), Url::new(name));
-    Ok(Event {
+    let mut event = Event {
         time_ms,
         object: hash(name),
         site: url.site,
         group: url.group,
         client: hash(host),
         size: (status != 304).then_some(size),
-        modified: 0,
-        is_new_version: false,
+        measure: if status == 206 { Measure::Part } else { Measure::Sent },
         kind: url.kind,
         method,
         status,
-        skip_reason: event::skip_reason(method, url.is_dynamic, status),
-    })
+        skip_reason: event::skip_reason(method, url.is_dynamic, status, filter),
+        ..Event::default()
+    };
+    if let Some(outcome) = outcome(rest) {
+        Outcome::apply(outcome, &mut event);
+    }
+    Ok(event)
+}
+
+/// Returns the outcome behind the agent in quotes, as Larder writes it: capital letters, and
+/// perhaps a reason in parentheses.
+fn outcome(rest: &[u8]) -> Option<&[u8]> {
+    let (_, word) = rest.split_at(memchr::memmem::rfind(rest, b"\" ")? + 2);
+    let name = word.split(|byte| *byte == b'(').next()?;
+    let is_name = name.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    (is_name && !name.is_empty() && !word.contains(&b' ')).then_some(word)
 }
 
 fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -122,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_line_says_everything() {
-        let event = parse(LINE.as_bytes()).unwrap();
+        let event = parse(LINE.as_bytes(), Filter::Served).unwrap();
         let url = Url::new(b"/shuttle/countdown/");
         let expected = Event {
             time_ms: 804_571_212_000,
@@ -130,24 +145,39 @@ mod tests {
             group: url.group,
             client: hash(b"host.example"),
             size: Some(3_985),
+            measure: Measure::Sent,
             kind: Kind::Html,
             status: 200,
             ..Event::default()
         };
         assert_eq!(event, expected);
         let combined = format!("{LINE} \"http://from.example/\" \"Mozilla/2.0 [en]\"");
-        assert_eq!(parse(combined.as_bytes()).unwrap(), expected);
+        assert_eq!(parse(combined.as_bytes(), Filter::Served).unwrap(), expected);
     }
 
     #[test]
     fn lines_of_real_logs_are_read() {
-        let event = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap();
+        let event = |from: &str, to: &str| {
+            parse(LINE.replace(from, to).as_bytes(), Filter::Served).unwrap()
+        };
         assert_eq!(event("200 3985", "304 -").size, None);
         assert_eq!(event("3985", "-").size, Some(0));
         assert_eq!(event("GET", "POST").skip_reason, Some(SkipReason::Method));
         assert_eq!(event("GET", "HEAD").method, Method::Head);
         assert_eq!(event(" HTTP/1.0", "").object, hash(b"/shuttle/countdown/"), "HTTP/0.9");
         assert_eq!(event("countdown/", "a\"b\"").object, hash(b"/shuttle/a\"b\""));
+    }
+
+    #[test]
+    fn larders_outcome_follows_the_agent() {
+        let event =
+            |end: &str| parse(format!("{LINE} \"-\" {end}").as_bytes(), Filter::Served).unwrap();
+        assert!(event("\"Mozilla/2.0 [en]\" HIT_RAM").is_hit);
+        assert!(event("\"a\" REFRESHED").is_new_version);
+        assert_eq!(event("\"a\" BYPASS(rule)").skip_reason, Some(SkipReason::Outcome));
+        for other in ["\"HIT_RAM\"", "\"a\" 0.005", "\"a\" 7 MISS"] {
+            assert_eq!(event(other), parse(LINE.as_bytes(), Filter::Served).unwrap(), "{other}");
+        }
     }
 
     #[test]
@@ -170,12 +200,14 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let what = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap_err();
+        let what = |from: &str, to: &str| {
+            parse(LINE.replace(from, to).as_bytes(), Filter::Served).unwrap_err()
+        };
         assert!(what("Jul", "Jly").contains("is not like 10/Oct/2000"));
         assert!(what("[", "").contains("no time"));
         assert!(what("GET /shuttle/countdown/ HTTP/1.0", "GET").contains("a method and a path"));
         assert!(what("200", "2xx").contains("no status"));
         assert!(what("3985", "many").contains("\"many\" is not a number of bytes"));
-        assert!(parse(b"").unwrap_err().contains("no client"));
+        assert!(parse(b"", Filter::Served).unwrap_err().contains("no client"));
     }
 }

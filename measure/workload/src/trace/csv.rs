@@ -16,7 +16,8 @@ use store::Kind;
 
 use super::error::{Damage, TraceError};
 use super::event;
-use super::event::{Event, SkipReason, hash, millis, number, shown};
+use super::event::{Event, Measure, SkipReason, hash, millis, number, shown};
+use super::filter::Filter;
 use super::lines::{LINE_MAX, Lines};
 use super::url::Url;
 
@@ -192,10 +193,10 @@ impl Reader {
         self.columns.roles.iter().any(|role| sizeless.contains(role))
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Result<Event, Damage>>> {
+    pub(super) fn next(&mut self, filter: Filter) -> io::Result<Option<Result<Event, Damage>>> {
         let event = match self.lines.next()? {
             None => return Ok(None),
-            Some(Ok(line)) => self.columns.parse(line),
+            Some(Ok(line)) => self.columns.parse(line, filter),
             Some(Err(_)) => Err(format!("longer than {LINE_MAX} bytes")),
         };
         Ok(Some(event.map_err(|what| Damage { number: self.lines.number(), what })))
@@ -207,7 +208,7 @@ impl Columns {
     ///
     /// # Errors
     /// A description of what is wrong with the line.
-    pub(super) fn parse(&self, line: &[u8]) -> Result<Event, String> {
+    pub(super) fn parse(&self, line: &[u8], filter: Filter) -> Result<Event, String> {
         let mut event = Event { status: 200, ..Event::default() };
         let (mut has_object, mut is_dynamic, mut is_browser) = (false, false, false);
         let mut url = None;
@@ -258,8 +259,11 @@ impl Columns {
         if event.status == 304 || is_browser && event.size == Some(0) {
             event.size = None;
         }
-        event.skip_reason =
-            event.skip_reason.or(event::skip_reason(event.method, is_dynamic, event.status));
+        if event.status == 206 {
+            event.measure = Measure::Part;
+        }
+        let skip_reason = event::skip_reason(event.method, is_dynamic, event.status, filter);
+        event.skip_reason = event.skip_reason.or(skip_reason);
         Ok(event)
     }
 }
@@ -314,26 +318,26 @@ mod tests {
     }
 
     fn event(header: &str, line: &str) -> Event {
-        header.parse::<Columns>().unwrap().parse(line.as_bytes()).unwrap()
+        header.parse::<Columns>().unwrap().parse(line.as_bytes(), Filter::Papers).unwrap()
     }
 
     #[test]
     fn the_first_line_names_the_columns() {
         let text = "Time, \"URL\", x, size\n1,\"http://a/,b\",,10\n2,7,,20";
         let mut lines = reader(text, None).unwrap();
-        let first = lines.next().unwrap().unwrap().unwrap();
+        let first = lines.next(Filter::Served).unwrap().unwrap().unwrap();
         assert_eq!((first.object, first.size), (hash(b"http://a/,b"), Some(10)));
         assert_eq!(first.site, Url::new(b"http://a/").site);
-        let second = lines.next().unwrap().unwrap().unwrap();
+        let second = lines.next(Filter::Served).unwrap().unwrap().unwrap();
         assert_eq!((second.time_ms, second.object, second.size), (2_000, 7, Some(20)));
-        assert_eq!(lines.next().unwrap(), None);
+        assert_eq!(lines.next(Filter::Served).unwrap(), None);
     }
 
     #[test]
     fn columns_may_be_named_from_outside() {
         let columns = "time,object,size_kb".parse().unwrap();
         let mut lines = reader("0,2,3\n", Some(columns)).unwrap();
-        assert_eq!(lines.next().unwrap().unwrap().unwrap().size, Some(3_072));
+        assert_eq!(lines.next(Filter::Served).unwrap().unwrap().unwrap().size, Some(3_072));
     }
 
     #[test]
@@ -348,11 +352,11 @@ mod tests {
             client: 6,
             size: Some(11),
             modified: 1,
-            is_new_version: false,
             kind: Kind::Html,
             method: Method::Head,
             status: 404,
             skip_reason: Some(SkipReason::Outcome),
+            ..Event::default()
         };
         assert_eq!(found, expected);
         assert_eq!(
@@ -384,7 +388,7 @@ mod tests {
     #[test]
     fn damaged_lines_are_named() {
         let mut lines = reader("id,size\n1\n2,-5\n3,4\n5,\n", None).unwrap();
-        let mut next = || lines.next().unwrap().unwrap();
+        let mut next = || lines.next(Filter::Served).unwrap().unwrap();
         assert_eq!(next().unwrap_err(), Damage { number: 2, what: "nothing in column 2".into() });
         assert!(next().unwrap_err().what.contains("\"-5\""));
         assert_eq!(next().unwrap().object, 3);

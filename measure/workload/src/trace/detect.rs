@@ -3,12 +3,10 @@
 use std::path::Path;
 
 use super::csv::Columns;
-use super::event::Event;
+use super::event::Parse;
+use super::filter::Filter;
 use super::format::Format;
 use super::{clf, squid};
-
-/// Parses a line of a log.
-type Parse = fn(&[u8]) -> Result<Event, String>;
 
 const LINES: usize = 20;
 
@@ -29,7 +27,8 @@ pub(super) fn by_start(start: &[u8]) -> Option<Format> {
     // The last line may be incomplete.
     let whole = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
     for (format, parse) in [(Format::Squid, squid::parse as Parse), (Format::Clf, clf::parse)] {
-        let found = whole.iter().filter(|line| parse(line.trim_ascii_end()).is_ok()).count();
+        let found =
+            whole.iter().filter(|line| parse(line.trim_ascii_end(), Filter::All).is_ok()).count();
         if found * 2 > whole.len() {
             return Some(format);
         }

@@ -1,8 +1,11 @@
 //! One line or record of a trace as written: names are hashes, not yet numbers.
 
+use http::StatusCode;
+use semantics::freshness;
 use store::Kind;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::filter::Filter;
 use crate::request::Method;
 
 /// The object and size of one request.
@@ -27,12 +30,16 @@ pub struct Event {
     pub group: u64,
     /// The client; 0 if absent.
     pub client: u64,
-    /// Bytes of the object. `None` for a response without a body (304).
+    /// Bytes of what `measure` names. `None` for a response without a body (304).
     pub size: Option<u64>,
+    /// The thing whose size it is.
+    pub measure: Measure,
     /// Distinguishes versions in addition to the size (`Last-Modified`); 0 if absent.
     pub modified: u64,
     /// True if the log states that the origin sent a new version.
     pub is_new_version: bool,
+    /// True if the log states that a cache had the response.
+    pub is_hit: bool,
     /// Kind of the object: a page or a part of one.
     pub kind: Kind,
     /// The method.
@@ -43,16 +50,34 @@ pub struct Event {
     pub skip_reason: Option<SkipReason>,
 }
 
+/// The thing whose size an event states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// The object.
+    #[default]
+    Object,
+    /// The bytes of a body that were sent: fewer than the object has if the transfer broke off.
+    Sent,
+    /// The same with the response head, whose length varies.
+    SentWithHead,
+    /// A part of the object, or what was sent of it until the transfer broke off.
+    Part,
+}
+
+/// Parses a line of a log.
+pub(super) type Parse = fn(&[u8], Filter) -> Result<Event, String>;
+
 /// Why a request is irrelevant to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// The method is not GET.
     Method,
-    /// A generated response: `?`, `cgi-bin`, `.cgi` in the URL.
+    /// A generated response by C17's rule: `?`, `cgi-bin`, `.cgi` in the URL.
     Dynamic,
-    /// A status that is not cacheable by default (RFC 9110, 15.1), or a partial response (206).
+    /// A status that is not cacheable by default.
     Status,
-    /// Squid's outcome is not among those that C17 keeps.
+    /// The cache that wrote the log refused the request or passed it on; by C17's rule, any outcome
+    /// that it does not keep.
     Outcome,
     /// No earlier line states the size of the object.
     NoSize,
@@ -93,21 +118,32 @@ pub(super) fn method(name: &[u8]) -> Method {
     }
 }
 
-/// Returns whether a response is cacheable by default, in HTTP/1.1 as of 1999 (the papers') and
-/// today; 304 stands for the stored one.
-pub(super) fn is_storable(status: u16) -> bool {
-    matches!(status, 200 | 203 | 300 | 301 | 304 | 410)
+/// Returns whether a response with this status is cacheable by default; 304 stands for the stored
+/// one.
+fn is_storable(status: u16, filter: Filter) -> bool {
+    match filter {
+        Filter::Papers => matches!(status, 200 | 203 | 300 | 301 | 304 | 410),
+        Filter::Served | Filter::All => {
+            status == 304
+                || StatusCode::from_u16(status).is_ok_and(freshness::is_heuristically_cacheable)
+        }
+    }
 }
 
 /// Returns why a cache does not store the response, judged by what every log has.
-pub(super) fn skip_reason(method: Method, is_dynamic: bool, status: u16) -> Option<SkipReason> {
+pub(super) fn skip_reason(
+    method: Method,
+    is_dynamic: bool,
+    status: u16,
+    filter: Filter,
+) -> Option<SkipReason> {
     if method != Method::Get {
         return Some(SkipReason::Method);
     }
-    if is_dynamic {
+    if is_dynamic && filter == Filter::Papers {
         return Some(SkipReason::Dynamic);
     }
-    (!is_storable(status)).then_some(SkipReason::Status)
+    (!is_storable(status, filter)).then_some(SkipReason::Status)
 }
 
 /// Parses a number of digits only.

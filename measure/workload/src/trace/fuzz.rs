@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::csv::Columns;
 use super::event::Event;
-use super::{Format, Trace, clf, squid};
+use super::{Filter, Format, Trace, clf, squid};
 
 const LINES: [&str; 4] = [
     "982800000.123    105 10.0.0.1 TCP_MISS/200 432 GET http://h/a/b.html - DIRECT/- text/html",
@@ -22,8 +22,11 @@ const COLUMNS: [&str; 2] =
 
 /// Returns the results of all readers on a line.
 fn read(line: &[u8]) -> Vec<Result<Event, String>> {
-    let tables = COLUMNS.map(|names| names.parse::<Columns>().unwrap().parse(line));
-    [squid::parse(line), clf::parse(line)].into_iter().chain(tables).collect()
+    let tables = COLUMNS.map(|names| names.parse::<Columns>().unwrap().parse(line, Filter::Served));
+    [squid::parse(line, Filter::Served), clf::parse(line, Filter::Served)]
+        .into_iter()
+        .chain(tables)
+        .collect()
 }
 
 fn mutate(line: &mut Vec<u8>, random: &mut fastrand::Rng) {

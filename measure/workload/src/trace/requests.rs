@@ -1,15 +1,21 @@
 //! Traces as the lab's requests: names become dense numbers, missing sizes are taken from earlier
 //! lines, and changes of size or `Last-Modified` become versions.
 //!
+//! Logs state how much was sent, which is not always the size of the object. A hit, a part and a
+//! transfer that is known to have broken off make no version. Neither does a size below the known
+//! one, unless it comes twice in a row, or the object's earlier ones did not end with the known
+//! size again ([`Row::is_short`]).
+//!
 //! Memory grows with the objects, sites, directories and clients of the traces, at about 50 bytes
 //! per object, never with the requests.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::event::{Event, SkipReason};
+use super::event::{Event, Measure, SkipReason};
 use super::{Columns, Filter, Format, Skipped, Trace, TraceError};
 use crate::contents::mix;
 use crate::request::Request;
@@ -43,7 +49,7 @@ impl Requests {
             options,
             trace: None,
             done: Vec::new(),
-            numbering: Numbering::default(),
+            numbering: Numbering { filter: options.filter, ..Numbering::default() },
             failed: None,
         }
     }
@@ -122,6 +128,7 @@ enum Numbered {
 /// Assigns numbers to names and versions to objects.
 #[derive(Default)]
 struct Numbering {
+    filter: Filter,
     clients: Names,
     sites: Names,
     groups: Names,
@@ -135,14 +142,20 @@ struct Row {
     name: u64,
     size: u64,
     modified: u64,
+    /// The last size plus 1, if it was below `size` and taken for a transfer that broke off.
+    short: Option<NonZeroU64>,
     version: u32,
     site: u32,
     group: u32,
+    /// How often the known size came back after a shorter one, less how often it did not.
+    returns: i8,
+    /// True if `size` is the largest part that was seen.
+    is_part: bool,
 }
 
 impl Numbering {
     fn request(&mut self, event: &Event) -> Numbered {
-        let Numbering { clients, sites, groups, objects, rows } = self;
+        let Numbering { filter, clients, sites, groups, objects, rows } = self;
         let Some(client) = clients.number(event.client) else { return Numbered::Full };
         let name = event.object;
         let found = objects.entry(
@@ -153,7 +166,7 @@ impl Numbering {
         let object = match found {
             Entry::Occupied(place) => {
                 let object = *place.get();
-                rows[object as usize].update(event);
+                rows[object as usize].update(event, *filter);
                 object
             }
             Entry::Vacant(place) => {
@@ -164,8 +177,17 @@ impl Numbering {
                 else {
                     return Numbered::Full;
                 };
-                let modified = event.modified;
-                rows.push(Row { name, size, modified, version: 0, site, group });
+                rows.push(Row {
+                    name,
+                    size,
+                    modified: event.modified,
+                    short: None,
+                    version: 0,
+                    site,
+                    group,
+                    returns: 0,
+                    is_part: event.measure == Measure::Part,
+                });
                 *place.insert(object).get()
             }
         };
@@ -186,25 +208,83 @@ impl Numbering {
     }
 }
 
+/// Difference of two response heads of one object, in bytes, that makes no version where a log
+/// counts the head: fields such as `Age` and `Via`.
+const HEADS: u64 = 256;
+
+/// Value of [`Row::returns`] from which on each smaller size is a version.
+const RETURNS_MIN: i8 = -2;
+
 impl Row {
     /// Applies a later line. The object has a new version if its `Last-Modified` differs. If that
     /// is not known, a different size or the log's own statement makes a new version.
-    fn update(&mut self, event: &Event) {
+    fn update(&mut self, event: &Event, filter: Filter) {
         let told = event.modified != 0 && self.modified != 0;
-        let size = event.size.unwrap_or(self.size);
-        // A response that is no document (an error, a part) tells nothing about the object.
+        // An error tells nothing about the object.
         let is_document = event.skip_reason.is_none();
         let is_changed = match told {
             true => event.modified != self.modified,
-            false => is_document && (size != self.size || event.is_new_version),
+            false => is_document && self.is_other(event, filter),
         };
         self.version = self.version.saturating_add(u32::from(is_changed));
-        if is_changed || is_document {
-            self.size = size;
+        if let Some(size) = event.size.filter(|_| is_changed || is_document) {
+            self.take_size(size, event, is_changed);
+        }
+        if is_changed {
+            self.short = None;
         }
         if event.modified != 0 {
             self.modified = event.modified;
         }
+    }
+
+    /// Returns whether the event is for another version, by its size or the log's statement.
+    fn is_other(&mut self, event: &Event, filter: Filter) -> bool {
+        let Some(size) = event.size else { return event.is_new_version };
+        if filter == Filter::Papers {
+            return size != self.size || event.is_new_version;
+        }
+        if event.is_new_version {
+            return true;
+        }
+        if event.is_hit || event.measure == Measure::Part || self.is_part {
+            return false;
+        }
+        let slack = if event.measure == Measure::SentWithHead { HEADS } else { 0 };
+        if size.abs_diff(self.size) <= slack {
+            let was_short = self.short.take().is_some();
+            self.returns = self.returns.saturating_add(i8::from(was_short));
+            return false;
+        }
+        if size > self.size {
+            self.returns = self.returns.saturating_sub(i8::from(self.short.is_some()));
+            return true;
+        }
+        event.measure == Measure::Object || !self.is_short(size)
+    }
+
+    /// Takes over the size of an event, if it is that of the object.
+    fn take_size(&mut self, size: u64, event: &Event, is_changed: bool) {
+        let is_part = event.measure == Measure::Part;
+        if is_changed || self.is_part && !is_part {
+            (self.size, self.is_part) = (size, is_part);
+        } else if self.is_part {
+            self.size = self.size.max(size);
+        } else if !is_part && !event.is_hit && self.short.is_none() {
+            self.size = size;
+        }
+    }
+
+    /// Returns whether a size below the known one is that of a transfer that broke off.
+    fn is_short(&mut self, size: u64) -> bool {
+        if let Some(short) = self.short {
+            self.returns = self.returns.saturating_sub(1);
+            if short.get() == size.saturating_add(1) {
+                return false;
+            }
+        }
+        self.short = NonZeroU64::new(size.saturating_add(1));
+        self.returns > RETURNS_MIN
     }
 }
 
@@ -276,6 +356,38 @@ mod tests {
         let modified = |modified, size| Event { modified, ..event(0, size) };
         let found = run(&[modified(3, 7), modified(3, 8), modified(4, 8), modified(0, 8)]);
         assert_eq!(found, [(0, 0, 7), (0, 0, 8), (0, 1, 8), (0, 1, 8)].map(Some));
+    }
+
+    /// Returns versions and sizes, with all requests for one object.
+    fn versions(measure: Measure, sizes: &[u64]) -> Vec<(u32, u64)> {
+        let events: Vec<Event> =
+            sizes.iter().map(|size| Event { measure, ..event(0, *size) }).collect();
+        run(&events).into_iter().flatten().map(|(_, version, size)| (version, size)).collect()
+    }
+
+    #[test]
+    fn transfers_that_broke_off_are_no_versions() {
+        let sent = |sizes: &[u64]| versions(Measure::Sent, sizes);
+        assert_eq!(sent(&[9, 3, 9, 0, 9]), [(0, 9); 5]);
+        assert_eq!(sent(&[9, 3, 3, 3]), [(0, 9), (0, 9), (1, 3), (1, 3)], "twice in a row");
+        assert_eq!(sent(&[3, 9, 9]), [(0, 3), (1, 9), (1, 9)]);
+        // A document that always changes is soon known as one.
+        let changing: Vec<u64> = (0..20).map(|number| 100 + number * 7 % 20).collect();
+        assert!(sent(&changing)[19].0 >= 16, "{:?}", sent(&changing));
+        assert_eq!(versions(Measure::Object, &[9, 3, 9])[2].0, 2, "sizes of objects are exact");
+    }
+
+    #[test]
+    fn parts_and_hits_are_no_versions() {
+        let part = |size: u64| Event { measure: Measure::Part, ..event(0, size) };
+        let found = run(&[part(4), part(9), part(2), event(0, 20), part(3), event(0, 20)]);
+        let sizes = [4, 9, 9, 20, 20, 20];
+        assert_eq!(found, sizes.map(|size| Some((0, 0, size))));
+        let hit = |size: u64| Event { is_hit: true, ..event(0, size) };
+        assert_eq!(run(&[event(0, 7), hit(8), event(0, 7)]), [Some((0, 0, 7)); 3]);
+        let with_head = |sizes: &[u64]| versions(Measure::SentWithHead, sizes);
+        let found = with_head(&[1_000, 1_040, 900, 2_000]).into_iter().map(|(version, _)| version);
+        assert_eq!(found.collect::<Vec<_>>(), [0, 0, 0, 1]);
     }
 
     #[test]
