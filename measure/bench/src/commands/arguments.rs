@@ -175,7 +175,7 @@ fn of_parameters(command: Command) -> Command {
                 .value_parser(value_parser!(u32).range(100..)),
         )
         .arg(
-            option("trace-format", "FORMAT", "How FILE is written: auto, squid, clf, oracle, csv.")
+            option("trace-format", "FORMAT", "Of FILE: auto, squid, clf, json, w3c, oracle, csv.")
                 .default_value("auto")
                 .value_parser(|text: &str| text.parse::<Format>().map_err(|e| e.to_string())),
         )

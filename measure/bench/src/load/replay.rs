@@ -38,6 +38,9 @@ impl Replay {
         let mut notes = Vec::new();
         for (path, skipped) in &self.done {
             let path = path.display();
+            if let Some(how) = skipped.cut {
+                notes.push(format!("{path}: its {how} data was cut short"));
+            }
             if let Some(first) = skipped.damages.first() {
                 let damaged = skipped.damaged;
                 let (line, what) = (first.number, &first.what);

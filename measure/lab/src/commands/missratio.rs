@@ -8,6 +8,7 @@ use cli::units;
 use cli::units::SIZE_EXAMPLE;
 use store::policy::{PolicyName, Unit, UnknownPolicy};
 
+use super::trace::warn_of_damage;
 use super::watch::Count;
 use crate::advise::missratio::{CacheConfig, Outcome, Sampling, Sweep, Tally, reference};
 use workload::trace::{Columns, Format, SkipReason, Trace};
@@ -98,8 +99,8 @@ fn sources() -> [Arg; 3] {
             .default_value("auto")
             .value_parser(|text: &str| text.parse::<Format>())
             .help(
-                "Format of the trace: auto (by its name or contents), squid, clf, combined, \
-                 oracle or csv.",
+                "Format of the trace: auto (by its name or contents), squid, clf, combined, json, \
+                 w3c, oracle or csv.",
             ),
         Arg::new("columns")
             .long("columns")
@@ -211,12 +212,7 @@ fn sweep(
             return Err(failed(&"more than four billion objects: use --sample"));
         }
     }
-    if let Some((skipped, first)) = trace.damage() {
-        let (path, number, what) = (path.display(), first.number, &first.what);
-        let text =
-            format!("{path}: {skipped} requests skipped; the first, number {number}: {what}");
-        warn(&text);
-    }
+    warn_of_damage(&[(path.to_path_buf(), trace.skipped())]);
     if number == 0 {
         let passed: Vec<String> = SkipReason::ALL
             .iter()

@@ -122,7 +122,7 @@ pub fn written() -> [Arg; 2] {
             .value_name("FORMAT")
             .default_value("auto")
             .value_parser(|text: &str| text.parse::<Format>())
-            .help("Format: auto, squid, clf, combined, oracle or csv."),
+            .help("Format: auto, squid, clf, combined, json, w3c, oracle or csv."),
         Arg::new("columns")
             .long("columns")
             .value_name("NAMES")
@@ -208,10 +208,14 @@ fn none(skipped: &[(PathBuf, Skipped)]) -> Failure {
     Failure::runtime(format!("lab trace: it has no requests{what}: {hint}"))
 }
 
-/// Warns of the number of damaged lines in each file, and of the first of them.
+/// Warns of files that were cut short, of the number of damaged lines in each file, and of the
+/// first of them.
 pub fn warn_of_damage(skipped: &[(PathBuf, Skipped)]) {
     for (path, skipped) in skipped {
         let path = path.display();
+        if let Some(how) = skipped.cut {
+            warn(&format!("{path}: its {how} data was cut short; requests up to there are read"));
+        }
         if skipped.damaged > 0 {
             warn(&format!("{path}: {} damaged lines or records skipped", skipped.damaged));
         }

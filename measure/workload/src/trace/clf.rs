@@ -5,11 +5,8 @@
 use super::event::{self, Event, Measure, hash, number, shown};
 use super::filter::Filter;
 use super::outcome::Outcome;
+use super::time;
 use super::url::Url;
-
-const MONTHS: [&[u8]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
-];
 
 /// Parses a line.
 ///
@@ -22,7 +19,7 @@ pub(super) fn parse(line: &[u8], filter: Filter) -> Result<Event, String> {
     }
     let (_, rest) = split(line, b" [").ok_or("no time in brackets")?;
     let (time, rest) = split(rest, b"] \"").ok_or("no request in quotes after the time")?;
-    let time_ms = millis(time).ok_or_else(|| {
+    let time_ms = time::of_servers(time).ok_or_else(|| {
         format!("the time {} is not like 10/Oct/2000:13:55:36 -0700", shown(time))
     })?;
     let (request, status, rest) =
@@ -84,48 +81,6 @@ fn request_and_status(rest: &[u8]) -> Option<(&[u8], u16, &[u8])> {
     })
 }
 
-/// Converts `10/Oct/2000:13:55:36 -0700` to milliseconds since 1970; without a zone it is UTC.
-fn millis(time: &[u8]) -> Option<u64> {
-    let digits = |from: usize, len: usize| {
-        number(time.get(from..from + len)?).and_then(|number| i64::try_from(number).ok())
-    };
-    for (at, mark) in [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':')] {
-        if time.get(at) != Some(&mark) {
-            return None;
-        }
-    }
-    let month = MONTHS.iter().position(|month| *month == &time[3..6])? as i64 + 1;
-    let (day, year) = (digits(0, 2)?, digits(7, 4)?);
-    let (hour, minute, second) = (digits(12, 2)?, digits(15, 2)?, digits(18, 2)?);
-    if !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let zone = match time.get(20..) {
-        None | Some([]) => 0,
-        Some(zone) => {
-            let sign = match zone.strip_prefix(b" ")?.first()? {
-                b'+' => 1,
-                b'-' => -1,
-                _ => return None,
-            };
-            if zone.len() != 6 {
-                return None;
-            }
-            sign * (digits(22, 2)? * 60 + digits(24, 2)?)
-        }
-    };
-    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute - zone;
-    u64::try_from((minutes * 60 + second) * 1_000).ok()
-}
-
-/// Returns the days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March here,
-/// so that the leap day is the last of its year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,24 +132,6 @@ mod tests {
         assert_eq!(event("\"a\" BYPASS(rule)").skip_reason, Some(SkipReason::Outcome));
         for other in ["\"HIT_RAM\"", "\"a\" 0.005", "\"a\" 7 MISS"] {
             assert_eq!(event(other), parse(LINE.as_bytes(), Filter::Served).unwrap(), "{other}");
-        }
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(millis(b"01/Jan/1970:00:00:00 +0000"), Some(0));
-        assert_eq!(millis(b"29/Feb/2000:23:59:59"), Some(951_868_799_000));
-        assert_eq!(millis(b"10/Oct/2000:13:55:36 -0700"), Some(971_211_336_000));
-        for bad in [
-            &b""[..],
-            b"32/Jan/2000:00:00:00",
-            b"01/Foo/2000:00:00:00",
-            b"01/Jan/2000:24:00:00",
-            b"01/Jan/2000:00:00:00 *0000",
-            b"01/Jan/2000:00:00:00 +00",
-            b"01/Jan/1969:00:00:00 +0000",
-        ] {
-            assert_eq!(millis(bad), None, "{}", shown(bad));
         }
     }
 

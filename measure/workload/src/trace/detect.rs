@@ -6,7 +6,7 @@ use super::csv::Columns;
 use super::event::Parse;
 use super::filter::Filter;
 use super::format::Format;
-use super::{clf, squid};
+use super::{clf, json, squid, w3c};
 
 const LINES: usize = 20;
 
@@ -26,7 +26,12 @@ pub(super) fn by_start(start: &[u8]) -> Option<Format> {
     let lines: Vec<&[u8]> = start.split(|byte| *byte == b'\n').take(LINES).collect();
     // The last line may be incomplete.
     let whole = if lines.len() > 1 { &lines[..lines.len() - 1] } else { &lines[..] };
-    for (format, parse) in [(Format::Squid, squid::parse as Parse), (Format::Clf, clf::parse)] {
+    if w3c::is_start(whole) {
+        return Some(Format::W3c);
+    }
+    let formats: [(_, Parse); 3] =
+        [(Format::Squid, squid::parse), (Format::Clf, clf::parse), (Format::Json, json::parse)];
+    for (format, parse) in formats {
         let found =
             whole.iter().filter(|line| parse(line.trim_ascii_end(), Filter::All).is_ok()).count();
         if found * 2 > whole.len() {
@@ -55,6 +60,7 @@ mod tests {
     fn contents_tell_the_format() {
         let squid = "982800000.123 105 c TCP_MISS/200 43 GET http://h/ - DIRECT/- text/html\n";
         let clf = "h - - [01/Jul/1995:00:00:12 -0400] \"GET / HTTP/1.0\" 200 39\n";
+        let json = "{\"ts\":5,\"method\":\"GET\",\"uri\":\"/\",\"status\":200,\"size\":4}\n";
         let cases = [
             (squid.repeat(3), Some(Format::Squid)),
             (squid.trim_end().to_owned(), Some(Format::Squid)),
@@ -64,6 +70,9 @@ mod tests {
             (format!("{squid}{clf}"), None),
             ("0,1,2\n".to_owned(), None),
             (String::new(), None),
+            ("#Version: 1.0\n#Fields: date time\n".to_owned(), Some(Format::W3c)),
+            ("# a comment\n".to_owned(), None),
+            (format!("{json}{json}"), Some(Format::Json)),
         ];
         for (text, format) in cases {
             assert_eq!(by_start(text.as_bytes()), format, "{text}");

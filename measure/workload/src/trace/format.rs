@@ -19,15 +19,21 @@ pub enum Format {
     Squid,
     /// The common log format of servers, or the combined one.
     Clf,
+    /// An object in JSON per line: Larder's, Caddy's, or nginx's with the names of its variables.
+    Json,
+    /// W3C's extended log format, which CloudFront and IIS write.
+    W3c,
 }
 
 impl Format {
     /// All formats, by their names on the command line.
-    pub const ALL: [(&str, Format); 6] = [
+    pub const ALL: [(&str, Format); 8] = [
         ("auto", Format::Auto),
         ("squid", Format::Squid),
         ("clf", Format::Clf),
         ("combined", Format::Clf),
+        ("json", Format::Json),
+        ("w3c", Format::W3c),
         ("oracle", Format::Oracle),
         ("csv", Format::Csv),
     ];

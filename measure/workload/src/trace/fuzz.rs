@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use super::csv::Columns;
 use super::event::Event;
-use super::{Filter, Format, Trace, clf, squid};
+use super::{Filter, Format, Trace, clf, json, squid};
 
-const LINES: [&str; 4] = [
+const LINES: [&str; 5] = [
     "982800000.123    105 10.0.0.1 TCP_MISS/200 432 GET http://h/a/b.html - DIRECT/- text/html",
     "host.example - - [01/Jul/1995:00:00:12 -0400] \"GET /a/b.gif?x HTTP/1.0\" 200 398 \"r\" \"a\"",
     "7.5,c,http://h/x/y.html,\"quoted, text\",9,304",
     "h\t-\t804571201\tGET\t/a/\t200\t6245\t\t",
+    r#"{"ts":7.5,"request":{"method":"GET","uri":"/a","host":"h"},"status":200,"size":4}"#,
 ];
 
 const COLUMNS: [&str; 2] =
@@ -23,10 +24,8 @@ const COLUMNS: [&str; 2] =
 /// Returns the results of all readers on a line.
 fn read(line: &[u8]) -> Vec<Result<Event, String>> {
     let tables = COLUMNS.map(|names| names.parse::<Columns>().unwrap().parse(line, Filter::Served));
-    [squid::parse(line, Filter::Served), clf::parse(line, Filter::Served)]
-        .into_iter()
-        .chain(tables)
-        .collect()
+    let parsers = [squid::parse, clf::parse, json::parse];
+    parsers.into_iter().map(|parse| parse(line, Filter::Served)).chain(tables).collect()
 }
 
 fn mutate(line: &mut Vec<u8>, random: &mut fastrand::Rng) {
@@ -53,7 +52,8 @@ fn mutated_lines_never_end_a_reader() {
     println!("LARDER_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let whole: Vec<_> = LINES.map(|line| read(line.as_bytes())).into();
-    let places = [0, 1, 2, 3].map(|at: usize| whole[at][at].clone());
+    let places = [(0, 0), (1, 1), (2, 3), (3, 4), (4, 2)]
+        .map(|(line, reader): (usize, usize)| whole[line][reader].clone());
     assert!(places.iter().all(Result::is_ok), "{places:?}");
     let end = Instant::now() + Duration::from_secs(number("LARDER_FUZZ_SECONDS").unwrap_or(1));
     while Instant::now() < end {

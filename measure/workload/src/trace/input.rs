@@ -2,7 +2,9 @@
 //!
 //! The compression is detected from the first bytes, never from the name.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::rc::Rc;
 
 const CAPACITY: usize = 1 << 16;
 
@@ -10,12 +12,16 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
+/// The compression of an input that ended in the middle of its data, once that was found.
+pub(super) type Cut = Rc<Cell<Option<&'static str>>>;
+
 /// Returns the decompressed bytes of `packed`: gzip, zstd or xz, also with several concatenated
-/// members. Other input is returned as is.
+/// members. Other input is returned as is. Compressed input that was cut short ends where it was
+/// cut, which is noted in `cut`.
 ///
 /// # Errors
 /// The first bytes cannot be read.
-pub(super) fn unpack(packed: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
+pub(super) fn unpack(packed: impl Read + 'static, cut: &Cut) -> io::Result<Box<dyn BufRead>> {
     let mut packed = BufReader::with_capacity(CAPACITY, packed);
     let start = peek(&mut packed, XZ.len())?;
     let whole = io::Cursor::new(start.clone()).chain(packed);
@@ -28,21 +34,32 @@ pub(super) fn unpack(packed: impl Read + 'static) -> io::Result<Box<dyn BufRead>
     } else {
         return Ok(Box::new(whole));
     };
-    Ok(Box::new(BufReader::with_capacity(CAPACITY, Packed { how, unpacked })))
+    Ok(Box::new(BufReader::with_capacity(CAPACITY, Packed { how, unpacked, cut: cut.clone() })))
 }
 
 /// Decompressed input whose read errors name the compression.
 struct Packed {
     how: &'static str,
     unpacked: Box<dyn Read>,
+    cut: Cut,
 }
 
 impl Read for Packed {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.unpacked.read(bytes).map_err(|error| {
-            let what = format!("its {} data is damaged or truncated: {error}", self.how);
-            io::Error::new(error.kind(), what)
-        })
+        if self.cut.get().is_some() {
+            return Ok(0);
+        }
+        match self.unpacked.read(bytes) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.cut.set(Some(self.how));
+                Ok(0)
+            }
+            Err(error) => {
+                let what = format!("its {} data is damaged: {error}", self.how);
+                Err(io::Error::new(error.kind(), what))
+            }
+            read => read,
+        }
     }
 }
 
@@ -70,7 +87,7 @@ pub(super) mod tests {
 
     fn unpacked(packed: Vec<u8>) -> io::Result<Vec<u8>> {
         let mut plain = Vec::new();
-        unpack(io::Cursor::new(packed))?.read_to_end(&mut plain)?;
+        unpack(io::Cursor::new(packed), &Cut::default())?.read_to_end(&mut plain)?;
         Ok(plain)
     }
 
@@ -88,9 +105,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn cut_packed_bytes_are_an_error() {
-        for mut packed in packed(&[1; 24_000]) {
-            packed.truncate(packed.len() - 4);
+    fn damaged_bytes_are_an_error() {
+        for mut packed in packed(&"some text".repeat(9_000).into_bytes()) {
+            let middle = packed.len() / 2;
+            packed[middle..].iter_mut().for_each(|byte| *byte ^= 0x55);
             assert!(unpacked(packed).is_err());
         }
     }

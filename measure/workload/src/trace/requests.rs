@@ -63,7 +63,7 @@ impl Requests {
             Some(failed) => Err(failed),
             None => {
                 let left = self.trace.take();
-                self.done.extend(left.map(|(path, trace)| (path, trace.skipped().clone())));
+                self.done.extend(left.map(|(path, trace)| (path, trace.skipped())));
                 Ok(self.done)
             }
         }
@@ -84,7 +84,7 @@ impl Requests {
             };
             match trace.next_event() {
                 Err(error) => return Err((path, error)),
-                Ok(None) => self.done.push((path, trace.skipped().clone())),
+                Ok(None) => self.done.push((path, trace.skipped())),
                 Ok(Some(event)) => {
                     let request = self.numbering.request(&event);
                     match request {
