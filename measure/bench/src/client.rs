@@ -15,7 +15,7 @@ mod pool;
 mod request_text;
 
 pub use arrivals::{Arrivals, Spacing};
-pub use connection::{ABORTED, Ended, Request};
+pub use connection::{ABORTED, Ended, Request, TIMED_OUT};
 pub use dispatcher::{Dispatcher, Due};
 pub use expectation::{Checking, Expectation, Failure, Verdict};
 pub use http2::Socket;

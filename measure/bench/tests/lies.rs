@@ -74,6 +74,13 @@ fn other_object(lies: &mut Lies, path: &str, head: &mut Vec<u8>, body: &mut Vec<
     }
 }
 
+/// Bytes that are no response, on a connection that has carried responses.
+fn no_http(lies: &mut Lies, _: &str, head: &mut Vec<u8>, body: &mut Vec<u8>) {
+    if lies.answers.is_multiple_of(EVERY) {
+        (*head, *body) = (b"\0garbage".to_vec(), Vec::new());
+    }
+}
+
 /// No lie: a connection that was to be kept may end at any time (RFC 9112, 9.3).
 fn ends_now_and_then(lies: &mut Lies, _: &str, _: &mut Vec<u8>, _: &mut Vec<u8>) {
     lies.ends = lies.answers.is_multiple_of(7);
@@ -175,6 +182,11 @@ fn an_honest_proxy_is_right() {
 fn connections_that_end_behind_an_answer_are_opened_anew() {
     let output = bench(ends_now_and_then, ZIPF);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn bytes_that_are_no_response_are_errors_and_not_asked_for_again() {
+    is_caught(&bench(no_http, ZIPF), "20 errors: no HTTP");
 }
 
 #[test]

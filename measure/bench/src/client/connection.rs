@@ -2,7 +2,7 @@
 //!
 //! If a reused connection is closed before any byte of the response arrives, the request is sent
 //! once more on a new connection, as every HTTP/1.1 client does: the server closed a connection
-//! that it considered idle, which a client cannot know.
+//! that it considered idle, which a client cannot know. [`Ended::is_repeated`] says so.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -38,7 +38,15 @@ pub struct Ended {
     pub verdict: Verdict,
     /// Why there is no complete response, in a word or two; `None` if it is complete.
     pub error: Option<&'static str>,
+    /// True if the request was sent once more, on a new connection.
+    pub is_repeated: bool,
 }
+
+/// The error of a request whose response is not HTTP.
+pub const NO_HTTP: &str = "no HTTP";
+
+/// The errors of a request that waited too long, in a phase and at the end of a run.
+pub const TIMED_OUT: [&str; 2] = ["timed out", "unanswered"];
 
 /// The error of a request that was aborted intentionally.
 pub const ABORTED: &str = "aborted";
@@ -51,6 +59,7 @@ struct UnderWay {
     checking: Checking,
     /// True if the request may be sent once more.
     may_repeat: bool,
+    is_repeated: bool,
 }
 
 /// One HTTP/1 connection.
@@ -68,6 +77,8 @@ pub struct Connection {
     left: u32,
     /// Responses received on the connection.
     answers: u32,
+    /// True if bytes came while no request was under way.
+    has_unasked: bool,
 }
 
 impl Connection {
@@ -83,6 +94,7 @@ impl Connection {
             sent: 0,
             left: 0,
             answers: 0,
+            has_unasked: false,
         }
     }
 
@@ -114,7 +126,7 @@ impl Connection {
     pub fn send(&mut self, request: Request) -> Option<Ended> {
         let checking = Checking::new(request.expected);
         let may_repeat = self.answers > 0;
-        self.under_way = Some(UnderWay { request, checking, may_repeat });
+        self.under_way = Some(UnderWay { request, checking, may_repeat, is_repeated: false });
         self.left = self.left.saturating_sub(1);
         self.sent = 0;
         self.write()
@@ -150,7 +162,7 @@ impl Connection {
                 Ok(0) => return self.closed(),
                 Ok(len) => {
                     let Some(under_way) = self.under_way.as_mut() else {
-                        // Unsolicited bytes.
+                        self.has_unasked = true;
                         self.close();
                         return None;
                     };
@@ -161,7 +173,7 @@ impl Connection {
                         Ok(Progress::More) => {}
                         // The end is not reported again, so a further request would wait forever.
                         Ok(Progress::Done { keep }) => return self.answered(keep && !end),
-                        Err(_) => return self.fail("no HTTP"),
+                        Err(_) => return self.fail(NO_HTTP),
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
@@ -179,6 +191,11 @@ impl Connection {
         self.fail(why)
     }
 
+    /// Returns whether bytes came while no request was under way, since the last call.
+    pub fn take_unasked(&mut self) -> bool {
+        std::mem::take(&mut self.has_unasked)
+    }
+
     /// Returns when the current request was sent.
     pub fn sent_at(&self) -> Option<Nanos> {
         self.under_way.as_ref().map(|under_way| under_way.request.at)
@@ -192,7 +209,7 @@ impl Connection {
     /// Sends the current request once more on the new connection.
     pub fn repeat(&mut self) -> Option<Ended> {
         let under_way = self.under_way.as_mut()?;
-        under_way.may_repeat = false;
+        (under_way.may_repeat, under_way.is_repeated) = (false, true);
         under_way.checking = Checking::new(under_way.request.expected);
         self.sent = 0;
         self.left = self.left.saturating_sub(1);
@@ -219,22 +236,23 @@ impl Connection {
     }
 
     fn answered(&mut self, keep: bool) -> Option<Ended> {
-        let UnderWay { request, checking, .. } = self.under_way.take()?;
+        let UnderWay { request, checking, is_repeated, .. } = self.under_way.take()?;
         self.answers += 1;
         if !keep || self.left == 0 {
             self.close();
         }
-        Some(Ended { request, verdict: checking.done(), error: None })
+        Some(Ended { request, verdict: checking.done(), error: None, is_repeated })
     }
 
     fn fail(&mut self, why: &'static str) -> Option<Ended> {
-        let is_untouched = self.incoming.is_untouched();
+        // Bytes that are no response leave the reader untouched, too.
+        let is_unanswered = self.incoming.is_untouched() && why != NO_HTTP;
         self.close();
-        if is_untouched && self.under_way.as_ref().is_some_and(|under_way| under_way.may_repeat) {
+        if is_unanswered && self.under_way.as_ref().is_some_and(|under_way| under_way.may_repeat) {
             return None;
         }
-        let UnderWay { request, checking, .. } = self.under_way.take()?;
-        Some(Ended { request, verdict: checking.broken(), error: Some(why) })
+        let UnderWay { request, checking, is_repeated, .. } = self.under_way.take()?;
+        Some(Ended { request, verdict: checking.broken(), error: Some(why), is_repeated })
     }
 }
 

@@ -19,7 +19,7 @@ use h2::{Reason, RecvStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Nanos;
-use super::connection::{ABORTED, Ended, Request, connect, kind_of};
+use super::connection::{ABORTED, Ended, NO_HTTP, Request, connect, kind_of};
 use super::expectation::Checking;
 use super::incoming::{Head, Listener};
 use super::request_text::{Addressing, http2_request};
@@ -291,10 +291,7 @@ impl Http2Connection {
             Ok(Taken::More) => {}
             Ok(Taken::All) => {
                 self.answers += 1;
-                if let Some(UnderWay { request, checking, .. }) = self.streams[stream].take() {
-                    let verdict = checking.done();
-                    ended.push((self.first + stream, Ended { request, verdict, error: None }));
-                }
+                self.report(stream, None, ended);
             }
             Err(Broken { why, is_unread }) => {
                 if is_unread && self.answers > 0 && !under_way.is_repeated {
@@ -317,7 +314,7 @@ impl Http2Connection {
             let goes_on = self.answers > 0
                 && match under_way.stage {
                     Stage::Waiting => true,
-                    Stage::Head(_) => !under_way.is_repeated,
+                    Stage::Head(_) => !under_way.is_repeated && why != NO_HTTP,
                     Stage::Body(_) => false,
                 };
             match goes_on {
@@ -339,10 +336,20 @@ impl Http2Connection {
 
     fn fail(&mut self, stream: usize, why: &'static str, ended: &mut Vec<(usize, Ended)>) {
         self.waiting.retain(|waiting| *waiting != stream);
-        if let Some(UnderWay { request, checking, .. }) = self.streams[stream].take() {
-            let verdict = checking.broken();
-            ended.push((self.first + stream, Ended { request, verdict, error: Some(why) }));
-        }
+        self.report(stream, Some(why), ended);
+    }
+
+    /// Reports the outcome of a stream's request.
+    fn report(
+        &mut self,
+        stream: usize,
+        error: Option<&'static str>,
+        ended: &mut Vec<(usize, Ended)>,
+    ) {
+        let Some(under_way) = self.streams[stream].take() else { return };
+        let UnderWay { request, checking, is_repeated, .. } = under_way;
+        let verdict = if error.is_some() { checking.broken() } else { checking.done() };
+        ended.push((self.first + stream, Ended { request, verdict, error, is_repeated }));
     }
 }
 
@@ -389,7 +396,7 @@ impl UnderWay {
                         match (released.is_ok(), body.is_end_stream()) {
                             (true, true) => Ok(Taken::All),
                             (true, false) => Ok(Taken::More),
-                            (false, _) => Err(Broken { why: "no HTTP", is_unread: false }),
+                            (false, _) => Err(Broken { why: NO_HTTP, is_unread: false }),
                         }
                     }
                     Some(Err(error)) => {
@@ -407,7 +414,7 @@ impl UnderWay {
         let mut head = Head { status: answer.status().as_u16(), ..Head::default() };
         for (name, value) in answer.headers() {
             let noted = head.note(name.as_str(), value.as_bytes());
-            noted.map_err(|_| Broken { why: "no HTTP", is_unread: false })?;
+            noted.map_err(|_| Broken { why: NO_HTTP, is_unread: false })?;
         }
         self.checking.set_time(now);
         let has_body = self.checking.head(&head);
@@ -429,7 +436,7 @@ fn said(error: &h2::Error) -> &'static str {
         Some(error) => kind_of(error),
         None if error.is_go_away() && error.is_remote() => "closed",
         None if error.is_reset() && error.is_remote() => "stream reset",
-        None => "no HTTP",
+        None => NO_HTTP,
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Pool {
     connections: Connections,
     /// The outcomes of requests, each with its place.
     ended: Vec<(usize, Ended)>,
+    /// Number of connections on which bytes came while no request was under way.
+    unasked: u64,
     path: String,
     buffer: Vec<u8>,
 }
@@ -81,7 +83,7 @@ impl Pool {
             }
         };
         let (ended, path, buffer) = (Vec::new(), String::new(), vec![0; read]);
-        Pool { to, addressing, draw, connections, ended, path, buffer }
+        Pool { to, addressing, draw, connections, ended, unasked: 0, path, buffer }
     }
 
     /// Sets the targets, before the first request.
@@ -125,7 +127,7 @@ impl Pool {
 
     /// Handles a connection that is ready; `now` is in seconds since 1970.
     pub fn hear(&mut self, poll: &Poll, ready: Ready, now: u64) {
-        let Pool { to, addressing, draw, ended, buffer, .. } = self;
+        let Pool { to, addressing, draw, ended, unasked, buffer, .. } = self;
         let token = ready.token as usize;
         match &mut self.connections {
             Connections::Http1(all) => {
@@ -135,6 +137,7 @@ impl Pool {
                 }
                 if ready.read {
                     ended.extend(connection.read(buffer, now, ready.end).map(|end| (place, end)));
+                    *unasked += u64::from(connection.take_unasked());
                 }
                 repeat(connection, place, poll, draw, ended);
             }
@@ -160,6 +163,12 @@ impl Pool {
                 all.iter_mut().for_each(|connection| connection.give_up(why, before, ended));
             }
         }
+    }
+
+    /// Returns the number of connections, since the last call, on which bytes came while no request
+    /// was under way.
+    pub fn take_unasked(&mut self) -> u64 {
+        std::mem::take(&mut self.unasked)
     }
 
     /// Removes and returns the outcomes since the last call, each with its place.

@@ -227,6 +227,8 @@ pub struct PhaseFigures {
     /// Requests that the client or the origin aborted on purpose; they count neither as responses
     /// nor as errors.
     pub aborted: u64,
+    /// Requests that were sent once more, because the server had closed the kept connection.
+    pub asked_again: u64,
     /// Requests that the origin served.
     pub origin_answers: u64,
     /// Body bytes that the origin sent.
@@ -276,6 +278,7 @@ impl PhaseFigures {
             verification_failures: tally.failures,
             unsent: tally.unsent,
             aborted: tally.aborted,
+            asked_again: tally.asked_again,
             ..PhaseFigures::default()
         }
     }

@@ -58,6 +58,8 @@ pub struct Tally {
     pub errors: BTreeMap<String, u64>,
     /// Requests that the client or the origin aborted on purpose.
     pub aborted: u64,
+    /// Requests that were sent once more, because the server had closed the kept connection.
+    pub asked_again: u64,
     /// Wrong responses.
     pub failures: u64,
     /// Requests that came due and were never sent.
@@ -120,6 +122,13 @@ impl Tally {
         }
     }
 
+    /// Counts a request that timed out: it took at least as long as it waited.
+    pub fn add_timeout(&mut self, kind: &str, since_due: u64, since_sent: u64) {
+        self.add_error(kind);
+        self.corrected.record(since_due);
+        self.uncorrected.record(since_sent);
+    }
+
     /// Counts a request that was never sent, `waited` nanoseconds after it was due: it took at
     /// least that long.
     pub fn add_unsent(&mut self, waited: u64) {
@@ -145,9 +154,10 @@ fn answers_count_where_they_belong() {
     tally.add_error("reset");
     tally.add_error("reset");
     tally.add_unsent(7_000_000);
+    tally.add_timeout("timed out", 6_000, 3_000);
     assert_eq!((tally.answered(), tally.hits, tally.misses, tally.validated), (3, 1, 1, 1));
     assert_eq!((tally.bytes, tally.hit_bytes, tally.repeats, tally.repeat_bytes), (30, 10, 2, 20));
-    assert_eq!((tally.errors(), tally.unsent), (2, 1));
-    assert_eq!((tally.corrected.count(), tally.uncorrected.count()), (4, 3));
-    assert!(tally.corrected.max() > 6.9e6 && tally.uncorrected.max() < 3e3);
+    assert_eq!((tally.errors(), tally.unsent), (3, 1));
+    assert_eq!((tally.corrected.count(), tally.uncorrected.count()), (5, 4));
+    assert!(tally.corrected.max() > 6.9e6 && tally.uncorrected.max() < 3.1e3);
 }

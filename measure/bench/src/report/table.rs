@@ -75,6 +75,7 @@ const LINES: &[Line] = &[
     ("errors", |p| count(p.error_count())),
     ("never sent", |p| count(p.unsent)),
     ("aborted", |p| count(p.aborted)),
+    ("asked again", |p| count(p.asked_again)),
     ("wrong answers", |p| count(p.verification_failures)),
 ];
 

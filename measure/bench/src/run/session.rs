@@ -15,7 +15,7 @@ use super::subject::Subject;
 use super::window::Window;
 use crate::client::{
     ABORTED, Addressing, Arrivals, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Pool,
-    Protocol, Request, SECOND,
+    Protocol, Request, SECOND, TIMED_OUT,
 };
 use crate::load::{LoadOptions, PhaseKind, Repeats, RequestsPerConnection, Source, Workload};
 use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
@@ -267,7 +267,7 @@ impl Session {
             self.hear(LOOK)?;
             self.give_up_late();
         }
-        self.pool.give_up("unanswered", Nanos::MAX);
+        self.pool.give_up(TIMED_OUT[1], Nanos::MAX);
         self.end_all();
         Ok(())
     }
@@ -478,15 +478,19 @@ impl Session {
             self.end(place, ended);
         }
         self.ended = all;
+        if let (Some(tally), unasked @ 1..) = (self.tallies.last_mut(), self.pool.take_unasked()) {
+            (0..unasked).for_each(|_| tally.add_error("bytes without a request"));
+        }
     }
 
     /// Counts the outcome of a request.
     fn end(&mut self, place: usize, ended: Ended) {
-        let Ended { request, verdict, error } = ended;
+        let Ended { request, verdict, error, is_repeated } = ended;
         self.dispatcher.release(place);
         self.ask_for_images(&request.expected.object);
         let now = self.now();
         let tally = &mut self.tallies[request.due.phase];
+        tally.asked_again += u64::from(is_repeated);
         if let Some(failure) = verdict.failure {
             tally.failures += 1;
             self.failure_count += 1;
@@ -501,14 +505,18 @@ impl Session {
             tally.aborted += 1;
             return;
         }
+        let (since_due, since_sent) =
+            (now.saturating_sub(request.due.at), now.saturating_sub(request.at));
         let refused = (verdict.status >= 400).then(|| format!("status {}", verdict.status));
-        let error = error.map(str::to_owned).or(refused);
         let current = self.windows.iter_mut().rev().find(|window| !window.is_closed());
-        if let Some(error) = error {
-            tally.add_error(&error);
+        let has_timed_out = error.is_some_and(|why| TIMED_OUT.contains(&why));
+        if let Some(error) = error.map(str::to_owned).or(refused) {
+            match has_timed_out {
+                true => tally.add_timeout(&error, since_due, since_sent),
+                false => tally.add_error(&error),
+            }
             if let Some(window) = current {
-                window.ended += 1;
-                window.second.errors += 1;
+                window.note_error(has_timed_out.then_some(since_due));
             }
             return;
         }
@@ -520,8 +528,8 @@ impl Session {
         let answered = Answered {
             outcome,
             bytes: verdict.bytes,
-            since_due: now.saturating_sub(request.due.at),
-            since_sent: now.saturating_sub(request.at),
+            since_due,
+            since_sent,
             is_repeat: request.is_repeat,
             served_from: verdict.served_from,
         };
@@ -578,7 +586,7 @@ impl Session {
     fn give_up_late(&mut self) {
         let timeout = self.options.timeout.as_nanos() as Nanos;
         let now = self.now();
-        self.pool.give_up("timed out", now.saturating_sub(timeout));
+        self.pool.give_up(TIMED_OUT[0], now.saturating_sub(timeout));
         self.end_all();
     }
 }

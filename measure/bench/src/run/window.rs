@@ -107,6 +107,15 @@ impl Window {
         self.times.record(answered.since_due);
     }
 
+    /// Counts a failed request; `waited` is how long it took at least, if it timed out.
+    pub fn note_error(&mut self, waited: Option<u64>) {
+        self.ended += 1;
+        self.second.errors += 1;
+        if let Some(waited) = waited {
+            self.times.record(waited);
+        }
+    }
+
     /// Ends the phase.
     pub fn close(&mut self, subject: &Subject, origin: &Origin) {
         self.counted_calls =
