@@ -8,6 +8,7 @@ pub mod admin;
 mod bed;
 mod nodes;
 mod running;
+mod settings;
 mod setup;
 mod template;
 mod web_servers;

@@ -48,8 +48,8 @@ pub fn command() -> Command {
             option(
                 "larder-with",
                 "SETTINGS",
-                "Larder with these settings, such as layout=stream or preset=ucfs,workers=2, as \
-                another system; may be given several times.",
+                "Larder with these settings of its configuration, such as layout=stream or \
+                preset=ucfs,store.policy=lru, as another system; may be given several times.",
             )
             .action(ArgAction::Append),
         )

@@ -23,7 +23,7 @@ pub struct System {
     program: PathBuf,
     /// Additional command line arguments, for Larder only.
     pub(super) words: Vec<String>,
-    /// The text of its configuration file, for Larder as a web server only.
+    /// The text of its configuration file, for Larder only.
     pub(super) configuration: String,
 }
 
@@ -201,25 +201,35 @@ impl Kind {
 }
 
 impl System {
-    /// Returns Larder with command line settings, given as `NAME=VALUE` and separated by commas;
-    /// they become part of the name. Returns `None` for other systems.
+    /// Returns Larder with settings, given as `KEY=VALUE` and separated by commas; they become part
+    /// of the name. A key is one of the configuration file, such as `layout` or `store.policy`.
+    /// Returns `None` for other systems.
     ///
     /// # Errors
-    /// Fails if one of them is not a setting.
+    /// Fails if one of them is not a setting, or Larder refuses it.
     pub fn with_settings(&self, settings: &str) -> Result<Option<System>, String> {
         if self.kind != Kind::Larder {
             return Ok(None);
         }
         let mut system = self.clone();
-        for setting in settings.split(',') {
-            let (name, value) = setting
-                .split_once('=')
-                .filter(|(name, _)| !name.is_empty())
-                .ok_or_else(|| format!("{setting:?}: expected NAME=VALUE"))?;
-            system.words.extend([format!("--{name}"), value.to_owned()]);
-            system.name = format!("{}, {name} {value}", system.name);
+        let mut lines = String::new();
+        for (key, value) in super::settings::split(settings)? {
+            // The file holds the layout, too, but `format` takes it from the command line only.
+            match key {
+                "layout" | "preset" => system.words.extend([format!("--{key}"), value.clone()]),
+                key => lines.push_str(&format!("{key} = {}\n", super::settings::literal(&value))),
+            }
+            system.name = format!("{}, {key} {value}", system.name);
         }
+        system.configuration.insert_str(0, &lines);
+        super::settings::check(&system.program, &system.configuration, &system.words)?;
         Ok(Some(system))
+    }
+
+    /// Returns whether its configuration has a value for this key.
+    pub(super) fn sets(&self, key: &str) -> bool {
+        let has = |line: &str| line.split_once(" = ").is_some_and(|(name, _)| name == key);
+        self.configuration.lines().any(has)
     }
 
     /// Returns whether it is Larder.
@@ -398,8 +408,10 @@ impl Files<'_> {
         let Setup { cache, cache_bytes, memory, origin, connections, .. } = self.setup;
         let mut command = self.confined();
         command.args(["serve", "--admin", &address::free().to_string()]);
-        let mut text =
-            format!("[[listener]]\naddress = \"<listen>\"\nh2c = {}\n", self.setup.http2);
+        let mut text = format!(
+            "{}[[listener]]\naddress = \"<listen>\"\nh2c = {}\n",
+            self.system.configuration, self.setup.http2
+        );
         if self.setup.is_site {
             text.push_str(include_str!("site.toml"));
             text.push_str("[[site]]\nhosts = [\"files.test\"]\nroot = \"<dir>\"\n");
@@ -407,13 +419,15 @@ impl Files<'_> {
             command.args(["--log-format", "json"]);
         }
         command.arg("--config").arg(self.write("larder.toml", &text, &[])?);
-        if !self.system.words.iter().any(|word| word == "--workers") {
+        if !self.system.sets("workers") {
             command.args(["--workers", "1"]);
         }
         command.args(&self.system.words);
         command.args(["--reverse", &format!("http://{origin}")]);
         command.arg("--cache").arg(cache).args(["--cache-size", &cache_bytes.to_string()]);
-        command.args(["--memory", &larders_memory(*memory, *connections).to_string()]);
+        if !self.system.sets("memory") {
+            command.args(["--memory", &larders_memory(*memory, *connections).to_string()]);
+        }
         Ok(command)
     }
 
@@ -550,12 +564,15 @@ mod tests {
 
     #[test]
     fn settings_of_larder_are_part_of_its_name() {
-        let larder =
-            system(Kind::Larder).with_settings("layout=stream,workers=2").unwrap().unwrap();
-        assert_eq!(larder.name, "any, layout stream, workers 2");
-        assert_eq!(larder.words, ["--layout", "stream", "--workers", "2"]);
-        assert!(system(Kind::Larder).with_settings("layout").is_err());
+        let with = |settings| system(Kind::Larder).with_settings(settings);
+        let larder = with("layout=stream,workers=2,store.policy=lru").unwrap().unwrap();
+        assert_eq!(larder.name, "any, layout stream, workers 2, store.policy lru");
+        assert_eq!(larder.words, ["--layout", "stream"]);
+        assert_eq!(larder.configuration, "workers = 2\nstore.policy = \"lru\"\n");
+        assert!(larder.sets("workers") && !larder.sets("memory"));
         assert!(system(Kind::Nginx).with_settings("layout=stream").unwrap().is_none());
+        let refusing = System { program: "/bin/false".into(), ..system(Kind::Larder) };
+        assert!(refusing.with_settings("workers=2").is_err());
     }
 
     fn setup(base: &Path) -> Setup<'_> {

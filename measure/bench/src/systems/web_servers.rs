@@ -67,11 +67,16 @@ impl Files<'_> {
 
     fn larder_of_files(&self, root: &WebRoot) -> Result<Command, String> {
         let mut command = self.confined();
-        command.args(["serve", "--admin", &address::free().to_string(), "--workers", "1"]);
+        command.args(["serve", "--admin", &address::free().to_string()]);
+        if !self.system.sets("workers") {
+            command.args(["--workers", "1"]);
+        }
         command.args(["--listen", &self.setup.listen.to_string(), "--static"]).arg(root.path);
         command.arg("--cache").arg(self.setup.cache);
         command.args(["--cache-size", &self.setup.cache_bytes.to_string()]);
-        command.args(["--memory", &root.larder_memory.to_string()]);
+        if !self.system.sets("memory") {
+            command.args(["--memory", &root.larder_memory.to_string()]);
+        }
         command.arg("--config").arg(self.write("larder.toml", &self.system.configuration, &[])?);
         command.args(&self.system.words);
         Ok(command)
