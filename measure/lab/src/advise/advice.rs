@@ -1,10 +1,10 @@
 //! Advice from a log: how much disk and memory, and which layout and policy, would serve it best,
 //! with the numbers behind it.
 //!
-//! In this order: the hit ratio of an LRU cache of every size from one pass ([`Curves`]); sizes at
-//! the knee of that curve ([`Sizes`]); all policies at the chosen size ([`compare_policies`]); the
-//! engine itself with every layout at these sizes ([`candidates`], replayed by
-//! [`crate::advise::log_replay`]); finally a [`Verdict`] with its reasons and its doubts.
+//! In this order: the hit ratio of an LRU cache of every size from one pass ([`Curves`]); the sizes
+//! that cost least by that curve ([`Sizes`], [`Prices`]); all policies at the chosen size
+//! ([`compare_policies`]); the engine itself with every layout at these sizes ([`candidates`],
+//! replayed by [`crate::advise::log_replay`]); finally a [`Verdict`] with its reasons and doubts.
 //!
 //! Comparisons use the second half of the log and take the first as warm-up, because a cache in
 //! service is not empty. Where the log is not conclusive (too short for a size, few requests, a
@@ -14,6 +14,7 @@ mod curves;
 pub(crate) mod format;
 mod plots;
 mod policies;
+mod prices;
 mod settings;
 mod sizes;
 mod verdict;
@@ -24,9 +25,10 @@ use std::str::FromStr;
 pub use curves::{Curves, HitRatio, Part};
 pub use plots::{plots, table};
 pub use policies::{PolicyOutcome, compare_policies};
+pub use prices::Prices;
 pub use settings::{command_line, config_file};
-pub use sizes::{Bound, KNEE, Limits, MEMORY_KNEE, NoAdvice, Sizes};
-pub use verdict::{Evidence, MISS_MS, Reason, TURNOVERS, Verdict, candidates, decide};
+pub use sizes::{Bound, Limits, NoAdvice, Sizes};
+pub use verdict::{Evidence, Reason, TURNOVERS, Verdict, candidates, decide};
 
 /// Percentage of a log that warms up the caches before requests count.
 pub const WARM_UP: u8 = 50;

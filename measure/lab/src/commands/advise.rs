@@ -11,18 +11,24 @@ use cli::units;
 use super::replay::{size, write};
 use super::{log_source, replay_table, watch};
 use crate::advise::access_log::AccessLog;
-use crate::advise::advice::{Curves, Evidence, Goal, Limits, Part, PolicyOutcome, Sizes, Verdict};
+use crate::advise::advice::{
+    Curves, Evidence, Goal, Limits, Part, PolicyOutcome, Prices, Sizes, Verdict,
+};
 use crate::advise::log_replay::{ReplayOptions, Row};
 use crate::advise::{advice, log_replay};
+use crate::disks::choice::DriveChoice;
 use crate::experiment::Failed;
 
 const AFTER_HELP: &str = "Computes, in this order: statistics of the log; hit ratios of LRU \
-                          caches of all sizes in one pass; disk and memory at the knee of that \
-                          curve, beyond which doubling gains less than 1 point (memory: 5, \
-                          because it saves reads but no fetches); all policies at the chosen \
-                          size; the engine itself with every layout at these sizes on the \
+                          caches of all sizes in one pass; the disk and the memory that cost \
+                          least together, by that curve and the prices; all policies at the \
+                          chosen size; the engine itself with every layout at these sizes on the \
                           simulated drive. Comparisons use the second half of the log; the first \
                           half fills the caches.
+
+Prices are in any one currency. Memory is never more \
+                          than the disk: it holds a part of what the disk holds, and a hit in it \
+                          saves a read.
 
 Writes to the directory: larder.toml for \
                           `larder serve --config`, advice.txt, the curves as curve.csv, \
@@ -48,14 +54,7 @@ pub fn command() -> Command {
                 .value_parser(|text: &str| text.parse::<Goal>())
                 .help("Ratio to maximise: hits by requests, or by bytes."),
         )
-        .arg(
-            Arg::new("miss-ms")
-                .long("miss-ms")
-                .value_name("MS")
-                .default_value("100")
-                .value_parser(value_parser!(u32).range(1..=1_000_000))
-                .help("Response time of the origin in milliseconds, for comparing layouts."),
-        )
+        .args(price_arguments())
         .arg(
             Arg::new("out")
                 .long("out")
@@ -66,11 +65,49 @@ pub fn command() -> Command {
         )
 }
 
+/// Prices as arguments: name, unit, default and meaning.
+const PRICES: [(&str, &str, &str, &str); 6] = [
+    ("miss-ms", "MS", "100", "Response time of the origin in milliseconds."),
+    ("disk-ms", "MS", "0.1, 10 for a mechanical drive", "Time of a read from the cache's disk."),
+    ("wait-price", "PRICE", "1", "Price of an hour that clients wait."),
+    ("miss-price", "PRICE", "1", "Price of a million misses, besides the waiting."),
+    ("memory-price", "PRICE", "3", "Price of a GiB of memory for a month."),
+    ("disk-price", "PRICE", "0.1", "Price of a GiB of disk for a month."),
+];
+
+fn price_arguments() -> impl Iterator<Item = Arg> {
+    let number = |text: &str| match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
+        _ => Err("not a number from 0 on"),
+    };
+    let rate = ("rate", "N", "those of the log", "Requests a second to choose sizes for.");
+    PRICES.into_iter().chain([rate]).map(move |(name, unit, default, help)| {
+        let help = format!("{help} [default: {default}]");
+        Arg::new(name).long(name).value_name(unit).value_parser(number).help(help)
+    })
+}
+
+/// Returns the prices that were given, and the default ones for this drive.
+fn prices(matches: &ArgMatches, drive: &DriveChoice) -> Prices {
+    let default = Prices::default();
+    let given = |name: &str, default: f64| matches.get_one(name).copied().unwrap_or(default);
+    Prices {
+        miss_ms: given("miss-ms", default.miss_ms),
+        read_ms: given("disk-ms", drive.read_ms()),
+        hour: given("wait-price", default.hour),
+        misses: given("miss-price", default.misses),
+        memory: given("memory-price", default.memory),
+        disk: given("disk-price", default.disk),
+        rate: matches.get_one("rate").copied(),
+    }
+}
+
 /// The measurements, in the order in which they were made.
 struct Findings {
     log: AccessLog,
     curves: Curves,
     sizes: Sizes,
+    prices: Prices,
     policies: Vec<PolicyOutcome>,
     rows: Vec<Row>,
     verdict: Verdict,
@@ -92,13 +129,13 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
     let failed = |why: Failed| Failure::runtime(format!("lab advise: {why}"));
     let nothing = |why: advice::NoAdvice| Failure::usage(format!("lab advise: {why}"));
     let goal = matches.get_one::<Goal>("goal").copied().unwrap_or_default();
-    let miss_ms = matches.get_one::<u32>("miss-ms").map_or(advice::MISS_MS, |ms| f64::from(*ms));
     let options = ReplayOptions {
         drive: log_source::drive(matches, "advise")?,
         pace: log_source::pace(matches),
         warm_up: advice::WARM_UP,
         jobs: log_source::jobs(matches),
     };
+    let prices = prices(matches, &options.drive);
     let limits = Limits {
         memory: matches.get_one("max-memory").copied(),
         disk: matches.get_one("max-disk").copied(),
@@ -110,7 +147,8 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
     }
     let log = log_source::read(matches, "advise")?;
     let curves = watch::watched("curves", |meter| Curves::of(&log, meter)).map_err(failed)?;
-    let sizes = Sizes::choose(&curves, log.summary(), &limits, goal).map_err(nothing)?;
+    let sizes = Sizes::choose(&curves, log.summary(), &limits, goal, &prices);
+    let sizes = sizes.map_err(nothing)?;
     let policies = watch::watched("policies", |meter| {
         advice::compare_policies(&log, sizes.disk, options.jobs, meter)
     });
@@ -126,15 +164,20 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
         policies: &policies,
         rows: &rows,
         goal,
-        miss_ms,
+        prices,
     });
     let verdict = verdict.map_err(nothing)?;
-    Ok(Findings { log, curves, sizes, policies, rows, verdict })
+    Ok(Findings { log, curves, sizes, prices, policies, rows, verdict })
 }
 
 impl Findings {
     fn text(&self, folder: &Path, goal: Goal) -> String {
-        let mut text = format!("{}\n{}\n", log_source::describe(&self.log), self.statistics());
+        let mut text = format!(
+            "{}\n{}\n{}\n",
+            log_source::describe(&self.log),
+            self.statistics(),
+            self.priced()
+        );
         let command = advice::command_line(&self.verdict.setup, &folder.join("larder.toml"));
         let _ = write!(text, "\nAdvice:\n\n    {command}\n\n");
         for line in advice::config_file(&self.verdict.setup).lines() {
@@ -172,6 +215,16 @@ impl Findings {
             percent(summary.hits, summary.requests),
             percent(summary.hit_bytes, summary.bytes),
             slope.map_or_else(|| "unknown".to_owned(), |slope| format!("{slope:.2}"))
+        )
+    }
+
+    fn priced(&self) -> String {
+        let Prices { miss_ms, read_ms, hour, misses, memory, disk, .. } = self.prices;
+        format!(
+            "Prices: a miss takes {miss_ms} ms and a read of the disk {read_ms} ms; an hour of \
+             waiting costs {hour}, a million misses {misses}, a GiB of memory {memory} a month, \
+             of disk {disk}; {:.1} million requests a month",
+            self.sizes.monthly / 1e6
         )
     }
 

@@ -114,6 +114,14 @@ impl DriveChoice {
         &self.notes
     }
 
+    /// Returns the usual time of a small read in milliseconds.
+    pub fn read_ms(&self) -> f64 {
+        match self.kind {
+            Kind::Flash(_) => 0.1,
+            Kind::Mechanical(_) => 10.0,
+        }
+    }
+
     /// Returns the capacity in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes

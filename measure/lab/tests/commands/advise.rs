@@ -83,7 +83,7 @@ fn a_log_that_says_nothing_is_called_so() {
     let advice = text(&output.stdout);
     assert!(text(&output.stderr).contains("the log has no times"));
     for doubt in
-        ["The log is too short for 8M", "The second half has 1 requests", "does not justify"]
+        ["The log is too short for 16M", "The second half has 1 requests", "does not justify"]
     {
         assert!(advice.contains(doubt), "{doubt} in {advice}");
     }

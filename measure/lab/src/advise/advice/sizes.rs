@@ -1,16 +1,10 @@
-//! The sizes of disk and memory: the knee of the curve, within the limits.
+//! The sizes of disk and memory: those that cost least together, within the limits.
 
 use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions, MEAN_OBJECT};
 
+use super::prices::{Priced, Prices};
 use super::{Curves, Goal, HitRatio, Part, RECORD};
 use workload::trace::statistics::Summary;
-
-/// The knee: beyond it, doubling the size gains less than this share of all requests (or bytes).
-pub const KNEE: f64 = 0.01;
-
-/// The same for memory. It is higher, because one more hit in memory saves a disk read and no
-/// fetch, and memory costs many times as much.
-pub const MEMORY_KNEE: f64 = 0.05;
 
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
@@ -40,8 +34,8 @@ pub struct NoAdvice(pub(super) String);
 /// The bound that determined a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The knee of the curve.
-    Knee,
+    /// More would cost more than it saves.
+    Price,
     /// The limit.
     Limit,
     /// The smallest size that works or that the index needs.
@@ -63,10 +57,88 @@ pub struct Sizes {
     pub mean_object: Option<u32>,
     /// Mean size in bytes of the log's objects, with their records.
     pub mean: u64,
+    /// Requests of a month, for the price of a size.
+    pub monthly: f64,
     /// The disk sizes considered.
     pub disks: Vec<u64>,
     /// The memory sizes considered.
     pub memories: Vec<u64>,
+}
+
+/// The conditions of a choice.
+struct Choice<'a> {
+    curves: &'a Curves,
+    limits: &'a Limits,
+    goal: Goal,
+    prices: &'a Prices,
+    mean: u64,
+    monthly: f64,
+}
+
+impl Choice<'_> {
+    /// Returns the sizes that cost least, with an index for objects of `mean_object` bytes.
+    fn sizes(&self, mean_object: Option<u32>) -> Result<Sizes, NoAdvice> {
+        let least = MEMORY_MIN.max(CACHE_SIZE_MIN);
+        let disk_max = self.limits.disk.unwrap_or(u64::MAX).min(self.limits.drive);
+        let memory_max = self.limits.memory.unwrap_or(u64::MAX);
+        for (name, most, least) in
+            [("--max-disk", disk_max, least), ("--max-memory", memory_max, MEMORY_MIN)]
+        {
+            if most < least {
+                return Err(NoAdvice(format!("{name} is {most} bytes; the minimum is {least}")));
+            }
+        }
+        let footprint = self.curves.enough().max(least);
+        let disks = grid(least, footprint.saturating_mul(4), disk_max);
+        let mut cheapest: Option<(f64, Sizes)> = None;
+        let mut possible = Vec::new();
+        for disk in disks.iter().copied() {
+            let memories = memories(disk, mean_object, memory_max);
+            possible.extend((!memories.is_empty()).then_some(disk));
+            for memory in memories.iter().copied() {
+                let price = self.price(memory, disk, mean_object);
+                if cheapest.as_ref().is_none_or(|(least, _)| price < *least) {
+                    let sizes = self.of(disk, memory, mean_object, &memories);
+                    cheapest = Some((price, sizes));
+                }
+            }
+        }
+        let (_, sizes) = cheapest.ok_or_else(|| {
+            NoAdvice(format!(
+                "the index of the smallest cache takes more than half of --max-memory {memory_max}"
+            ))
+        })?;
+        Ok(Sizes { disk_bound: bound(sizes.disk, &possible), disks, ..sizes })
+    }
+
+    fn of(&self, disk: u64, memory: u64, mean_object: Option<u32>, memories: &[u64]) -> Sizes {
+        Sizes {
+            disk,
+            disk_bound: Bound::Price,
+            memory,
+            memory_bound: bound(memory, memories),
+            mean_object,
+            mean: self.mean,
+            monthly: self.monthly,
+            disks: Vec::new(),
+            memories: memories.to_vec(),
+        }
+    }
+
+    fn price(&self, memory: u64, disk: u64, mean_object: Option<u32>) -> f64 {
+        let hits = |size| self.goal.of(self.curves.at(size, Part::Second));
+        let in_memory = objects_in(memory, disk, mean_object).min(disk);
+        let (hits, memory_hits) = (hits(disk), hits(in_memory));
+        self.prices.month(self.monthly, &Priced { hits, memory_hits, disk, memory })
+    }
+}
+
+/// Returns the memory sizes beside a disk. There is none if its index does not fit: the server
+/// refuses one that takes more than half of the memory.
+fn memories(disk: u64, mean_object: Option<u32>, most: u64) -> Vec<u64> {
+    let least = MEMORY_MIN.max((2 * index(disk, mean_object, 0)).next_multiple_of(M));
+    let most = most.min(disk);
+    if least <= most { grid(least, disk, most) } else { Vec::new() }
 }
 
 impl Sizes {
@@ -79,15 +151,18 @@ impl Sizes {
         summary: &Summary,
         limits: &Limits,
         goal: Goal,
+        prices: &Prices,
     ) -> Result<Sizes, NoAdvice> {
         let mean = (summary.object_bytes / summary.objects.max(1) + RECORD)
             .clamp(MEAN_OBJECTS[0], MEAN_OBJECTS[1]);
+        let monthly = prices.monthly(summary.requests, summary.seconds);
+        let choice = Choice { curves, limits, goal, prices, mean, monthly };
         let mean_object = other_mean(mean);
-        let sizes = Sizes::choose_for(curves, mean, mean_object, limits, goal)?;
+        let sizes = choice.sizes(mean_object)?;
         // An index for smaller objects than the log has costs only memory. Where the cost is small,
         // the default is as good.
         if mean_object.is_some_and(|mean| mean > MEAN_OBJECT) {
-            let plain = Sizes::choose_for(curves, mean, None, limits, goal);
+            let plain = choice.sizes(None);
             if let Some(plain) = plain.ok().filter(|plain| {
                 index(plain.disk, None, plain.memory) <= plain.memory / LITTLE
                     && plain.disk >= sizes.disk
@@ -98,57 +173,10 @@ impl Sizes {
         Ok(sizes)
     }
 
-    fn choose_for(
-        curves: &Curves,
-        mean: u64,
-        mean_object: Option<u32>,
-        limits: &Limits,
-        goal: Goal,
-    ) -> Result<Sizes, NoAdvice> {
-        let footprint = curves.enough().max(CACHE_SIZE_MIN);
-        let disk_max = limits.disk.unwrap_or(u64::MAX).min(limits.drive);
-        if disk_max < CACHE_SIZE_MIN {
-            return Err(NoAdvice(format!(
-                "--max-disk is {disk_max} bytes; the minimum is {CACHE_SIZE_MIN}"
-            )));
-        }
-        let memory_max = limits.memory.unwrap_or(u64::MAX);
-        if memory_max < MEMORY_MIN {
-            return Err(NoAdvice(format!(
-                "--max-memory is {memory_max} bytes; the minimum is {MEMORY_MIN}"
-            )));
-        }
-        // The server refuses an index that takes more than half of the memory. The default index is
-        // never larger than that unless it is small.
-        let fits = |disk: &u64| 2 * index(*disk, mean_object, 0) <= memory_max;
-        let disks: Vec<u64> = grid(CACHE_SIZE_MIN, footprint.saturating_mul(4), disk_max);
-        let possible: Vec<u64> = disks.iter().copied().filter(fits).collect();
-        let disk = knee(&possible, KNEE, |disk| goal.of(curves.at(disk, Part::Second)));
-        let Some(disk) = disk else {
-            return Err(NoAdvice(format!(
-                "the index of the smallest cache takes more than half of --max-memory \
-                 {memory_max}"
-            )));
-        };
-        let least = MEMORY_MIN.max((2 * index(disk, mean_object, 0)).next_multiple_of(M));
-        let memories = grid(least, footprint.saturating_mul(4), memory_max);
-        let hit = |memory| goal.of(curves.at(objects_in(memory, disk, mean_object), Part::Second));
-        let memory = knee(&memories, MEMORY_KNEE, hit).unwrap_or(least);
-        Ok(Sizes {
-            disk,
-            disk_bound: bound(disk, &possible),
-            memory,
-            memory_bound: if memory == least { Bound::Least } else { bound(memory, &memories) },
-            mean_object,
-            mean,
-            disks,
-            memories,
-        })
-    }
-
-    /// Returns the bytes of objects that this much memory holds beside the chosen disk.
+    /// Returns the bytes of objects that this much memory holds beside the chosen disk. They are on
+    /// the disk, too.
     pub fn objects_in(&self, memory: u64) -> u64 {
-        objects_in(memory, self.disk, self.mean_object)
+        objects_in(memory, self.disk, self.mean_object).min(self.disk)
     }
 
     /// Returns the hit ratio of this much memory alone, beside the chosen disk.
@@ -161,7 +189,7 @@ fn bound(size: u64, sizes: &[u64]) -> Bound {
     match (sizes.first(), sizes.last()) {
         (Some(first), _) if *first == size => Bound::Least,
         (_, Some(last)) if *last == size => Bound::Limit,
-        _ => Bound::Knee,
+        _ => Bound::Price,
     }
 }
 
@@ -182,17 +210,6 @@ fn grid(least: u64, useful: u64, most: u64) -> Vec<u64> {
     sizes.sort_unstable();
     sizes.dedup();
     sizes
-}
-
-/// Returns the smallest size from which no larger one gains `worth` for each doubling.
-fn knee(sizes: &[u64], worth: f64, hit: impl Fn(u64) -> f64) -> Option<u64> {
-    let hits: Vec<f64> = sizes.iter().map(|size| hit(*size)).collect();
-    let pays = |from: usize, to: usize| {
-        let doublings = (sizes[to] as f64 / sizes[from] as f64).log2();
-        hits[to] - hits[from] >= worth * doublings
-    };
-    let ends = |from: &usize| (from + 1..sizes.len()).all(|to| !pays(*from, to));
-    (0..sizes.len()).find(ends).map(|at| sizes[at])
 }
 
 /// Returns the mean object to size the index for, where the default is off by more than a factor of
@@ -228,22 +245,6 @@ fn objects_in(memory: u64, disk: u64, mean_object: Option<u32>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_knee_is_where_doubling_no_longer_pays() {
-        let sizes: Vec<u64> = (0..10).map(|power| 1 << power).collect();
-        // 5 points for each doubling up to 16, then half a point.
-        let hit = |size: u64| {
-            let doublings = (size as f64).log2();
-            0.05 * doublings.min(4.0) + 0.005 * (doublings - 4.0).max(0.0)
-        };
-        assert_eq!(knee(&sizes, KNEE, hit), Some(16));
-        assert_eq!(knee(&sizes, KNEE, |_| 0.5), Some(1));
-        assert_eq!(knee(&sizes, KNEE, |size| size as f64), Some(512));
-        assert_eq!(knee(&[], KNEE, hit), None);
-        // A flat stretch before a step is not a knee.
-        assert_eq!(knee(&sizes, KNEE, |size| if size < 256 { 0.1 } else { 0.6 }), Some(256));
-    }
 
     #[test]
     fn grids_end_at_their_limits() {

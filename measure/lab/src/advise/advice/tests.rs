@@ -38,7 +38,7 @@ fn curves(log: &AccessLog) -> Curves {
 }
 
 fn sizes(log: &AccessLog, curves: &Curves, limits: Limits) -> Sizes {
-    Sizes::choose(curves, log.summary(), &limits, Goal::Requests).unwrap()
+    Sizes::choose(curves, log.summary(), &limits, Goal::Requests, &Prices::default()).unwrap()
 }
 
 #[test]
@@ -50,20 +50,40 @@ fn sizes_are_those_of_the_working_set() {
     assert!((curves.at(41_000_000, Part::Whole).requests - 5.0 / 6.0).abs() < 1e-9);
     assert!((curves.turnovers(40_500_000) - 40.0 / 40.5).abs() < 0.001);
     let chosen = sizes(&log, &curves, LIMITS);
-    // The next sizes on the grid; 35/64 of the memory are for objects.
-    assert_eq!((chosen.disk, chosen.disk_bound), (48 * M, Bound::Knee));
-    assert_eq!((chosen.memory, chosen.memory_bound), (96 * M, Bound::Knee));
+    // The next size on the grid. At a request a minute no read of a disk is worth memory.
+    assert_eq!((chosen.disk, chosen.disk_bound), (48 * M, Bound::Price));
+    assert_eq!((chosen.memory, chosen.memory_bound), (16 * M, Bound::Least));
     assert_eq!((chosen.mean, chosen.mean_object), (20_000, None));
     // With less, nothing is gained, so the smallest size is enough.
     let little = sizes(&log, &curves, Limits { disk: Some(30 * M), ..LIMITS });
-    assert_eq!((little.disk, little.disk_bound), (8 * M, Bound::Least));
+    assert_eq!((little.disk, little.disk_bound), (16 * M, Bound::Least));
     let just = sizes(&log, &curves, Limits { disk: Some(41 * M), ..LIMITS });
     assert_eq!((just.disk, just.disk_bound), (41 * M, Bound::Limit));
     let why = |limits| {
-        Sizes::choose(&curves, log.summary(), &limits, Goal::Requests).unwrap_err().to_string()
+        let chosen =
+            Sizes::choose(&curves, log.summary(), &limits, Goal::Requests, &Prices::default());
+        chosen.unwrap_err().to_string()
     };
     assert!(why(Limits { disk: Some(M), ..LIMITS }).contains("--max-disk is 1048576"));
     assert!(why(Limits { memory: Some(M), ..LIMITS }).contains("--max-memory is 1048576"));
+}
+
+#[test]
+fn memory_is_what_its_price_and_the_disk_allow() {
+    let log = log(skewed(3), Sampling::ALL);
+    let curves = curves(&log);
+    let chosen = |prices: Prices| {
+        let sizes =
+            Sizes::choose(&curves, log.summary(), &LIMITS, Goal::Requests, &prices).unwrap();
+        assert!(sizes.memory <= sizes.disk, "{sizes:?}");
+        (sizes.disk / M, sizes.memory / M)
+    };
+    let busy = Prices { rate: Some(1_000.0), ..Prices::default() };
+    assert!(chosen(busy).1 > 16, "{:?}", chosen(busy));
+    assert_eq!(chosen(Prices { memory: 1e6, ..busy }).1, 16);
+    let (disk, memory) = chosen(Prices { memory: 0.0, read_ms: 10.0, ..busy });
+    assert_eq!(disk, memory, "the disk is the limit");
+    assert_eq!(chosen(Prices { disk: 1e9, ..busy }), (16, 16));
 }
 
 fn skewed(seed: u64) -> impl Iterator<Item = u64> {
@@ -153,7 +173,7 @@ fn verdict_on(log: &AccessLog, hits: [f64; 4], written: u64, lost: f64) -> Verdi
         policies: &policies,
         rows: &rows,
         goal: Goal::Requests,
-        miss_ms: MISS_MS,
+        prices: Prices::default(),
     };
     decide(&evidence).unwrap()
 }

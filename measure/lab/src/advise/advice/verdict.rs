@@ -6,13 +6,12 @@ use store::policy::{AdmissionName, PolicyName};
 
 use super::format::{count, percent, points, size};
 use super::sizes::Bound;
-use super::{Curves, Goal, KNEE, MEMORY_KNEE, NoAdvice, Part, PolicyOutcome, Sizes};
+use super::{Curves, Goal, NoAdvice, Part, PolicyOutcome, Prices, Sizes};
 use crate::advise::access_log::AccessLog;
 use crate::advise::log_replay::{Measured, Row, Setup, System};
 
-/// Cost of a miss in milliseconds, besides the time waited for the cache: an origin that is not far
-/// away.
-pub const MISS_MS: f64 = 100.0;
+/// Difference of hit ratios that counts; half of it where policies are compared.
+const POINT: f64 = 0.01;
 
 /// How many times a disk must have been filled before the log says much about its size.
 pub const TURNOVERS: f64 = 2.0;
@@ -68,7 +67,7 @@ pub fn candidates(
     };
     let mut setups: Vec<Setup> = LayoutName::ALL.map(|layout| new(System::Layout(layout))).to_vec();
     let (best, gain) = best_policy(policies, goal);
-    if gain >= KNEE / 2.0 {
+    if gain >= POINT / 2.0 {
         let slots = LayoutName::ALL.map(System::Layout).into_iter();
         let with = |system| Setup { policy: Some(best), ..new(system) };
         setups.extend(slots.filter(|system| system.takes_policy()).map(with));
@@ -105,8 +104,8 @@ pub struct Evidence<'a> {
     pub rows: &'a [Row],
     /// The ratio to maximise.
     pub goal: Goal,
-    /// Cost of a miss in milliseconds.
-    pub miss_ms: f64,
+    /// The prices by which the sizes were chosen.
+    pub prices: Prices,
 }
 
 /// Draws the conclusions.
@@ -166,7 +165,7 @@ fn is_default(setup: &Setup) -> bool {
 impl Evidence<'_> {
     /// Returns the mean time of a request in milliseconds.
     fn cost(&self, measured: &Measured) -> f64 {
-        measured.waited_ms + self.miss_ms * (1.0 - self.hits(measured))
+        measured.waited_ms + self.prices.miss_ms * (1.0 - self.hits(measured))
     }
 
     fn hits(&self, measured: &Measured) -> f64 {
@@ -204,7 +203,11 @@ impl Evidence<'_> {
             percent(this),
             percent(half),
             percent(double),
-            end(self.sizes.disk_bound, KNEE, "--max-disk, the drive or the memory for the index")
+            end(
+                self.sizes.disk_bound,
+                "a larger one costs more than the misses that it saves",
+                "--max-disk, the drive or the memory for the index"
+            )
         );
         Reason { setting: "cache-size", why }
     }
@@ -221,9 +224,13 @@ impl Evidence<'_> {
             percent(this),
             percent(half),
             percent(double),
-            end(self.sizes.memory_bound, MEMORY_KNEE, "--max-memory")
+            end(
+                self.sizes.memory_bound,
+                "more costs more than the disk reads that it saves",
+                "--max-memory or the size of the disk"
+            )
         );
-        let all = this + KNEE / 2.0 >= self.on_disk(self.sizes.disk);
+        let all = this + POINT / 2.0 >= self.on_disk(self.sizes.disk);
         let why = match all {
             true => format!("{why}; the disk adds little except after a restart"),
             false => why,
@@ -248,7 +255,7 @@ impl Evidence<'_> {
                 measured.disk_seconds
             )
         };
-        let counted = format!("a mean request, with {} ms per miss, takes", self.miss_ms);
+        let counted = format!("a mean request, with {} ms per miss, takes", self.prices.miss_ms);
         let why = if chosen.0 != default.0 {
             format!(
                 "the best of {tried} that the engine replayed: {counted} {}, and {}, the default",
@@ -270,9 +277,9 @@ impl Evidence<'_> {
 
     fn policy(&self, setup: &Setup) -> Reason {
         let (best, gain) = best_policy(self.policies, self.goal);
-        let gain = match gain >= KNEE / 2.0 {
+        let gain = match gain >= POINT / 2.0 {
             true => format!("{best} would hit {} more than LRU", points(gain)),
-            false => format!("no policy hits {} more than LRU", points(KNEE / 2.0)),
+            false => format!("no policy hits {} more than LRU", points(POINT / 2.0)),
         };
         let why = match setup.system.takes_policy() {
             false => format!(
@@ -342,7 +349,7 @@ impl Evidence<'_> {
         // Adds one hit and one miss (Laplace): no hit, or only hits, in a few requests says little.
         let likely = (hit * requests + 1.0) / (requests + 2.0);
         let coarse = 1.96 * (likely * (1.0 - likely) / requests).sqrt().min(0.5);
-        if coarse > KNEE / 2.0 {
+        if coarse > POINT / 2.0 {
             doubts.push(format!(
                 "The second half has {} requests: hit ratios are accurate to {} at best, and \
                  neighbouring sizes cannot be distinguished.",
@@ -361,7 +368,7 @@ impl Evidence<'_> {
             ));
         }
         let curve = self.on_disk(sizes.disk);
-        if (curve - hit).abs() > 2.0 * KNEE {
+        if (curve - hit).abs() > 2.0 * POINT {
             doubts.push(format!(
                 "The engine hits {}, where the curve of LRU says {}: sizes were chosen by the \
                  curve, which ignores layouts and the largest object.",
@@ -369,11 +376,11 @@ impl Evidence<'_> {
                 percent(curve)
             ));
         }
-        if self.on_disk(u64::MAX) < KNEE {
+        if self.on_disk(u64::MAX) < POINT {
             doubts.push(format!(
                 "A cache of any size would serve less than {} of the {} in the second half: this \
                  log does not justify one.",
-                percent(KNEE),
+                percent(POINT),
                 self.goal
             ));
         }
@@ -388,9 +395,9 @@ impl Evidence<'_> {
     }
 }
 
-fn end(bound: Bound, knee: f64, limits: &str) -> String {
+fn end(bound: Bound, price: &str, limits: &str) -> String {
     match bound {
-        Bound::Knee => format!("from here on, doubling gains less than {}", points(knee)),
+        Bound::Price => price.to_owned(),
         Bound::Limit => format!("limited by {limits}"),
         Bound::Least => "the minimum is enough".to_owned(),
     }
