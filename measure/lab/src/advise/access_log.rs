@@ -5,7 +5,7 @@
 //! requests than may be kept, only requests for a share of the objects are kept (SHARDS,
 //! [`Sampling`]), and the share is reported. The statistics always cover all requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,9 +26,14 @@ pub struct LogOptions {
     pub read: ReadOptions,
     /// Which objects are kept; fewer if there are too many requests.
     pub sampling: Sampling,
-    /// Maximum number of requests kept; at least one.
+    /// Maximum number of requests kept, as long as enough objects remain; at least one.
     pub most: usize,
+    /// Maximum number of requests kept in any case.
+    pub limit: usize,
 }
+
+/// Number of objects below which a sample is not halved for the sake of [`LogOptions::most`].
+const OBJECTS_LEAST: usize = 8 << 10;
 
 /// A log that cannot be read.
 #[derive(Debug)]
@@ -60,13 +65,17 @@ impl AccessLog {
     ) -> Result<AccessLog, Unreadable> {
         let mut source = Requests::new(by_time(paths, &options.read)?, options.read);
         let (mut statistics, mut requests) = (Statistics::default(), Vec::new());
-        let mut sampling = options.sampling;
+        let (mut sampling, mut most) = (options.sampling, options.most.max(1));
         for (number, request) in (1_u64..).zip(source.by_ref()) {
             statistics.take(&request);
             if sampling.takes(u64::from(request.object)) {
                 requests.push(request);
             }
-            while requests.len() > options.most.max(1) && sampling.rate() > 1e-6 {
+            while requests.len() > most && sampling.rate() > 1e-6 {
+                if most < options.limit && objects(&requests) < OBJECTS_LEAST {
+                    most = most.saturating_mul(2).min(options.limit);
+                    continue;
+                }
                 sampling = half(sampling);
                 requests.retain(|kept| sampling.takes(u64::from(kept.object)));
             }
@@ -77,7 +86,9 @@ impl AccessLog {
         let skipped = source.finish().map_err(|(path, why)| Unreadable { path, why })?;
         // Servers log a request when it has completed, and files may overlap in time. The sort is
         // stable: requests with equal times keep their order.
-        requests.sort_by_key(|request| request.time_ms);
+        if !requests.is_sorted_by_key(|request| request.time_ms) {
+            requests.sort_by_key(|request| request.time_ms);
+        }
         set_sizes(&mut requests);
         Ok(AccessLog { requests, sampling, summary: statistics.summary(), skipped })
     }
@@ -128,6 +139,10 @@ impl AccessLog {
             missed_bytes: self.sampling.grow(sample.missed_bytes, bytes),
         }
     }
+}
+
+fn objects(requests: &[Request]) -> usize {
+    requests.iter().map(|request| request.object).collect::<HashSet<u32>>().len()
 }
 
 /// Gives each version of an object the largest of its sizes: a log may show only parts of it at
@@ -181,7 +196,7 @@ mod tests {
     use super::*;
 
     const OPTIONS: LogOptions =
-        LogOptions { read: READ, sampling: Sampling::ALL, most: usize::MAX };
+        LogOptions { read: READ, sampling: Sampling::ALL, most: usize::MAX, limit: usize::MAX };
     const READ: ReadOptions = ReadOptions {
         format: workload::trace::Format::Auto,
         columns: None,
@@ -232,7 +247,10 @@ mod tests {
             let _ = write!(text, "{}", line(number, number % 5_000));
         }
         fs::write(&path, text).unwrap();
-        let options = LogOptions { most: 6_000, ..OPTIONS };
+        let few = LogOptions { most: 6_000, ..OPTIONS };
+        let whole = AccessLog::read(vec![path.clone()], &few, |_| {}).unwrap();
+        assert_eq!(whole.sampling().rate(), 1.0, "a sample of 5,000 objects would be rough");
+        let options = LogOptions { limit: 6_000, ..few };
         let log = AccessLog::read(vec![path], &options, |_| {}).unwrap();
         assert_eq!(log.sampling().rate(), 0.25);
         let objects: BTreeSet<u32> = log.requests().iter().map(|request| request.object).collect();

@@ -42,6 +42,9 @@ pub struct ReplayOptions {
     pub warm_up: u8,
     /// Number of setups that run concurrently, at least 1.
     pub jobs: usize,
+    /// True if memory and disk of a sample are raised to the least with which the engine works;
+    /// else such a setup is refused.
+    pub raises_sizes: bool,
 }
 
 /// The result of one setup.
@@ -79,9 +82,14 @@ fn run(
 ) -> Result<Measured, CacheError> {
     let sampling = log.sampling();
     let drive = options.drive.drive().map_err(|why| CacheError(why.to_string()))?;
-    let region = region(setup, sampling.shrink(setup.disk), options.drive.bytes())?;
+    let [disk_least, memory_least] = match options.raises_sizes {
+        true => [store::CACHE_SIZE_MIN, MEMORY_MIN],
+        false => [0; 2],
+    };
+    let disk = sampling.shrink(setup.disk).max(disk_least);
+    let region = region(setup, disk, options.drive.bytes())?;
     let mut engine = setup.engine()?;
-    engine.options.memory = sampling.shrink(setup.memory);
+    engine.options.memory = sampling.shrink(setup.memory).max(memory_least);
     if engine.options.memory < MEMORY_MIN {
         return Err(CacheError(format!(
             "a sample of {} of the objects leaves {} bytes of memory, too few to represent the \

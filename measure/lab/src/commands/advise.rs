@@ -134,6 +134,7 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
         pace: log_source::pace(matches),
         warm_up: advice::WARM_UP,
         jobs: log_source::jobs(matches),
+        raises_sizes: true,
     };
     let prices = prices(matches, &options.drive);
     let limits = Limits {
@@ -145,7 +146,7 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
         let (name, drive) = (options.drive.name(), units::about(limits.drive));
         warn(&format!("lab advise: --max-disk exceeds the capacity of the drive {name}, {drive}"));
     }
-    let log = log_source::read(matches, "advise")?;
+    let log = log_source::read(matches, "advise", log_source::ADVISE_MOST)?;
     let curves = watch::watched("curves", |meter| Curves::of(&log, meter)).map_err(failed)?;
     let sizes = Sizes::choose(&curves, log.summary(), &limits, goal, &prices);
     let sizes = sizes.map_err(nothing)?;

@@ -19,7 +19,10 @@ use crate::run::whole_cache::Pace;
 use workload::trace::SkipReason;
 
 /// Maximum number of requests kept without `--sample`; they take 384 MiB.
-const MOST: usize = 8 << 20;
+pub const MOST: usize = 8 << 20;
+
+/// The same for `advise`, which replays them on ten caches, if enough objects remain.
+pub const ADVISE_MOST: usize = 512 << 10;
 
 /// Returns the arguments that select the log and how it is replayed.
 pub fn arguments() -> [Arg; 7] {
@@ -39,7 +42,7 @@ pub fn arguments() -> [Arg; 7] {
         Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(
             "Keep this share of the objects, such as 0.1 or 10%, with all their requests, and \
              scale the caches down accordingly (SHARDS). [default: 1, halved while more than \
-             8,388,608 requests are kept]",
+             8,388,608 requests are kept, by advise 524,288]",
         ),
         Arg::new("drive")
             .long("drive")
@@ -69,14 +72,15 @@ pub fn arguments() -> [Arg; 7] {
     ]
 }
 
-/// Reads the logs and warns of damage.
-pub fn read(matches: &ArgMatches, command: &str) -> Result<AccessLog, Failure> {
+/// Reads the logs and warns of damage. Without `--sample`, at most `most` requests are kept.
+pub fn read(matches: &ArgMatches, command: &str, most: usize) -> Result<AccessLog, Failure> {
     let paths: Vec<PathBuf> = matches.get_many("log").into_iter().flatten().cloned().collect();
     let asked = matches.get_one::<Sampling>("sample").copied();
     let options = LogOptions {
         read: read_options(matches),
         sampling: asked.unwrap_or(Sampling::ALL),
-        most: if asked.is_some() { usize::MAX } else { MOST },
+        most: if asked.is_some() { usize::MAX } else { most },
+        limit: if asked.is_some() { usize::MAX } else { MOST },
     };
     let mut count = Count::new("requests read");
     let log = AccessLog::read(paths, &options, |number| count.show(number));

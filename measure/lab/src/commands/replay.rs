@@ -117,8 +117,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         pace: log_source::pace(matches),
         warm_up: matches.get_one("warm-up").copied().unwrap_or_default(),
         jobs: log_source::jobs(matches),
+        raises_sizes: false,
     };
-    let log = log_source::read(matches, "replay")?;
+    let log = log_source::read(matches, "replay", log_source::MOST)?;
     let rows = watch::watched("replay", |meter| log_replay::replay(&log, &setups, &options, meter));
     let rows = rows.map_err(|why| Failure::runtime(format!("lab replay: {why}")))?;
     none_ran(&rows)?;

@@ -24,7 +24,8 @@ fn log(objects: impl Iterator<Item = u64>, sampling: Sampling) -> AccessLog {
     let lines = (0_u64..).zip(objects).map(line);
     let text: String = std::iter::once("time,object,size\n".to_owned()).chain(lines).collect();
     fs::write(&path, text).unwrap();
-    let options = LogOptions { read: ReadOptions::default(), sampling, most: usize::MAX };
+    let (read, most, limit) = (ReadOptions::default(), usize::MAX, usize::MAX);
+    let options = LogOptions { read, sampling, most, limit };
     AccessLog::read(vec![path], &options, |_| {}).unwrap()
 }
 

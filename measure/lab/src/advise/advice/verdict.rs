@@ -362,7 +362,8 @@ impl Evidence<'_> {
             let rough = if objects < FEW_OBJECTS { ", which is rough" } else { "" };
             doubts.push(format!(
                 "Everything is estimated from {} of the objects, about {}{rough}; times of disk \
-                 hits are those of the smaller cache.",
+                 hits are those of the smaller cache, which has at least 8M of disk and 2M of \
+                 memory.",
                 percent(log.sampling().rate()),
                 count(objects)
             ));

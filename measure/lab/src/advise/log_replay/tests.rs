@@ -15,7 +15,8 @@ fn log(text: &str, sampling: Sampling) -> AccessLog {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     fs::write(&path, text).unwrap();
-    let options = LogOptions { read: ReadOptions::default(), sampling, most: usize::MAX };
+    let (read, most, limit) = (ReadOptions::default(), usize::MAX, usize::MAX);
+    let options = LogOptions { read, sampling, most, limit };
     AccessLog::read(vec![path], &options, |_| {}).unwrap()
 }
 
@@ -37,7 +38,7 @@ fn skewed(seed: u64, requests: u64, objects: u64, size: u64) -> String {
 
 fn options() -> ReplayOptions {
     let drive = DriveChoice::named("nvme_tlc").unwrap();
-    ReplayOptions { drive, pace: Pace::Stated, warm_up: 0, jobs: 2 }
+    ReplayOptions { drive, pace: Pace::Stated, warm_up: 0, jobs: 2, raises_sizes: false }
 }
 
 fn layouts() -> [System; 4] {
