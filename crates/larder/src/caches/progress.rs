@@ -90,24 +90,23 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                 }
             }
             Event::Restaged { device, objects } => {
-                log::info!(
-                    "{}: {objects} objects that the last process had not written yet were kept",
-                    path(device)
-                );
+                log::info!("{}: {objects} objects were kept in shared memory", path(device));
             }
-            Event::NoSharedMemory { device, error } => {
-                log::warn!(
-                    "{}: no memory that outlives the process ({error}): a kill loses the objects \
-                     of the last `store.durability-bound`; `store.shared-memory` names a directory \
-                     in a tmpfs, or \"none\"",
-                    path(device)
-                );
-            }
+            Event::NoSharedMemory { device, error } => no_shared_memory(&path(device), &error),
             Event::StartedEmpty { device, reason } => {
                 log::warn!("{}: the cache starts empty: {reason}", path(device));
             }
         }
     }
+}
+
+/// Reports that nothing keeps the objects that wait for their batch.
+fn no_shared_memory(path: &str, error: &str) {
+    log::warn!(
+        "{path}: no memory that outlives the process ({error}): a kill loses the objects of the \
+         last `store.durability-bound`; `store.shared-memory` names a directory in a tmpfs, or \
+         \"none\""
+    );
 }
 
 /// Reports that the table of purges is filling up, or that its oldest entries were merged.

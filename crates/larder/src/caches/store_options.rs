@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_preset_decides_what_is_not_given() {
-        let text = "preset = 'ucfs'\n[store]\nread-unit = 'object'\none-timer-hours = 0\n\
+        let text = "preset = 'ucfs'\nlayout = 'stream'\n[store]\n\
+                    read-unit = 'object'\none-timer-hours = 0\n\
                     write-policy = 'on-insert'\nmax-object = '1M'\naging-mean = 3\n\
                     young-percent = 7\nprefer = 'bytes'\nindex = 'compact'\nindex-entries = 4000\n\
                     tier-hot = 10\ntier-medium = 60\n\

@@ -6,6 +6,7 @@ use std::fmt;
 use http::{HeaderName, header};
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::purging::PurgeSecret;
+use store::LayoutName;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
 use crate::config::layers::{FileLayer, Layer, Place, Problem};
@@ -86,6 +87,7 @@ impl Checker<'_> {
             self.complain("store.cluster-size", "expected a power of two such as 64K".to_owned());
         }
         self.slots();
+        self.locality();
         let shares = self.config.store.tier_shares;
         let sum = u32::from(shares.hot) + u32::from(shares.medium);
         if sum > 100 {
@@ -118,6 +120,20 @@ impl Checker<'_> {
                  ({slot} bytes)"
             );
             self.complain(&format!("store.{key}"), text);
+        }
+    }
+
+    /// Refuses locality buffers in clusters, which have batches for the same purpose.
+    fn locality(&mut self) {
+        let given = self.given("store.locality-buffers");
+        if self.config.format.layout == LayoutName::Cluster
+            && self.config.store.locality.is_some()
+            && (given || self.given("layout"))
+        {
+            let key = if given { "store.locality-buffers" } else { "layout" };
+            let text = "expected layout \"stream\", \"buddy\" or \"unified\" with locality \
+                        buffers: layout \"cluster\" collects objects in store.batch";
+            self.complain(key, text.to_owned());
         }
     }
 

@@ -372,6 +372,22 @@ fn invalid_slot_settings_are_reported() {
 }
 
 #[test]
+fn locality_buffers_in_clusters_are_refused() {
+    let why = "expected layout \"stream\", \"buddy\" or \"unified\" with locality buffers: layout \
+               \"cluster\" collects objects in store.batch";
+    assert_eq!(
+        problems("[store]\nlocality-buffers = 8"),
+        format!("larder.toml:2: store.locality-buffers: {why}")
+    );
+    assert_eq!(
+        problems("preset = 'markatos-lazy-reads-loc'\nlayout = 'cluster'"),
+        format!("larder.toml:2: layout: {why}")
+    );
+    load("layout = 'stream'\n[store]\nlocality-buffers = 8", &[]);
+    load("preset = 'markatos-lazy-reads-loc'", &[]);
+}
+
+#[test]
 fn rules_are_checked_one_by_one() {
     for (text, expected) in [
         ("sites = ['x']", "larder.toml:2: rule.sites: there is no site \"x\""),

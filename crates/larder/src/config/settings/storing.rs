@@ -73,9 +73,9 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.durability-bound", Kind::Time(ms(10), hours(365 * 24)), ["auto"], word("auto")
         -> store.durability_bound;
 
-    /// What a power failure can lose. A batch with copies in `shared-memory` waits for at most half
-    /// of this time, and the device is flushed in the other half; without, this is the longest time
-    /// between two flushes. Purges never wait for it.
+    /// Time of which a power failure can lose the stored objects. A batch with copies in
+    /// `shared-memory` waits for at most half of it, and the device is flushed in the other half;
+    /// without, this is the longest time between two flushes. Purges never wait for it.
     "store.flush-interval", Kind::Time(ms(10), hours(24)), ["1m"] -> store.flush_interval;
 
     /// Directory in a memory file system (tmpfs). A file there keeps copies of the objects that
@@ -198,12 +198,12 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// In layout "cluster", new objects wait in memory until there are this many bytes, at most for
     /// half of `flush-interval`, and are written sorted by site and directory; 0: in order of
-    /// arrival. Locality buffers replace it. No effect with write policy "on-evict".
+    /// arrival. No effect with write policy "on-evict".
     "store.batch", Kind::Size(0, 64 << 20), ["auto"], word("auto") -> store.batch;
 
-    /// Buffers that each collect objects of one origin server, to be written side by side (8 to 128
-    /// in the LAZY-READS-LOC paper); 0: none. A killed process loses their contents, up to
-    /// `durability-bound`.
+    /// Buffers that each collect objects of one origin server in layouts with slots, to be written
+    /// side by side (8 to 128 in the LAZY-READS-LOC paper); 0: none. A killed process loses their
+    /// contents, up to `durability-bound`.
     "store.locality-buffers", Kind::Int(0, 1024), ["auto"], word("auto") => set_locality_buffers;
 
     /// Size of a locality buffer, which is written when it is full. "auto" is the preset's, or 64K.

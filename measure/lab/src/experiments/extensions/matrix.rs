@@ -1,5 +1,5 @@
-//! The settings that decide where objects lie and how they are read, one changed at a time, on every
-//! kind of device and load: where the product's default is behind.
+//! The settings that decide where objects lie and how they are read, one changed at a time, on
+//! every kind of device and load: where the product's default is behind.
 //!
 //! Thirty-two clients send their next request when they have an answer. A request takes 40 µs of
 //! one processor, a miss 1 ms of an origin server. Hits are worth something that requests a second

@@ -20,7 +20,7 @@ pub struct Clients {
     pub origin: Nanos,
 }
 
-/// What the clients share.
+/// State that the clients share.
 struct Shared {
     cache: Rc<EngineCache>,
     requests: Rc<[Request]>,
