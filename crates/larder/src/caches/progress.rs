@@ -89,15 +89,18 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                     );
                 }
             }
-            Event::Restaged { device, objects } => {
-                log::info!("{}: {objects} objects were kept in shared memory", path(device));
-            }
+            Event::Restaged { device, objects } => restaged(&path(device), objects),
             Event::NoSharedMemory { device, error } => no_shared_memory(&path(device), &error),
             Event::StartedEmpty { device, reason } => {
                 log::warn!("{}: the cache starts empty: {reason}", path(device));
             }
         }
     }
+}
+
+/// Reports the objects that the last process had not written yet.
+fn restaged(path: &str, objects: usize) {
+    log::info!("{path}: {objects} objects were kept in shared memory");
 }
 
 /// Reports that nothing keeps the objects that wait for their batch.
