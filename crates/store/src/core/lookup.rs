@@ -11,6 +11,7 @@ use crate::base::record::RecordKind;
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
+use crate::core::placement::Placement;
 use crate::core::read_plan::{
     Expected, Finding, LookupRequest, MemoryFinding, MetaPlan, Purpose, ReadFailure, ReadPlan,
     Scope, Surroundings, WaitPolicy,
@@ -208,20 +209,14 @@ impl Core {
         self.placement.touch(slot, now);
         self.placement.pin(slot.position);
         let Location { extent: record, split } = self.placement.locate(slot);
-        let (extent, surroundings) = match split {
+        let (run, extent, surroundings) = match split {
             // Read-ahead would enter memory.
-            None if options.is_exclusive() => {
-                self.reads.count_exact();
-                (record, None)
-            }
+            None if options.is_exclusive() => self.exact(record),
             None => self.choose_extent(slot, record, expected),
-            Some(_) => {
-                self.reads.count_exact();
-                (record, None)
-            }
+            Some(_) => self.exact(record),
         };
         let window = match (surroundings, expected) {
-            (Some(_), _) => Some(self.reads.begin_window(record, extent)),
+            (Some(_), _) => Some(self.reads.begin_window(record, run, extent)),
             // Other readers of the same piece wait for this read.
             (None, Expected::Piece) if split.is_none() => Some(self.reads.begin_read(extent)),
             (None, _) => None,
@@ -238,6 +233,7 @@ impl Core {
             position,
             place,
             record,
+            run,
             extent,
             surroundings,
             window,
@@ -281,7 +277,7 @@ impl Core {
         let scope = self.placement.scope_of(position, extent);
         self.placement.pin(position);
         self.reads.count_window();
-        let window = Some(self.reads.begin_window(record, extent));
+        let window = Some(self.reads.begin_window(record, bounds, extent));
         let surroundings = Some(Surroundings::new(&self.placement.areas, extent.offset, scope));
         let (timing, split, meta, keep) = (None, None, None, true);
         Some(ReadPlan {
@@ -289,6 +285,7 @@ impl Core {
             position,
             place,
             record,
+            run: bounds,
             extent,
             surroundings,
             window,
@@ -307,50 +304,62 @@ impl Core {
         if split.is_some() { None } else { self.reads.covering(extent) }
     }
 
-    /// Chooses the extent to read for a record, by the read unit.
+    /// Reads a record alone: its run, the extent to read, and no surroundings.
+    fn exact(&mut self, record: Extent) -> (Extent, Extent, Option<Surroundings>) {
+        self.reads.count_exact();
+        (record, record, None)
+    }
+
+    /// Returns the run of a record and the bounds within which the read unit `auto` may read along
+    /// with it; `None` if nothing may be.
+    fn run_and_bounds(&mut self, position: u32, record: Extent) -> Option<(Extent, Extent)> {
+        let Placement { space, areas, .. } = &self.placement;
+        let bounds = space.surroundings(areas, position, false)?;
+        if !self.memory.writes_runs() {
+            return Some((bounds, bounds));
+        }
+        let run = space.surroundings(areas, position, true).unwrap_or(record);
+        if let Some(cluster) = space.unlearnt(areas, position) {
+            self.want_runs(cluster);
+        }
+        Some((run, bounds))
+    }
+
+    /// Chooses the extent to read for a record, by the read unit. Also returns the record's run.
     fn choose_extent(
         &mut self,
         slot: Slot,
         record: Extent,
         expected: Expected<'_>,
-    ) -> (Extent, Option<Surroundings>) {
+    ) -> (Extent, Extent, Option<Surroundings>) {
         let bounds = match (self.options.read_unit, expected) {
             // Pieces of a large object are not used at about the same time, as neighbours are.
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
-            (ReadUnit::Auto, _) => {
-                let runs = self.memory.writes_runs();
-                if runs
-                    && let Some(cluster) =
-                        self.placement.space.unlearnt(&self.placement.areas, slot.position)
-                {
-                    self.want_runs(cluster);
-                }
-                self.placement.space.surroundings(&self.placement.areas, slot.position, runs)
+            (ReadUnit::Auto, _) => self.run_and_bounds(slot.position, record),
+            (ReadUnit::Cluster, _) => {
+                let whole = self.placement.read_whole_cluster(slot.position);
+                whole.map(|whole| (whole, whole))
             }
-            (ReadUnit::Cluster, _) => self.placement.read_whole_cluster(slot.position),
         };
-        let Some(bounds) = bounds else {
-            self.reads.count_exact();
-            return (record, None);
-        };
+        let Some((run, bounds)) = bounds else { return self.exact(record) };
         let extent = match self.options.read_unit {
             ReadUnit::Auto => {
                 let memory = self.memory.read_ahead_price(self.reads.ahead());
-                self.reads.choose(record, bounds, memory)
+                self.reads.choose(record, run, bounds, memory)
             }
             ReadUnit::Object | ReadUnit::Cluster => bounds,
         };
         // An exact index does not hold the length of a record: `record` is then its whole cluster.
         if extent == record && extent != bounds {
-            self.reads.count_exact();
-            return (record, None);
+            return self.exact(record);
         }
         let scope = self.placement.scope_of(slot.position, extent);
         match scope {
             Scope::Cluster(_) => self.reads.count_cluster(),
             Scope::Part | Scope::Slots => self.reads.count_window(),
         }
-        (extent, Some(Surroundings::new(&self.placement.areas, extent.offset, scope)))
+        let surroundings = Surroundings::new(&self.placement.areas, extent.offset, scope);
+        (run, extent, Some(surroundings))
     }
 
     fn plan_meta(&self, digest: &Digest) -> Option<MetaPlan> {
@@ -382,11 +391,19 @@ impl Core {
         now: Now,
     ) -> (bool, Vec<Neighbour>) {
         let lives = self.record_loaded(plan, object, now);
+        self.share_memory();
         let neighbours = match self.keep_read_ahead(plan, &scan, bytes) {
             true => Vec::new(),
             false => self.mark_wanted(scan, bytes.len()),
         };
         (lives, neighbours)
+    }
+
+    /// Moves memory between the tier and read-ahead that is kept apart, by the cost of a read.
+    fn share_memory(&mut self) {
+        if let Some(tier) = self.reads.share_memory() {
+            self.memory.tier.set_capacity(tier);
+        }
     }
 
     /// Completes a plan that read the surroundings of a record for its neighbours; the record

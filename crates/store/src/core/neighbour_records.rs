@@ -174,7 +174,8 @@ pub(crate) fn verified(
         let buffer = Buffer { len: found.len(), spare: 0 };
         let object = Object::from_found(&found, neighbour.place, &own, buffer);
         let range = neighbour.range.start as u64..neighbour.range.end as u64;
-        Some((neighbour.digest, Arc::new(object), DistanceBand::of(range, plan.record_in_extent())))
+        let band = DistanceBand::of(range, plan.record_in_extent(), &plan.run_in_extent());
+        Some((neighbour.digest, Arc::new(object), band))
     };
     wanted.filter_map(object).collect()
 }

@@ -48,7 +48,7 @@ impl Core {
         if !self.keeps_read_ahead(plan) {
             return false;
         }
-        let own = plan.record_in_extent();
+        let (own, run) = (plan.record_in_extent(), plan.run_in_extent());
         let objects = neighbours.iter().filter(|neighbour| neighbour.kind == RecordKind::Object);
         let records = objects.map(|neighbour| {
             let range = neighbour.range.start as u64..neighbour.range.end as u64;
@@ -56,7 +56,7 @@ impl Core {
                 digest: neighbour.digest,
                 place: neighbour.place,
                 range: neighbour.range.clone(),
-                band: DistanceBand::of(range, own.clone()),
+                band: DistanceBand::of(range, own.clone(), &run),
             }
         });
         let records = records.collect();

@@ -106,6 +106,8 @@ pub(crate) struct ReadPlan {
     pub(crate) place: Place,
     /// The extent of the record on the device; up to an eighth too long.
     pub(super) record: Extent,
+    /// The extent of the run of its group, as far as that is known; else `extent`.
+    pub(super) run: Extent,
     pub(crate) extent: Extent,
     /// The surroundings, if the extent holds more than the record.
     pub(crate) surroundings: Option<Surroundings>,
@@ -149,6 +151,7 @@ impl ReadPlan {
             position: place.position,
             place,
             record: extent,
+            run: extent,
             extent,
             surroundings: None,
             window: None,
@@ -168,6 +171,12 @@ impl ReadPlan {
     pub(crate) fn record_in_extent(&self) -> std::ops::Range<u64> {
         let start = self.record.offset - self.extent.offset;
         start..start + self.record.len
+    }
+
+    /// Returns the part of the bytes of the extent that lies in the run of the record.
+    pub(crate) fn run_in_extent(&self) -> std::ops::Range<u64> {
+        let start = self.run.offset.saturating_sub(self.extent.offset);
+        start..self.run.end().saturating_sub(self.extent.offset)
     }
 }
 

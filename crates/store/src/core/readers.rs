@@ -19,6 +19,7 @@ use crate::memory::object::Object;
 pub(crate) const HOLD_STEP: u32 = 512;
 
 /// A piece that only existing readers can find.
+#[expect(clippy::large_enum_variant, reason = "it is matched at once and never kept")]
 pub(crate) enum HeldPiece {
     /// On the device, to be read by this plan.
     Read(ReadPlan),

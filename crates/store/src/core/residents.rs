@@ -169,14 +169,13 @@ impl Residents {
     /// Returns the hits on earlier read-ahead, and the price of the memory that read-ahead takes.
     /// `ahead` is the read-ahead that is kept beside the tier, if any.
     pub(super) fn read_ahead_price(&self, ahead: &ReadAhead) -> Memory {
-        let memory = self.tier.space_price();
-        if ahead.capacity() == 0 {
-            return memory;
-        }
-        // Read-ahead that is kept apart takes no memory from the tier, so no hits are lost there.
-        let mut band_hits = memory.band_hits;
-        band_hits.iter_mut().zip(&ahead.band_hits).for_each(|(all, ahead)| *all += ahead);
-        Memory { band_hits, cold_hits: 0, ..memory }
+        let (tier, apart) = (self.tier.space_price(), ahead.space_price());
+        let mut band_hits = tier.band_hits;
+        band_hits.iter_mut().zip(&apart.band_hits).for_each(|(all, apart)| *all += apart);
+        let prefetched_bytes = tier.prefetched_bytes + apart.prefetched_bytes;
+        // Read-ahead that is kept apart displaces older read-ahead, and nothing of the tier.
+        let enters = if ahead.capacity() > 0 { apart } else { tier };
+        Memory { band_hits, prefetched_bytes, ..enters }
     }
 
     /// Chooses the next group of cold dirty objects to write into a cluster of `cluster_size` bytes

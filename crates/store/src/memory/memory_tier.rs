@@ -89,6 +89,8 @@ pub(crate) struct TierCounters {
     pub band_hits: [u64; ALL_BANDS],
     /// Total size of all objects that entered, in bytes.
     pub entered_bytes: u64,
+    /// Total size of those that entered as prefetched.
+    pub prefetched_bytes: u64,
     /// Bytes that entered cold, from medium or from the device.
     pub cold_bytes: u64,
     /// Hits in the last part of cold: on objects that entered it before the most recent bytes that
@@ -226,6 +228,8 @@ impl<T: Weighed> Tier<T> {
         self.counters.prefetched += u64::from(resident.prefetched.is_some());
         let weight = resident.object.weight();
         self.counters.entered_bytes += weight as u64;
+        self.counters.prefetched_bytes +=
+            if resident.prefetched.is_some() { weight as u64 } else { 0 };
         self.dirty_bytes += if resident.dirty { weight } else { 0 };
         let guarded = self.admission == TierAdmission::SecondUse && resident.prefetched.is_some();
         let level = if guarded { Level::Cold } else { Level::Medium };
@@ -405,7 +409,8 @@ impl<T: Weighed> Tier<T> {
                 (counters.cold_bytes, counters.last_hits, capacity, LAST_PERCENT)
             }
         };
-        Memory { band_hits: counters.band_hits, entered_bytes, cold_hits, capacity, cold_percent }
+        let TierCounters { band_hits, prefetched_bytes, .. } = *counters;
+        Memory { band_hits, prefetched_bytes, entered_bytes, cold_hits, capacity, cold_percent }
     }
 
     pub(crate) fn counters(&self) -> &TierCounters {

@@ -20,7 +20,7 @@ use hashbrown::HashTable;
 
 use crate::base::digest::Digest;
 use crate::base::record::Place;
-use crate::read::window::{ALL_BANDS, DistanceBand};
+use crate::read::window::{ALL_BANDS, DistanceBand, Memory};
 
 /// Memory per record, in bytes, in addition to the bytes read.
 const OVERHEAD: usize = 96;
@@ -40,7 +40,12 @@ struct Buffer {
     bytes: Bytes,
     charge: usize,
     records: Vec<Ahead>,
+    /// [`ReadAhead::entered_bytes`] before this buffer.
+    entered: u64,
 }
+
+/// The last part of the read-ahead, in percent of its capacity, which would be lost first.
+const LAST_PERCENT: u8 = 30;
 
 /// The read-ahead buffers. See the module documentation.
 pub(crate) struct ReadAhead {
@@ -56,7 +61,11 @@ pub(crate) struct ReadAhead {
     pub(crate) brought: u64,
     pub(crate) hits: u64,
     /// `hits` by band.
-    pub(crate) band_hits: [u64; ALL_BANDS],
+    band_hits: [u64; ALL_BANDS],
+    /// Bytes of all buffers so far.
+    entered_bytes: u64,
+    /// Hits on buffers in the last part.
+    last_hits: u64,
 }
 
 impl ReadAhead {
@@ -71,6 +80,8 @@ impl ReadAhead {
             brought: 0,
             hits: 0,
             band_hits: [0; ALL_BANDS],
+            entered_bytes: 0,
+            last_hits: 0,
         }
     }
 
@@ -84,7 +95,8 @@ impl ReadAhead {
         let number = self.first + self.buffers.len() as u64;
         let digests: Vec<Digest> = records.iter().map(|record| record.digest).collect();
         self.used += charge;
-        self.buffers.push_back(Buffer { bytes, charge, records });
+        self.buffers.push_back(Buffer { bytes, charge, records, entered: self.entered_bytes });
+        self.entered_bytes += charge as u64;
         for (at, digest) in (0..).zip(&digests) {
             self.forget(digest);
             let (buffers, first) = (&self.buffers, self.first);
@@ -105,22 +117,46 @@ impl ReadAhead {
         Some((&buffer.records[*at as usize], &buffer.bytes))
     }
 
-    /// Removes the record of this name because it was requested or is invalid. Returns its band.
-    pub(crate) fn forget(&mut self, digest: &Digest) -> Option<DistanceBand> {
+    /// Removes the record of this name because it was requested or is invalid. Returns its band, and
+    /// the bytes that have entered since.
+    pub(crate) fn forget(&mut self, digest: &Digest) -> Option<(DistanceBand, u64)> {
         let buffers = &self.buffers;
         let first = self.first;
         let is = |(number, at): &(u64, u32)| {
             buffers[(number - first) as usize].records[*at as usize].digest == *digest
         };
         let (number, at) = self.table.find_entry(hash(digest), is).ok()?.remove().0;
-        Some(self.buffers[(number - self.first) as usize].records[at as usize].band)
+        let buffer = &self.buffers[(number - self.first) as usize];
+        Some((buffer.records[at as usize].band, self.entered_bytes - buffer.entered))
     }
 
     /// Removes the record of this name, which was requested and verified, and counts the hit.
     pub(crate) fn used(&mut self, digest: &Digest) {
-        if let Some(band) = self.forget(digest) {
+        if let Some((band, since)) = self.forget(digest) {
             self.hits += 1;
             self.band_hits[band.number()] += 1;
+            let first = self.capacity as u64 * u64::from(100 - LAST_PERCENT);
+            self.last_hits += u64::from(since * 100 > first);
+        }
+    }
+
+    /// Returns the hits by band, and what decides the price of the memory.
+    pub(crate) fn space_price(&self) -> Memory {
+        Memory {
+            band_hits: self.band_hits,
+            prefetched_bytes: self.entered_bytes,
+            entered_bytes: self.entered_bytes,
+            cold_hits: self.last_hits,
+            capacity: self.capacity,
+            cold_percent: LAST_PERCENT,
+        }
+    }
+
+    /// Changes the capacity, in bytes.
+    pub(crate) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        while self.used > self.capacity {
+            self.drop_oldest();
         }
     }
 
@@ -170,7 +206,7 @@ mod tests {
             digest: Digest([name; 16]),
             place: Place { position: u32::from(name), incarnation },
             range: 0..1,
-            band: DistanceBand::of(10..20, 0..10),
+            band: DistanceBand::of(10..20, 0..10, &(0..20)),
         }
     }
 

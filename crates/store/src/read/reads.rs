@@ -11,6 +11,17 @@ use crate::read::device_cost::{CostMeter, ReadCost};
 use crate::read::queue::{QueueCounters, QueueOptions, ReadQueue, Ticket, Turn};
 use crate::read::window::{Memory, ReadWindow};
 
+/// Nanoseconds of a read from which neighbours are worth verifying and copying at once: they enter
+/// the tier, where no object is kept twice, instead of read-ahead. They do so until reads take half
+/// as long.
+const SLOW: f64 = 1_000_000.0;
+
+/// Returns the maximum number of bytes that a read takes along on either side.
+fn most_at_once(tier: usize, ahead: usize) -> u64 {
+    let most = if ahead > 0 { ahead / 8 } else { tier / 32 };
+    most as u64
+}
+
 /// Counters of the reads for lookups, since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounters {
@@ -57,8 +68,12 @@ pub(crate) struct Reads {
     window: ReadWindow,
     cost: CostMeter,
     counters: ReadCounters,
-    /// Records that reads brought along, in clusters read by runs.
+    /// Records that reads brought along, in clusters.
     ahead: ReadAhead,
+    /// Capacity of `ahead` on a fast device, in bytes, and with that of the tier.
+    shares: [usize; 2],
+    /// [`Options::read_window_max`].
+    window_max: u64,
     /// Reads in flight, by the offset of their extents.
     under_way: BTreeMap<u64, InFlight>,
     next_id: WindowId,
@@ -69,8 +84,7 @@ impl Reads {
     /// bytes of memory, and one read takes at most an eighth of that to either side. Otherwise they
     /// enter the tier of `tier` bytes, and one read takes at most a thirty-second of that.
     pub(crate) fn new(options: &Options, tier: usize, ahead: usize) -> Reads {
-        let most = if ahead > 0 { ahead / 8 } else { tier / 32 };
-        let most = options.read_window_max.min(most as u64);
+        let most = options.read_window_max.min(most_at_once(tier, ahead));
         Reads {
             queue: ReadQueue::new(QueueOptions {
                 batch: options.read_batch.max(1),
@@ -81,6 +95,8 @@ impl Reads {
             cost: CostMeter::new(),
             counters: ReadCounters::default(),
             ahead: ReadAhead::new(ahead),
+            shares: [ahead, tier + ahead],
+            window_max: options.read_window_max,
             under_way: BTreeMap::new(),
             next_id: 0,
         }
@@ -122,6 +138,25 @@ impl Reads {
         (self.cost.cost(), self.cost.reads())
     }
 
+    /// Begins or ends to keep read-ahead apart from the tier, by the cost of a read. Returns the new
+    /// capacity of the tier, in bytes, if it changes.
+    pub(crate) fn share_memory(&mut self) -> Option<usize> {
+        let [ahead, all] = self.shares;
+        let cost = self.cost.cost().per_operation;
+        let wanted = match self.ahead.capacity() {
+            0 if cost < SLOW / 2.0 => ahead,
+            0 => 0,
+            _ if cost > SLOW => 0,
+            kept => kept,
+        };
+        if wanted == self.ahead.capacity() {
+            return None;
+        }
+        self.ahead.set_capacity(wanted);
+        self.window.set_most(self.window_max.min(most_at_once(all - wanted, wanted)));
+        Some(all - wanted)
+    }
+
     /// Returns the records that reads brought along.
     pub(crate) fn ahead(&self) -> &ReadAhead {
         &self.ahead
@@ -158,15 +193,21 @@ impl Reads {
         ReadCounters { batches, batched: reads, batch_timeouts: timeouts, ..self.counters }
     }
 
-    /// Returns the extent to read for `record`, within `bounds`.
-    pub(crate) fn choose(&mut self, record: Extent, bounds: Extent, memory: Memory) -> Extent {
+    /// Returns the extent to read for `record`, which lies in `run`, within `bounds`.
+    pub(crate) fn choose(
+        &mut self,
+        record: Extent,
+        run: Extent,
+        bounds: Extent,
+        memory: Memory,
+    ) -> Extent {
         let cost: ReadCost = self.cost.cost();
-        self.window.choose(record, bounds, cost, memory)
+        self.window.choose(record, run, bounds, cost, memory)
     }
 
-    /// Records the start of a read of `extent`, with neighbours, for `record`.
-    pub(crate) fn begin_window(&mut self, record: Extent, extent: Extent) -> WindowId {
-        self.window.read(record, extent);
+    /// Records the start of a read of `extent`, with neighbours, for `record`, which lies in `run`.
+    pub(crate) fn begin_window(&mut self, record: Extent, run: Extent, extent: Extent) -> WindowId {
+        self.window.read(record, run, extent);
         self.begin_read(extent)
     }
 

@@ -5,7 +5,8 @@
 //! still in memory, because that saves a whole read. Both sides are measured: the device by
 //! [`crate::read::device_cost`], the benefit here. The space before and behind a record is divided
 //! into bands by distance, and each band tracks how many of the objects read from it were requested
-//! later. A read includes as many bands on either side as pay for themselves: none on a flash drive
+//! later: those of the record's own group, which lie in one run with it, and the others. A read
+//! includes as many bands on either side as pay for themselves: none on a flash drive
 //! with random requests, a page's worth if pages are requested as they were stored, the whole
 //! cluster on a disk where one more read costs as much as another megabyte.
 //!
@@ -13,12 +14,14 @@
 //! on reading more than pays off. One read in 64 has no neighbours, which keeps the measurement of
 //! the device accurate. Pure and deterministic.
 
+use std::ops::Range;
+
 use device::Extent;
 
 use crate::read::device_cost::ReadCost;
 
 /// Number of bands on either side.
-const BANDS: usize = 9;
+const BANDS: usize = 8;
 /// Bytes from the record to the far end of the first band. Each further band reaches twice as far.
 const FIRST: u64 = 16 * 1024;
 /// CPU time per read, in nanoseconds: submission, wait, verification (measured:
@@ -39,7 +42,8 @@ const GUESS_WEIGHT: f64 = 2.0;
 /// objects of 12 KiB each were requested later.
 const GUESS: f64 = 0.3 / (12.0 * 1024.0);
 
-/// A band on one side of a record: the distance of a prefetched object.
+/// A band on one side of a record: the distance of a prefetched object, and whether it lies in the
+/// record's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DistanceBand(u8);
 
@@ -49,20 +53,26 @@ impl DistanceBand {
         usize::from(self.0)
     }
 
-    /// Returns the band of a neighbour, relative to the requested record. Both ranges are in bytes
-    /// from the same origin.
-    pub(crate) fn of(
-        neighbour: std::ops::Range<u64>,
-        record: std::ops::Range<u64>,
-    ) -> DistanceBand {
+    /// Returns the band of a neighbour, relative to the requested record and its run. All ranges are
+    /// in bytes from the same origin.
+    pub(crate) fn of(neighbour: Range<u64>, record: Range<u64>, run: &Range<u64>) -> DistanceBand {
+        let kin = if run.contains(&neighbour.start) { Kin::Run } else { Kin::Others };
         let (side, distance) = if neighbour.start >= record.start {
             (Side::Behind, neighbour.end.saturating_sub(record.end))
         } else {
             (Side::Before, record.start - neighbour.start)
         };
         let number = (0..BANDS).find(|band| distance <= reach(*band)).unwrap_or(BANDS - 1);
-        DistanceBand((side as usize * BANDS + number) as u8)
+        DistanceBand(((kin as usize * 2 + side as usize) * BANDS + number) as u8)
     }
+}
+
+/// The relation of a neighbour to a record.
+#[derive(Clone, Copy)]
+enum Kin {
+    /// In the record's run. Everything is where no runs are known.
+    Run = 0,
+    Others = 1,
 }
 
 #[derive(Clone, Copy)]
@@ -89,8 +99,8 @@ struct Earnings {
     hits: f64,
 }
 
-/// Number of bands on both sides.
-pub(crate) const ALL_BANDS: usize = 2 * BANDS;
+/// Number of bands on both sides, in runs and beyond them.
+pub(crate) const ALL_BANDS: usize = 4 * BANDS;
 
 /// Statistics of the memory tier on prefetched objects and on the price of memory. Counts are
 /// totals.
@@ -98,11 +108,13 @@ pub(crate) const ALL_BANDS: usize = 2 * BANDS;
 pub(crate) struct Memory {
     /// Prefetched objects that were requested later, by band.
     pub(crate) band_hits: [u64; ALL_BANDS],
-    /// Bytes that entered the tier.
+    /// Bytes that entered memory because reads took them along.
+    pub(crate) prefetched_bytes: u64,
+    /// Bytes that entered the part of memory that read-ahead enters.
     pub(crate) entered_bytes: u64,
-    /// Hits in the last part of the tier, which would be lost first.
+    /// Hits in its last part, which would be lost first.
     pub(crate) cold_hits: u64,
-    /// Capacity of the tier, in bytes.
+    /// Its capacity, in bytes.
     pub(crate) capacity: usize,
     /// Size of the last part, in percent of the capacity.
     pub(crate) cold_percent: u8,
@@ -110,8 +122,8 @@ pub(crate) struct Memory {
 
 /// Decides how much a read includes. See the module documentation.
 pub(crate) struct ReadWindow {
-    /// By side, then by band.
-    bands: [[Earnings; BANDS]; 2],
+    /// By kin, then by side, then by band.
+    bands: [[[Earnings; BANDS]; 2]; 2],
     /// Maximum number of additional bytes on one side.
     most: u64,
     /// Remaining budget for exploration, in nanoseconds.
@@ -125,6 +137,9 @@ pub(crate) struct ReadWindow {
     /// The counts of [`Memory`], fading.
     entered_bytes: f64,
     cold_hits: f64,
+    prefetched_bytes: f64,
+    /// Bytes that reads took along since the last call of [`ReadWindow::observe`], and fading.
+    taken: [f64; 2],
 }
 
 impl ReadWindow {
@@ -136,7 +151,7 @@ impl ReadWindow {
         };
         let side: [Earnings; BANDS] = std::array::from_fn(earnings);
         ReadWindow {
-            bands: [side; 2],
+            bands: [[side; 2]; 2],
             most,
             budget: 0.0,
             turn: 0,
@@ -145,13 +160,22 @@ impl ReadWindow {
             seen: Memory::default(),
             entered_bytes: 0.0,
             cold_hits: 0.0,
+            prefetched_bytes: 0.0,
+            taken: [0.0; 2],
         }
     }
 
-    /// Returns the whole extent to read for `record`, within `bounds`, on a device of this cost.
+    /// Sets the maximum number of bytes that a read may include on either side.
+    pub(crate) fn set_most(&mut self, most: u64) {
+        self.most = most;
+    }
+
+    /// Returns the whole extent to read for `record`, which lies in `run`, within `bounds`, on a
+    /// device of this cost.
     pub(crate) fn choose(
         &mut self,
         record: Extent,
+        run: Extent,
         bounds: Extent,
         cost: ReadCost,
         memory: Memory,
@@ -161,8 +185,8 @@ impl ReadWindow {
         let price = self.observe(memory);
         let saved = cost.of(self.record) + CPU_PER_READ;
         let per_byte = cost.per_byte + CPU_PER_BYTE + price * saved;
-        let room = [bounds.end().saturating_sub(record.end()), record.offset - bounds.offset];
-        let best = [0, 1].map(|side| self.best(side, room[side], saved, per_byte));
+        let (room, kin) = (sides(record, bounds), sides(record, run));
+        let best = [0, 1].map(|side| self.best(side, room[side], kin[side], saved, per_byte));
         let chosen = if self.turn.is_multiple_of(BARE) { [0, 0] } else { best };
         let extent = around(record, bounds, chosen);
         self.budget += EXPLORE * cost.of(extent.len as f64);
@@ -170,34 +194,47 @@ impl ReadWindow {
         explored.unwrap_or(extent)
     }
 
-    /// Records that `extent` was read for `record`.
-    pub(crate) fn read(&mut self, record: Extent, extent: Extent) {
-        let sides = [extent.end().saturating_sub(record.end()), record.offset - extent.offset];
-        for (bands, taken) in self.bands.iter_mut().zip(sides) {
-            for (number, band) in bands.iter_mut().enumerate() {
-                let inner = reach(number) - width(number);
-                let bytes = taken.saturating_sub(inner).min(width(number)) as f64;
-                let fade = (1.0 - bytes / (MEMORY * width(number) as f64)).max(0.0);
-                band.hits *= fade;
-                band.bytes = band.bytes * fade + bytes;
+    /// Records that `extent` was read for `record`, which lies in `run`.
+    pub(crate) fn read(&mut self, record: Extent, run: Extent, extent: Extent) {
+        let (taken, kin) = (sides(record, extent), sides(record, run));
+        self.taken[0] += (taken[0] + taken[1]) as f64;
+        for side in [0, 1] {
+            for number in 0..BANDS {
+                let bytes = split(number, taken[side], kin[side]);
+                for (bands, bytes) in self.bands.iter_mut().zip(bytes) {
+                    let band = &mut bands[side][number];
+                    let fade = (1.0 - bytes / (MEMORY * width(number) as f64)).max(0.0);
+                    band.hits *= fade;
+                    band.bytes = band.bytes * fade + bytes;
+                }
             }
         }
     }
 
-    /// Returns how many bytes on one side pay for themselves, if `room` bytes are available there.
-    fn best(&self, side: usize, room: u64, saved: f64, per_byte: f64) -> u64 {
-        let (mut gain, mut most, mut bytes) = (0.0, 0.0, 0);
-        for (number, band) in self.bands[side].iter().enumerate() {
-            let there = room.saturating_sub(reach(number) - width(number)).min(width(number));
-            if reach(number) > self.most || there == 0 {
+    /// Returns how many bytes on one side pay for themselves, if `room` bytes are available there,
+    /// `kin` of them in the run of the record.
+    fn best(&self, side: usize, room: u64, kin: u64, saved: f64, per_byte: f64) -> u64 {
+        let room = room.min(self.most);
+        let (mut gain, mut most, mut best) = (0.0, 0.0, 0);
+        for number in 0..BANDS {
+            let inner = reach(number) - width(number);
+            if room <= inner {
                 break;
             }
-            gain += (band.hits / band.bytes.max(1.0) * saved - per_byte) * there as f64;
-            if gain > most {
-                (most, bytes) = (gain, reach(number));
+            let bytes = split(number, room, kin);
+            let earns = [0, 1].map(|kin| {
+                let band = &self.bands[kin][side][number];
+                (band.hits / band.bytes.max(1.0) * saved - per_byte) * bytes[kin]
+            });
+            // A band in which the run ends may pay as far as that.
+            for (earned, end) in earns.into_iter().zip([kin.max(inner), reach(number)]) {
+                gain += earned;
+                if gain > most {
+                    (most, best) = (gain, end.min(reach(number)).min(room));
+                }
             }
         }
-        bytes
+        best
     }
 
     /// Returns an extent larger than pays off, if the budget allows. Bands beyond the best take
@@ -210,9 +247,10 @@ impl ReadWindow {
         per_byte: f64,
         anyway: u64,
     ) -> Option<Extent> {
-        let next = reach(self.explored);
+        let next = reach(self.explored).min(self.most);
         let extent = around(record, bounds, best.map(|bytes| bytes.max(next)));
-        if next > self.most || next > bounds.len || best.iter().all(|bytes| *bytes >= next) {
+        let is_wider = extent.len > anyway && best.iter().any(|bytes| *bytes < next);
+        if next > bounds.len || !is_wider {
             self.explored = (self.explored + 1) % BANDS;
             return None;
         }
@@ -225,26 +263,47 @@ impl ReadWindow {
         Some(extent)
     }
 
-    /// Updates the statistics from the tier. Returns the hits lost per byte that enters memory: the
-    /// byte occupies its space as long as any other, and in that time the same space at the end of
-    /// the list would have had this many hits.
+    /// Updates the statistics from memory. Returns the hits lost per byte that a read takes along. A
+    /// byte that enters memory occupies its space as long as any other, and in that time the same
+    /// space at the end of the list would have had this many hits. Objects that are in memory
+    /// already do not enter it again.
     fn observe(&mut self, now: Memory) -> f64 {
         let counts = now.band_hits.iter().zip(&self.seen.band_hits);
-        for (band, (new, old)) in self.bands.as_flattened_mut().iter_mut().zip(counts) {
+        let bands = self.bands.as_flattened_mut().as_flattened_mut();
+        for (band, (new, old)) in bands.iter_mut().zip(counts) {
             band.hits += (new - old) as f64;
         }
-        let entered = (now.entered_bytes - self.seen.entered_bytes) as f64;
-        let hits = (now.cold_hits - self.seen.cold_hits) as f64;
+        // Read-ahead may enter another part of memory than before.
+        let entered = now.entered_bytes.saturating_sub(self.seen.entered_bytes) as f64;
+        let hits = now.cold_hits.saturating_sub(self.seen.cold_hits) as f64;
+        let prefetched = (now.prefetched_bytes - self.seen.prefetched_bytes) as f64;
         self.seen = now;
         let fade = (1.0 - entered / (2.0 * now.capacity.max(1) as f64)).max(0.0);
         self.entered_bytes = self.entered_bytes * fade + entered;
         self.cold_hits = self.cold_hits * fade + hits;
-        if self.entered_bytes < 1.0 {
+        self.prefetched_bytes = self.prefetched_bytes * fade + prefetched;
+        self.taken = [0.0, self.taken[1] * fade + self.taken[0]];
+        if self.entered_bytes < 1.0 || self.taken[1] < 1.0 {
             return 0.0;
         }
+        let enters = (self.prefetched_bytes / self.taken[1]).min(1.0);
         let share = 100.0 / f64::from(now.cold_percent.max(1));
-        share * self.cold_hits / self.entered_bytes
+        enters * share * self.cold_hits / self.entered_bytes
     }
+}
+
+/// Returns the bytes of `extent` behind and before `record`.
+fn sides(record: Extent, extent: Extent) -> [u64; 2] {
+    [extent.end().saturating_sub(record.end()), record.offset.saturating_sub(extent.offset)]
+}
+
+/// Returns how many of the first `taken` bytes on a side lie in a band: within the first `kin`
+/// bytes, and beyond.
+fn split(band: usize, taken: u64, kin: u64) -> [f64; 2] {
+    let inner = reach(band) - width(band);
+    let within = |bytes: u64| bytes.saturating_sub(inner).min(width(band));
+    let (all, run) = (within(taken), within(taken.min(kin)));
+    [run as f64, (all - run) as f64]
 }
 
 /// Returns the record with these numbers of bytes behind and before it, within `bounds`.
@@ -286,8 +345,8 @@ mod tests {
                     continue;
                 }
                 let record = Extent { offset: object * OBJECT, len: OBJECT };
-                let extent = window.choose(record, cluster, cost, tier);
-                window.read(record, extent);
+                let extent = window.choose(record, cluster, cluster, cost, tier);
+                window.read(record, cluster, extent);
                 if turn >= turns / 2 {
                     bytes += extent.len;
                     reads += 1;
@@ -295,7 +354,10 @@ mod tests {
                 let range = |object: u64| object * OBJECT..(object + 1) * OBJECT;
                 for other in extent.offset / OBJECT..extent.end() / OBJECT {
                     if other != object {
-                        memory.insert(other, DistanceBand::of(range(other), range(object)));
+                        memory.insert(
+                            other,
+                            DistanceBand::of(range(other), range(object), &(0..cluster.len)),
+                        );
                     }
                 }
             }
@@ -347,17 +409,46 @@ mod tests {
         }
     }
 
+    /// Objects lie alone, and one in two of the others in a cluster is requested soon.
+    #[test]
+    fn beyond_its_run_a_read_takes_what_pays_on_this_device() {
+        for (cost, least, most) in [(DISK, 500_000, 1 << 20), (FLASH, 0, 20_000)] {
+            let mut random = fastrand::Rng::with_seed(1);
+            let mut window = ReadWindow::new(1 << 20);
+            let (mut tier, mut bytes, turns) = (Memory::default(), 0, 2000);
+            for turn in 0..turns {
+                let record = Extent { offset: random.u64(..250) * OBJECT, len: OBJECT };
+                let extent = window.choose(record, record, CLUSTER, cost, tier);
+                window.read(record, record, extent);
+                let range = |extent: Extent| extent.offset..extent.end();
+                for other in 0..256 {
+                    let other = Extent { offset: other * OBJECT, len: OBJECT };
+                    let comes = other != record && range(extent).contains(&other.offset);
+                    if comes && random.u8(..50) == 0 {
+                        let band = DistanceBand::of(range(other), range(record), &range(record));
+                        tier.band_hits[band.number()] += 1;
+                    }
+                }
+                bytes += if turn >= turns / 2 { extent.len } else { 0 };
+            }
+            let mean = bytes / (turns / 2);
+            assert!((least..most).contains(&mean), "{mean} bytes a read");
+        }
+    }
+
     #[test]
     fn lost_tier_hits_add_to_the_price_of_memory() {
         let mut window = ReadWindow::new(1 << 20);
         let record = Extent { offset: 512 * 1024, len: OBJECT };
         let mut memory = Memory { capacity: 1 << 24, cold_percent: 30, ..Memory::default() };
-        let free = window.choose(record, CLUSTER, DISK, memory);
+        let free = window.choose(record, CLUSTER, CLUSTER, DISK, memory);
         assert!(free.len > 100_000, "the first guess on a disk: {}", free.len);
         // Every 10 KB that enter memory push out objects that would have been hit twice.
+        window.read(record, CLUSTER, free);
+        memory.prefetched_bytes = free.len;
         memory.entered_bytes = 1 << 24;
         memory.cold_hits = 2 * (1 << 24) / 10_000;
-        assert_eq!(window.choose(record, CLUSTER, DISK, memory), record);
+        assert_eq!(window.choose(record, CLUSTER, CLUSTER, DISK, memory), record);
     }
 
     #[test]
@@ -371,8 +462,12 @@ mod tests {
                 let len = random.u64(1..=(bounds.end() - offset).min(100_000));
                 let record = Extent { offset, len };
                 let cost = if random.bool() { DISK } else { FLASH };
-                let extent = window.choose(record, bounds, cost, Memory::default());
-                window.read(record, extent);
+                let (before, behind) =
+                    (random.u64(..=offset - bounds.offset), random.u64(..100_000));
+                let len = (before + len + behind).min(bounds.end() - offset + before);
+                let run = Extent { offset: offset - before, len };
+                let extent = window.choose(record, run, bounds, cost, Memory::default());
+                window.read(record, run, extent);
                 assert!(extent.offset >= bounds.offset && extent.end() <= bounds.end());
                 assert!(extent.offset <= record.offset && extent.end() >= record.end());
             }
@@ -382,10 +477,14 @@ mod tests {
     #[test]
     fn rings_reach_twice_as_far_each() {
         let record = 100_000..104_000;
-        let side = |band: DistanceBand| (band.number() / BANDS, band.number() % BANDS);
-        assert_eq!(side(DistanceBand::of(104_000..108_000, record.clone())), (0, 0));
-        assert_eq!(side(DistanceBand::of(119_000..125_000, record.clone())), (0, 1));
-        assert_eq!(side(DistanceBand::of(90_000..100_000, record.clone())), (1, 0));
-        assert_eq!(side(DistanceBand::of(0..9_000, record)), (1, 3));
+        let of = |neighbour| {
+            let band = DistanceBand::of(neighbour, record.clone(), &(95_000..110_000));
+            (band.number() / BANDS, band.number() % BANDS)
+        };
+        assert_eq!(of(104_000..108_000), (0, 0));
+        assert_eq!(of(95_000..100_000), (1, 0));
+        assert_eq!(of(119_000..125_000), (2, 1));
+        assert_eq!(of(90_000..94_000), (3, 0));
+        assert_eq!(of(0..9_000), (3, 3));
     }
 }

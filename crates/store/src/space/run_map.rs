@@ -1,7 +1,7 @@
 //! Runs of records that lie side by side in a cluster because they belong together: objects of one
 //! site and group, which were written sorted ([`crate::layout::batch`]).
 //!
-//! A read for an object includes its neighbours within the run, but no objects of other groups. A
+//! A read for an object weighs its neighbours within the run apart from objects of other groups. A
 //! run takes four bytes of memory, an object that lies alone none. Runs are learnt when a cluster
 //! is sealed, or from its summary; until then, the runs of the cluster are unknown.
 

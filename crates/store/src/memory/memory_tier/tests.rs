@@ -32,7 +32,7 @@ fn resident(number: u64, weight: usize) -> Resident<Body> {
 
 /// Returns the band that lies this far behind a record.
 fn band(distance: u64) -> DistanceBand {
-    DistanceBand::of(distance..distance + 1, 0..1)
+    DistanceBand::of(distance..distance + 1, 0..1, &(0..u64::MAX))
 }
 
 /// Levels as vectors, oldest first.
@@ -84,6 +84,8 @@ impl Model {
         let old = self.remove(&digest);
         self.counters.prefetched += u64::from(resident.prefetched.is_some());
         self.counters.entered_bytes += resident.object.1 as u64;
+        let is_prefetched = resident.prefetched.is_some();
+        self.counters.prefetched_bytes += u64::from(is_prefetched) * resident.object.1 as u64;
         match resident.prefetched {
             Some(_) if self.admission == TierAdmission::SecondUse => {
                 self.push_cold(digest, resident);
