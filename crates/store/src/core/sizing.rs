@@ -33,8 +33,8 @@ impl MemoryPlan {
     /// [`BUFFERS_LEAST`], may be buffers kept for the next reads. Where batches of `kept_batch`
     /// bytes are copied to staging memory, that holds one and a half of them; then half of the
     /// pending records are objects of the tier, and one write takes [`REQUEST_MAX`] bytes at most.
-    /// The rest is for the tier, except for an eighth of it that first holds read-ahead, where that is
-    /// kept apart.
+    /// The rest is for the tier, except for an eighth of it that first holds read-ahead, where that
+    /// is kept apart.
     pub(super) fn new(
         memory: u64,
         tables: usize,

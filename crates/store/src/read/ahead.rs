@@ -117,8 +117,8 @@ impl ReadAhead {
         Some((&buffer.records[*at as usize], &buffer.bytes))
     }
 
-    /// Removes the record of this name because it was requested or is invalid. Returns its band, and
-    /// the bytes that have entered since.
+    /// Removes the record of this name because it was requested or is invalid. Returns its band,
+    /// and the bytes that have entered since.
     pub(crate) fn forget(&mut self, digest: &Digest) -> Option<(DistanceBand, u64)> {
         let buffers = &self.buffers;
         let first = self.first;

@@ -138,8 +138,8 @@ impl Reads {
         (self.cost.cost(), self.cost.reads())
     }
 
-    /// Begins or ends to keep read-ahead apart from the tier, by the cost of a read. Returns the new
-    /// capacity of the tier, in bytes, if it changes.
+    /// Begins or ends to keep read-ahead apart from the tier, by the cost of a read. Returns the
+    /// new capacity of the tier, in bytes, if it changes.
     pub(crate) fn share_memory(&mut self) -> Option<usize> {
         let [ahead, all] = self.shares;
         let cost = self.cost.cost().per_operation;

@@ -53,8 +53,8 @@ impl DistanceBand {
         usize::from(self.0)
     }
 
-    /// Returns the band of a neighbour, relative to the requested record and its run. All ranges are
-    /// in bytes from the same origin.
+    /// Returns the band of a neighbour, relative to the requested record and its run. All ranges
+    /// are in bytes from the same origin.
     pub(crate) fn of(neighbour: Range<u64>, record: Range<u64>, run: &Range<u64>) -> DistanceBand {
         let kin = if run.contains(&neighbour.start) { Kin::Run } else { Kin::Others };
         let (side, distance) = if neighbour.start >= record.start {
@@ -263,8 +263,8 @@ impl ReadWindow {
         Some(extent)
     }
 
-    /// Updates the statistics from memory. Returns the hits lost per byte that a read takes along. A
-    /// byte that enters memory occupies its space as long as any other, and in that time the same
+    /// Updates the statistics from memory. Returns the hits lost per byte that a read takes along.
+    /// A byte that enters memory occupies its space as long as any other, and in that time the same
     /// space at the end of the list would have had this many hits. Objects that are in memory
     /// already do not enter it again.
     fn observe(&mut self, now: Memory) -> f64 {
