@@ -4,10 +4,11 @@
 //! kill. A restart of the machine empties the file system, so nothing that is found is older than
 //! the machine's last start.
 //!
-//! Guarantees: stores of one writer become visible to the next process in program order. All pages
-//! are allocated when the memory is opened, so no later store can fail.
+//! Guarantees: a number stored with [`SharedMemory::store`] is visible to the next process only
+//! with all writes before it. All pages are allocated when the memory is opened, so no write can
+//! fail.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ struct Mapping {
     start: NonNull<u8>,
     len: usize,
     path: PathBuf,
+    /// Locked, so that no other process shortens or writes it.
+    _file: File,
 }
 
 // SAFETY: the mapping belongs to this value alone, and its methods take `&mut self` to write.
@@ -46,7 +49,7 @@ impl SharedMemory {
     ///
     /// # Errors
     /// The file is not in a memory file system, belongs to another user or is open to others, is
-    /// no regular file, or cannot be opened or allocated.
+    /// no regular file, is in use, or cannot be opened or allocated.
     pub fn open(path: &Path, len: usize) -> io::Result<SharedMemory> {
         let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32;
         let file = File::options()
@@ -58,17 +61,24 @@ impl SharedMemory {
             .custom_flags(flags)
             .open(path)?;
         check(&file)?;
+        file.try_lock().map_err(|why| match why {
+            TryLockError::Error(error) => error,
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another process uses it")
+            }
+        })?;
         if file.metadata()?.len() != len as u64 {
             file.set_len(0)?;
             file.set_len(len as u64)?;
         }
         fallocate(&file, FallocateFlags::empty(), 0, len as u64)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping of a file of at least `len` bytes. Only its owner can shorten it.
+        // SAFETY: a new mapping of a file of at least `len` bytes, which is locked.
         let start =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, &file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedMemory(Backing::File(Mapping { start, len, path: path.to_owned() })))
+        let path = path.to_owned();
+        Ok(SharedMemory(Backing::File(Mapping { start, len, path, _file: file })))
     }
 
     /// Returns zeroed memory of a simulated machine. Clones made by [`SharedMemory::reopen`] see
@@ -202,6 +212,8 @@ mod tests {
         assert_eq!(memory.read(0, 10_000), vec![0; 10_000]);
         memory.write(9_990, b"0123456789");
         memory.store(8, 7);
+        let busy = SharedMemory::open(&path, 20_000).err().unwrap();
+        assert_eq!(busy.kind(), io::ErrorKind::ResourceBusy);
         drop(memory);
         let memory = SharedMemory::open(&path, 10_000).unwrap();
         assert_eq!((memory.size(), memory.read(9_990, 10)), (10_000, b"0123456789".to_vec()));

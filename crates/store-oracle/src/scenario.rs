@@ -76,6 +76,11 @@ impl Scenario {
         self.options.recovery_wait = wait;
     }
 
+    /// Sets the memory of the next openings, in bytes.
+    pub fn set_memory(&mut self, bytes: u64) {
+        self.options.memory = bytes;
+    }
+
     /// Sets the write policy of the next openings.
     pub fn set_write_policy(&mut self, policy: WritePolicy) {
         self.options.write_policy = policy;

@@ -1,6 +1,5 @@
 //! All experiments, one file each, by paper.
 
-pub(crate) mod causes;
 pub mod extensions;
 pub mod markatos;
 pub mod olaru_tichy;

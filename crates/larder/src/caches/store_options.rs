@@ -2,7 +2,7 @@
 //! options, and the description at startup.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -52,8 +52,16 @@ pub fn admission_bytes(config: &Config) -> u64 {
     Admission::bytes(config.store.admission, config.store.admission_keys)
 }
 
-/// Returns a function that opens the memory of a cache in `directory`: the file `larder-UUID`.
-fn shared_memory(directory: PathBuf) -> SharedMemorySource {
+/// Returns a function that opens the memory of a cache in `directory`: the file `larder-UUID`. In
+/// place of the default it takes the runtime directory of a service manager, which knows when the
+/// service ends for good; the shared memory of its user may go with each process.
+fn shared_memory(mut directory: PathBuf) -> SharedMemorySource {
+    if directory == Path::new("/dev/shm")
+        && let Some(given) = std::env::var_os("RUNTIME_DIRECTORY")
+        && let Some(first) = std::env::split_paths(&given).next()
+    {
+        directory = first;
+    }
     Arc::new(move |uuid, len| {
         let name = format!("larder-{:032x}", u128::from_be_bytes(*uuid));
         SharedMemory::open(&directory.join(name), len)

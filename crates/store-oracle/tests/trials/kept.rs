@@ -31,6 +31,27 @@ fn a_kill_loses_no_object_that_was_answered_as_stored() {
 }
 
 #[test]
+fn recovery_goes_on_with_more_staged_objects_than_removals_that_a_checkpoint_holds() {
+    let mut scenario = scenario();
+    scenario.set_memory(16 << 20);
+    scenario = scenario.stop().unwrap();
+    for number in 0..40 {
+        scenario.run(async |client| client.insert(number, 20_000).await).unwrap();
+    }
+    scenario.settle();
+    let mut stored = Vec::new();
+    for number in 1_000..3_500 {
+        stored.push(scenario.run(async |client| client.insert(number, 20).await).unwrap());
+    }
+    assert!(scenario.store.stats()[0].kept_objects > 2_000, "too few are staged");
+    scenario = scenario.crash(false, 1).unwrap();
+    let found = |number| scenario.look(number).unwrap() != LookupResult::Nothing;
+    assert!((0..40).all(found), "clusters were given up");
+    let lost = stored.iter().filter(|state| !found(state.key)).count();
+    assert_eq!(lost, 0, "of {}", stored.len());
+}
+
+#[test]
 fn a_kill_brings_no_staged_object_back() {
     let scenario = scenario();
     for number in 0..8 {

@@ -360,7 +360,7 @@ impl Core {
         }
         self.memory.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence.last()));
-        self.keep_refreshed(&object);
+        self.keep_refreshed(&object, now);
         if in_memory || self.memory.fits(&object.header, object.weight()) {
             let cluster = slot.and_then(|slot| self.placement.cluster_of(slot.position));
             self.insert_resident(digest, resident_of(&object, dirty, None, cluster, accesses));
@@ -496,12 +496,12 @@ impl Core {
         true
     }
 
-    /// Writes the objects of `group` to the device as far as there is space: into clusters of their
-    /// own, or behind other groups if these would stay half empty. Returns false when nothing was
-    /// written.
+    /// Writes the objects of `group` to the device as far as there is space. They begin a cluster
+    /// and seal it (section 2.4.2 of the UCFS paper), unless batches are wanted and it would stay
+    /// half empty. Returns false when nothing was written.
     fn write_members(&mut self, group: &Group, now: Now) -> bool {
         let room = u64::from(group.clusters) * u64::from(self.placement.areas.cluster_size);
-        let alone = group.free <= room / 2;
+        let alone = self.options.batch == 0 || group.free <= room / 2;
         if alone {
             self.placement.begin_cluster();
         }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use device::Nanos;
+
 use crate::base::digest::Digest;
 use crate::base::now::Now;
-use crate::base::record::Record;
+use crate::base::record::{Header, Record};
 use crate::core::residents::resident_of;
 use crate::core::state::Core;
 use crate::format::staging_memory::StagingMemory;
@@ -28,6 +30,13 @@ impl Core {
         found.into_iter().filter(|record| self.restore(record, now)).count()
     }
 
+    /// Records that the device names this opening: the memory belongs to it from now on.
+    pub(crate) fn confirm_kept(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.confirm();
+        }
+    }
+
     /// Takes the memory for copies of staged objects, to remove it.
     pub(crate) fn take_kept(&mut self) -> Option<StagingMemory> {
         self.kept.take()
@@ -43,7 +52,7 @@ impl Core {
             self.release_kept(&digest);
             return false;
         }
-        self.note_touched(&digest);
+        self.recovery.note_restaged(digest, self.sequence.last() + 1);
         self.forget_place(&digest);
         let object = Arc::new(object(self.labels.note_unplaced(record, true)));
         self.insert_noted(digest, resident_of(&object, true, None, None, 1));
@@ -52,30 +61,43 @@ impl Core {
         true
     }
 
-    /// Keeps a copy of an object that is being staged. Without space for it the batch is written at
-    /// once, and until then a kill loses the object.
+    /// Keeps a copy of an object that is being staged, if there is space for it.
     pub(super) fn keep(&mut self, record: &Record) {
-        let Some(kept) = &mut self.kept else { return };
-        if !kept.keep(&self.secret, record, self.sequence.last())
-            && let Some(staging) = &mut self.memory.staging
-        {
-            staging.send();
-            self.wake_background();
+        if let Some(kept) = &mut self.kept {
+            kept.keep(&self.secret, record, self.sequence.last());
         }
     }
 
     /// Replaces the copy of an object whose metadata were replaced: as long as it has no place, by
     /// one with the new metadata.
-    pub(super) fn keep_refreshed(&mut self, object: &Object) {
+    pub(super) fn keep_refreshed(&mut self, object: &Object, now: Now) {
         let header = &object.header;
         let Some(kept) = &mut self.kept else { return };
         if !kept.holds(&header.digest, header.object_id) {
             return;
         }
         kept.release(&header.digest);
-        if object.place.is_none() {
-            let record = object.to_record(&self.secret, header.clone());
-            self.keep(&record);
+        if object.place.is_some() {
+            return;
+        }
+        let record = object.to_record(&self.secret, header.clone());
+        self.keep(&record);
+        self.write_staged_by(self.due_of(header, now));
+    }
+
+    /// Returns when the record of a staged object must be written.
+    pub(super) fn due_of(&self, header: &Header, now: Now) -> Nanos {
+        let kept = self.kept.as_ref();
+        let kept = kept.is_some_and(|kept| kept.holds(&header.digest, header.object_id));
+        self.schedule.write_by(now.monotonic, kept)
+    }
+
+    /// Makes the staged objects be written by `due` at the latest.
+    pub(super) fn write_staged_by(&mut self, due: Nanos) {
+        if let Some(staging) = &mut self.memory.staging
+            && staging.lower_due(due)
+        {
+            self.wake_background();
         }
     }
 

@@ -9,7 +9,7 @@ use crate::base::digest::Digest;
 use crate::base::now::Now;
 use crate::base::record::RecordKind;
 use crate::base::source::Source;
-use crate::config::options::ReadUnit;
+use crate::config::options::{ReadUnit, WritePolicy};
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::placement::Placement;
 use crate::core::read_plan::{
@@ -337,7 +337,10 @@ impl Core {
             (ReadUnit::Object, _) | (ReadUnit::Auto, Expected::Piece) => None,
             (ReadUnit::Auto, _) => self.run_and_bounds(slot.position, record),
             (ReadUnit::Cluster, _) => {
-                let whole = self.placement.read_whole_cluster(slot.position);
+                // Where objects are written as they come, the disk position is that of the last
+                // write.
+                let seeks = self.options.write_policy == WritePolicy::OnEvict;
+                let whole = self.placement.read_whole_cluster(slot.position, seeks);
                 whole.map(|whole| (whole, whole))
             }
         };
@@ -391,7 +394,7 @@ impl Core {
         now: Now,
     ) -> (bool, Vec<Neighbour>) {
         let lives = self.record_loaded(plan, object, now);
-        self.share_memory();
+        self.share_memory(now);
         let neighbours = match self.keep_read_ahead(plan, &scan, bytes) {
             true => Vec::new(),
             false => self.mark_wanted(scan, bytes.len()),
@@ -400,9 +403,10 @@ impl Core {
     }
 
     /// Moves memory between the tier and read-ahead that is kept apart, by the cost of a read.
-    fn share_memory(&mut self) {
+    fn share_memory(&mut self, now: Now) {
         if let Some(tier) = self.reads.share_memory() {
             self.memory.tier.set_capacity(tier);
+            self.shrink_tier(now);
         }
     }
 

@@ -374,7 +374,11 @@ impl Core {
 
     fn record_lost(&mut self, cluster: ClusterId, lost: &Lost) {
         self.counters.lost_records += 1;
-        self.release_kept(&lost.entry.digest);
+        // A newer version may be staged.
+        let slot = self.index.get(&lost.entry.digest);
+        if slot.is_some_and(|slot| slot.position == lost.position) {
+            self.release_kept(&lost.entry.digest);
+        }
         self.evict_record(cluster, &lost.entry);
         debug_assert_eq!(lost.position, self.placement.areas.position(cluster, lost.entry.granule));
     }

@@ -124,13 +124,15 @@ impl Placement {
         }
     }
 
-    /// Returns the extent of the cluster of `position` for a read of all of it, after which the
-    /// disk position is behind it (section 2.4.9 of the UCFS paper); `None` as in
-    /// [`Space::whole_cluster`].
-    pub(super) fn read_whole_cluster(&mut self, position: u32) -> Option<Extent> {
+    /// Returns the extent of the cluster of `position` for a read of all of it; `None` as in
+    /// [`Space::whole_cluster`]. If the read `seeks`, the disk position is behind the cluster then
+    /// (section 2.4.9 of the UCFS paper).
+    pub(super) fn read_whole_cluster(&mut self, position: u32, seeks: bool) -> Option<Extent> {
         let whole = self.space.whole_cluster(&self.areas, position)?;
         let (cluster, _) = self.areas.locate(position);
-        self.space.table_mut().read_past(cluster);
+        if seeks {
+            self.space.table_mut().read_past(cluster);
+        }
         Some(whole)
     }
 

@@ -58,6 +58,7 @@ impl Core {
         if mode == Mode::Soft {
             // A record placed later counts as younger than the purge, so outdated objects cannot be
             // placed: they would be lost.
+            self.write_staged_by(self.schedule.write_by(now.monotonic, false));
             self.place_all_staged(now);
         }
         let relabelled =
@@ -97,7 +98,7 @@ impl Core {
     }
 
     /// Keeps the purge table within its bound.
-    fn limit_purges(&mut self) {
+    pub(crate) fn limit_purges(&mut self) {
         let many = self.purges.tables.len() > self.purges.tables.max() / READ_FROM;
         if many && self.labels.exist() && !self.recovery.is_running() {
             self.labels.filters.read_unknown();
@@ -120,13 +121,12 @@ impl Core {
         }
     }
 
-    /// Fits the purges found on the device into the bound of this run.
+    /// Sets the bound of this run for purges; [`Core::limit_purges`] fits those found into it.
     pub(super) fn fit_purges(&mut self, memory: u64) {
         let in_memory = purges_in(memory);
         let room =
             self.placement.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
         self.purges.tables.set_max(usize::try_from(room).unwrap_or(usize::MAX));
-        self.limit_purges();
     }
 
     /// Drops the purges that are older than every record.

@@ -14,6 +14,9 @@ pub(crate) struct Recovering {
     /// Digests touched since the cache was opened, with the sequence number before which their
     /// records are dead; also those left by an earlier, unfinished recovery.
     removed: BTreeMap<Digest, u64>,
+    /// The same for objects that were found in staging memory. Their copies are the proof: they are
+    /// in no checkpoint and have no bound of their own.
+    restaged: BTreeMap<Digest, u64>,
     /// Clusters still to read with their incarnations, newest first.
     left: VecDeque<(ClusterId, u64)>,
     under_way: Vec<(ClusterId, u64)>,
@@ -41,7 +44,8 @@ impl Recovering {
     /// Begins a recovery that reads a whole space of slots, in `total` windows.
     pub(crate) fn of_slots(removed: BTreeMap<Digest, u64>, total: u32) -> Recovering {
         let (left, under_way) = (VecDeque::new(), Vec::new());
-        Recovering { removed, left, under_way, total, abandoned: false }
+        let restaged = BTreeMap::new();
+        Recovering { removed, restaged, left, under_way, total, abandoned: false }
     }
 }
 
@@ -85,10 +89,20 @@ impl Recovery {
         Some(running.removed.len() as u64 > self.removed_max)
     }
 
+    /// Remembers that records of `digest` older than `sequence` are dead, because a newer one was
+    /// found in staging memory.
+    pub(super) fn note_restaged(&mut self, digest: Digest, sequence: u64) {
+        if let Some(running) = &mut self.running {
+            running.restaged.insert(digest, sequence);
+        }
+    }
+
     /// Returns whether the record of `digest` with this sequence number was removed since.
     pub(super) fn was_removed(&self, digest: &Digest, sequence: u64) -> bool {
-        let removed = self.running.as_ref().and_then(|running| running.removed.get(digest));
-        removed.is_some_and(|before| sequence < *before)
+        self.running.as_ref().is_some_and(|running| {
+            let before = [running.removed.get(digest), running.restaged.get(digest)];
+            before.into_iter().flatten().any(|before| sequence < *before)
+        })
     }
 
     /// Returns the number of removals remembered.

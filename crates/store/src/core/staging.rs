@@ -15,8 +15,7 @@ const PLACED_AT_ONCE: usize = 64;
 impl Core {
     /// Stages an object that has entered memory as dirty. Writes a buffer that is full with it.
     pub(super) fn stage(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
-        let kept = self.kept.as_ref().is_some_and(|kept| kept.holds(&digest, header.object_id));
-        let due = self.schedule.write_by(now.monotonic, kept);
+        let due = self.due_of(header, now);
         let Some(staging) = &mut self.memory.staging else { return };
         staging.push(digest, header, len, due);
         // Batches are left to the background: they hold too many objects to place under one lock.

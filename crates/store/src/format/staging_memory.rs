@@ -10,8 +10,8 @@
 //! record's checksum, as is the number of the slot: a record that was not stored whole, or whose
 //! slot was released, is never found.
 //!
-//! The memory belongs to one opening of one cache, which the generation names. A later opening
-//! without this memory makes its contents outdated, and they are dropped.
+//! The memory belongs to one opening of one cache, which the generation names. Only the next
+//! opening takes the copies over: if there was one without this memory, they are outdated.
 
 use std::collections::BTreeMap;
 
@@ -87,10 +87,9 @@ impl StagingMemory {
         staging.next = staging.records_at();
         let header = staging.memory.read(0, HEADER_LEN);
         let mut fields = Decoder(&header);
-        // An opening with the same generation did not get far enough to be named on the device.
         let is_own = trusted
             && fields.u64() == Some(MAGIC)
-            && fields.u64().is_some_and(|found| found == generation || found + 1 == generation)
+            && fields.u64().is_some_and(|found| found.checked_add(1) == Some(generation))
             && fields.bytes(16) == Some(&uuid[..]);
         let records = if is_own { staging.find(secret) } else { Vec::new() };
         let free = (0..staging.slots()).rev();
@@ -104,9 +103,14 @@ impl StagingMemory {
             }
             staging.memory.write(16, uuid);
         }
-        staging.memory.store(GENERATION_AT, generation);
-        staging.memory.store(0, MAGIC);
         (staging, records)
+    }
+
+    /// Names this opening as the owner of the copies. Until then, which must be after the device
+    /// names it too, an opening that fails leaves them to the next one.
+    pub(crate) fn confirm(&mut self) {
+        self.memory.store(GENERATION_AT, self.generation);
+        self.memory.store(0, MAGIC);
     }
 
     /// Returns the whole records in the slots in use, in the order in which they were stored, and
@@ -160,7 +164,7 @@ impl StagingMemory {
             return false;
         };
         self.free_slots.pop();
-        self.made += 1;
+        self.made = self.made.wrapping_add(1);
         let serial = self.generation << 32 | u64::from(self.made);
         let mut header = record.header.clone();
         header.sequence = checked;
@@ -313,6 +317,7 @@ mod tests {
         let memory = SharedMemory::simulated(StagingMemory::size_for(64 << 10));
         let again = || memory.reopen().unwrap();
         let (mut staging, none) = StagingMemory::take_over(again(), &UUID, 4, true, &secret());
+        staging.confirm();
         assert!(none.is_empty());
         assert!(staging.keep(&secret(), &record(1, 10, 3000), 5));
         assert!(staging.keep(&secret(), &record(2, 11, 100), 6));
@@ -327,9 +332,10 @@ mod tests {
         ];
         let (_, records) = StagingMemory::take_over(again(), &UUID, 5, true, &secret());
         assert_eq!(found(&records), expected);
-        // The opening that found them was killed before it raised the cache's generation.
-        let (_, records) = StagingMemory::take_over(again(), &UUID, 5, true, &secret());
+        // The opening that found them was killed before the device named it.
+        let (mut staging, records) = StagingMemory::take_over(again(), &UUID, 5, true, &secret());
         assert_eq!(found(&records), expected);
+        staging.confirm();
         let (_, records) = StagingMemory::take_over(again(), &UUID, 7, true, &secret());
         assert!(records.is_empty(), "the cache was in use without this memory");
         let (_, records) = StagingMemory::take_over(again(), &[4; 16], 8, true, &secret());
@@ -341,6 +347,7 @@ mod tests {
         let memory = SharedMemory::simulated(StagingMemory::size_for(64 << 10));
         let again = || memory.reopen().unwrap();
         let (mut staging, _) = StagingMemory::take_over(again(), &UUID, 1, true, &secret());
+        staging.confirm();
         for key in 0..3 {
             assert!(staging.keep(&secret(), &record(key, 1, 1000), 1));
         }
@@ -363,7 +370,10 @@ mod tests {
             let mut generation = 1;
             let take = |generation| {
                 let memory = memory.reopen().unwrap();
-                StagingMemory::take_over(memory, &UUID, generation, true, &secret())
+                let (mut staging, records) =
+                    StagingMemory::take_over(memory, &UUID, generation, true, &secret());
+                staging.confirm();
+                (staging, records)
             };
             let (mut staging, _) = take(generation);
             let mut model = BTreeMap::new();

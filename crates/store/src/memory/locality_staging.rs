@@ -160,8 +160,21 @@ impl LocalityStaging {
         matches!(self.waiting, Staged::Batch(_))
     }
 
+    /// Makes the waiting objects be written by `due` at the latest. Returns whether that is earlier
+    /// than before.
+    pub(crate) fn lower_due(&mut self, due: Nanos) -> bool {
+        let lowers = self.due.is_some_and(|before| due < before);
+        if lowers {
+            self.due = Some(due);
+        }
+        lowers
+    }
+
     /// Moves all waiting objects to the leaving ones.
     pub(crate) fn send(&mut self) {
+        let due = self.due.take().unwrap_or(self.leaving_due);
+        let others = if self.leaving.is_empty() { Nanos::MAX } else { self.leaving_due };
+        self.leaving_due = due.min(others);
         match &mut self.waiting {
             Staged::Batch(batch) if batch.is_empty() => {}
             Staged::Batch(batch) => self.leaving.push_back(Outgoing::new(batch.take())),
@@ -171,7 +184,6 @@ impl LocalityStaging {
                 }
             }
         }
-        self.leaving_due = self.due.take().unwrap_or(self.leaving_due);
     }
 
     /// Adds an object with this header to the waiting ones; it must be written by `due`. A batch or

@@ -16,6 +16,9 @@ use crate::read::window::{Memory, ReadWindow};
 /// as long.
 const SLOW: f64 = 1_000_000.0;
 
+/// Number of consecutive reads whose cost must call for another division of memory.
+const AGREED: u32 = 1_000;
+
 /// Returns the maximum number of bytes that a read takes along on either side.
 fn most_at_once(tier: usize, ahead: usize) -> u64 {
     let most = if ahead > 0 { ahead / 8 } else { tier / 32 };
@@ -72,6 +75,8 @@ pub(crate) struct Reads {
     ahead: ReadAhead,
     /// Capacity of `ahead` on a fast device, in bytes, and with that of the tier.
     shares: [usize; 2],
+    /// Consecutive reads by whose cost memory should be divided differently.
+    agreed: u32,
     /// [`Options::read_window_max`].
     window_max: u64,
     /// Reads in flight, by the offset of their extents.
@@ -96,6 +101,7 @@ impl Reads {
             counters: ReadCounters::default(),
             ahead: ReadAhead::new(ahead),
             shares: [ahead, tier + ahead],
+            agreed: 0,
             window_max: options.read_window_max,
             under_way: BTreeMap::new(),
             next_id: 0,
@@ -150,8 +156,15 @@ impl Reads {
             kept => kept,
         };
         if wanted == self.ahead.capacity() {
+            self.agreed = 0;
             return None;
         }
+        // A burst or a stall is no reason to move memory.
+        self.agreed += 1;
+        if self.agreed < AGREED {
+            return None;
+        }
+        self.agreed = 0;
         self.ahead.set_capacity(wanted);
         self.window.set_most(self.window_max.min(most_at_once(all - wanted, wanted)));
         Some(all - wanted)

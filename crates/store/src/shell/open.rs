@@ -249,7 +249,10 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let shared = Arc::new(Shared::new(core, self.number));
         let volume = Volume::new(shared, self.device, self.clock);
         volume.restore_kept(believed);
+        // Only now is it known which labels the staged objects bear.
+        volume.shared.lock().limit_purges();
         volume.start(!believed, self.second_first).await?;
+        volume.shared.lock().confirm_kept();
         if self.leaves_near {
             volume.erase_superblock(SUPERBLOCK_NEAR).await;
         }

@@ -48,7 +48,7 @@ fn every_insertion_ends_soon() {
                     let rest = Options { packet: 8 << 10, ..Options::default() };
                     let options =
                         Options { memory, write_policy, batch, locality, read_unit, ..rest };
-                    println!("{layout}, {write_policy:?}, {buffers} buffers, batch {batch}");
+                    eprintln!("{layout}, {write_policy:?}, {buffers} buffers, batch {batch}");
                     fill(&options, seed);
                 }
             }

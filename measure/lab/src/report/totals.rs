@@ -1,11 +1,9 @@
-//! The totals: for each paper how many figures are compared, how many agree, and which of the far
-//! ones have a cause.
+//! The totals: for each paper how many figures are compared, how many agree, and which are far.
 
 use std::fmt::Write;
 
 use super::{stated, with_unit};
 use crate::experiment::{Deviation, Paper, Record, Scale, Stated};
-use crate::experiments::causes;
 
 /// Counts of the figures that a paper states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,15 +13,13 @@ struct Totals {
     /// Figures of tables whose order the paper states too.
     ranked: usize,
     in_order: usize,
-    explained: usize,
-    unexplained: usize,
 }
 
 /// Returns the totals of the records as a table in Markdown, and below it a line for each far
-/// figure with its cause.
+/// figure.
 pub fn totals(records: &[Record]) -> String {
-    let mut table = "| paper | figures compared | within 25% | in the paper's order | far, cause \
-                     shown | far, no cause |\n|---|--:|--:|--:|--:|--:|\n"
+    let mut table = "| paper | figures compared | within 25% | in the paper's order | far |\n\
+                     |---|--:|--:|--:|--:|\n"
         .to_owned();
     let mut lines = String::new();
     let papers = Paper::ALL.into_iter().filter(|paper| *paper != Paper::Beyond);
@@ -33,11 +29,12 @@ pub fn totals(records: &[Record]) -> String {
         records().for_each(|record| add(record, &mut totals, &mut lines));
         let quick = records().any(|record| record.scale != Scale::Full);
         let scale = if quick { " (quick)" } else { "" };
-        let Totals { compared, within, ranked, in_order, explained, unexplained } = totals;
+        let Totals { compared, within, ranked, in_order } = totals;
         if compared > 0 {
-            let cells = format!("{compared} | {within} | {in_order} of {ranked} | {explained}");
+            let far = compared - within;
+            let cells = format!("{compared} | {within} | {in_order} of {ranked} | {far}");
             let heading = paper.heading();
-            _ = writeln!(table, "| {heading}{scale} | {cells} | {unexplained} |");
+            _ = writeln!(table, "| {heading}{scale} | {cells} |");
         }
     }
     format!("{table}\n{lines}")
@@ -61,13 +58,9 @@ fn add(record: &Record, totals: &mut Totals, lines: &mut String) {
             if !far {
                 continue;
             }
-            let cause = causes::of(&record.name, &table.id, &row.what);
-            totals.explained += usize::from(cause.is_some());
-            totals.unexplained += usize::from(cause.is_none());
             let (paper, ours) = (stated(row.paper, &row.unit), with_unit(row.ours, &row.unit));
             let place = format!("{}, {}: {}", record.name, table.id, row.what);
-            let cause = cause.unwrap_or("no cause known");
-            _ = writeln!(lines, "* {place}: {ours} (paper: {paper}): {cause}.");
+            _ = writeln!(lines, "* {place}: {ours} (paper: {paper})");
         }
     }
 }
@@ -93,8 +86,8 @@ mod tests {
             outcome: Outcome::new("").table(table),
         };
         let text = totals(&[record]);
-        assert!(text.contains("\n| UCFS (quick) | 2 | 1 | 0 of 2 | 0 | 1 |\n"), "{text}");
-        let line = "\n* ucfs-fig-0, total-time: b: 9\u{a0}× (paper: 1\u{a0}×): no cause known.\n";
+        assert!(text.contains("\n| UCFS (quick) | 2 | 1 | 0 of 2 | 1 |\n"), "{text}");
+        let line = "\n* ucfs-fig-0, total-time: b: 9\u{a0}× (paper: 1\u{a0}×)\n";
         assert!(text.ends_with(line), "{text}");
     }
 }

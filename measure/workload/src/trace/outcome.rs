@@ -28,26 +28,48 @@ const REPLACED: [&[u8]; 3] = [b"TCP_REFRESH_MISS", b"TCP_REFRESH_MODIFIED", b"RE
 const FETCHED: [&[u8]; 5] =
     [b"EXPIRED", b"BYPASS(range)", b"BYPASS(range-beyond-fill)", b"BYPASS(busy)", b"SCARCE"];
 
+/// Beginnings of outcomes of requests that the cache refused or passed on, and of all other
+/// outcomes of Squid.
+const PASSED: [&[u8]; 13] = [
+    b"TCP_",
+    b"UDP_",
+    b"TAG_",
+    b"NONE",
+    b"BYPASS",
+    b"ERROR",
+    b"DENIED",
+    b"TUNNEL",
+    b"PURGE",
+    b"INVALID",
+    b"LIMITEXCEEDED",
+    b"CAPACITYEXCEEDED",
+    b"REDIRECT",
+];
+
 /// The ending of Squid's outcomes of requests that the client gave up.
 const ABORTED: &[u8] = b"_ABORTED";
 
 impl Outcome {
-    /// Returns what the outcome of this name says. Names are compared without regard to case.
-    pub(super) fn named(name: &[u8]) -> Outcome {
+    /// Returns the outcome of this name; `None` if it is not known as one. Names are compared
+    /// without regard to case.
+    pub(super) fn named(name: &[u8]) -> Option<Outcome> {
         let name = name.strip_suffix(ABORTED).unwrap_or(name);
         let is = |other: &&[u8]| name.eq_ignore_ascii_case(other);
         let has =
             |word: &[u8]| name.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+        let begins = |start: &&[u8]| {
+            name.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start))
+        };
         if name.starts_with(b"UDP_") {
-            Outcome::Passed
+            Some(Outcome::Passed)
         } else if REPLACED.iter().any(is) {
-            Outcome::Replaced
+            Some(Outcome::Replaced)
         } else if HITS.iter().any(is) || name.starts_with(b"STALE(") || has(b"hit") {
-            Outcome::Hit
+            Some(Outcome::Hit)
         } else if FETCHED.iter().any(is) || has(b"miss") {
-            Outcome::Fetched
+            Some(Outcome::Fetched)
         } else {
-            Outcome::Passed
+            PASSED.iter().any(begins).then_some(Outcome::Passed)
         }
     }
 
@@ -57,10 +79,10 @@ impl Outcome {
             event.measure = Measure::Part;
         }
         match Outcome::named(name) {
-            Outcome::Fetched => {}
-            Outcome::Hit => event.is_hit = true,
-            Outcome::Replaced => event.is_new_version = event.status == 200,
-            Outcome::Passed => {
+            None | Some(Outcome::Fetched) => {}
+            Some(Outcome::Hit) => event.is_hit = true,
+            Some(Outcome::Replaced) => event.is_new_version = event.status == 200,
+            Some(Outcome::Passed) => {
                 event.skip_reason = event.skip_reason.or(Some(SkipReason::Outcome));
             }
         }
@@ -86,8 +108,11 @@ mod tests {
         ];
         for (outcome, names) in all {
             for name in names.split(' ') {
-                assert_eq!(Outcome::named(name.as_bytes()), outcome, "{name}");
+                assert_eq!(Outcome::named(name.as_bytes()), Some(outcome), "{name}");
             }
+        }
+        for name in ["DE", "success", "-"] {
+            assert_eq!(Outcome::named(name.as_bytes()), None, "{name}");
         }
     }
 }

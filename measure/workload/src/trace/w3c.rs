@@ -20,19 +20,21 @@ pub(super) fn is_start(lines: &[&[u8]]) -> bool {
 
 pub(super) struct Reader {
     lines: Lines,
-    /// The meaning of each field of a line, in their order.
-    fields: Vec<Option<Named>>,
+    /// The meaning of each field of a line, in their order; or the reason why lines cannot be read.
+    fields: Result<Vec<Option<Named>>, String>,
+    /// True once lines could be read.
+    has_fields: bool,
 }
 
 impl Reader {
     pub(super) fn new(input: Box<dyn BufRead>) -> Reader {
-        Reader { lines: Lines::new(input), fields: Vec::new() }
+        Reader { lines: Lines::new(input), fields: Ok(Vec::new()), has_fields: false }
     }
 
     /// Returns the next request.
     ///
     /// # Errors
-    /// The file cannot be read, or its fields lack a required one.
+    /// The file cannot be read, or its first fields lack a required one.
     pub(super) fn next(
         &mut self,
         filter: Filter,
@@ -42,16 +44,21 @@ impl Reader {
                 None => return Ok(None),
                 Some(Ok(line)) => {
                     if let Some(names) = line.strip_prefix(FIELDS) {
-                        let found = fields(names);
-                        let number = self.lines.number();
-                        self.fields = found
-                            .map_err(|why| TraceError::Header(format!("line {number}: {why}")))?;
+                        self.fields = fields(names);
+                        self.has_fields |= self.fields.is_ok();
+                        if let (Err(why), false) = (&self.fields, self.has_fields) {
+                            let number = self.lines.number();
+                            return Err(TraceError::Header(format!("line {number}: {why}")));
+                        }
                         continue;
                     }
                     if line.starts_with(b"#") || line.trim_ascii().is_empty() {
                         continue;
                     }
-                    parse(line, &self.fields, filter)
+                    match &self.fields {
+                        Ok(fields) => parse(line, fields, filter),
+                        Err(why) => Err(why.clone()),
+                    }
                 }
                 Some(Err(_)) => Err(format!("longer than {LINE_MAX} bytes")),
             };

@@ -79,8 +79,9 @@ pub const SETTINGS: &[Setting] = fields! {
     "store.flush-interval", Kind::Time(ms(10), hours(24)), ["1m"] -> store.flush_interval;
 
     /// Directory in a memory file system (tmpfs). A file there keeps copies of the objects that
-    /// wait in a batch, up to twice `batch`, part of `memory`: a killed process loses none of them,
-    /// a restart of the machine all. "none": batches wait for `durability-bound` only.
+    /// wait in a batch, up to 1.5 times `batch`, part of `memory`: a killed process loses none of
+    /// them, a restart of the machine all. The default gives way to RUNTIME_DIRECTORY of systemd.
+    /// "none": batches wait for `durability-bound` only.
     "store.shared-memory", Kind::Path, ["/dev/shm"], word("none") -> shared_memory;
 
     /// Longest time that a read of a device may take before the object is fetched instead, and that

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use store::policy::AdmissionName;
-use store::{CLUSTER_SIZES, LocalityOptions, ReadUnit, TierAdmission, TierShares, WritePolicy};
+use store::{CLUSTER_SIZES, ReadUnit, TierAdmission, TierShares, WritePolicy};
 
 use super::drives::Model;
 use crate::experiment::{
@@ -72,7 +72,7 @@ const GOAL: f64 = 5.0;
 type Setting = (&'static str, fn(&mut EngineOptions));
 
 /// The product's default, and each change of it.
-const SETTINGS: [Setting; 14] = [
+const SETTINGS: [Setting; 13] = [
     ("default", |_| {}),
     ("read-unit object", |engine| engine.options.read_unit = ReadUnit::Object),
     ("read-unit cluster", |engine| engine.options.read_unit = ReadUnit::Cluster),
@@ -89,9 +89,6 @@ const SETTINGS: [Setting; 14] = [
     ("no fading", |engine| engine.options.reference_half_life = 0),
     ("second-hit", |engine| engine.options.admission = AdmissionName::SecondHit),
     ("read-batch 10", |engine| engine.options.read_batch = 10),
-    ("64 locality buffers", |engine| {
-        engine.options.locality = Some(LocalityOptions { buffers: 64, bytes: 64 << 10 });
-    }),
     ("on-evict", |engine| engine.options.write_policy = WritePolicy::OnEvict),
 ];
 
