@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, statfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::geteuid;
 
@@ -51,6 +51,7 @@ impl SharedMemory {
     /// The file is not in a memory file system, belongs to another user or is open to others, is
     /// no regular file, is in use, or cannot be opened or allocated.
     pub fn open(path: &Path, len: usize) -> io::Result<SharedMemory> {
+        check_directory(path.parent().unwrap_or(path))?;
         let flags = (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32;
         let file = File::options()
             .read(true)
@@ -178,14 +179,21 @@ impl Drop for Mapping {
     }
 }
 
-/// Returns an error unless the file is one that only this user can have written, in a memory file
-/// system.
+fn refuse(reason: &str) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+/// Returns an error unless the directory is in a memory file system. Nothing is created elsewhere.
+fn check_directory(directory: &Path) -> io::Result<()> {
+    match statfs(directory)?.f_type as i64 {
+        TMPFS => Ok(()),
+        _ => refuse("it is not in a memory file system (tmpfs)"),
+    }
+}
+
+/// Returns an error unless the file is one that only this user can have written.
 fn check(file: &File) -> io::Result<()> {
     let found = file.metadata()?;
-    let refuse = |reason: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
-    if fstatfs(file)?.f_type as i64 != TMPFS {
-        return refuse("it is not in a memory file system (tmpfs)");
-    }
     if !found.file_type().is_file() || found.nlink() != 1 {
         return refuse("it is not a regular file with one name");
     }
@@ -242,8 +250,9 @@ mod tests {
             assert!(!elsewhere.path().join("target").exists(), "nothing is created behind it");
         }
         let disk = elsewhere.path().join("disk");
-        if fstatfs(File::create(&disk).unwrap()).unwrap().f_type as i64 != TMPFS {
+        if statfs(elsewhere.path()).unwrap().f_type as i64 != TMPFS {
             assert!(reason(&disk).unwrap().contains("memory file system"));
+            assert!(!disk.exists());
         }
     }
 }

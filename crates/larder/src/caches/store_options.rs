@@ -64,7 +64,9 @@ fn shared_memory(mut directory: PathBuf) -> SharedMemorySource {
     }
     Arc::new(move |uuid, len| {
         let name = format!("larder-{:032x}", u128::from_be_bytes(*uuid));
-        SharedMemory::open(&directory.join(name), len)
+        let path = directory.join(name);
+        SharedMemory::open(&path, len)
+            .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))
     })
 }
 
