@@ -233,12 +233,16 @@ fn index(disk: u64, mean_object: Option<u32>, memory: u64) -> u64 {
     IndexOptions::default().bytes(disk, format.mean_object_for(disk))
 }
 
-/// Returns the part of the memory that the engine leaves to objects. Three eighths are for buffers
-/// and for serving hits, the index and the doorkeeper take their parts, and an eighth of the rest
-/// is for read-ahead (`docs/architecture.md`).
+/// Returns the part of the memory that the engine leaves to objects. An eighth is for serving hits,
+/// half of one for records that wait to be written, 4 MiB at most for a write of them, and one and
+/// a half batches for their copies. The index and the doorkeeper take their parts, and an eighth of
+/// the rest is for read-ahead (`docs/architecture.md`).
 fn objects_in(memory: u64, disk: u64, mean_object: Option<u32>) -> u64 {
     let tables = index(disk, mean_object, memory) + memory / 1024;
-    let rest = (memory / 8 * 5).saturating_sub(tables).max(memory / 8);
+    let eighth = memory / 8;
+    let copies = (4 * M).min(eighth / 2) * 3 / 2 * 33 / 32;
+    let reserved = eighth + eighth / 2 + eighth.min(4 * M) + copies;
+    let rest = memory.saturating_sub(tables + reserved).max(eighth);
     rest - rest / 8
 }
 

@@ -59,7 +59,7 @@ fn objects_that_fit_miss_once_and_again_when_changed() {
         for object in 0..100 {
             // In the last round, one object in ten has another version.
             let size = if round == 2 && object % 10 == 0 { 6_000 } else { 5_000 };
-            let _ = write!(text, "{}", line((round * 100 + object) * 50, object, size));
+            let _ = write!(text, "{}", line((round * 100 + object) * 500, object, size));
         }
     }
     let log = log(&text, Sampling::ALL);
