@@ -37,6 +37,8 @@ pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
 /// runs it on the same cache again.
 pub struct Setup {
     directory: TempDir,
+    /// Directory for memory that outlives a killed process, where there is a tmpfs.
+    shared_memory: Option<TempDir>,
     listen: SocketAddr,
     admin: SocketAddr,
     flags: Vec<String>,
@@ -50,6 +52,7 @@ impl Setup {
     pub fn forward() -> Setup {
         Setup {
             directory: TempDir::new().expect("a temporary directory"),
+            shared_memory: TempDir::new_in("/dev/shm").ok(),
             listen: address::free(),
             admin: address::free(),
             flags: Vec::new(),
@@ -165,6 +168,9 @@ impl Setup {
         command.args(&words[1..]).arg("serve");
         command.args(["--listen", &self.listen.to_string(), "--admin", &self.admin.to_string()]);
         command.arg("--cache").arg(self.cache()).args(&self.flags);
+        if let Some(directory) = &self.shared_memory {
+            command.env("RUNTIME_DIRECTORY", directory.path());
+        }
         command.current_dir(self.directory.path()).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
