@@ -38,6 +38,12 @@ pub fn command() -> Command {
                 .help("A request header field, \"Name: value\"."),
         )
         .arg(
+            Arg::new("client")
+                .long("client")
+                .value_name("ADDRESS")
+                .help("The client's address, for rules that look at it [default: 127.0.0.1]."),
+        )
+        .arg(
             Arg::new("ask")
                 .long("ask")
                 .action(ArgAction::SetTrue)
@@ -86,7 +92,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
 
 fn query(matches: &ArgMatches) -> String {
     let mut query = Serializer::new(String::new());
-    for name in ["url", "method", "status"] {
+    for name in ["url", "method", "client", "status"] {
         if let Some(text) = matches.get_one::<String>(name) {
             query.append_pair(name, text);
         }
@@ -109,12 +115,12 @@ fn in_lines(told: &Value) -> String {
         Value::Null => "none".to_owned(),
         other => other.to_string(),
     };
-    let mut lines = vec![
-        ("request", text(&told["request"])),
-        ("rule", text(&told["rule"])),
+    let mut lines = vec![("request", text(&told["request"]))];
+    lines.extend(rules(&told["rules"]));
+    lines.extend([
         ("origin", text(&told["origin"])),
         ("key", format!("{} of {}", text(&told["key"]["url"]), text(&told["key"]["front"]))),
-    ];
+    ]);
     if let Some(fields) = told["key"]["fields"].as_object() {
         let fields = fields.iter().map(|(name, value)| match value {
             Value::Null => format!("without {name}"),
@@ -140,6 +146,30 @@ fn in_lines(told: &Value) -> String {
     }
     let lines = lines.into_iter().map(|(what, words)| format!("{what:<8} {words}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a line for each rule that applies, with what it states.
+fn rules(told: &Value) -> Vec<(&'static str, String)> {
+    let list = |value: &Value| -> Vec<String> {
+        let texts = value.as_array().into_iter().flatten();
+        texts.filter_map(|text| Some(text.as_str()?.to_owned())).collect()
+    };
+    let line = |rule: &Value| {
+        let name = rule["name"].as_str().unwrap_or_default();
+        let states = list(&rule["states"]);
+        (
+            "rule",
+            if states.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{name} ({})", states.join("; "))
+            },
+        )
+    };
+    match told.as_array().filter(|rules| !rules.is_empty()) {
+        Some(rules) => rules.iter().map(line).collect(),
+        None => vec![("rule", "none".to_owned())],
+    }
 }
 
 /// Says what a node remembers of a document, by which it knows its class before an answer.
@@ -273,7 +303,7 @@ mod tests {
     #[test]
     fn explanations_are_formatted_as_lines() {
         let told = json!({
-            "request": "GET http://a/?u=1", "site": null, "origin": "a:80", "rule": "pages",
+            "request": "GET http://a/?u=1", "site": null, "origin": "a:80", "rules": [{ "name": "pages", "states": ["ttl = \"1m\""] }],
             "key": {"front": "forward", "url": "http://a/", "fields": {"a": "b", "c": null}},
             "past_the_cache": null,
             "stored": {"status": 200, "length": 5, "in": "memory", "in_parts": false, "age": 1,
@@ -284,7 +314,7 @@ mod tests {
         });
         let expected = "\
 request  GET http://a/?u=1
-rule     pages
+rule     pages (ttl = \"1m\")
 origin   a:80
 key      http://a/ of forward
 for      a: b, without c

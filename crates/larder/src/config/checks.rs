@@ -280,7 +280,8 @@ impl Checker<'_> {
         let mut names: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
             let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(*line));
-            let unknown = rule.sites.iter().find(|name| !sites.contains(&name.as_str()));
+            let named = rule.when.sites();
+            let unknown = named.into_iter().find(|name| !sites.contains(&name.as_str()));
             let wrong = match unknown {
                 Some(name) => Some(("sites", format!("there is no site {name:?}"))),
                 None if first.is_some_and(|first| first != *line) => {

@@ -13,9 +13,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::layers::{FileLayer, Given, Place, Problem, Problems, nearest};
+use crate::config::rule_condition::RuleCondition;
 use crate::config::setting::Field;
 use crate::config::settings::{
-    ACCESS, CERTIFICATE, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
+    ACCESS, CERTIFICATE, CONDITION, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
 };
 use crate::config::value::{Kind, Value, alone};
 
@@ -48,6 +49,9 @@ impl File {
         }
     }
 }
+
+/// The key of a rule's alternatives.
+const ANY: &str = "any";
 
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
@@ -100,10 +104,7 @@ impl Reader<'_> {
                     let rules = self.repeated(name, ACCESS, node);
                     self.layer.access = rules.into_iter().map(|(rule, _)| rule).collect();
                 }
-                "rule" => {
-                    let rules = self.repeated(name, RULE, node);
-                    self.layer.rules = rules;
-                }
+                "rule" => self.rules(node),
                 "listener" => {
                     let listeners = self.repeated(name, LISTENER, node);
                     self.layer.listeners = listeners;
@@ -154,6 +155,37 @@ impl Reader<'_> {
         self.complain(at, name, format!("there is no such key{hint}"));
     }
 
+    /// Reads the `[[rule]]` tables, with what each states.
+    fn rules(&mut self, node: &Node<'_>) {
+        let mut rules = self.repeated("rule", RULE, node);
+        for ((rule, _), table) in rules.iter_mut().zip(tables_in(node)) {
+            rule.when.any = self.alternatives(table);
+            let is_condition =
+                |key: &str| key == ANY || CONDITION.iter().any(|field| field.key == key);
+            for (key, node) in table.iter() {
+                let key = key.get_ref().as_ref();
+                if !is_condition(key) && !["name", "then"].contains(&key) {
+                    let written = self.text.get(node.span()).unwrap_or_default();
+                    let written = written.split_whitespace().collect::<Vec<_>>().join(" ");
+                    rule.states.push(format!("{key} = {written}"));
+                }
+            }
+        }
+        self.layer.rules = rules;
+    }
+
+    /// Reads the alternatives of a condition.
+    fn alternatives(&mut self, table: &DeTable<'_>) -> Vec<RuleCondition> {
+        let Some((_, node)) = table.iter().find(|(key, _)| key.get_ref() == ANY) else {
+            return Vec::new();
+        };
+        let mut all = self.repeated("rule.any", CONDITION, node);
+        for ((when, _), table) in all.iter_mut().zip(tables_in(node)) {
+            when.any = self.alternatives(table);
+        }
+        all.into_iter().map(|(when, _)| when).collect()
+    }
+
     /// Reads the tables of an array of tables, each with the line where it begins.
     fn repeated<T: Default>(
         &mut self,
@@ -193,6 +225,8 @@ impl Reader<'_> {
                 Some(field) => {
                     given.insert(field.key, self.value(&full, field, node));
                 }
+                // Read by `alternatives`.
+                None if key.get_ref() == ANY && name.starts_with("rule") => {}
                 None => {
                     let known = fields.iter().map(|field| field.key);
                     let hint = nearest(key.get_ref(), known)
@@ -261,6 +295,18 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
         }
         other => Err(field.expected_not(&describe(other))),
     }
+}
+
+/// Returns the tables of an array of tables.
+fn tables_in<'n, 'i>(node: &'n Node<'i>) -> impl Iterator<Item = &'n DeTable<'i>> {
+    let nodes = match node.get_ref() {
+        DeValue::Array(nodes) => Some(nodes.iter()),
+        _ => None,
+    };
+    nodes.into_iter().flatten().filter_map(|node| match node.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    })
 }
 
 /// Returns the names of the tables that group settings.

@@ -8,7 +8,8 @@ use proxy::rules::access::{Action, HostPattern, Rule};
 use semantics::Pattern;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, Site};
-use crate::config::request_rule::RequestRule;
+use crate::config::request_rule::{RequestRule, Then};
+use crate::config::rule_condition::{RuleCondition, Tests};
 
 impl Config {
     /// Returns a sentence for each rule that never applies, and for each whose statuses do not
@@ -52,10 +53,10 @@ fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
         let lets_in = !rule.bypass && !rule.refuse_upgrades;
         let is_read_otherwise = path.contains([';', '\\']) || path.contains("//");
         let tidied_away = lets_in && (is_read_otherwise || path.contains("/../"));
-        path.contains(['?', '#']) || tidied_away
+        !path.starts_with('~') && (path.contains(['?', '#']) || tidied_away)
     };
-    if !rule.paths.is_empty() && rule.paths.iter().all(|path| odd(&path)) {
-        let path = &rule.paths[0];
+    if !rule.when.is.paths.is_empty() && rule.when.is.paths.iter().all(|path| odd(&path)) {
+        let path = &rule.when.is.paths[0];
         return Some(format!(
             "no path is {path:?} in every reading: without query and path parameters, with dots \
              resolved"
@@ -65,7 +66,9 @@ fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
         Some(rest) => rest.to_owned(),
         None => format!("!{test}"),
     };
-    if let Some(test) = rule.headers.iter().find(|test| rule.headers.contains(&turned(test))) {
+    if let Some(test) =
+        rule.when.is.headers.iter().find(|test| rule.when.is.headers.contains(&turned(test)))
+    {
         return Some(format!("{test:?} and {:?} contradict each other", turned(test)));
     }
     no_host(rule, config)
@@ -74,17 +77,19 @@ fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
 /// Returns why no site has a host of the rule.
 fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
     let for_site = |site: &&Site| {
-        rule.sites.is_empty() || rule.sites.iter().any(|name| Some(&**name) == site.called())
+        rule.when.is.sites.is_empty()
+            || rule.when.is.sites.iter().any(|name| Some(&**name) == site.called())
     };
-    let any = rule.sites.is_empty() || rule.sites.iter().any(|name| name == DEFAULT_SITE);
+    let any =
+        rule.when.is.sites.is_empty() || rule.when.is.sites.iter().any(|name| name == DEFAULT_SITE);
     let is_open = config.sites.is_empty()
         || (config.has_default_site() && any)
         || config.sites.iter().filter(for_site).any(|site| site.hosts.is_empty());
-    if rule.hosts.is_empty() || is_open {
+    if rule.when.is.hosts.is_empty() || is_open {
         return None;
     }
     let patterns: Vec<HostPattern> =
-        rule.hosts.iter().filter_map(|host| host.parse().ok()).collect();
+        rule.when.is.hosts.iter().filter_map(|host| host.parse().ok()).collect();
     let meant = |host: &&String| patterns.iter().any(|pattern| pattern.matches(host));
     let sites = || config.sites.iter().filter(for_site);
     let seen = |site: &Site| if site.is_one() { 1 } else { site.hosts.len() };
@@ -96,52 +101,39 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
         Some((host, first)) => {
             format!("{host} is an alias of {first}; name that host in rules (key-host)")
         }
-        None => format!("no site has the host {:?}", rule.hosts[0]),
+        None => format!("no site has the host {:?}", rule.when.is.hosts[0]),
     })
 }
 
 /// Returns whether every request that matches `second` matches `first`.
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
-    // All fields are named, so that a new condition is not forgotten here.
-    let RequestRule {
-        sites,
-        hosts,
-        paths,
-        paths_ignore_case,
-        methods,
-        headers,
-        bypass,
-        refuse_upgrades,
-        name: _,
-        own: _,
-        query_keep: _,
-        query_drop: _,
-        query_sort: _,
-        query_send: _,
-        key_headers: _,
-        key_device: _,
-        key_languages: _,
-        request_set: _,
-        request_remove: _,
-        answer_set: _,
-        answer_remove: _,
-        store_max: _,
-        answer_max: _,
-    } = first;
+    // All conditions are named, so that a new one is not forgotten here.
+    let RuleCondition { is, not, paths_ignore_case, share, any } = &first.when;
+    let Tests { sites, hosts, paths, methods, headers, schemes, clients, query, cookies } = is;
+    let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
-    let keeps_out = *bypass || (*refuse_upgrades && !second.bypass);
+    let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
     let lets_in = !second.bypass && !second.refuse_upgrades;
     let is_read_alike = keeps_out || lets_in;
     let method = |one: &String, other: &String| one == other || (one == "GET" && other == "HEAD");
-    let same_case = *paths_ignore_case || !second.paths_ignore_case;
-    (paths.is_empty() || (is_read_alike && same_case))
+    let same_case = *paths_ignore_case || !second.when.paths_ignore_case;
+    let network = |one: &IpNet, other: &IpNet| one.contains(other);
+    first.then == Then::Stop
+        && (paths.is_empty() || (is_read_alike && same_case))
         && (methods.is_empty() || is_read_alike)
-        && within(sites, &second.sites, |one, other| one == other)
-        && within(hosts, &second.hosts, |one, other| host(one, other))
-        && within(paths, &second.paths, |one, other| path(one, other))
-        && within(methods, &second.methods, method)
-        && headers.iter().all(|test| second.headers.contains(test))
+        && within(sites, &other.sites, |one, other| one == other)
+        && within(hosts, &other.hosts, |one, other| host(one, other))
+        && within(paths, &other.paths, |one, other| path(one, other))
+        && within(methods, &other.methods, method)
+        && within(schemes, &other.schemes, |one, other| one == other)
+        && within(clients, &other.clients, network)
+        && within(query, &other.query, |one, other| one == other)
+        && within(cookies, &other.cookies, |one, other| one == other)
+        && headers.iter().all(|test| other.headers.contains(test))
+        && (share.is_none() || *share == second.when.share)
+        && (*not == Tests::default() || *not == second.when.not)
+        && (any.is_empty() || *any == second.when.any)
 }
 
 /// Returns whether every client request that matches `second` matches `first`, for access rules.
@@ -172,6 +164,9 @@ fn path(one: &str, other: &str) -> bool {
         Some((known, _)) => (known, true),
         None => (other, false),
     };
+    if one.starts_with('~') || other.starts_with('~') {
+        return one == other;
+    }
     one == other
         || (rest.is_empty() && known.starts_with(begin))
         || (!is_pattern && Pattern::new(one).matches(other.as_bytes()))

@@ -2,12 +2,13 @@
 //!
 //! The proxy's own types check the values; this module names the key of an invalid one.
 
-use http::Method;
+use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
 use proxy::rules::request_rules;
-use proxy::rules::request_rules::QuerySend;
+use proxy::rules::request_rules::{AnswerEdits, QuerySend, SettingsLayer};
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
+use crate::config::rule_condition::{RuleCondition, parse_all};
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
 
@@ -15,12 +16,10 @@ use crate::config::status_times;
 #[allow(missing_docs)]
 pub struct RequestRule {
     pub name: Option<String>,
-    pub sites: Vec<String>,
-    pub hosts: Vec<String>,
-    pub paths: Vec<String>,
-    pub paths_ignore_case: bool,
-    pub methods: Vec<String>,
-    pub headers: Vec<String>,
+    pub when: RuleCondition,
+    pub then: Then,
+    /// What the rule states, as written.
+    pub states: Vec<String>,
     pub bypass: bool,
     /// The keys that differ from `[caching]`.
     pub own: Vec<OwnKey<Settings>>,
@@ -29,6 +28,9 @@ pub struct RequestRule {
     pub query_sort: bool,
     pub query_send: QuerySend,
     pub key_headers: Vec<String>,
+    pub key_cookies: Vec<String>,
+    pub cookie_keep: Vec<String>,
+    pub cookie_remove: Vec<String>,
     pub key_device: bool,
     pub key_languages: Vec<String>,
     pub request_set: Vec<String>,
@@ -40,6 +42,16 @@ pub struct RequestRule {
     pub refuse_upgrades: bool,
 }
 
+/// What happens after a match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Then {
+    /// The rule decides.
+    #[default]
+    Stop,
+    /// The rule adds to the next ones.
+    Continue,
+}
+
 /// A problem of a rule: the key, and a sentence.
 pub type Wrong = (&'static str, String);
 
@@ -48,11 +60,16 @@ impl RequestRule {
     /// has no value.
     pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
         let name = self.name.clone().unwrap_or_else(|| format!("rule {number}"));
+        let settings = self.settings(base)?;
+        let own = self.own.clone();
         Ok(request_rules::Rule {
-            when: self.condition()?,
+            when: self.when.to_proxy()?,
+            continues: self.then == Then::Continue,
+            states: self.states.clone(),
+            layer: SettingsLayer::new(move |settings| OwnKey::apply_all(&own, settings)),
             bypass: self.bypass,
             query: QueryRule {
-                keep: patterns(&self.query_keep),
+                keep: kept(&self.query_keep),
                 drop: patterns(&self.query_drop),
                 sorted: self.query_sort,
             },
@@ -61,11 +78,16 @@ impl RequestRule {
             languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,
             request: edits("request-set", &self.request_set, &self.request_remove)?,
-            answer: edits("answer-set", &self.answer_set, &self.answer_remove)?,
+            key_cookies: self.key_cookies.clone(),
+            cookies: CookieFilter {
+                keep: kept(&self.cookie_keep),
+                remove: patterns(&self.cookie_remove),
+            },
+            answer: self.answer_edits(&settings)?,
             store_max: self.store_max,
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
-            ..request_rules::Rule::new(name, self.settings(base)?)
+            ..request_rules::Rule::new(name, settings)
         })
     }
 
@@ -77,6 +99,12 @@ impl RequestRule {
         has("statuses") && !applies
     }
 
+    fn answer_edits(&self, settings: &Settings) -> Result<Vec<AnswerEdits>, Wrong> {
+        let edits = edits("answer-set", &self.answer_set, &self.answer_remove)?;
+        let statuses = settings.lifetimes.statuses.clone();
+        Ok(if edits.is_empty() { Vec::new() } else { vec![AnswerEdits { statuses, edits }] })
+    }
+
     fn languages(&self) -> Result<Vec<String>, Wrong> {
         let is_tag = |tag: &String| {
             !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -85,27 +113,6 @@ impl RequestRule {
             Some(tag) => Err(("key-languages", format!("expected a language, got {tag:?}"))),
             None => Ok(self.key_languages.clone()),
         }
-    }
-
-    fn condition(&self) -> Result<request_rules::Condition, Wrong> {
-        let odd = self.paths.iter().find(|path| !path.starts_with(['/', '*']));
-        if let Some(path) = odd {
-            let text = format!("expected a path that begins with / or *, got {path:?}");
-            return Err(("paths", text));
-        }
-        let methods = self.methods.iter().map(|name| {
-            Method::from_bytes(name.as_bytes()).map_err(|error| ("methods", error.to_string()))
-        });
-        Ok(request_rules::Condition {
-            sites: self.sites.clone(),
-            hosts: parse_all("hosts", &self.hosts)?,
-            paths: match self.paths_ignore_case {
-                true => self.paths.iter().map(|text| Pattern::ignoring_case(text)).collect(),
-                false => patterns(&self.paths),
-            },
-            methods: methods.collect::<Result<_, _>>()?,
-            headers: parse_all("headers", &self.headers)?,
-        })
     }
 
     fn settings(&self, base: &Settings) -> Result<Settings, Wrong> {
@@ -135,12 +142,9 @@ fn patterns(texts: &[String]) -> Vec<Pattern> {
     texts.iter().map(|text| Pattern::new(text)).collect()
 }
 
-fn parse_all<T: std::str::FromStr<Err: ToString>>(
-    key: &'static str,
-    texts: &[String],
-) -> Result<Vec<T>, Wrong> {
-    let parse = |text: &String| text.parse::<T>().map_err(|error| (key, error.to_string()));
-    texts.iter().map(parse).collect()
+/// Returns the patterns of what is kept, as a list of lists: none if everything is.
+fn kept(texts: &[String]) -> Vec<Vec<Pattern>> {
+    if texts == ["*"] { Vec::new() } else { vec![patterns(texts)] }
 }
 
 /// Returns the edits of the key `set` and of the corresponding key for removals.

@@ -195,8 +195,13 @@ impl<T> OwnKey<T> {
 
     /// Applies the keys over the values for all.
     pub fn lay_over(keys: &[OwnKey<T>], mut general: T) -> T {
-        keys.iter().for_each(|own| (own.set)(&mut general, own.value.clone()));
+        OwnKey::apply_all(keys, &mut general);
         general
+    }
+
+    /// Applies the keys.
+    pub fn apply_all(keys: &[OwnKey<T>], to: &mut T) {
+        keys.iter().for_each(|own| (own.set)(to, own.value.clone()));
     }
 }
 

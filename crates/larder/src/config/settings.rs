@@ -21,7 +21,7 @@ mod upstream;
 pub use common::Setting;
 pub use fleet::CLASS as FLEET_CLASS;
 pub use listeners::{CERTIFICATE, LISTENER};
-pub use rules::RULE;
+pub use rules::{CONDITION, RULE};
 pub use tables::{ACCESS, SITE};
 
 use crate::config::configuration::Config;

@@ -57,7 +57,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     let buffers = config.client_buffers.unwrap_or_else(|| sizing::client_buffers(config.memory));
     Ok(Options {
         pseudonym: config.pseudonym.clone(),
-        rules: with_trusted(rules(config, &semantics)?, &forwarded, &semantics),
+        rules: with_trusted(rules(config, &semantics)?, &forwarded),
         client: ClientLimits { connections, buffers, ..config.client.clone() },
         http2: config.http2.clone(),
         tunnels: config.tunnels.clone(),
@@ -135,16 +135,16 @@ pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     let rules = numbered.map(|(at, rule)| {
         rule.to_proxy(at + 1, base).map_err(|(key, why)| format!("rule.{key}: {why}"))
     });
-    Ok(Rules::new(rules.collect::<Result<_, _>>()?))
+    Ok(Rules::new(rules.collect::<Result<_, _>>()?, base))
 }
 
 /// Makes host, port and path as stated by trusted proxies part of the key of every object.
-fn with_trusted(rules: Rules, forwarded: &Forwarded, base: &Settings) -> Rules {
+fn with_trusted(rules: Rules, forwarded: &Forwarded) -> Rules {
     if forwarded.trust.is_empty() {
         return rules;
     }
     let fields = forwarded.trust_fields.key_names();
-    rules.with_key_fields("forwarded.trust-fields", fields, base)
+    rules.with_key_fields("forwarded.trust-fields", fields)
 }
 
 /// Returns the caching settings. The default targeted fields are those of a cache in front of

@@ -191,7 +191,7 @@ fn understand(
             connect(&services, &client, &options, transaction, &head).await
         })));
     }
-    let prepared = match prepare(&mut head, &options, scheme) {
+    let prepared = match prepare(&mut head, &options, scheme, address) {
         Ok(prepared) => prepared,
         Err(refused) => return Err(Answering::Now(refuse(transaction, &refused))),
     };

@@ -11,7 +11,7 @@
 
 mod in_fleet;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -62,17 +62,20 @@ pub struct Question {
     method: Method,
     url: Url,
     headers: HeaderMap,
+    /// Address of the client that would send it; that of this machine if not given.
+    client: Option<IpAddr>,
     /// Response that the origin might send.
     answer: Option<(StatusCode, HeaderMap)>,
     ask: bool,
 }
 
 impl Question {
-    /// Reads `url=URL` and, optionally, `method=`, `header=Name: value`, `status=`, `answer=Name:
-    /// value`, `ask=true`. The error is a sentence.
+    /// Reads `url=URL` and, optionally, `method=`, `header=Name: value`, `client=ADDRESS`,
+    /// `status=`, `answer=Name: value`, `ask=true`. The error is a sentence.
     pub(crate) fn read(query: Option<&str>) -> Result<Question, String> {
         let (mut method, mut ask, mut headers) = (Method::GET, false, HeaderMap::new());
         let (mut url, mut status, mut fields) = (None, None, HeaderMap::new());
+        let mut client = None;
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*key {
                 "url" => {
@@ -83,6 +86,10 @@ impl Question {
                 "method" => {
                     let read = Method::from_bytes(value.as_bytes());
                     method = read.map_err(|_| format!("{value:?} is not a method"))?;
+                }
+                "client" => {
+                    let read = value.parse::<IpAddr>();
+                    client = Some(read.map_err(|_| format!("{value:?} is not an IP address"))?);
                 }
                 "header" => add_field(&mut headers, &value)?,
                 "answer" => add_field(&mut fields, &value)?,
@@ -96,7 +103,8 @@ impl Question {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is unknown; known are url, method, header, status, answer and ask"
+                        "{key:?} is unknown; known are url, method, header, client, status, answer and \
+                         ask"
                     ));
                 }
             }
@@ -109,7 +117,7 @@ impl Question {
         }
         let has_answer = status.is_some() || !fields.is_empty();
         let answer = has_answer.then(|| (status.unwrap_or(StatusCode::OK), fields));
-        Ok(Question { method, url, headers, answer, ask })
+        Ok(Question { method, url, headers, client, answer, ask })
     }
 
     pub(crate) fn asks_origin(&self) -> bool {
@@ -169,9 +177,9 @@ pub(crate) async fn explain(
     let options = &*services.options();
     let named = Scheme::named(question.url.scheme()).unwrap_or_default();
     let mut head = question.head(&options.front);
-    let here = Ipv4Addr::LOCALHOST.into();
+    let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let prepared = prepare(&mut head, options, scheme).map_err(|why| why.text)?;
+    let prepared = prepare(&mut head, options, scheme, here).map_err(|why| why.text)?;
     let Prepared { target, rule, identity } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
     let facts = target.site.facts(head, identity, &options.semantics);
@@ -209,7 +217,7 @@ pub(crate) async fn explain(
         "request": format!("{} {url}", head.method),
         "site": site,
         "origin": case.target.origin(&options.upstream).to_string(),
-        "rule": case.rule.as_ref().map(|rule| &rule.name),
+        "rules": case.rules(),
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
         },
@@ -233,6 +241,15 @@ pub(crate) async fn explain(
 }
 
 impl ExplainedRequest<'_> {
+    /// Lists the rules that match, in order, and what each states.
+    fn rules(&self) -> Value {
+        let Some(rule) = &self.rule else { return json!([]) };
+        let parts = if rule.parts.is_empty() { std::slice::from_ref(rule) } else { &rule.parts };
+        let parts = parts.iter().filter(|rule| !rule.is_for_the_rest());
+        let told = parts.map(|rule| json!({ "name": rule.name, "states": rule.states }));
+        told.collect()
+    }
+
     fn settings(&self) -> &Settings {
         if let Some(settings) = self.target.site.vouched() {
             return settings;
@@ -468,7 +485,7 @@ impl ExplainedRequest<'_> {
     ) -> Option<String> {
         let rule = self.rule.as_ref()?;
         let mut edited = headers.clone();
-        rule.answer.apply(&mut edited);
+        rule.answer.iter().for_each(|answer| answer.edits.apply(&mut edited));
         // Edits are idempotent: those that were applied change nothing when applied again.
         let edits = (edited != *headers).then_some("the edits");
         let verb = if names.len() == 1 && edits.is_none() { "does" } else { "do" };

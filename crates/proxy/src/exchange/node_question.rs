@@ -194,7 +194,7 @@ impl ParsedQuestion<'_> {
         name_whole_url(&mut head, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
             None => None,
-            Some(Some(rule)) => Some(rule.clone()),
+            Some(Some(rule)) => Some(rule),
             Some(None) => {
                 return Ok(refuse(transaction, StatusCode::CONFLICT, "No such rule here."));
             }

@@ -29,8 +29,7 @@ use http::{Method, header};
 use http1::RequestHead;
 use semantics::reuse::Fallback;
 use semantics::{
-    IdentifyingFields, QueryRule, RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta,
-    reuse,
+    IdentifyingFields, RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse,
 };
 use store::{Home, Key, Neighbour, Source};
 
@@ -175,11 +174,12 @@ impl NeighbourValidation {
         let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
-        let Prepared { target, rule, identity } = prepare(&mut head, options, scheme).ok()?;
+        let Prepared { target, rule, identity } =
+            prepare(&mut head, options, scheme, client.ip()).ok()?;
         let (head, target) = (&head, target.target(&head, &options.front));
         // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {
-            let is_named_whole = rule.query == QueryRule::default();
+            let is_named_whole = rule.query.is_default();
             rule.bypass || !(is_named_whole || rule.rewrites_query(&Method::GET))
         };
         if rule.as_deref().is_some_and(is_unknown) {

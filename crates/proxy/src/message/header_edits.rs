@@ -46,6 +46,19 @@ impl Edits {
         Ok(Edits { set, remove, usual })
     }
 
+    /// Returns the edits that have the effect of these and then of `later`.
+    pub fn then(&self, later: &Edits) -> Edits {
+        let replaced =
+            |name: &HeaderName| later.sets(name) || is_removed(&later.remove, name.as_str());
+        let kept = self.set.iter().filter(|(name, _)| !replaced(name));
+        let remove = [&self.remove[..], &later.remove].concat();
+        Edits {
+            set: kept.chain(&later.set).cloned().collect(),
+            usual: UsualNames::all_in(|name| is_removed(&remove, name)),
+            remove,
+        }
+    }
+
     /// Returns whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.remove.is_empty()
@@ -136,6 +149,22 @@ mod tests {
             fields.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         left.sort_unstable();
         assert_eq!(left, [("host", "h"), ("x-b", "3"), ("x-c", "")]);
+    }
+
+    #[test]
+    fn later_edits_come_after_earlier_ones() {
+        let first = edits(&["X-A: 1", "X-B: 1"], &["x-c"]).unwrap();
+        let second = edits(&["X-B: 2", "X-C: 2"], &["x-a", "x-d"]).unwrap();
+        let mut both = HeaderMap::new();
+        for name in ["x-a", "x-c", "x-d", "x-e"] {
+            both.insert(name, HeaderValue::from_static("0"));
+        }
+        let mut one_by_one = both.clone();
+        first.then(&second).apply(&mut both);
+        first.apply(&mut one_by_one);
+        second.apply(&mut one_by_one);
+        assert_eq!(both, one_by_one);
+        assert_eq!(both.len(), 3);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use http1::RequestHead;
 use net::address;
 use semantics::cache_key::{UrlParts, primary_of_parts};
 use semantics::validators::Selected;
-use semantics::{Portion, QueryRule, RequestFacts, Settings, Time, Url, connection_login};
+use semantics::{Portion, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, Locality, LookupOptions, Retention, Tiers};
 use upstream::message::upgrade::Upgrade;
 use upstream::send::origin::{Origin, VERSION};
@@ -305,7 +305,7 @@ impl RequestContext {
 
     fn write_key(&self, key: &mut Vec<u8>) -> Option<Locality> {
         let (target, site) = (self.target(), self.site());
-        if self.rule.as_ref().is_some_and(|rule| rule.query != QueryRule::default()) {
+        if self.rule.as_ref().is_some_and(|rule| !rule.query.is_default()) {
             return None;
         }
         let path = match site.voucher() {

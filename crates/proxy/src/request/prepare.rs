@@ -2,6 +2,7 @@
 //! its fields by that rule. Used for client requests, for `explain`, and for requests that the
 //! proxy makes itself.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::message::framing;
@@ -24,7 +25,7 @@ pub(crate) struct Prepared {
     pub identity: Identity,
 }
 
-/// Prepares a request. Fields that only a trusted proxy may set must have been removed by
+/// Prepares a request of the client or proxy at this address. Fields that only a trusted proxy may set must have been removed by
 /// [`distrust`](crate::request::target::distrust).
 ///
 /// # Errors
@@ -34,15 +35,16 @@ pub(crate) fn prepare(
     head: &mut RequestHead,
     options: &Options,
     scheme: Scheme,
+    client: IpAddr,
 ) -> Result<Prepared, Refused> {
     request_rules::distrust(&mut head.fields);
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
-    let rule = rule_for(options, head, &found);
+    let rule = rule_for(options, head, &found, client);
     let (place, host) = TargetPlace::of(&found, head);
     TargetPlace::note_host(host, head);
     if let Some(rule) = &rule {
-        rule.request.remove(&mut head.fields);
+        rule.remove(&mut head.fields);
     }
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
     let identity = Identity::of(&head.fields, settings);
@@ -56,16 +58,25 @@ pub(crate) fn prepare(
 }
 
 /// Finds the operator's rule for a request.
-fn rule_for(options: &Options, head: &RequestHead, target: &Target<'_>) -> Option<Arc<Rule>> {
+fn rule_for(
+    options: &Options,
+    head: &RequestHead,
+    target: &Target<'_>,
+    client: IpAddr,
+) -> Option<Arc<Rule>> {
     let rules = &options.rules;
     if rules.is_empty() {
         return None;
     }
     let upgrade = rules.look_at_upgrades() && asks_upgrade(head);
+    let client = match rules.look_at_clients() {
+        true => options.forwarded.client(client, &head.fields),
+        false => client,
+    };
     let find = |host: &str, path: &str| {
-        let (site, method) = (target.site.name(), head.method.as_str());
-        let asked = RuleFacts { site, host, path, method, upgrade };
-        rules.find(asked, head.fields.iter()).cloned()
+        let (site, method, scheme) = (target.site.name(), head.method.as_str(), target.scheme);
+        let asked = RuleFacts { site, host, path, method, scheme, client, upgrade };
+        rules.find(&asked, &head.fields)
     };
     match target.normal_place() {
         Some((host, path)) => find(host, path),

@@ -42,7 +42,7 @@ use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::request::target::encoded;
 use crate::rules::access::Query;
-use crate::rules::request_rules::{DECIDED_BY, Rule};
+use crate::rules::request_rules::{DECIDED_BY, KEY_COOKIES, Rule};
 use crate::services::Services;
 
 /// Approximate maximum number of fields that are added to a request.
@@ -131,6 +131,7 @@ impl UpstreamRequest {
         let mut fields = head.fields.to_map(FIELDS_ADDED);
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
+        fields.remove(KEY_COOKIES);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
             true => target.place().0.to_ascii_lowercase(),

@@ -261,7 +261,7 @@ fn requests_of_another_rule_wait_for_their_own_fetch() {
     let (origin, gate) = gated(move |asked| ok("", &format!("for {}", session(asked))));
     let rig = Rig::forward_with(|options| {
         let rules = vec![rule("members", &["Cookie: *session=*"]), rule("visitors", &[])];
-        options.rules = Rules::new(rules);
+        options.rules = Rules::new(rules, &Settings::default());
     });
     let url = origin.url("/");
     let visitor = ask(&rig, "GET", &url, "");

@@ -8,29 +8,36 @@
 use crate::request::url::Url;
 use crate::settings::pattern::Pattern;
 
-/// The treatment of a query in the key of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The treatment of a query in the key of an object. The default leaves every query unchanged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryRule {
-    /// Only parameters whose names match one of these patterns are kept.
-    pub keep: Vec<Pattern>,
+    /// Lists of patterns: of each list, one must match the name of a parameter that is kept.
+    pub keep: Vec<Vec<Pattern>>,
     /// Parameters whose names match one of these patterns are dropped.
     pub drop: Vec<Pattern>,
     /// True if to sort parameters by name. Parameters with the same name keep their order.
     pub sorted: bool,
 }
 
-impl Default for QueryRule {
-    /// Returns the rule that leaves every query unchanged.
-    fn default() -> QueryRule {
-        QueryRule { keep: vec![Pattern::new("*")], drop: Vec::new(), sorted: false }
-    }
-}
-
 impl QueryRule {
+    /// Returns whether every query is left unchanged.
+    pub fn is_default(&self) -> bool {
+        self.keep.is_empty() && self.drop.is_empty() && !self.sorted
+    }
+
+    /// Returns the rule that applies this one and then `later`.
+    pub fn then(&self, later: &QueryRule) -> QueryRule {
+        QueryRule {
+            keep: [&self.keep[..], &later.keep].concat(),
+            drop: [&self.drop[..], &later.drop].concat(),
+            sorted: self.sorted || later.sorted,
+        }
+    }
+
     /// Returns the URL under which the object of `url` is stored. Omits the `?` if no parameter is
     /// left.
     pub fn apply(&self, url: &Url) -> Url {
-        if *self == QueryRule::default() {
+        if self.is_default() {
             return url.clone();
         }
         url.map_query(|query| {
@@ -44,7 +51,9 @@ impl QueryRule {
 
     fn keeps(&self, part: &str) -> bool {
         let fits = |pattern: &Pattern| pattern.matches(name(part).as_bytes());
-        !part.is_empty() && self.keep.iter().any(fits) && !self.drop.iter().any(fits)
+        !part.is_empty()
+            && self.keep.iter().all(|list| list.iter().any(fits))
+            && !self.drop.iter().any(fits)
     }
 }
 
@@ -59,7 +68,8 @@ mod tests {
     fn applied(keep: &[&str], drop: &[&str], sorted: bool, path: &str) -> String {
         let url = Url::new("http", "a", path).unwrap();
         let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text)).collect();
-        let rule = QueryRule { keep: patterns(keep), drop: patterns(drop), sorted };
+        let keep = if keep == ["*"] { Vec::new() } else { vec![patterns(keep)] };
+        let rule = QueryRule { keep, drop: patterns(drop), sorted };
         rule.apply(&url).path_and_query().to_owned()
     }
 

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// A pattern, such as `/static/*` or `utm_*`.
@@ -52,6 +53,33 @@ impl Pattern {
         }
         pattern[at..].iter().all(|&byte| byte == b'*')
     }
+
+    /// Returns the ranges of `text` that the stars stand for, in order; `None` if the pattern does
+    /// not match. All stars but the last stand for as little as possible.
+    pub fn captures(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
+        let mut pieces = self.text.as_bytes().split(|&byte| byte == b'*');
+        let fits = |piece: &[u8], part: &[u8]| match self.ignores_case {
+            true => piece.eq_ignore_ascii_case(part),
+            false => piece == part,
+        };
+        let begin = pieces.next()?.len();
+        let mut at =
+            text.get(..begin).filter(|part| fits(&self.text.as_bytes()[..begin], part))?.len();
+        let pieces: Vec<&[u8]> = pieces.collect();
+        let Some((last, inner)) = pieces.split_last() else {
+            return (at == text.len()).then(Vec::new);
+        };
+        let mut found = Vec::with_capacity(pieces.len());
+        for piece in inner {
+            let end = (at..=text.len().checked_sub(piece.len())?)
+                .find(|end| fits(piece, &text[*end..end + piece.len()]))?;
+            found.push(at..end);
+            at = end + piece.len();
+        }
+        let end = text.len().checked_sub(last.len()).filter(|end| *end >= at)?;
+        found.push(at..end);
+        fits(last, &text[end..]).then_some(found)
+    }
 }
 
 impl FromStr for Pattern {
@@ -93,6 +121,28 @@ mod tests {
             }
         }
         assert!(Pattern::ignoring_case("*Mobile*").matches(b"a mobile thing"));
+    }
+
+    #[test]
+    fn captures_are_what_the_stars_stand_for() {
+        let captured = |pattern: &str, text: &'static str| {
+            let ranges = Pattern::new(pattern).captures(text.as_bytes())?;
+            Some(ranges.into_iter().map(|range| &text[range]).collect::<Vec<_>>())
+        };
+        for (pattern, text, expected) in [
+            ("/a", "/a", Some(&[][..])),
+            ("/a", "/ab", None),
+            ("/a/*", "/a/b/c", Some(&["b/c"])),
+            ("*.css", "/x.css.css", Some(&["/x.css"])),
+            ("/*/x/*", "/a/x/b/x/c", Some(&["a", "b/x/c"])),
+            ("*ab", "ab", Some(&[""])),
+            ("a*a", "a", None),
+            ("*", "", Some(&[""])),
+            ("/*/*.html", "/a/b", None),
+        ] {
+            assert_eq!(captured(pattern, text).as_deref(), expected, "{pattern} {text}");
+        }
+        assert!(Pattern::ignoring_case("/A/*").captures(b"/a/x").is_some());
     }
 
     #[test]

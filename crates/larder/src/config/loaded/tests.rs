@@ -391,7 +391,17 @@ fn locality_buffers_in_clusters_are_refused() {
 fn rules_are_checked_one_by_one() {
     for (text, expected) in [
         ("sites = ['x']", "larder.toml:2: rule.sites: there is no site \"x\""),
-        ("paths = ['a']", "larder.toml:2: rule.paths: expected a path that begins with / or *"),
+        ("paths = ['a']", "larder.toml:2: rule.paths: expected a path that begins with /, * or ~"),
+        ("paths = ['~(']", "larder.toml:2: rule.paths: expected a regular expression after ~"),
+        ("paths = ['~x{9999999}']", "larder.toml:2: rule.paths: expected a regular expression"),
+        ("not-headers = ['a b']", "larder.toml:2: rule.not-headers: expected \"Name\""),
+        ("not-sites = ['x']", "larder.toml:2: rule.sites: there is no site \"x\""),
+        ("cookies = ['=1']", "larder.toml:2: rule.cookies: expected \"name\" or"),
+        ("share = '101%'", "larder.toml:2: rule.share: expected a share from 0% to 100%"),
+        ("any = [{ ttl = '1s' }]", "larder.toml:3: rule.any.ttl: there is no such key"),
+        ("any = [{ query = ['='] }]", "larder.toml:2: rule.any: query: expected \"name\" or"),
+        ("any = 'x'", "larder.toml:3: rule.any: expected [[rule.any]] tables, got"),
+        ("then = 'go'", "larder.toml:3: rule.then: expected"),
         ("headers = ['a b']", "larder.toml:2: rule.headers: expected \"Name\""),
         ("request-set = ['Host: x']", "larder.toml:2: rule.request-set: host is not for rules"),
         ("answer-remove = ['Content-Length']", "larder.toml:2: rule.answer-remove: content-length"),

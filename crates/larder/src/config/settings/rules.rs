@@ -5,12 +5,15 @@ use std::time::Duration;
 use proxy::rules::request_rules::QuerySend;
 
 use super::common::YEARS;
-use crate::config::request_rule::RequestRule;
-use crate::config::setting::{Field, choice, fields};
+use crate::config::request_rule::{RequestRule, Then};
+use crate::config::rule_condition::RuleCondition;
+use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::status_times::{STATUS, STATUS_TIME};
 use crate::config::value::Kind;
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
+
+choice!(THEN for Then { "stop" => Then::Stop, "continue" => Then::Continue });
 
 const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
@@ -18,38 +21,113 @@ const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anyt
 const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));
 const FIELD_NAMES: Kind = Kind::List(&Kind::Text("a field's name, * for anything"));
 
+const NAMED: Kind = Kind::List(&Kind::Text("\"name\" or \"name=value\", * for anything"));
+
 const HEADER_TESTS: Kind =
     Kind::List(&Kind::Text("\"Name\", \"Name: value\" with * for anything, or !"));
 
-/// The keys of a `[[rule]]` table, in the order of the documentation.
-pub const RULE: &[Field<RequestRule>] = fields! {
+/// Declares the lists of a condition: for a rule, and for an alternative of `any`; each also with
+/// `not-` in front.
+macro_rules! tests {
+    ($($(#[doc = $text:literal])+ $key:literal, $kind:expr, $example:literal -> $place:ident;)*) => {
+        const TESTS_OF_RULE: &[Field<RequestRule>] = &[$(
+            Field::new($key, $kind, &[], |rule: &mut RequestRule, value| {
+                Take::set(&mut rule.when.is.$place, value);
+            }, concat!($($text),+)).live().example($example),
+            Field::new(concat!("not-", $key), $kind, &[], |rule: &mut RequestRule, value| {
+                Take::set(&mut rule.when.not.$place, value);
+            }, concat!(" As `", $key, "`, but none may match.")).live().example($example),
+        )*];
+
+        const TESTS: &[Field<RuleCondition>] = &[$(
+            Field::new($key, $kind, &[], |when: &mut RuleCondition, value| {
+                Take::set(&mut when.is.$place, value);
+            }, concat!($($text),+)),
+            Field::new(concat!("not-", $key), $kind, &[], |when: &mut RuleCondition, value| {
+                Take::set(&mut when.not.$place, value);
+            }, concat!(" As `", $key, "`, but none may match.")),
+        )*];
+    };
+}
+
+tests! {
+    /// Sites of a reverse proxy, by name; the site of `reverse` is "default". None: any.
+    "sites", Kind::List(&Kind::Text("the name of a site")), r#"["example"]"# -> sites;
+
+    /// Hosts of the URL; a leading dot includes all names below; none: any.
+    "hosts", Kind::List(&Kind::HostPattern), r#"["www.example.com"]"# -> hosts;
+
+    /// Paths without query, * for anything, such as /static/* or *.css, or regular expressions after
+    /// ~, such as ~^/[0-9]+$; none: any. Compared with every reading of the path: decoded, dots
+    /// resolved, slashes merged, \ as /, path parameters removed. `bypass`, `deny` and
+    /// `refuse-upgrades` need one matching reading, other keys all.
+    "paths", PATTERNS, r#"["/static/*", "*.css"]"# -> paths;
+
+    /// Request methods; GET includes HEAD; none: any.
+    "methods", Kind::List(&Kind::Method), r#"["GET"]"# -> methods;
+
+    /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
+    /// matches, ignoring case), or either after a `!` (not).
+    "headers", HEADER_TESTS, r#"["!Cookie: *session=*"]"# -> headers;
+
+    /// Scheme of the URL.
+    "schemes", Kind::List(&Kind::OneOf(&["http", "https"])), r#"["https"]"# -> schemes;
+
+    /// Networks of the client; behind a proxy in `forwarded.trust`, of the client that it names in
+    /// X-Forwarded-For.
+    "clients", Kind::List(&Kind::Network), r#"["192.168.0.0/16"]"# -> clients;
+
+    /// Parameters of the query: "preview" (present), "page=2*" (has such a value).
+    "query", NAMED, r#"["preview"]"# -> query;
+
+    /// Cookies: "session" (present), "theme=dark" (has such a value).
+    "cookies", NAMED, r#"["session*"]"# -> cookies;
+}
+
+const MORE_TESTS: &[Field<RuleCondition>] = fields! {
+    RuleCondition;
+
+    /// As in the rule.
+    "paths-ignore-case", Kind::Bool, ["false"] -> paths_ignore_case;
+
+    /// As in the rule.
+    "share", SHARE, ["all"], word("all") -> share;
+};
+
+const CONDITION_PARTS: &[&[Field<RuleCondition>]] = &[TESTS, MORE_TESTS];
+
+/// The keys of an alternative in `any`.
+pub const CONDITION: &[Field<RuleCondition>] =
+    &joined::<RuleCondition, { count(CONDITION_PARTS) }>(CONDITION_PARTS);
+
+const RULE_PARTS: &[&[Field<RequestRule>]] = &[FLOW, TESTS_OF_RULE, TREATMENT];
+
+/// The keys of a `[[rule]]` table, in the order of the documentation, but for `any`, a list of
+/// conditions.
+pub const RULE: &[Field<RequestRule>] = &joined::<RequestRule, { count(RULE_PARTS) }>(RULE_PARTS);
+
+const SHARE: Kind = Kind::Text("a percentage such as 5%");
+
+const FLOW: &[Field<RequestRule>] = fields! {
     RequestRule;
 
     /// Name in `larder explain` and messages. "none" is its number in the file.
     "name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""static files""#)
         -> name;
 
-    /// Sites of a reverse proxy, by name; the site of `reverse` is "default". None: any.
-    "sites", Kind::List(&Kind::Text("the name of a site")), [], live, example(r#"["example"]"#)
-        -> sites;
-
-    /// Hosts of the URL; a leading dot includes all names below; none: any.
-    "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"["www.example.com"]"#) -> hosts;
-
-    /// Paths without query, * for anything, such as /static/* or *.css; none: any. Compared with
-    /// every reading of the path: decoded, dots resolved, slashes merged, \ as /, path parameters
-    /// removed. `bypass` and `refuse-upgrades` need one matching reading, other keys all.
-    "paths", PATTERNS, [], live, example(r#"["/static/*", "*.css"]"#) -> paths;
+    /// What happens after a match: "stop", or "continue" with the next rules, whose settings are
+    /// added to those of this one.
+    "then", THEN, ["stop"], live, example(r#""continue""#) -> then;
 
     /// Matches `paths` in either case, for origin servers that ignore case.
-    "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> paths_ignore_case;
+    "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> when.paths_ignore_case;
 
-    /// Request methods; GET includes HEAD; none: any.
-    "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET"]"#) -> methods;
+    /// Share of the clients, chosen by their addresses so that a client stays in it.
+    "share", SHARE, ["all"], word("all"), live, example(r#""5%""#) -> when.share;
+};
 
-    /// Conditions on request fields, all required: "Cookie" (present), "Cookie: *session=*" (a line
-    /// matches, ignoring case), or either after a `!` (not).
-    "headers", HEADER_TESTS, [], live, example(r#"["!Cookie: *session=*"]"#) -> headers;
+const TREATMENT: &[Field<RequestRule>] = fields! {
+    RequestRule;
 
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
@@ -131,6 +209,16 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// Accept-Language, and each has its own copy.
     "key-languages", Kind::List(&Kind::Text("a language such as en or pt-BR")), [], live,
         example(r#"["en", "de"]"#) -> key_languages;
+
+    /// Cookies that are part of the key, by name.
+    "key-cookies", Kind::List(&Kind::Text("the name of a cookie")), [], live,
+        example(r#"["currency"]"#) -> key_cookies;
+
+    /// Cookies that stay in the request, by name; an empty list: none.
+    "cookie-keep", PATTERNS, ["*"], live, example(r#"["session"]"#) -> cookie_keep;
+
+    /// Cookies removed from the request, by name.
+    "cookie-remove", PATTERNS, [], live, example(r#"["_ga*"]"#) -> cookie_remove;
 
     /// Fields set in the request before anything else reads it.
     "request-set", FIELDS, [], live, example(r#"["X-Cached: yes"]"#) -> request_set;

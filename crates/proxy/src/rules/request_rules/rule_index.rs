@@ -2,16 +2,20 @@
 //! rule ([`tables`](crate::rules::tables)).
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use http::Method;
-use semantics::{Pattern, readings};
+use http::{HeaderMap, Method};
+use semantics::readings::Readings;
+use semantics::{Fields, Pattern, readings};
+use smallvec::SmallVec;
 
-use crate::rules::request_rules::{Rule, RuleFacts};
+use crate::message::scheme::Scheme;
+use crate::rules::request_rules::{Condition, MISSED, Numbers, Rule, RuleFacts};
 use crate::rules::tables::column::Column;
 use crate::rules::tables::host_table::HostTable;
 use crate::rules::tables::pattern_table::PatternTable;
-use crate::rules::tables::rule_set::{RuleSet, bits_of, numbers, words_for};
+use crate::rules::tables::rule_set::{RuleSet, bits_of, contains, numbers, words_for};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
@@ -31,6 +35,14 @@ pub(super) struct RuleIndex {
     methods: Option<Column<Words<RuleSet>>>,
     paths: Option<Column<PatternTable<RuleSet>>>,
     fields: Option<FieldTests>,
+    /// What is left of the rules' conditions beside the columns; `None` if nothing is of any rule.
+    rests: Option<Box<[Option<Condition>]>>,
+    continues: Box<[bool]>,
+    looks_at_clients: bool,
+    /// Rules that have a mark; `None` if none has.
+    marked: Option<Box<[u64]>>,
+    /// The rules, with the conditions that a place alone decides.
+    places: Box<[Option<Condition>]>,
 }
 
 impl RuleIndex {
@@ -43,21 +55,35 @@ impl RuleIndex {
             let head = named.contains(&Method::GET).then_some("HEAD");
             named.iter().map(Method::as_str).chain(head).collect()
         };
+        let rests: Box<[_]> = rules.iter().map(|rule| rule.when.rest()).collect();
         RuleIndex {
             count,
             all: bits_of(count, |_| true),
-            keep_out: bits_of(count, |number| rules[number].bypass),
+            keep_out: bits_of(count, |number| rules[number].keeps_out()),
             keep_upgrades_out: refuse_upgrades.then(|| {
-                bits_of(count, |number| rules[number].bypass || rules[number].refuse_upgrades)
+                bits_of(count, |number| rules[number].keeps_out() || rules[number].refuse_upgrades)
             }),
             sites: Column::new(count, |number| {
                 when(number).sites.iter().map(String::as_str).collect()
             }),
             hosts: Column::new(count, |number| when(number).hosts.iter().collect()),
             methods: Column::new(count, methods),
-            paths: Column::new(count, |number| when(number).paths.iter().collect()),
+            paths: Column::new(count, |number| when(number).patterns().unwrap_or_default()),
             fields: FieldTests::new(rules),
+            rests: Some(rests).filter(|rests| rests.iter().any(Option::is_some)),
+            continues: rules.iter().map(|rule| rule.continues).collect(),
+            marked: rules
+                .iter()
+                .any(|rule| rule.mark.is_some())
+                .then(|| bits_of(count, |number| rules[number].mark.is_some())),
+            looks_at_clients: rules.iter().any(|rule| rule.when.looks_at_client()),
+            places: rules.iter().map(|rule| rule.when.of_place().rest()).collect(),
         }
+    }
+
+    /// Returns whether the choice of a rule depends on [`RuleFacts::client`].
+    pub fn looks_at_clients(&self) -> bool {
+        self.looks_at_clients
     }
 
     /// Returns whether the choice of a rule depends on [`RuleFacts::upgrade`].
@@ -65,36 +91,97 @@ impl RuleIndex {
         self.keep_upgrades_out.is_some()
     }
 
-    /// Returns the number of the first rule that matches a request with these fields.
-    pub fn find<'f>(
-        &self,
-        asked: RuleFacts<'_>,
-        fields: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Option<usize> {
+    /// Returns the numbers of the rules that match a request with these fields, up to the first
+    /// that does not continue; then, with [`MISSED`], those of the marked rules before it that
+    /// match the place of the request and not the rest.
+    pub fn find(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> Numbers {
         let keep_out = match &self.keep_upgrades_out {
             Some(keep_out) if asked.upgrade => keep_out,
             _ => &self.keep_out,
         };
         Selection::with(self.count, |fitting| {
             self.narrow_by_place(fitting, asked.site, asked.host);
+            let readings = match self.paths.is_some() || self.rests.is_some() {
+                true => readings::readings(asked.path),
+                false => Readings::new(),
+            };
+            self.narrow_by_path(fitting, &readings, keep_out);
+            let here: SmallVec<[u64; 16]> = match &self.marked {
+                Some(marked) => fitting.bits().iter().zip(marked).map(|(a, b)| a & b).collect(),
+                None => SmallVec::new(),
+            };
             if let Some(methods) = &self.methods {
                 fitting.narrow_by_method((methods, keep_out), asked.method);
             }
             if let Some(tests) = &self.fields {
                 fitting.narrow_by_layers(&tests.layers, |layers| tests.look_up(fields, layers));
             }
-            self.narrow_by_path(fitting, asked.path, keep_out);
-            fitting.first()
+            let mut found = Numbers::new();
+            for number in numbers(fitting.bits()) {
+                let keeps_out = contains(keep_out, number);
+                if !self.rest_holds(number, asked, fields, (&readings, keeps_out)) {
+                    continue;
+                }
+                // Memory holds far fewer rules than `u32::MAX`.
+                found.push(u32::try_from(number).unwrap_or(u32::MAX));
+                if !self.continues[number] {
+                    break;
+                }
+            }
+            self.add_missed(&mut found, &here);
+            found
         })
     }
 
-    /// Returns the numbers of all rules that match this site, host and path for some method and
-    /// fields.
+    /// Adds the rules of `here` that might have matched before the one that decides.
+    fn add_missed(&self, found: &mut Numbers, here: &[u64]) {
+        let decider = found.last().filter(|last| !self.continues[**last as usize]).copied();
+        let matched = found.len();
+        for number in numbers(here).map_while(|number| u32::try_from(number).ok()) {
+            if decider.is_some_and(|decider| decider <= number) {
+                break;
+            }
+            if !found[..matched].contains(&number) {
+                found.push(number | MISSED);
+            }
+        }
+    }
+
+    /// Returns whether what the columns do not cover of a rule's condition holds: in any reading of
+    /// the path for a rule that keeps requests out, else in all of them.
+    fn rest_holds(
+        &self,
+        number: usize,
+        asked: &RuleFacts<'_>,
+        fields: &impl Fields,
+        (readings, keeps_out): (&Readings<'_>, bool),
+    ) -> bool {
+        let Some(rest) = self.rests.as_ref().and_then(|rests| rests[number].as_ref()) else {
+            return true;
+        };
+        let mut readings = readings.iter();
+        match keeps_out {
+            true => readings.any(|path| rest.holds(asked, fields, path, true)),
+            false => readings.all(|path| rest.holds(asked, fields, path, false)),
+        }
+    }
+
+    /// Returns the numbers of all rules that match this site, host and path for some method, fields
+    /// and client.
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
+        let readings = readings::readings(path);
+        let (scheme, client) = (Scheme::Http, IpAddr::from(Ipv4Addr::UNSPECIFIED));
+        let asked = RuleFacts { site, host, path, method: "", scheme, client, upgrade: false };
+        let fits = |number: &usize| {
+            let mut readings = readings.iter();
+            self.places[*number].as_ref().is_none_or(|place| {
+                readings.any(|path| place.holds(&asked, &HeaderMap::new(), path, true))
+            })
+        };
         Selection::with(self.count, |fitting| {
             self.narrow_by_place(fitting, site, host);
-            self.narrow_by_path(fitting, path, &self.all);
-            numbers(fitting.bits()).collect()
+            self.narrow_by_path(fitting, &readings, &self.all);
+            numbers(fitting.bits()).filter(fits).collect()
         })
     }
 
@@ -114,10 +201,9 @@ impl RuleIndex {
     /// Keeps the rules that match a path. Which of its readings the origin uses is unknown
     /// ([`readings`]). A rule that keeps requests from the cache matches if the path matches in any
     /// reading; any other rule matches only if it does in all readings.
-    fn narrow_by_path(&self, fitting: &mut Selection, path: &str, keep_out: &[u64]) {
+    fn narrow_by_path(&self, fitting: &mut Selection, readings: &Readings<'_>, keep_out: &[u64]) {
         if let Some(paths) = &self.paths {
-            let readings = readings::readings(path);
-            fitting.narrow_by_readings((paths, keep_out), &readings, |paths, reading, fits| {
+            fitting.narrow_by_readings((paths, keep_out), readings, |paths, reading, fits| {
                 paths.each(reading, |rules| rules.add_to(fits));
             });
         }
@@ -179,8 +265,8 @@ impl FieldTests {
     }
 
     /// Adds the tests that succeed to the layers. One matching line of a field is enough.
-    fn look_up<'f>(&self, fields: impl Iterator<Item = (&'f str, &'f [u8])>, layers: &mut [u64]) {
-        for (name, value) in fields.filter(|(name, _)| self.names.may_have(name)) {
+    fn look_up(&self, fields: &impl Fields, layers: &mut [u64]) {
+        for (name, value) in fields.all().filter(|(name, _)| self.names.may_have(name)) {
             for (_, tests) in self.names.find(name) {
                 tests.present.add_to(layers);
                 tests.values.each(value, |rules| rules.add_to(layers));

@@ -1,8 +1,17 @@
 //! Tests of the rules alone: which rule is found, and how it changes fields and names.
 
-use semantics::{Lifetime, Lifetimes};
+use std::net::Ipv4Addr;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+use semantics::{Lifetime, Lifetimes, Pattern, QueryRule, Time};
 
 use super::*;
+use crate::message::header_edits::Edits;
+
+fn path(text: &str) -> PathTest {
+    PathTest::parse(text, false).unwrap()
+}
 
 fn rule(name: &str) -> Rule {
     Rule::new(name.to_owned(), Settings::default())
@@ -19,24 +28,42 @@ fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
     lines.iter().map(line).collect()
 }
 
-fn found<'a>(rules: &'a Rules, site: Option<&str>, method: &Method, text: &str) -> Option<&'a str> {
-    let (url, fields) = (url(text), [("cookie", &b"Session=1"[..]), ("x-a", b"b")]);
+/// A request of a client on this machine.
+const ASKED: RuleFacts<'static> = RuleFacts {
+    site: None,
+    host: "h",
+    path: "/",
+    method: "GET",
+    scheme: Scheme::Http,
+    client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    upgrade: false,
+};
+
+fn found(rules: &Rules, site: Option<&str>, method: &Method, text: &str) -> Option<String> {
+    let (url, fields) = (url(text), fields(&[("cookie", "Session=1"), ("x-a", "b")]));
     let (host, path, method) = (host(&url), url.path_and_query(), method.as_str());
-    let asked = RuleFacts { site, host, path, method, upgrade: false };
-    rules.find(asked, fields.into_iter()).map(|rule| rule.name.as_str())
+    let asked = RuleFacts { site, host, path, method, ..ASKED };
+    let rule = rules.find(&asked, &fields).filter(|rule| !rule.is_for_the_rest());
+    rule.map(|rule| rule.name.clone())
 }
 
 #[test]
 fn the_first_matching_rule_decides() {
     let when = |when: Condition, name: &str| Rule { when, ..rule(name) };
-    let paths = |text: &str| vec![Pattern::new(text)];
-    let rules = Rules::new(vec![
-        when(Condition { paths: paths("/a/b/*"), ..Condition::default() }, "deep"),
-        when(Condition { paths: paths("/a/*"), ..Condition::default() }, "wide"),
-        when(Condition { hosts: vec![".x.example".parse().unwrap()], ..Default::default() }, "x"),
-        when(Condition { sites: vec!["shop".to_owned()], ..Condition::default() }, "shop"),
-        when(Condition { methods: vec![Method::GET], ..Condition::default() }, "get"),
-    ]);
+    let paths = |text: &str| vec![path(text)];
+    let rules = Rules::new(
+        vec![
+            when(Condition { paths: paths("/a/b/*"), ..Condition::default() }, "deep"),
+            when(Condition { paths: paths("/a/*"), ..Condition::default() }, "wide"),
+            when(
+                Condition { hosts: vec![".x.example".parse().unwrap()], ..Default::default() },
+                "x",
+            ),
+            when(Condition { sites: vec!["shop".to_owned()], ..Condition::default() }, "shop"),
+            when(Condition { methods: vec![Method::GET], ..Condition::default() }, "get"),
+        ],
+        &Settings::default(),
+    );
     for (site, method, text, expected) in [
         (None, Method::GET, "http://h/a/b/c", Some("deep")),
         (None, Method::GET, "http://h/a/b/x/..//c?q", Some("deep")),
@@ -50,22 +77,26 @@ fn the_first_matching_rule_decides() {
         (None, Method::HEAD, "http://h/", Some("get")),
         (Some("blog"), Method::POST, "http://[::1]:8/", None),
     ] {
-        assert_eq!(found(&rules, site, &method, text), expected, "{method} {text}");
+        let found = found(&rules, site, &method, text);
+        assert_eq!(found.as_deref(), expected, "{method} {text}");
     }
 }
 
 #[test]
 fn a_rule_that_bypasses_the_cache_covers_every_spelling() {
-    let when = |path: &str| Condition { paths: vec![Pattern::new(path)], ..Condition::default() };
+    let when = |path: &str| Condition { paths: vec![self::path(path)], ..Condition::default() };
     let in_any_case = |path: &str| Condition {
-        paths: vec![Pattern::ignoring_case(path)],
+        paths: vec![PathTest::parse(path, true).unwrap()],
         ..Condition::default()
     };
-    let rules = Rules::new(vec![
-        Rule { when: when("/account/*"), bypass: true, ..rule("account") },
-        Rule { when: in_any_case("/private/*"), bypass: true, ..rule("private") },
-        Rule { when: when("/static/*"), ..rule("static") },
-    ]);
+    let rules = Rules::new(
+        vec![
+            Rule { when: when("/account/*"), bypass: true, ..rule("account") },
+            Rule { when: in_any_case("/private/*"), bypass: true, ..rule("private") },
+            Rule { when: when("/static/*"), ..rule("static") },
+        ],
+        &Settings::default(),
+    );
     for (path, expected) in [
         ("/account/x", Some("account")),
         ("/static/x", Some("static")),
@@ -84,11 +115,8 @@ fn a_rule_that_bypasses_the_cache_covers_every_spelling() {
         ("/Account/x", None),
         ("/STATIC/../Private/x", Some("private")),
     ] {
-        assert_eq!(
-            found(&rules, None, &Method::GET, &format!("http://h{path}")),
-            expected,
-            "{path}"
-        );
+        let found = found(&rules, None, &Method::GET, &format!("http://h{path}"));
+        assert_eq!(found.as_deref(), expected, "{path}");
     }
 }
 
@@ -113,10 +141,13 @@ fn with_ttl(name: &str) -> Rule {
 #[test]
 fn a_rule_that_bypasses_the_cache_covers_every_method_case() {
     let when = |method| Condition { methods: vec![method], ..Condition::default() };
-    let rules = Rules::new(vec![
-        Rule { when: when(Method::GET), bypass: true, ..rule("out") },
-        Rule { when: when(Method::POST), ..rule("in") },
-    ]);
+    let rules = Rules::new(
+        vec![
+            Rule { when: when(Method::GET), bypass: true, ..rule("out") },
+            Rule { when: when(Method::POST), ..rule("in") },
+        ],
+        &Settings::default(),
+    );
     for (method, expected) in [
         ("GET", Some("out")),
         ("HEAD", Some("out")),
@@ -126,7 +157,8 @@ fn a_rule_that_bypasses_the_cache_covers_every_method_case() {
         ("post", None),
     ] {
         let method = method.parse().unwrap();
-        assert_eq!(found(&rules, None, &method, "http://h/"), expected, "{method}");
+        let found = found(&rules, None, &method, "http://h/");
+        assert_eq!(found.as_deref(), expected, "{method}");
     }
 }
 
@@ -148,6 +180,7 @@ fn a_page_under_the_name_of_a_file_gets_no_lifetime() {
 fn responses_are_edited_by_status() {
     let set = ["Cache-Control: public, max-age=604800".to_owned()];
     let answer = Edits::new(&set, &["Expires".to_owned()]).unwrap();
+    let answer = vec![AnswerEdits { statuses: None, edits: answer }];
     let files = Rule { answer, key_headers: vec![header::ACCEPT], ..with_ttl("files") };
     let (short, none) = (("cache-control", "max-age=1"), ("x-a", "b"));
     for (status, line, is_edited) in [
@@ -184,7 +217,7 @@ fn field_conditions_are_tested() {
     ] {
         let headers = vec![test.parse().unwrap()];
         let when = Condition { headers, ..Condition::default() };
-        let rules = Rules::new(vec![Rule { when, ..rule("it") }]);
+        let rules = Rules::new(vec![Rule { when, ..rule("it") }], &Settings::default());
         let is_found = found(&rules, None, &Method::GET, "http://h/").is_some();
         assert_eq!(is_found, expected, "{test}");
     }
@@ -198,13 +231,16 @@ fn every_possible_name_of_an_object_is_returned() {
         drop: patterns.iter().map(|pattern| Pattern::new(pattern)).collect(),
         ..QueryRule::default()
     };
-    let only = |text: &str| Condition { paths: vec![Pattern::new(text)], ..Condition::default() };
+    let only = |text: &str| Condition { paths: vec![path(text)], ..Condition::default() };
     let with_cookie = Condition { headers: vec!["cookie".parse().unwrap()], ..only("/a/*") };
-    let rules = Rules::new(vec![
-        Rule { when: only("/b/*"), query: query(&["*"]), ..rule("elsewhere") },
-        Rule { when: with_cookie, query: query(&["u"]), ..rule("cookie") },
-        Rule { query: query(&["v"]), ..rule("rest") },
-    ]);
+    let rules = Rules::new(
+        vec![
+            Rule { when: only("/b/*"), query: query(&["*"]), ..rule("elsewhere") },
+            Rule { when: with_cookie, query: query(&["u"]), ..rule("cookie") },
+            Rule { query: query(&["v"]), ..rule("rest") },
+        ],
+        &Settings::default(),
+    );
     let names = rules.names(None, &url("http://h/a/x?u=1&v=2&w=3"));
     let names: Vec<_> = names.iter().map(Url::path_and_query).collect();
     assert_eq!(names, ["/a/x?u=1&v=2&w=3", "/a/x?v=2&w=3", "/a/x?u=1&w=3"]);

@@ -16,16 +16,21 @@ pub(crate) fn bits_of(count: usize, contains: impl Fn(usize) -> bool) -> Box<[u6
     bits.into()
 }
 
-/// Returns the lowest number in a set.
-pub(crate) fn first(bits: &[u64]) -> Option<usize> {
-    let word = bits.iter().position(|word| *word != 0)?;
-    Some(word * WORD + bits[word].trailing_zeros() as usize)
+/// Returns whether a set contains a number.
+pub(crate) fn contains(bits: &[u64], number: usize) -> bool {
+    bits.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 == 1)
 }
 
 /// Returns the numbers in a set, in ascending order.
 pub(crate) fn numbers(bits: &[u64]) -> impl Iterator<Item = usize> {
-    let has = |number: &usize| bits[number / WORD] >> (number % WORD) & 1 == 1;
-    (0..bits.len() * WORD).filter(has)
+    bits.iter().enumerate().flat_map(|(at, word)| {
+        let mut left = *word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(at * WORD + bit)
+        })
+    })
 }
 
 /// Immutable set, in the shorter of two forms, so that all sets of a column together take memory in
@@ -67,9 +72,7 @@ impl RuleSet {
             RuleSet::Few(numbers) => {
                 u32::try_from(number).is_ok_and(|number| numbers.binary_search(&number).is_ok())
             }
-            RuleSet::Many(all) => {
-                all.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 == 1)
-            }
+            RuleSet::Many(all) => contains(all, number),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::rules::tables::column::Column;
-use crate::rules::tables::rule_set::{RuleSet, first, words_for};
+use crate::rules::tables::rule_set::{RuleSet, numbers, words_for};
 use crate::rules::tables::words::Words;
 
 /// Rules that match so far; initially all of them. Once none is left, lookups are skipped.
@@ -48,7 +48,7 @@ impl Selection {
     }
 
     pub fn first(&self) -> Option<usize> {
-        first(&self.fits)
+        numbers(&self.fits).next()
     }
 
     /// Keeps the rules whose condition matches. `look_up` adds the rules that name a matching entry

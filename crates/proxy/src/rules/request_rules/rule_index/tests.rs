@@ -4,53 +4,29 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use fastrand::Rng;
+use http::{HeaderName, HeaderValue};
 use semantics::Settings;
 
 use super::*;
-use crate::rules::request_rules::{Condition, HeaderTest, Rules};
+use crate::rules::request_rules::{HeaderTest, PathTest, Rules};
 
-type Lines = Vec<(String, Vec<u8>)>;
-
-/// Returns the number of the first rule that matches, by trying each.
-fn tried(rules: &[Rule], asked: RuleFacts<'_>, lines: &Lines) -> Option<usize> {
-    rules.iter().position(|rule| {
-        let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
-        is_for_place(rule, asked, keeps_out)
-            && is_for_method(&rule.when, asked.method, keeps_out)
-            && rule.when.headers.iter().all(|test| holds(test, lines))
-    })
-}
-
-fn is_for_place(rule: &Rule, asked: RuleFacts<'_>, in_any_reading: bool) -> bool {
-    let Condition { sites, hosts, paths, .. } = &rule.when;
-    let is_for_path = |path: &Cow<'_, [u8]>| {
-        paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
+/// Returns the numbers of the rules that match up to the first that does not continue, by trying
+/// each.
+fn tried(rules: &[Rule], asked: &RuleFacts<'_>, fields: &HeaderMap) -> Vec<u32> {
+    let fits = |rule: &Rule| {
+        let keeps_out = rule.keeps_out() || (rule.refuse_upgrades && asked.upgrade);
+        let readings = readings::readings(asked.path);
+        let holds = |path: &Cow<'_, [u8]>| rule.when.holds(asked, fields, path, keeps_out);
+        if keeps_out { readings.iter().any(holds) } else { readings.iter().all(holds) }
     };
-    let readings = readings::readings(asked.path);
-    let fits_path = match in_any_reading {
-        true => readings.iter().any(is_for_path),
-        false => readings.iter().all(is_for_path),
-    };
-    fits_path
-        && (sites.is_empty() || sites.iter().any(|site| Some(site.as_str()) == asked.site))
-        && (hosts.is_empty() || hosts.iter().any(|pattern| pattern.matches(asked.host)))
-}
-
-fn is_for_method(when: &Condition, method: &str, any_case: bool) -> bool {
-    let asks = |name: &str| match any_case {
-        true => name.eq_ignore_ascii_case(method),
-        false => name == method,
-    };
-    let names = |one: &Method| asks(one.as_str()) || (*one == Method::GET && asks("HEAD"));
-    when.methods.is_empty() || when.methods.iter().any(names)
-}
-
-fn holds(test: &HeaderTest, lines: &Lines) -> bool {
-    let fits = |(name, value): &(String, Vec<u8>)| {
-        name.eq_ignore_ascii_case(test.name.as_str())
-            && test.value.as_ref().is_none_or(|pattern| pattern.matches(value))
-    };
-    lines.iter().any(fits) != test.negated
+    let mut found = Vec::new();
+    for (number, rule) in (0..).zip(rules).filter(|(_, rule)| fits(rule)) {
+        found.push(number);
+        if !rule.continues {
+            break;
+        }
+    }
+    found
 }
 
 /// Makes texts from few letters, so that conditions and requests match often.
@@ -83,10 +59,14 @@ impl Maker {
         if self.0.bool() { Pattern::new(&text) } else { Pattern::ignoring_case(&text) }
     }
 
-    fn path_pattern(&mut self) -> Pattern {
-        match self.0.bool() {
-            true => Pattern::new(&format!("/{}", self.pattern())),
-            false => self.pattern(),
+    fn path_test(&mut self) -> PathTest {
+        match self.0.u8(..8) {
+            0 => {
+                let text = self.text(&["a", "b", "/", "[ab]", ".*", "$", "^"], 4);
+                PathTest::parse(&format!("~{text}"), self.0.bool()).unwrap()
+            }
+            1..5 => PathTest::Pattern(Pattern::new(&format!("/{}", self.pattern()))),
+            _ => PathTest::Pattern(self.pattern()),
         }
     }
 
@@ -96,29 +76,43 @@ impl Maker {
         HeaderTest { name, value, negated: self.0.bool() }
     }
 
-    fn rule(&mut self, number: usize) -> Rule {
-        let when = Condition {
+    fn condition(&mut self, depth: usize) -> Condition {
+        let deeper = depth < 2 && self.0.u8(..4) == 0;
+        Condition {
             sites: self.list(|maker| maker.one_of(&["s", "S", "t"]).to_owned()),
             hosts: self.list(|maker| {
                 let below = maker.one_of(&["", "."]);
                 format!("{below}{}", maker.host()).parse().unwrap()
             }),
-            paths: self.list(Maker::path_pattern),
+            paths: self.list(Maker::path_test),
             methods: self
                 .list(|maker| maker.one_of(&["GET", "get", "POST", "Post"]).parse().unwrap()),
             headers: self.list(Maker::test),
-        };
-        let (bypass, refuse_upgrades) = (self.0.u8(..3) == 0, self.0.u8(..5) == 0);
-        let rule = Rule::new(number.to_string(), Settings::default());
-        Rule { when, bypass, refuse_upgrades, ..rule }
+            clients: match self.0.u8(..8) {
+                0 => vec!["10.0.0.0/9".parse().unwrap()],
+                _ => Vec::new(),
+            },
+            not: deeper.then(|| Box::new(self.condition(2))),
+            any: if deeper { self.list(|maker| maker.condition(depth + 1)) } else { Vec::new() },
+            ..Condition::default()
+        }
     }
 
-    fn lines(&mut self) -> Lines {
+    fn rule(&mut self, number: usize) -> Rule {
+        let when = self.condition(0);
+        let (bypass, refuse_upgrades) = (self.0.u8(..3) == 0, self.0.u8(..5) == 0);
+        let rule = Rule::new(number.to_string(), Settings::default());
+        Rule { when, bypass, refuse_upgrades, continues: self.0.bool(), ..rule }
+    }
+
+    fn fields(&mut self) -> HeaderMap {
         let line = |maker: &mut Maker| {
-            let name = maker.one_of(&["x-a", "X-B", "x-b", "Cookie", "x-c"]).to_owned();
-            (name, maker.text(&["a", "b", "A", "/", "ab", "é"], 4).into_bytes())
+            let name =
+                maker.one_of(&["x-a", "x-b", "cookie", "x-c"]).parse::<HeaderName>().unwrap();
+            let value = maker.text(&["a", "b", "A", "/", "ab", "é"], 4);
+            (name, HeaderValue::from_bytes(value.as_bytes()).unwrap())
         };
-        self.list(line)
+        self.list(line).into_iter().collect()
     }
 }
 
@@ -131,7 +125,7 @@ fn compiled_rules_match_like_tried_rules() {
         // Occasionally use more rules than fit into one word, and sets of many rules.
         let count = if round % 20 == 0 { 150 } else { 1 + maker.0.usize(..8) };
         let rules: Vec<Rule> = (0..count).map(|number| maker.rule(number)).collect();
-        let compiled = Rules::new(rules.clone());
+        let compiled = Rules::new(rules.clone(), &Settings::default());
         for _ in 0..40 {
             let host = format!("{}{}", maker.host(), maker.one_of(&["", "."]));
             let pieces = ["a", "b", "B", "/", "ab", "%62", "..", ";", "é", "?"];
@@ -141,19 +135,19 @@ fn compiled_rules_match_like_tried_rules() {
                 host: &host,
                 path: &path,
                 method: maker.one_of(&["GET", "HEAD", "get", "head", "POST", "PUT"]),
+                scheme: Scheme::Http,
+                client: IpAddr::from([10, maker.0.u8(..), 0, 1]),
                 upgrade: maker.0.bool(),
             };
-            let lines = maker.lines();
-            let fields = lines.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
-            let expected = tried(&rules, asked, &lines);
-            let name = expected.map(|number| rules[number].name.as_str());
-            let is = compiled.find(asked, fields).map(|rule| rule.name.as_str());
-            assert_eq!(is, name, "{seed} {round}: {asked:?} {lines:?} {rules:#?}");
-            let of_place: Vec<usize> =
-                (0..count).filter(|number| is_for_place(&rules[*number], asked, true)).collect();
-            let all = compiled.index.of_place(asked.site, asked.host, asked.path);
-            assert_eq!(all, of_place, "{seed} {round}: {asked:?} {rules:#?}");
-            (found, requests) = (found + usize::from(is.is_some()), requests + 1);
+            let fields = maker.fields();
+            let expected = tried(&rules, &asked, &fields);
+            let is = compiled.index.find(&asked, &fields);
+            let matched = is.iter().position(|number| number & MISSED != 0).unwrap_or(is.len());
+            assert_eq!(is[..matched], expected, "{seed} {round}: {asked:?} {fields:?} {rules:#?}");
+            let of_place = compiled.index.of_place(asked.site, asked.host, asked.path);
+            let is_there = |number: &u32| of_place.contains(&(*number as usize));
+            assert!(is[..matched].iter().all(is_there), "{seed} {round}: {asked:?} {rules:#?}");
+            (found, requests) = (found + usize::from(matched > 0), requests + 1);
         }
     }
     assert!((requests / 4..requests * 9 / 10).contains(&found), "{found} of {requests}");
@@ -161,7 +155,9 @@ fn compiled_rules_match_like_tried_rules() {
 
 #[test]
 fn an_empty_list_has_no_rule() {
-    let asked = RuleFacts { site: None, host: "a", path: "/", method: "GET", upgrade: false };
-    assert!(Rules::default().find(asked, std::iter::empty()).is_none());
-    assert!(Rules::new(Vec::new()).index.of_place(None, "a", "/").is_empty());
+    let (scheme, client) = (Scheme::Http, IpAddr::from([127, 0, 0, 1]));
+    let (host, path, method) = ("a", "/", "GET");
+    let asked = RuleFacts { site: None, host, path, method, scheme, client, upgrade: false };
+    assert!(Rules::default().find(&asked, &HeaderMap::new()).is_none());
+    assert!(Rules::new(Vec::new(), &Settings::default()).index.of_place(None, "a", "/").is_empty());
 }

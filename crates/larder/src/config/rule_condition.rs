@@ -1,0 +1,124 @@
+//! The condition of a `[[rule]]`: its keys, those for what must not match (`not-…`), and the
+//! alternatives of `any`; and their translation for the proxy.
+
+use http::Method;
+use ipnet::IpNet;
+use proxy::message::scheme::Scheme;
+use proxy::rules::request_rules::{Condition, HeaderTest, PathTest};
+
+use crate::config::request_rule::Wrong;
+
+/// Lists of what may match, by kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Tests {
+    pub sites: Vec<String>,
+    pub hosts: Vec<String>,
+    pub paths: Vec<String>,
+    pub methods: Vec<String>,
+    pub headers: Vec<String>,
+    pub schemes: Vec<String>,
+    pub clients: Vec<IpNet>,
+    pub query: Vec<String>,
+    pub cookies: Vec<String>,
+}
+
+/// The condition of a rule, or one of its alternatives.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct RuleCondition {
+    pub is: Tests,
+    pub not: Tests,
+    pub paths_ignore_case: bool,
+    pub share: Option<String>,
+    pub any: Vec<RuleCondition>,
+}
+
+impl RuleCondition {
+    /// Returns the condition as the proxy uses it.
+    pub fn to_proxy(&self) -> Result<Condition, Wrong> {
+        let not = match self.not == Tests::default() {
+            true => None,
+            false => Some(Box::new(self.not.to_proxy(&NOT_KEYS, self.paths_ignore_case)?)),
+        };
+        let share = self.share.as_ref().map(|text| text.parse());
+        let any = self.any.iter().map(|one| one.to_proxy().map_err(of_alternative));
+        Ok(Condition {
+            share: share.transpose().map_err(|why| ("share", why))?,
+            not,
+            any: any.collect::<Result<_, _>>()?,
+            ..self.is.to_proxy(&KEYS, self.paths_ignore_case)?
+        })
+    }
+
+    /// Returns every text list of sites, for the check that the sites exist.
+    pub fn sites(&self) -> Vec<&String> {
+        let any = self.any.iter().flat_map(RuleCondition::sites);
+        self.is.sites.iter().chain(&self.not.sites).chain(any).collect()
+    }
+}
+
+/// Names the key of a problem in an alternative.
+fn of_alternative((key, why): Wrong) -> Wrong {
+    if key == "any" { (key, why) } else { ("any", format!("{key}: {why}")) }
+}
+
+/// The names of keys whose texts are parsed here.
+struct Keys {
+    hosts: &'static str,
+    paths: &'static str,
+    methods: &'static str,
+    headers: &'static str,
+    query: &'static str,
+    cookies: &'static str,
+}
+
+const KEYS: Keys = Keys {
+    hosts: "hosts",
+    paths: "paths",
+    methods: "methods",
+    headers: "headers",
+    query: "query",
+    cookies: "cookies",
+};
+
+const NOT_KEYS: Keys = Keys {
+    hosts: "not-hosts",
+    paths: "not-paths",
+    methods: "not-methods",
+    headers: "not-headers",
+    query: "not-query",
+    cookies: "not-cookies",
+};
+
+impl Tests {
+    fn to_proxy(&self, keys: &Keys, ignores_case: bool) -> Result<Condition, Wrong> {
+        let path = |text: &String| PathTest::parse(text, ignores_case);
+        let paths = self.paths.iter().map(path).collect::<Result<_, _>>();
+        let method = |name: &String| {
+            Method::from_bytes(name.as_bytes()).map_err(|error| (keys.methods, error.to_string()))
+        };
+        Ok(Condition {
+            sites: self.sites.clone(),
+            hosts: parse_all(keys.hosts, &self.hosts)?,
+            paths: paths.map_err(|why| (keys.paths, why))?,
+            methods: self.methods.iter().map(method).collect::<Result<_, _>>()?,
+            headers: parse_all::<HeaderTest>(keys.headers, &self.headers)?,
+            // The kind of the setting admits no other word.
+            schemes: self.schemes.iter().filter_map(|name| Scheme::named(name)).collect(),
+            clients: self.clients.clone(),
+            query: parse_all(keys.query, &self.query)?,
+            cookies: parse_all(keys.cookies, &self.cookies)?,
+            ..Condition::default()
+        })
+    }
+}
+
+/// Parses the texts of a key.
+pub fn parse_all<T: std::str::FromStr<Err: ToString>>(
+    key: &'static str,
+    texts: &[String],
+) -> Result<Vec<T>, Wrong> {
+    let parse = |text: &String| text.parse::<T>().map_err(|error| (key, error.to_string()));
+    texts.iter().map(parse).collect()
+}

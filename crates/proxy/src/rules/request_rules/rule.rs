@@ -1,0 +1,363 @@
+//! One rule: the requests that it is for, and how they are treated; and several rules taken
+//! together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode, header};
+use ring::digest;
+use semantics::device_class::DeviceClass;
+use semantics::settings::lifetimes::StatusPattern;
+use semantics::{
+    EditFields, MethodClass, QueryRule, Settings, Time, disguise, freshness, language,
+};
+
+use crate::message::cookies;
+use crate::message::cookies::CookieFilter;
+use crate::message::header_edits::Edits;
+use crate::rules::request_rules::condition::Condition;
+use crate::rules::request_rules::{DECIDED_BY, DEVICE, KEY_COOKIES, NONE};
+
+/// Between the names of rules that are taken together.
+pub(super) const AND: &str = " + ";
+
+/// Conditions, and the treatment of requests that meet them.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Name for display: the configured one, or the rule's number in the list.
+    pub name: String,
+    /// The requests that the rule applies to.
+    pub when: Condition,
+    /// True if the requests bypass the cache: nothing is looked up or stored.
+    pub bypass: bool,
+    /// True if later rules are tried too, and taken together with this one ([`Rule::then`]).
+    pub continues: bool,
+    /// What the rule states, as `key = value`, for display.
+    pub states: Vec<String>,
+    /// The caching settings for the requests.
+    pub settings: Settings,
+    /// The changes that the rule makes to the settings of earlier rules.
+    pub layer: SettingsLayer,
+    /// The query parameters that name an object.
+    pub query: QueryRule,
+    /// The part of the query that is sent to the origin.
+    pub query_send: QuerySend,
+    /// True if devices are told apart by kind: `X-UA-Device` is set and part of the key.
+    pub by_device: bool,
+    /// The site's languages: `Accept-Language` becomes the best of them and part of the key.
+    pub languages: Vec<String>,
+    /// Further request fields that are part of the key.
+    pub key_headers: Vec<HeaderName>,
+    /// Names of cookies that are part of the key.
+    pub key_cookies: Vec<String>,
+    /// Edits of the request, made before anything else.
+    pub request: Edits,
+    /// Cookies that are removed from the request.
+    pub cookies: CookieFilter,
+    /// Edits of the origin's response, made before anything else.
+    pub answer: Vec<AnswerEdits>,
+    /// Maximum size in bytes of responses to store.
+    pub store_max: Option<u64>,
+    /// Maximum size in bytes of responses; larger ones are refused with 502 or cut off.
+    pub answer_max: Option<u64>,
+    /// True if requests that ask for another protocol are refused with 403.
+    pub refuse_upgrades: bool,
+    /// The rule's part of the key, if it has one. Computed by [`Rule::marked`].
+    pub mark: Option<HeaderValue>,
+    /// True if requests of the same place may have a mark. Then the mark, or that there is none, is
+    /// part of the key.
+    pub is_by_mark: bool,
+    /// Names of the fields that the choice of the rule depends on, as a list for `Vary`.
+    pub condition_names: Option<HeaderValue>,
+    /// The rules that were taken together; none for a single rule.
+    pub parts: Vec<Arc<Rule>>,
+}
+
+/// Edits of responses with some statuses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnswerEdits {
+    /// The statuses, as in [`Lifetimes::statuses`](semantics::Lifetimes::statuses).
+    pub statuses: Option<Vec<StatusPattern>>,
+    /// The edits.
+    pub edits: Edits,
+}
+
+/// Changes to caching settings.
+#[derive(Clone)]
+pub struct SettingsLayer(Arc<dyn Fn(&mut Settings) + Send + Sync>);
+
+impl SettingsLayer {
+    /// Creates a layer from the function that applies it.
+    pub fn new(apply: impl Fn(&mut Settings) + Send + Sync + 'static) -> SettingsLayer {
+        SettingsLayer(Arc::new(apply))
+    }
+}
+
+impl Default for SettingsLayer {
+    fn default() -> SettingsLayer {
+        SettingsLayer::new(|_| {})
+    }
+}
+
+impl fmt::Debug for SettingsLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SettingsLayer")
+    }
+}
+
+/// Part of a query sent to the origin with a GET or HEAD whose response may be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuerySend {
+    /// The query of the key. Parameters outside the key cannot change the stored response.
+    #[default]
+    Key,
+    /// The whole query.
+    All,
+}
+
+impl Rule {
+    /// Creates a rule that changes nothing.
+    pub fn new(name: String, settings: Settings) -> Rule {
+        Rule {
+            name,
+            when: Condition::default(),
+            bypass: false,
+            continues: false,
+            states: Vec::new(),
+            settings,
+            layer: SettingsLayer::default(),
+            query: QueryRule::default(),
+            query_send: QuerySend::Key,
+            by_device: false,
+            languages: Vec::new(),
+            key_headers: Vec::new(),
+            key_cookies: Vec::new(),
+            request: Edits::default(),
+            cookies: CookieFilter::default(),
+            answer: Vec::new(),
+            store_max: None,
+            answer_max: None,
+            refuse_upgrades: false,
+            mark: None,
+            is_by_mark: false,
+            condition_names: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Returns the rule with its part of the key: a digest of the conditions, if they look at what
+    /// the key does not contain. A rule with other conditions counts as another rule, whatever its
+    /// name.
+    pub(super) fn marked(self) -> Rule {
+        if self.bypass || !self.when.looks_past_key() {
+            return self;
+        }
+        let mark = Some(digest_of(format!("{:?}", self.when).as_bytes()));
+        let mut names = Vec::new();
+        self.when.add_names(&mut names);
+        Rule { mark, is_by_mark: true, condition_names: listed(names.iter()), ..self }
+    }
+
+    /// Returns this rule and a later one taken together. Where both state a value, that of the
+    /// later one holds; lists and edits add up, in the order of the rules.
+    pub(super) fn then(self: &Arc<Rule>, later: &Arc<Rule>) -> Rule {
+        let mut settings = self.settings.clone();
+        (later.layer.0)(&mut settings);
+        let mut parts = if self.parts.is_empty() { vec![self.clone()] } else { self.parts.clone() };
+        parts.push(later.clone());
+        let languages = if later.languages.is_empty() { &self.languages } else { &later.languages };
+        let mut key_headers = self.key_headers.clone();
+        let added = later.key_headers.iter().filter(|name| !self.key_headers.contains(name));
+        key_headers.extend(added.cloned());
+        let mut key_cookies = self.key_cookies.clone();
+        let added = later.key_cookies.iter().filter(|name| !self.key_cookies.contains(name));
+        key_cookies.extend(added.cloned());
+        let send_all = [self.query_send, later.query_send].contains(&QuerySend::All);
+        let marks: Vec<&[u8]> =
+            [self, later].iter().filter_map(|rule| Some(rule.mark.as_ref()?.as_bytes())).collect();
+        Rule {
+            name: format!("{}{AND}{}", self.name, later.name),
+            when: Condition::default(),
+            bypass: self.bypass || later.bypass,
+            continues: later.continues,
+            states: Vec::new(),
+            settings,
+            layer: SettingsLayer::default(),
+            query: self.query.then(&later.query),
+            query_send: if send_all { QuerySend::All } else { QuerySend::Key },
+            by_device: self.by_device || later.by_device,
+            languages: languages.clone(),
+            key_headers,
+            key_cookies,
+            request: self.request.then(&later.request),
+            cookies: self.cookies.then(&later.cookies),
+            answer: [&self.answer[..], &later.answer].concat(),
+            store_max: later.store_max.or(self.store_max),
+            answer_max: later.answer_max.or(self.answer_max),
+            refuse_upgrades: self.refuse_upgrades || later.refuse_upgrades,
+            mark: (!marks.is_empty()).then(|| digest_of(&marks.concat())),
+            is_by_mark: self.is_by_mark || later.is_by_mark,
+            condition_names: self.names_with(later),
+            parts,
+        }
+    }
+
+    /// Returns this rule for requests that `other` might have matched and did not.
+    pub(super) fn without(&self, other: &Rule) -> Rule {
+        Rule { is_by_mark: true, condition_names: self.names_with(other), ..self.clone() }
+    }
+
+    fn names_with(&self, other: &Rule) -> Option<HeaderValue> {
+        let names = |rule: &Rule| rule.condition_names.clone();
+        match (names(self), names(other)) {
+            (Some(ours), Some(theirs)) if ours != theirs => listed([ours, theirs].iter()),
+            (ours, theirs) => ours.or(theirs),
+        }
+    }
+
+    /// Returns whether this is the rule of requests that no rule matches, where one might have.
+    pub fn is_for_the_rest(&self) -> bool {
+        self.name == NONE
+    }
+
+    /// Returns whether the rule keeps requests from the cache or from the origin. Such a rule is for
+    /// every spelling of a path and of a method.
+    pub(super) fn keeps_out(&self) -> bool {
+        self.bypass
+    }
+
+    /// Removes the request fields and cookies that this rule removes.
+    pub fn remove(&self, fields: &mut impl EditFields) {
+        self.request.remove(fields);
+        self.cookies.apply(fields);
+    }
+
+    /// Sets the request fields of this rule. Fields that it removes ([`Rule::remove`]) must already
+    /// be gone.
+    pub fn prepare(&self, fields: &mut impl EditFields) {
+        self.request.set(fields);
+        self.mark(fields);
+        if self.by_device {
+            let class = HeaderValue::from_static(DeviceClass::of(fields).name());
+            fields.set_line(&DEVICE, &class);
+        }
+        if !self.key_cookies.is_empty() {
+            let named = cookies::named(fields, &self.key_cookies);
+            fields.set_line(&KEY_COOKIES, &named);
+        }
+        let best = language::best(fields, &self.languages);
+        if let Some(Ok(best)) = best.map(HeaderValue::from_str) {
+            fields.set_line(&header::ACCEPT_LANGUAGE, &best);
+        }
+    }
+
+    /// Puts the rule's mark into a request that it decides, if the mark is part of the key.
+    pub(crate) fn mark(&self, request: &mut impl EditFields) {
+        if let Some(mark) = &self.mark {
+            request.set_line(&DECIDED_BY, mark);
+        }
+    }
+
+    /// Returns whether the rule sets this request field, which is then not the client's.
+    pub(crate) fn sets(&self, name: &HeaderName) -> bool {
+        self.request.sets(name)
+    }
+
+    /// Returns whether the origin gets the key's query instead of the client's. Requests that
+    /// bypass the cache, and methods that are not cached, keep the whole query.
+    pub fn rewrites_query(&self, method: &Method) -> bool {
+        self.query_send == QuerySend::Key
+            && !self.bypass
+            && MethodClass::of(method) == MethodClass::Cacheable
+            && !self.query.is_default()
+    }
+
+    /// Returns the request fields that are part of the key regardless of the origin's `Vary`.
+    pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
+        let rule = self.is_by_mark.then_some(DECIDED_BY);
+        let device = self.by_device.then_some(DEVICE);
+        let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
+        let cookies = (!self.key_cookies.is_empty()).then_some(KEY_COOKIES);
+        let added = rule.into_iter().chain(device).chain(language).chain(cookies);
+        added.chain(self.key_headers.iter().cloned())
+    }
+
+    /// Edits the head of an origin's response as the rule requires, and adds the key's fields to
+    /// `Vary`. A page under the name of a file gets `no-store` if the rule would lengthen its
+    /// lifetime ([`disguise`]). `status` is that of the stored response if a 304 confirms one.
+    pub fn settle(&self, path: &str, status: StatusCode, fields: &mut HeaderMap, received: Time) {
+        let takes_part = self.edit(status, fields, received);
+        let lengthens = self.settings.lifetimes.lengthen(status, takes_part);
+        let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if lengthens && disguise::is_disguised(path, kind) {
+            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        for name in self.key_names() {
+            fields.append(header::VARY, HeaderValue::from(name));
+        }
+    }
+
+    /// Edits the fields of a response if the rule applies to its status. Returns whether its
+    /// lifetimes do.
+    pub fn edit(&self, status: StatusCode, fields: &mut HeaderMap, received: Time) -> bool {
+        let takes_part = freshness::takes_part(status, fields, received, &self.settings);
+        let applies = |statuses: &Option<Vec<StatusPattern>>| {
+            if *statuses == self.settings.lifetimes.statuses {
+                return takes_part;
+            }
+            let mut settings = self.settings.clone();
+            settings.lifetimes.statuses.clone_from(statuses);
+            freshness::takes_part(status, fields, received, &settings)
+        };
+        let applying: Vec<&Edits> = (self.answer.iter())
+            .filter(|answer| applies(&answer.statuses))
+            .map(|answer| &answer.edits)
+            .collect();
+        applying.into_iter().for_each(|edits| edits.apply(fields));
+        takes_part
+    }
+
+    /// Returns whether [`Rule::unfold_vary`] changes anything.
+    pub(crate) fn unfolds_vary(&self) -> bool {
+        self.by_device || self.is_by_mark || !self.key_cookies.is_empty()
+    }
+
+    /// Replaces fields in `Vary` that only the proxy knows by the client's fields that they derive
+    /// from, for caches further downstream: the device kind by `User-Agent`, the rule mark by the
+    /// fields that the rule tests.
+    pub fn unfold_vary(&self, fields: &mut HeaderMap) {
+        if !self.unfolds_vary() {
+            return;
+        }
+        for (_, line) in fields.iter_mut().filter(|(name, _)| *name == header::VARY) {
+            if let Some(unfolded) = self.unfolded(line.as_bytes()) {
+                *line = unfolded;
+            }
+        }
+    }
+
+    /// Returns the replacement by [`Rule::unfold_vary`] for a line of `Vary`, if there is one.
+    pub(crate) fn unfolded(&self, line: &[u8]) -> Option<HeaderValue> {
+        let is = |known: &HeaderName| line.eq_ignore_ascii_case(known.as_str().as_bytes());
+        match () {
+            () if is(&DEVICE) => Some(HeaderValue::from_name(header::USER_AGENT)),
+            () if is(&KEY_COOKIES) => Some(HeaderValue::from_name(header::COOKIE)),
+            () if is(&DECIDED_BY) => self.condition_names.clone(),
+            () => None,
+        }
+    }
+}
+
+/// Returns a digest as 32 hexadecimal digits.
+fn digest_of(bytes: &[u8]) -> HeaderValue {
+    let digest = digest::digest(&digest::SHA256, bytes);
+    let hex: String = digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    HeaderValue::try_from(hex).unwrap_or(HeaderValue::from_static("rule"))
+}
+
+/// Returns a list of names as one field value; `None` if it is empty.
+fn listed<'a>(names: impl Iterator<Item = &'a HeaderValue>) -> Option<HeaderValue> {
+    let names: Vec<&[u8]> = names.map(HeaderValue::as_bytes).collect();
+    if names.is_empty() { None } else { HeaderValue::try_from(names.join(&b", "[..])).ok() }
+}
