@@ -8,6 +8,7 @@ pub mod example_file;
 pub mod file;
 pub mod fleet;
 pub mod idle_rules;
+mod include;
 pub mod layers;
 pub mod listen_addr;
 pub mod listener;

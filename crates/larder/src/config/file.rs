@@ -5,112 +5,211 @@
 //! expected value and, for an unknown key, the nearest known one.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::layers::{FileLayer, Given, Place, Problem, Problems, nearest};
+use crate::config::include;
+use crate::config::layers::{FileLayer, Given, Location, Place, Problem, Problems, nearest};
 use crate::config::setting::Field;
 use crate::config::settings::{
     ACCESS, CERTIFICATE, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
 };
 use crate::config::value::{Kind, Value, alone};
 
-/// A configuration file as read: its values, and its name for messages.
+/// Depth of nested includes below the main file.
+const DEPTH_MAX: usize = 8;
+
+/// A configuration file as read with all files that it includes: their values, and the name of the
+/// main file for messages.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    pub name: String,
+    pub name: Arc<str>,
     pub layer: FileLayer,
 }
 
 impl File {
-    /// Reads a file. The error has one line for each problem.
+    /// Reads a file and those that it includes. The error has one line for each problem.
     pub fn read(path: &Path) -> Result<File, String> {
         let name = path.display().to_string();
-        let bytes = fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-            format!("{name}:{line}: expected UTF-8 text")
-        })?;
-        File::parse(&name, &text).map_err(|problems| problems.to_string())
+        let bytes = include::read(path).map_err(|why| format!("{name}: {why}"))?;
+        let mut loader = Loader::default();
+        loader.bytes(path, bytes);
+        loader.finish(&name).map_err(|problems| problems.to_string())
     }
 
     /// Parses the text of a file called `name`.
+    #[cfg(test)]
     pub fn parse(name: &str, text: &str) -> Result<File, Problems> {
-        let (layer, list) = read(text);
-        match list.is_empty() {
-            true => Ok(File { name: name.to_owned(), layer }),
-            false => Err(Problems { file: name.to_owned(), list }),
-        }
+        let mut loader = Loader::default();
+        loader.text(Path::new(name), text);
+        loader.finish(name)
     }
 }
 
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
-/// Returns all values in the text, and all its problems.
-fn read(text: &str) -> (FileLayer, Vec<Problem>) {
-    let mut reader = Reader { text, layer: FileLayer::default(), problems: Vec::new() };
-    match DeTable::parse(text) {
-        Ok(root) => reader.root(root.get_ref()),
-        Err(error) => {
-            let at = error.span().unwrap_or(0..0);
-            let why = error.message().trim().replace('\n', ", ");
-            reader.complain(at, "", format!("this is not TOML: {why}"));
-        }
-    }
-    reader.problems.sort_by_key(|problem| match problem.place {
-        Place::Line(line) => line,
-        Place::Flag => 0,
-    });
-    (reader.layer, reader.problems)
+/// Reads a file and those that it includes.
+#[derive(Default)]
+struct Loader {
+    layer: FileLayer,
+    problems: Vec<Problem>,
+    /// The included files read so far, by their paths without links, with the lines that include
+    /// them.
+    known: BTreeMap<PathBuf, Location>,
+    /// The file being read and the files that include it, by their paths without links.
+    open: Vec<PathBuf>,
 }
 
-struct Reader<'a> {
-    text: &'a str,
+impl Loader {
+    fn finish(self, name: &str) -> Result<File, Problems> {
+        match self.problems.is_empty() {
+            true => Ok(File { name: name.into(), layer: self.layer }),
+            false => Err(Problems { list: self.problems }),
+        }
+    }
+
+    fn bytes(&mut self, path: &Path, bytes: Vec<u8>) {
+        match String::from_utf8(bytes) {
+            Ok(text) => self.text(path, &text),
+            Err(error) => {
+                let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+                let place = Place::File(Location { file: path.display().to_string().into(), line });
+                let text = "expected UTF-8 text".to_owned();
+                self.problems.push(Problem { place, key: String::new(), text });
+            }
+        }
+    }
+
+    /// Reads the values of a file, those of the files that it includes first: an include stands for
+    /// their text, and at the top level it stands before all tables.
+    fn text(&mut self, path: &Path, text: &str) {
+        let file: Arc<str> = path.display().to_string().into();
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.open.push(real);
+        let feeds = text.match_indices('\n').map(|(at, _)| at).collect();
+        let mut reader = Reader { file, feeds, layer: FileLayer::default(), problems: Vec::new() };
+        match DeTable::parse(text) {
+            Ok(root) => {
+                for (element, at) in reader.includes(root.get_ref()) {
+                    self.include(&element, path, &mut reader, at);
+                }
+                reader.layer = std::mem::take(&mut self.layer);
+                reader.root(root.get_ref());
+                self.layer = std::mem::take(&mut reader.layer);
+            }
+            Err(error) => {
+                let at = error.span().unwrap_or(0..0);
+                let why = error.message().trim().replace('\n', ", ");
+                reader.complain(at, "", format!("this is not TOML: {why}"));
+            }
+        }
+        let Reader { mut problems, .. } = reader;
+        problems.sort_by_key(|problem| match &problem.place {
+            Place::File(location) => location.line,
+            Place::Flag | Place::Unknown => 0,
+        });
+        self.problems.extend(problems);
+        self.open.pop();
+    }
+
+    /// Reads the files that one element of `include` names. `reader` reads the including file.
+    fn include(&mut self, element: &str, from: &Path, reader: &mut Reader, at: Range<usize>) {
+        let location = reader.location(at.start);
+        let mut complain = |text| reader.complain(at.clone(), "include", text);
+        if self.open.len() > DEPTH_MAX {
+            return complain(format!("expected at most {DEPTH_MAX} includes within each other"));
+        }
+        let all = match include::named(element, from) {
+            Ok(all) => all,
+            Err(why) => return complain(why),
+        };
+        for path in all {
+            let shown = path.display();
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if self.open.contains(&real) {
+                complain(format!("{shown} includes itself"));
+            } else if let Some(other) = self.known.insert(real, location.clone()) {
+                complain(format!("{shown} is included already at {other}"));
+            } else {
+                match include::read_regular(&path) {
+                    Ok(bytes) => self.bytes(&path, bytes),
+                    Err(why) => complain(format!("{shown}: {why}")),
+                }
+            }
+        }
+    }
+}
+
+/// Reads the values of one file.
+struct Reader {
+    file: Arc<str>,
+    /// The positions of all line feeds.
+    feeds: Vec<usize>,
     layer: FileLayer,
     problems: Vec<Problem>,
 }
 
 type Node<'i> = Spanned<DeValue<'i>>;
 
-impl Reader<'_> {
-    fn line(&self, at: usize) -> usize {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+impl Reader {
+    fn location(&self, at: usize) -> Location {
+        let line = self.feeds.partition_point(|feed| *feed < at) + 1;
+        Location { file: self.file.clone(), line }
     }
 
     fn complain(&mut self, at: Range<usize>, key: &str, text: String) {
-        let place = Place::Line(self.line(at.start));
+        let place = Place::File(self.location(at.start));
         self.problems.push(Problem { place, key: key.to_owned(), text });
+    }
+
+    /// Returns the elements of `include`, with their positions.
+    fn includes(&mut self, root: &DeTable<'_>) -> Vec<(String, Range<usize>)> {
+        let Some(node) = root.get("include") else { return Vec::new() };
+        let nodes = match node.get_ref() {
+            DeValue::Array(nodes) => &nodes[..],
+            _ => std::slice::from_ref(node),
+        };
+        let Some(setting) = find("include") else { return Vec::new() };
+        let mut all = Vec::new();
+        for node in nodes {
+            match single(setting, node.get_ref()) {
+                Ok(elements) => all.push((elements.to_string(), node.span())),
+                Err(text) => self.complain(node.span(), "include", text),
+            }
+        }
+        all
     }
 
     fn root(&mut self, root: &DeTable<'_>) {
         for (key, node) in root {
             let name = key.get_ref().as_ref();
             match name {
+                // Read before.
+                "include" => {}
                 "site" => {
                     let sites = self.repeated(name, SITE, node);
-                    self.layer.sites = sites;
+                    self.layer.sites.extend(sites);
                 }
                 "access" => {
                     let rules = self.repeated(name, ACCESS, node);
-                    self.layer.access = rules.into_iter().map(|(rule, _)| rule).collect();
+                    self.layer.access.extend(rules.into_iter().map(|(rule, _)| rule));
                 }
                 "rule" => {
                     let rules = self.repeated(name, RULE, node);
-                    self.layer.rules = rules;
+                    self.layer.rules.extend(rules);
                 }
                 "listener" => {
                     let listeners = self.repeated(name, LISTENER, node);
-                    self.layer.listeners = listeners;
+                    self.layer.listeners.extend(listeners);
                 }
                 "certificate" => {
                     let certificates = self.repeated(name, CERTIFICATE, node);
-                    self.layer.certificates = certificates;
+                    self.layer.certificates.extend(certificates);
                 }
                 _ if tables().any(|table| table == name) => match node.get_ref() {
                     DeValue::Table(table) => self.table(name, table),
@@ -132,14 +231,21 @@ impl Reader<'_> {
 
     fn setting(&mut self, name: &str, at: Range<usize>, node: &Node<'_>) {
         if name == "fleet.class" {
-            self.layer.classes = self.repeated(name, FLEET_CLASS, node);
+            let classes = self.repeated(name, FLEET_CLASS, node);
+            self.layer.classes.extend(classes);
             return;
         }
         let Some(setting) = find(name) else {
             return self.unknown(name, at);
         };
         if let Some(value) = self.value(name, setting, node) {
-            let place = Place::Line(self.line(at.start));
+            let place = Place::File(self.location(at.start));
+            if let Some(Given { place: Place::File(other), .. }) =
+                self.layer.settings.get(setting.key)
+            {
+                let text = format!("is given already at {other}");
+                return self.complain(at, name, text);
+            }
             self.layer.settings.insert(setting.key, Given { value, place });
         }
     }
@@ -154,13 +260,13 @@ impl Reader<'_> {
         self.complain(at, name, format!("there is no such key{hint}"));
     }
 
-    /// Reads the tables of an array of tables, each with the line where it begins.
+    /// Reads the tables of an array of tables, each with the location where it begins.
     fn repeated<T: Default>(
         &mut self,
         name: &str,
         fields: &'static [Field<T>],
         node: &Node<'_>,
-    ) -> Vec<(T, usize)> {
+    ) -> Vec<(T, Location)> {
         let DeValue::Array(tables) = node.get_ref() else {
             let text = format!("expected [[{name}]] tables, got {}", describe(node.get_ref()));
             self.complain(node.span(), name, text);
@@ -173,7 +279,10 @@ impl Reader<'_> {
                 self.complain(node.span(), name, text);
                 continue;
             };
-            all.push((self.item(name, fields, table, node.span()), self.line(node.span().start)));
+            all.push((
+                self.item(name, fields, table, node.span()),
+                self.location(node.span().start),
+            ));
         }
         all
     }
@@ -280,3 +389,6 @@ fn describe(value: &DeValue<'_>) -> String {
         DeValue::Table(_) => "a table".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

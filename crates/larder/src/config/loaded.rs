@@ -59,10 +59,10 @@ impl Loaded {
             ..Config::default()
         };
         let loaded = Loaded { config: with_values(tables, &values), values };
-        let list = checks::problems(&loaded.config, &file.layer, flags);
+        let list = checks::problems(&loaded.config, file, flags);
         match list.is_empty() {
             true => Ok(loaded),
-            false => Err(Problems { file: file.name.clone(), list }),
+            false => Err(Problems { list }),
         }
     }
 

@@ -13,6 +13,7 @@ choice!(LOG_FORMAT for Format {
     "squid" => Format::Squid,
     "json" => Format::Json,
 });
+const INCLUDED: &str = "a file, a directory or a pattern such as sites/*.toml";
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
 /// The `Host` field that an origin server receives.
@@ -24,6 +25,12 @@ const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
 /// The keys outside of tables.
 pub const SETTINGS: &[Setting] = fields! {
     Config;
+
+    /// Files, directories (their *.toml files by name) and patterns, relative to this file, read as
+    /// if their text stood here: their [[site]], [[rule]] and other repeated tables come before
+    /// those of this file. No other key may be given twice.
+    "include", Kind::List(&Kind::Text(INCLUDED)), [], live
+        => |_, _| ();
 
     /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`,
     /// `*:3128`, `3128` and `[::]:3128` are all addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4
