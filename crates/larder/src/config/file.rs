@@ -4,7 +4,7 @@
 //! deserialised. This finds every problem in one pass, and reports each with its line, its key, the
 //! expected value and, for an unknown key, the nearest known one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::config::env_values::Expanded;
 use crate::config::include;
 use crate::config::layers::{FileLayer, Given, Location, Place, Problem, Problems, nearest};
 use crate::config::setting::Field;
@@ -92,16 +93,15 @@ impl Loader {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         self.open.push(real);
         let feeds = text.match_indices('\n').map(|(at, _)| at).collect();
-        let mut reader = Reader { file, feeds, layer: FileLayer::default(), problems: Vec::new() };
+        let mut reader = Reader {
+            file,
+            feeds,
+            layer: FileLayer::default(),
+            expanded: BTreeSet::new(),
+            problems: Vec::new(),
+        };
         match DeTable::parse(text) {
-            Ok(root) => {
-                for (element, at) in reader.includes(root.get_ref()) {
-                    self.include(&element, path, &mut reader, at);
-                }
-                reader.layer = std::mem::take(&mut self.layer);
-                reader.root(root.get_ref());
-                self.layer = std::mem::take(&mut reader.layer);
-            }
+            Ok(mut root) => self.table(path, &mut reader, root.get_mut()),
             Err(error) => {
                 let at = error.span().unwrap_or(0..0);
                 let why = error.message().trim().replace('\n', ", ");
@@ -115,6 +115,22 @@ impl Loader {
         });
         self.problems.extend(problems);
         self.open.pop();
+    }
+
+    fn table(&mut self, path: &Path, reader: &mut Reader, root: &mut DeTable<'_>) {
+        let mut expanded = Expanded::default();
+        expanded.table("", root);
+        if !expanded.failed.is_empty() {
+            let failed = expanded.failed.into_iter();
+            return failed.for_each(|(at, key, text)| reader.complain(at, &key, text));
+        }
+        reader.expanded = expanded.at;
+        for (element, at) in reader.includes(root) {
+            self.include(&element, path, reader, at);
+        }
+        reader.layer = std::mem::take(&mut self.layer);
+        reader.root(root);
+        self.layer = std::mem::take(&mut reader.layer);
     }
 
     /// Reads the files that one element of `include` names. `reader` reads the including file.
@@ -151,6 +167,8 @@ struct Reader {
     /// The positions of all line feeds.
     feeds: Vec<usize>,
     layer: FileLayer,
+    /// Where values with environment variables begin.
+    expanded: BTreeSet<usize>,
     problems: Vec<Problem>,
 }
 
@@ -177,7 +195,7 @@ impl Reader {
         let Some(setting) = find("include") else { return Vec::new() };
         let mut all = Vec::new();
         for node in nodes {
-            match single(setting, node.get_ref()) {
+            match self.single(setting, node) {
                 Ok(elements) => all.push((elements.to_string(), node.span())),
                 Err(text) => self.complain(node.span(), "include", text),
             }
@@ -327,15 +345,19 @@ impl Reader {
         item
     }
 
+    fn single<T>(&self, field: &Field<T>, node: &Node<'_>) -> Result<Value, String> {
+        single(field, node.get_ref(), self.expanded.contains(&node.span().start))
+    }
+
     fn value<T>(&mut self, key: &str, field: &Field<T>, node: &Node<'_>) -> Option<Value> {
         let (Kind::List(_), DeValue::Array(nodes)) = (field.kind, node.get_ref()) else {
-            let read = single(field, node.get_ref());
+            let read = self.single(field, node);
             return read.map_err(|text| self.complain(node.span(), key, text)).ok();
         };
         let mut all = Vec::new();
         let before = self.problems.len();
         for node in nodes.iter() {
-            match single(field, node.get_ref()) {
+            match self.single(field, node) {
                 Ok(Value::List(values)) => all.extend(values),
                 Ok(Value::Word(word)) if nodes.len() == 1 => return Some(Value::Word(word)),
                 Ok(Value::Word(word)) => self.complain(node.span(), key, alone(word)),
@@ -347,15 +369,18 @@ impl Reader {
     }
 }
 
-/// Reads a scalar value: that of the setting, or one element of its list.
-fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
+/// Reads a scalar value: that of the setting, or one element of its list. `is_expanded`: it had
+/// variables, so it must be in quotes.
+fn single<T>(field: &Field<T>, value: &DeValue<'_>, is_expanded: bool) -> Result<Value, String> {
     let kind = match field.kind {
         Kind::List(item) => *item,
         kind => kind,
     };
     let bare = matches!(kind, Kind::Bool | Kind::Int(..));
     match value {
-        DeValue::String(text) if !bare || field.word == Some(text) => field.parse(text),
+        DeValue::String(text) if !bare || is_expanded || field.word == Some(text) => {
+            field.parse(text)
+        }
         DeValue::Integer(number)
             if matches!(kind, Kind::Int(..) | Kind::Size(..) | Kind::Ports | Kind::Listen) =>
         {

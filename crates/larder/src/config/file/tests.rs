@@ -148,3 +148,25 @@ fn only_regular_utf8_files_are_included() {
     let told = File::read(std::path::Path::new("/dev/zero")).expect_err("endless");
     assert_eq!(told, "/dev/zero: expected at most 64M");
 }
+
+#[test]
+fn values_of_all_kinds_may_come_from_the_environment() {
+    let text = "workers = '{env:LARDER_NO_SUCH:3}'\ncache = ['{env:LARDER_NO_SUCH:x}.cache']\n\
+                listen = ['127.0.0.1:{env:LARDER_NO_SUCH:81}']\n[[site]]\n\
+                hosts = '{env:LARDER_NO_SUCH:a.test}'\nupstream = 'http://b'\n\
+                [upstream]\ntls-verify = '{env:LARDER_NO_SUCH:false}'\n";
+    let config = load(&[("larder.toml", text)]).config;
+    assert_eq!((config.workers, config.cache), (Some(3), vec![PathBuf::from("x.cache")]));
+    assert_eq!(
+        (config.listen[0].to_string().as_str(), &*config.sites[0].hosts[0]),
+        ("127.0.0.1:81", "a.test")
+    );
+    assert!(config.upstream_settings.is_unverified());
+    let text = "\n[[rule]]\npaths = ['/',\n '{env:LARDER_NO_SUCH}']\n[purge]\nsecret = 'x{env:'";
+    assert_eq!(
+        problems(&[("larder.toml", "include = 'a.toml'"), ("a.toml", text)]),
+        "a.toml:4: rule.paths: the environment variable LARDER_NO_SUCH is not set; set it, or \
+         give a default: {env:LARDER_NO_SUCH:DEFAULT}\n\
+         a.toml:6: purge.secret: expected {env:NAME} or {env:NAME:DEFAULT}, got {env:…"
+    );
+}
