@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod checks;
 pub mod configuration;
 mod env_values;
+pub mod environment;
 pub mod example_file;
 pub mod file;
 pub mod fleet;

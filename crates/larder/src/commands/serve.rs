@@ -89,7 +89,8 @@ fn prepare(
     let loaded = Loaded::load(file.as_deref(), &flags).map_err(Failure::usage)?;
     let config = loaded.config.clone();
     logging::start(&config.log_level);
-    let warnings = config.warnings().into_iter().chain(machine::disproportions(&config));
+    let warnings = loaded.warnings.iter().cloned().chain(config.warnings());
+    let warnings = warnings.chain(machine::disproportions(&config));
     warnings.for_each(|warning| log::warn!("{warning}"));
     let (descriptors, refused) = limits::raise_descriptor_limit();
     refused.iter().for_each(|why| log::warn!("{why}"));

@@ -111,7 +111,7 @@ impl Loader {
         let Reader { mut problems, .. } = reader;
         problems.sort_by_key(|problem| match &problem.place {
             Place::File(location) => location.line,
-            Place::Flag | Place::Unknown => 0,
+            Place::Flag | Place::Variable | Place::Unknown => 0,
         });
         self.problems.extend(problems);
         self.open.pop();

@@ -8,6 +8,7 @@ use fleet::class::Class;
 use proxy::rules::access::Rule;
 
 use crate::config::configuration::Site;
+use crate::config::environment::variable;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
@@ -43,6 +44,8 @@ impl fmt::Display for Location {
 pub enum Place {
     /// On the command line, as the flag of the setting.
     Flag,
+    /// In the environment, as the variable of the setting.
+    Variable,
     File(Location),
     /// Nowhere: the problem is not one of a line, or no value was given.
     Unknown,
@@ -105,6 +108,7 @@ impl fmt::Display for Problems {
             }
             match place {
                 Place::Flag => write!(f, "--{}: {text}", flag_of(key))?,
+                Place::Variable => write!(f, "{}: {text}", variable(key))?,
                 Place::File(location) if key.is_empty() => write!(f, "{location}: {text}")?,
                 Place::File(location) => write!(f, "{location}: {key}: {text}")?,
                 Place::Unknown => write!(f, "{key}: {text}")?,
