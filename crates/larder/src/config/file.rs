@@ -19,7 +19,7 @@ use crate::config::setting::Field;
 use crate::config::settings::{
     ACCESS, CERTIFICATE, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
 };
-use crate::config::value::{Kind, Value, alone};
+use crate::config::value::{Kind, Value, alone, one_of};
 
 /// Depth of nested includes below the main file.
 const DEPTH_MAX: usize = 8;
@@ -254,7 +254,7 @@ impl Reader {
             return;
         }
         let Some(setting) = find(name) else {
-            return self.unknown(name, at);
+            return self.unknown(name, at, node);
         };
         if let Some(value) = self.value(name, setting, node) {
             let place = Place::File(self.location(at.start));
@@ -268,14 +268,21 @@ impl Reader {
         }
     }
 
-    fn unknown(&mut self, name: &str, at: Range<usize>) {
-        // A known key under the wrong table (or none) is a better hint than a similar spelling.
-        let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
-        let misplaced = SETTINGS.iter().find(|setting| last(setting.key) == last(name));
-        let known = SETTINGS.iter().map(|setting| setting.key).chain(tables()).chain(REPEATED);
-        let hint = misplaced.map(|setting| setting.key).or_else(|| nearest(name, known));
-        let hint = hint.map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
-        self.complain(at, name, format!("there is no such key{hint}"));
+    fn unknown(&mut self, name: &str, at: Range<usize>, node: &Node<'_>) {
+        let (table, key) = name.rsplit_once('.').unwrap_or(("", name));
+        let within = match table {
+            "" => "the top level".to_owned(),
+            table => format!("[{table}]"),
+        };
+        let misplaced = match node.get_ref() {
+            DeValue::Table(_) => None,
+            _ => misplaced(key, &within),
+        };
+        let text = misplaced.unwrap_or_else(|| {
+            let known = SETTINGS.iter().map(|setting| setting.key).chain(tables()).chain(REPEATED);
+            no_such_key(nearest(name, known).map(str::to_owned))
+        });
+        self.complain(at, name, text);
     }
 
     /// Reads the tables of an array of tables, each with the location where it begins.
@@ -321,11 +328,12 @@ impl Reader {
                     given.insert(field.key, self.value(&full, field, node));
                 }
                 None => {
-                    let known = fields.iter().map(|field| field.key);
-                    let hint = nearest(key.get_ref(), known)
-                        .map(|hint| format!("; did you mean {name}.{hint}?"))
-                        .unwrap_or_default();
-                    self.complain(key.span(), &full, format!("there is no such key{hint}"));
+                    let within = format!("[[{name}]]");
+                    let text = misplaced(key.get_ref(), &within).unwrap_or_else(|| {
+                        let near = nearest(key.get_ref(), fields.iter().map(|field| field.key));
+                        no_such_key(near.map(|near| format!("{name}.{near}")))
+                    });
+                    self.complain(key.span(), &full, text);
                 }
             }
         }
@@ -395,6 +403,42 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>, is_expanded: bool) -> Result
         }
         other => Err(field.expected_not(&describe(other))),
     }
+}
+
+fn no_such_key(near: Option<String>) -> String {
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("there is no such key{hint}")
+}
+
+/// Returns the problem of a key that other tables than `within` have; `None` if none has it.
+fn misplaced(key: &str, within: &str) -> Option<String> {
+    let mut homes: Vec<String> = Vec::new();
+    for setting in SETTINGS {
+        match setting.key.rsplit_once('.') {
+            Some((table, last)) if last == key => homes.push(format!("[{table}]")),
+            None if setting.key == key => homes.push("the top level, before all tables".to_owned()),
+            _ => {}
+        }
+    }
+    homes.extend(tables_with(key).into_iter().map(|table| format!("[[{table}]]")));
+    let homes: Vec<&str> = homes.iter().map(String::as_str).collect();
+    (!homes.is_empty()).then(|| format!("{key} is a key of {}, not of {within}", one_of(&homes)))
+}
+
+/// Returns the names of the repeated tables that have this key.
+fn tables_with(key: &str) -> Vec<&'static str> {
+    fn has<T>(fields: &[Field<T>], key: &str) -> bool {
+        fields.iter().any(|field| field.key == key)
+    }
+    let all = [
+        ("site", has(SITE, key)),
+        ("access", has(ACCESS, key)),
+        ("rule", has(RULE, key)),
+        ("listener", has(LISTENER, key)),
+        ("certificate", has(CERTIFICATE, key)),
+        ("fleet.class", has(FLEET_CLASS, key)),
+    ];
+    all.into_iter().filter_map(|(table, has)| has.then_some(table)).collect()
 }
 
 /// Returns the names of the tables that group settings.
