@@ -22,6 +22,7 @@ pub mod settings;
 #[cfg(test)]
 mod settings_docs;
 pub mod sharing;
+pub mod site_changes;
 pub mod sizing;
 pub mod status_times;
 pub mod to_options;

@@ -15,6 +15,7 @@ use crate::config::fleet::FleetConfig;
 use crate::config::layers::{Given, Layer, Place, Problem, Problems};
 use crate::config::setting::Effect;
 use crate::config::settings::{SETTINGS, find};
+use crate::config::site_changes::SiteChanges;
 use crate::config::value::{Value, alone};
 
 /// A configuration with everything that is needed to compare it with a later one.
@@ -96,6 +97,8 @@ impl Loaded {
             }
         }
         let (old, new) = (&mut self.config, &new.config);
+        changes.sites = SiteChanges::of(&old.sites, &new.sites);
+        changes.note("site", replace(&mut old.sites, &new.sites));
         changes.note("access", replace(&mut old.access, &new.access));
         changes.note("rule", replace(&mut old.rules, &new.rules));
         changes.note("certificate", replace(&mut old.certificates, &new.certificates));
@@ -104,9 +107,6 @@ impl Loaded {
         }
         if old.fleet.classes != new.fleet.classes {
             changes.waiting.push("fleet.class");
-        }
-        if old.sites != new.sites {
-            changes.waiting.push("site");
         }
         changes
     }
@@ -138,6 +138,7 @@ pub struct Changes {
     pub applied: Vec<&'static str>,
     /// In effect only after a restart.
     pub waiting: Vec<&'static str>,
+    pub sites: SiteChanges,
 }
 
 impl Changes {

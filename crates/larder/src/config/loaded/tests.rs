@@ -351,7 +351,8 @@ fn a_reload_takes_over_what_can_change_and_names_the_rest() {
     assert_eq!(running.config.access.len(), 1);
     // A setting that waits for a restart is reported again at the next reload; an applied one is
     // not.
-    assert_eq!(running.reload(&new), Changes { applied: vec![], waiting: vec!["memory"] });
+    let waiting = vec!["memory"];
+    assert_eq!(running.reload(&new), Changes { waiting, ..Changes::default() });
 }
 
 #[test]
@@ -426,6 +427,26 @@ fn rules_name_sites_and_change_at_a_reload() {
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
     let rule = loaded.config.rules[0].to_proxy(1, &loaded.config.semantics).unwrap();
     assert_eq!(rule.settings.lifetimes.fixed, Some(Lifetime::Same(Seconds::new(1))));
+}
+
+#[test]
+fn sites_change_at_a_reload() {
+    let site = |host: &str, port: u16| {
+        format!("[[site]]\nhosts = ['{host}']\nupstream = 'http://a:{port}'\n")
+    };
+    let mut loaded = load(&(site("one", 1) + &site("two", 1) + &site("three", 1)), &[]);
+    let changes = loaded.reload(&load(&(site("four", 1) + &site("two", 2) + &site("one", 1)), &[]));
+    assert_eq!((&*changes.applied, &*changes.waiting), (&["site"][..], &[][..]));
+    assert_eq!(changes.sites.to_string(), "added four; changed two; removed three");
+    let hosts: Vec<_> = loaded.config.sites.iter().map(|site| &*site.hosts[0]).collect();
+    assert_eq!(hosts, ["four", "two", "one"]);
+    let changes = loaded.reload(&load(&(site("one", 1) + &site("two", 2) + &site("four", 1)), &[]));
+    assert_eq!(changes.sites.to_string(), "in another order");
+    let changes = loaded.reload(&load("reverse = 'http://a'", &[]));
+    assert_eq!(changes.applied, ["reverse", "site"]);
+    assert!(loaded.config.is_reverse() && loaded.config.sites.is_empty());
+    assert_eq!(loaded.reload(&load("", &[])).applied, ["reverse"]);
+    assert!(!loaded.config.is_reverse());
 }
 
 #[test]
