@@ -4,10 +4,13 @@
 pub mod cgroup;
 pub mod checks;
 pub mod configuration;
+mod env_values;
+pub mod environment;
 pub mod example_file;
 pub mod file;
 pub mod fleet;
 pub mod idle_rules;
+mod include;
 pub mod layers;
 pub mod listen_addr;
 pub mod listener;
@@ -20,6 +23,7 @@ pub mod settings;
 #[cfg(test)]
 mod settings_docs;
 pub mod sharing;
+pub mod site_changes;
 pub mod sizing;
 pub mod status_times;
 pub mod to_options;

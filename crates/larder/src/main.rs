@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Fleet(matches)) => commands::fleet::run(&matches),
         Ok(Invocation::Lab(matches)) => commands::program::LAB.run(&matches),
         Ok(Invocation::Bench(matches)) => commands::program::BENCH.run(&matches),
-        Err(problems) => Err(Failure::usage(config::layers::Problems::of_flags(problems))),
+        Err(problems) => Err(Failure::usage(config::layers::Problems { list: problems })),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

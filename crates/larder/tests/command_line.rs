@@ -150,6 +150,35 @@ fn check_config_names_file_line_key_and_what_was_expected() {
 }
 
 #[test]
+fn check_config_reads_included_files_and_the_environment() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("written");
+    write("larder.toml", "include = 'sites/*.toml'\nadmin-token = '{env:SECRET}'\n");
+    fs::create_dir(dir.path().join("sites")).expect("made");
+    write("sites/a.toml", "[[site]]\nhosts = '{env:HOST:a.test}'\nupstream = 'http://b'\n");
+    let check = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        command.current_dir(dir.path()).args(["check-config", "larder.toml"]);
+        command.envs(variables.iter().copied()).output().expect("the binary runs")
+    };
+    let unset = "larder: larder.toml:2: admin-token: the environment variable SECRET is not set; \
+                 set it, or give a default: {env:SECRET:DEFAULT}\n";
+    expect(&check(&[]), 2, "", unset);
+    let small = check(&[("SECRET", "x"), ("LARDER_MEMORY", "1M"), ("LARDER_SEED", "1")]);
+    let wrong = "larder: LARDER_MEMORY: expected a size such as 10G, from 16M to 64T, or \"auto\", \
+                got \"1M\"\n";
+    expect(&small, 2, "", wrong);
+    let odd = check(&[("SECRET", "x"), ("LARDER_MEMROY", "64M"), ("LARDER_ADMIN", "off")]);
+    assert!(odd.status.success() && text(&odd.stdout).ends_with("larder.toml: ok\n"), "{odd:?}");
+    assert!(text(&odd.stderr).contains("did you mean LARDER_MEMORY?"), "{odd:?}");
+    write("sites/b.toml", "\n[[site]]\nhosts = 'a.test'\nupstream = 'http://c'\n");
+    let twice = "larder: sites/b.toml:2: site.hosts: \"a.test\" already belongs to the site of \
+                 sites/a.toml:1\nlarder: sites/b.toml:2: site.name: \"a.test\" is the site of \
+                 sites/a.toml:1 already: give this one a name\n";
+    expect(&check(&[("SECRET", "x")]), 2, "", twice);
+}
+
+#[test]
 fn check_config_asks_the_machine() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = "user = 'no-such-user-here'\ncache = ['missing/x', '/proc/x']\n\

@@ -5,6 +5,7 @@ pub mod cache_status;
 pub mod event;
 pub mod front_kind;
 pub mod log_fields;
+pub mod log_slot;
 pub mod metrics;
 pub mod observer;
 pub mod outcome;

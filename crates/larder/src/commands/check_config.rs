@@ -15,6 +15,7 @@ use crate::process::machine;
 pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = Loaded::load(Some(path), &Layer::new()).map_err(Failure::usage)?;
     let config = &loaded.config;
+    loaded.warnings.iter().for_each(|warning| warn(warning));
     let warnings = config.warnings().into_iter().chain(config.cookie_remark());
     let of_machine = [machine::disproportions(config), machine::unusable_caches(config)].concat();
     for warning in warnings.chain(of_machine) {

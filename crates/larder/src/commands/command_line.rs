@@ -167,7 +167,9 @@ fn serve() -> Command {
         .about("Run the proxy")
         .after_help(
             "SIZE is a number of bytes with K, M, G or T for powers of 1,024. More settings are \
-             keys of the configuration file: see docs/reference/configuration.md. SIGTERM and \
+             keys of the configuration file: see docs/reference/configuration.md. Each setting is \
+             also an environment variable, store.mean-object as LARDER_STORE_MEAN_OBJECT; flags \
+             override it, and it overrides the file. SIGTERM and \
              SIGINT end the proxy in order, a second one at once; SIGHUP re-reads the \
              configuration file and reopens the access log.",
         )

@@ -20,7 +20,7 @@ use device::CacheFile;
 use net::address::Locals;
 use nix::unistd::User;
 use proxy::admin::guard::Guard;
-use proxy::observe::access_log::AccessLog;
+use proxy::observe::log_slot::LogSlot;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
 use proxy::options::Options;
@@ -36,7 +36,7 @@ use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
 use crate::caches::{store_options, watch};
-use crate::commands::reload::Reloader;
+use crate::commands::reload::{Reloader, open_access_log};
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
 use crate::config::layers::Layer;
@@ -89,7 +89,8 @@ fn prepare(
     let loaded = Loaded::load(file.as_deref(), &flags).map_err(Failure::usage)?;
     let config = loaded.config.clone();
     logging::start(&config.log_level);
-    let warnings = config.warnings().into_iter().chain(machine::disproportions(&config));
+    let warnings = loaded.warnings.iter().cloned().chain(config.warnings());
+    let warnings = warnings.chain(machine::disproportions(&config));
     warnings.for_each(|warning| log::warn!("{warning}"));
     let (descriptors, refused) = limits::raise_descriptor_limit();
     refused.iter().for_each(|why| log::warn!("{why}"));
@@ -121,13 +122,21 @@ fn prepare(
     };
 
     change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
-    let access_log = open_access_log(&config)?;
+    let access_log = open_access_log(&config).map_err(Failure::runtime)?;
+    let access_log = Arc::new(LogSlot::new(access_log));
     let control = Control::new(options);
     let passed = bound.iter().map(Bound::pass).chain(admin.iter().map(Bound::pass_admin));
     let passed = passed.collect::<Result<_, _>>().map_err(Failure::runtime)?;
     let upgrader = Arc::new(Upgrader::new(passed, control.clone()));
-    let (log, steering) = (access_log.clone(), control.clone());
-    let reloader = Reloader { file, flags, loaded, around, control: steering, access_log: log };
+    let reloader = Reloader {
+        file,
+        flags,
+        loaded,
+        around,
+        control: control.clone(),
+        access_log: access_log.clone(),
+        guard: guard.clone(),
+    };
     let reload = reload_with(reloader);
     let sockets = Arc::new(Mutex::new(ListenSockets::default()));
     listen_to_signals(&control, reload.clone(), upgrader.clone(), sockets.clone())?;
@@ -173,7 +182,7 @@ fn reload_with(reloader: Reloader) -> Reload {
 struct Start {
     config: Config,
     caches: Option<Vec<Cache>>,
-    access_log: Option<Arc<AccessLog>>,
+    access_log: Arc<LogSlot>,
     control: Control,
     metrics: Arc<Metrics>,
     guard: Guard,
@@ -209,9 +218,7 @@ impl Start {
             // Dropping the last handles of the caches releases their locks.
             self.metrics.forget_sources();
             if self.upgrader.hand_over(successor) {
-                if let Some(log) = &self.access_log {
-                    log.close();
-                }
+                self.access_log.close();
                 return Ok(());
             }
             let caches = open_caches::open_all(&config).map_err(Failure::runtime)?;
@@ -222,9 +229,7 @@ impl Start {
             // A leftover socket does no harm: the next start removes it.
             let _ = fs::remove_file(path);
         }
-        if let Some(log) = &self.access_log {
-            log.close();
-        }
+        self.access_log.close();
         match ended {
             Ended::Saved => log::info!("stopped, everything is saved"),
             Ended::Unsaved => log::error!("stopped; the next start must recover the cache"),
@@ -246,7 +251,6 @@ impl Start {
             upgrader.release();
         });
         let announcer = self.announce(news, ready, !self.config.cache.is_empty())?;
-        let front = self.control.options().front.kind();
         let ListenSockets { listeners, admin } =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
         let admin = admin.map(|listener| AdminSetup {
@@ -266,7 +270,7 @@ impl Start {
             control: self.control.clone(),
             listeners,
             workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Recorder::new(front, clock, metrics, log)),
+            observer: Arc::new(Recorder::new(self.control.clone(), clock, metrics, log)),
             cache,
             fleet,
             stream: self.stream.clone(),
@@ -518,15 +522,6 @@ fn warn_of_closed(user: &User, caches: &[Cache]) {
             log::warn!("{at}: the user {name} cannot open it, so no upgrade will: {error}");
         }
     }
-}
-
-fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
-    let Some(path) = &config.access_log else { return Ok(None) };
-    let log = AccessLog::open(path, config.log_format);
-    log.map(|log| Some(Arc::new(log))).map_err(|error| {
-        let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
-        Failure::runtime(format!("{error}{}", who.unwrap_or_default()))
-    })
 }
 
 fn listen_to_signals(

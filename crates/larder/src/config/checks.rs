@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use http::{HeaderName, header};
 use proxy::origin::path_prefix::PathPrefix;
@@ -9,7 +10,8 @@ use proxy::rules::purging::PurgeSecret;
 use store::LayoutName;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
-use crate::config::layers::{FileLayer, Layer, Place, Problem};
+use crate::config::file::File;
+use crate::config::layers::{FileLayer, Layer, Location, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
@@ -31,13 +33,15 @@ const MEANT_OTHERWISE: [HeaderName; 12] = [
 ];
 
 /// Returns all problems of `config`, which was built from `file` and `flags`.
-pub fn problems(config: &Config, file: &FileLayer, flags: &Layer) -> Vec<Problem> {
-    Checker { config, file, flags, list: Vec::new() }.run()
+pub fn problems(config: &Config, file: &File, flags: &Layer) -> Vec<Problem> {
+    Checker { config, name: &file.name, file: &file.layer, flags, list: Vec::new() }.run()
 }
 
 /// Runs the checks that concern more than one value.
 struct Checker<'a> {
     config: &'a Config,
+    /// The name of the main file; empty if there is none.
+    name: &'a Arc<str>,
     file: &'a FileLayer,
     flags: &'a Layer,
     list: Vec<Problem>,
@@ -139,11 +143,11 @@ impl Checker<'_> {
 
     fn fleet(&mut self) {
         let fleet = &self.config.fleet;
-        let lines: Vec<usize> = self.file.classes.iter().map(|(_, line)| *line).collect();
+        let lines: Vec<Location> = self.file.classes.iter().map(|(_, at)| at.clone()).collect();
         for (table, key, text) in fleet.problems(&|key| self.given(key)) {
             match table.and_then(|table| lines.get(table)) {
                 Some(line) => {
-                    let place = Place::Line(*line);
+                    let place = Place::File(line.clone());
                     self.list.push(Problem { place, key: key.to_owned(), text });
                 }
                 None => self.complain(key, text),
@@ -165,8 +169,16 @@ impl Checker<'_> {
     /// Adds a problem with `key`, located where its value was given.
     fn complain(&mut self, key: &str, text: String) {
         let given = self.flags.get(key).or_else(|| self.file.settings.get(key));
-        let place = given.map_or(Place::Line(1), |given| given.place.clone());
+        let place = given.map_or_else(|| self.nowhere(), |given| given.place.clone());
         self.list.push(Problem { place, key: key.to_owned(), text });
+    }
+
+    /// Returns the place of a value that was not given.
+    fn nowhere(&self) -> Place {
+        match self.name.is_empty() {
+            true => Place::Unknown,
+            false => Place::File(Location { file: self.name.clone(), line: 1 }),
+        }
     }
 
     fn repeats<T: PartialEq + fmt::Debug>(&mut self, key: &str, values: &[T]) {
@@ -181,11 +193,11 @@ impl Checker<'_> {
     }
 
     fn listeners(&mut self) {
-        let lines: Vec<usize> = self.file.listeners.iter().map(|(_, line)| *line).collect();
+        let lines: Vec<Location> = self.file.listeners.iter().map(|(_, at)| at.clone()).collect();
         for (table, key, text) in self.config.listener_problems() {
             match table {
                 Some(table) => {
-                    let place = Place::Line(lines[table]);
+                    let place = Place::File(lines[table].clone());
                     self.list.push(Problem { place, key: key.to_owned(), text });
                 }
                 None => self.complain(key, text),
@@ -248,7 +260,7 @@ impl Checker<'_> {
                 (Some(_), false) => Some("expected one of upstream and root, got both".to_owned()),
             };
             if let Some(text) = wrong {
-                let (place, key) = (Place::Line(*line), "site.upstream".to_owned());
+                let (place, key) = (Place::File(line.clone()), "site.upstream".to_owned());
                 self.list.push(Problem { place, key, text });
             }
         }
@@ -267,7 +279,7 @@ impl Checker<'_> {
         for (site, line) in &self.file.sites {
             let problem = site.upstream_settings(general).problem();
             if let Some((key, text)) = problem.or_else(|| site.file_settings(files).problem()) {
-                let (place, key) = (Place::Line(*line), format!("site.{key}"));
+                let (place, key) = (Place::File(line.clone()), format!("site.{key}"));
                 self.list.push(Problem { place, key, text });
             }
         }
@@ -277,21 +289,21 @@ impl Checker<'_> {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
         let sites: Vec<&str> = sites.chain(default).collect();
-        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut names: BTreeMap<&str, &Location> = BTreeMap::new();
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
-            let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(*line));
+            let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(line));
             let named = rule.when.sites();
             let unknown = named.into_iter().find(|name| !sites.contains(&name.as_str()));
             let wrong = match unknown {
                 Some(name) => Some(("sites", format!("there is no site {name:?}"))),
-                None if first.is_some_and(|first| first != *line) => {
-                    let first = first.unwrap_or_default();
-                    Some(("name", format!("expected another name than that of line {first}")))
+                None if first.is_some_and(|first| first != line) => {
+                    let first = first.map(|first| first.seen_from(line)).unwrap_or_default();
+                    Some(("name", format!("expected another name than that of {first}")))
                 }
                 None => rule.to_proxy(at + 1, &semantics::Settings::default()).err(),
             };
             if let Some((key, text)) = wrong {
-                let (place, key) = (Place::Line(*line), format!("rule.{key}"));
+                let (place, key) = (Place::File(line.clone()), format!("rule.{key}"));
                 self.list.push(Problem { place, key, text });
             }
         }
@@ -302,11 +314,11 @@ impl Checker<'_> {
     }
 
     fn sites(&mut self) {
-        let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut places: BTreeMap<(&str, &str), &Location> = BTreeMap::new();
+        let mut names: BTreeMap<&str, &Location> = BTreeMap::new();
         for (site, line) in &self.file.sites {
             let mut complain = |key: &str, text: String| {
-                let place = Place::Line(*line);
+                let place = Place::File(line.clone());
                 self.list.push(Problem { place, key: key.to_owned(), text });
             };
             if site.hosts.is_empty() && site.paths.is_empty() {
@@ -323,23 +335,25 @@ impl Checker<'_> {
                 complain("site.key-host", text.to_owned());
             }
             for (host, path) in claims(site) {
-                if let Some(other) = places.insert((host, path), *line) {
+                if let Some(other) = places.insert((host, path), line) {
                     let (key, text) = match (host, path) {
                         (host, "") => ("site.hosts", format!("{host:?}")),
                         ("", path) => ("site.paths", format!("{path}/ of every host")),
                         (host, path) => ("site.paths", format!("{path}/ of {host:?}")),
                     };
-                    complain(key, format!("{text} already belongs to the site of line {other}"));
+                    let other = other.seen_from(line);
+                    complain(key, format!("{text} already belongs to the site of {other}"));
                 }
             }
             if site.strip_prefix && (site.root.is_none() || site.paths.is_empty()) {
                 complain("site.strip-prefix", "expected root and paths beside it".to_owned());
             }
             if let Some(name) = site.called()
-                && let Some(other) = names.insert(name, *line)
+                && let Some(other) = names.insert(name, line)
             {
                 let advice = if site.name.is_none() { ": give this one a name" } else { "" };
-                let text = format!("{name:?} is the site of line {other} already{advice}");
+                let other = other.seen_from(line);
+                let text = format!("{name:?} is the site of {other} already{advice}");
                 complain("site.name", text);
             }
         }

@@ -4,49 +4,51 @@
 //! deserialised. This finds every problem in one pass, and reports each with its line, its key, the
 //! expected value and, for an unknown key, the nearest known one.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::layers::{FileLayer, Given, Place, Problem, Problems, nearest};
+use crate::config::env_values::Expanded;
+use crate::config::include;
+use crate::config::layers::{FileLayer, Given, Location, Place, Problem, Problems, nearest};
 use crate::config::rule_condition::RuleCondition;
 use crate::config::setting::Field;
 use crate::config::settings::{
     ACCESS, CERTIFICATE, CONDITION, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
 };
-use crate::config::value::{Kind, Value, alone};
+use crate::config::value::{Kind, Value, alone, one_of};
 
-/// A configuration file as read: its values, and its name for messages.
+/// Depth of nested includes below the main file.
+const DEPTH_MAX: usize = 8;
+
+/// A configuration file as read with all files that it includes: their values, and the name of the
+/// main file for messages.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    pub name: String,
+    pub name: Arc<str>,
     pub layer: FileLayer,
 }
 
 impl File {
-    /// Reads a file. The error has one line for each problem.
+    /// Reads a file and those that it includes. The error has one line for each problem.
     pub fn read(path: &Path) -> Result<File, String> {
         let name = path.display().to_string();
-        let bytes = fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-            format!("{name}:{line}: expected UTF-8 text")
-        })?;
-        File::parse(&name, &text).map_err(|problems| problems.to_string())
+        let bytes = include::read(path).map_err(|why| format!("{name}: {why}"))?;
+        let mut loader = Loader::default();
+        loader.bytes(path, bytes);
+        loader.finish(&name).map_err(|problems| problems.to_string())
     }
 
     /// Parses the text of a file called `name`.
+    #[cfg(test)]
     pub fn parse(name: &str, text: &str) -> Result<File, Problems> {
-        let (layer, list) = read(text);
-        match list.is_empty() {
-            true => Ok(File { name: name.to_owned(), layer }),
-            false => Err(Problems { file: name.to_owned(), list }),
-        }
+        let mut loader = Loader::default();
+        loader.text(Path::new(name), text);
+        loader.finish(name)
     }
 }
 
@@ -55,63 +57,180 @@ const ANY: &str = "any";
 
 const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
-/// Returns all values in the text, and all its problems.
-fn read(text: &str) -> (FileLayer, Vec<Problem>) {
-    let mut reader = Reader { text, layer: FileLayer::default(), problems: Vec::new() };
-    match DeTable::parse(text) {
-        Ok(root) => reader.root(root.get_ref()),
-        Err(error) => {
-            let at = error.span().unwrap_or(0..0);
-            let why = error.message().trim().replace('\n', ", ");
-            reader.complain(at, "", format!("this is not TOML: {why}"));
-        }
-    }
-    reader.problems.sort_by_key(|problem| match problem.place {
-        Place::Line(line) => line,
-        Place::Flag => 0,
-    });
-    (reader.layer, reader.problems)
+/// Reads a file and those that it includes.
+#[derive(Default)]
+struct Loader {
+    layer: FileLayer,
+    problems: Vec<Problem>,
+    /// The included files read so far, by their paths without links, with the lines that include
+    /// them.
+    known: BTreeMap<PathBuf, Location>,
+    /// The file being read and the files that include it, by their paths without links.
+    open: Vec<PathBuf>,
 }
 
-struct Reader<'a> {
-    text: &'a str,
+impl Loader {
+    fn finish(self, name: &str) -> Result<File, Problems> {
+        match self.problems.is_empty() {
+            true => Ok(File { name: name.into(), layer: self.layer }),
+            false => Err(Problems { list: self.problems }),
+        }
+    }
+
+    fn bytes(&mut self, path: &Path, bytes: Vec<u8>) {
+        match String::from_utf8(bytes) {
+            Ok(text) => self.text(path, &text),
+            Err(error) => {
+                let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+                let place = Place::File(Location { file: path.display().to_string().into(), line });
+                let text = "expected UTF-8 text".to_owned();
+                self.problems.push(Problem { place, key: String::new(), text });
+            }
+        }
+    }
+
+    /// Reads the values of a file, those of the files that it includes first: an include stands for
+    /// their text, and at the top level it stands before all tables.
+    fn text(&mut self, path: &Path, text: &str) {
+        let file: Arc<str> = path.display().to_string().into();
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.open.push(real);
+        let feeds = text.match_indices('\n').map(|(at, _)| at).collect();
+        let mut reader = Reader {
+            file,
+            text: text.to_owned(),
+            feeds,
+            layer: FileLayer::default(),
+            expanded: BTreeSet::new(),
+            problems: Vec::new(),
+        };
+        match DeTable::parse(text) {
+            Ok(mut root) => self.table(path, &mut reader, root.get_mut()),
+            Err(error) => {
+                let at = error.span().unwrap_or(0..0);
+                let why = error.message().trim().replace('\n', ", ");
+                reader.complain(at, "", format!("this is not TOML: {why}"));
+            }
+        }
+        let Reader { mut problems, .. } = reader;
+        problems.sort_by_key(|problem| match &problem.place {
+            Place::File(location) => location.line,
+            Place::Flag | Place::Variable | Place::Unknown => 0,
+        });
+        self.problems.extend(problems);
+        self.open.pop();
+    }
+
+    fn table(&mut self, path: &Path, reader: &mut Reader, root: &mut DeTable<'_>) {
+        let mut expanded = Expanded::default();
+        expanded.table("", root);
+        if !expanded.failed.is_empty() {
+            let failed = expanded.failed.into_iter();
+            return failed.for_each(|(at, key, text)| reader.complain(at, &key, text));
+        }
+        reader.expanded = expanded.at;
+        for (element, at) in reader.includes(root) {
+            self.include(&element, path, reader, at);
+        }
+        reader.layer = std::mem::take(&mut self.layer);
+        reader.root(root);
+        self.layer = std::mem::take(&mut reader.layer);
+    }
+
+    /// Reads the files that one element of `include` names. `reader` reads the including file.
+    fn include(&mut self, element: &str, from: &Path, reader: &mut Reader, at: Range<usize>) {
+        let location = reader.location(at.start);
+        let mut complain = |text| reader.complain(at.clone(), "include", text);
+        if self.open.len() > DEPTH_MAX {
+            return complain(format!("expected at most {DEPTH_MAX} includes within each other"));
+        }
+        let all = match include::named(element, from) {
+            Ok(all) => all,
+            Err(why) => return complain(why),
+        };
+        for path in all {
+            let shown = path.display();
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if self.open.contains(&real) {
+                complain(format!("{shown} includes itself"));
+            } else if let Some(other) = self.known.insert(real, location.clone()) {
+                complain(format!("{shown} is included already at {other}"));
+            } else {
+                match include::read_regular(&path) {
+                    Ok(bytes) => self.bytes(&path, bytes),
+                    Err(why) => complain(format!("{shown}: {why}")),
+                }
+            }
+        }
+    }
+}
+
+/// Reads the values of one file.
+struct Reader {
+    file: Arc<str>,
+    text: String,
+    /// The positions of all line feeds.
+    feeds: Vec<usize>,
     layer: FileLayer,
+    /// Where values with environment variables begin.
+    expanded: BTreeSet<usize>,
     problems: Vec<Problem>,
 }
 
 type Node<'i> = Spanned<DeValue<'i>>;
 
-impl Reader<'_> {
-    fn line(&self, at: usize) -> usize {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+impl Reader {
+    fn location(&self, at: usize) -> Location {
+        let line = self.feeds.partition_point(|feed| *feed < at) + 1;
+        Location { file: self.file.clone(), line }
     }
 
     fn complain(&mut self, at: Range<usize>, key: &str, text: String) {
-        let place = Place::Line(self.line(at.start));
+        let place = Place::File(self.location(at.start));
         self.problems.push(Problem { place, key: key.to_owned(), text });
+    }
+
+    /// Returns the elements of `include`, with their positions.
+    fn includes(&mut self, root: &DeTable<'_>) -> Vec<(String, Range<usize>)> {
+        let Some(node) = root.get("include") else { return Vec::new() };
+        let nodes = match node.get_ref() {
+            DeValue::Array(nodes) => &nodes[..],
+            _ => std::slice::from_ref(node),
+        };
+        let Some(setting) = find("include") else { return Vec::new() };
+        let mut all = Vec::new();
+        for node in nodes {
+            match self.single(setting, node) {
+                Ok(elements) => all.push((elements.to_string(), node.span())),
+                Err(text) => self.complain(node.span(), "include", text),
+            }
+        }
+        all
     }
 
     fn root(&mut self, root: &DeTable<'_>) {
         for (key, node) in root {
             let name = key.get_ref().as_ref();
             match name {
+                // Read before.
+                "include" => {}
                 "site" => {
                     let sites = self.repeated(name, SITE, node);
-                    self.layer.sites = sites;
+                    self.layer.sites.extend(sites);
                 }
                 "access" => {
                     let rules = self.repeated(name, ACCESS, node);
-                    self.layer.access = rules.into_iter().map(|(rule, _)| rule).collect();
+                    self.layer.access.extend(rules.into_iter().map(|(rule, _)| rule));
                 }
                 "rule" => self.rules(node),
                 "listener" => {
                     let listeners = self.repeated(name, LISTENER, node);
-                    self.layer.listeners = listeners;
+                    self.layer.listeners.extend(listeners);
                 }
                 "certificate" => {
                     let certificates = self.repeated(name, CERTIFICATE, node);
-                    self.layer.certificates = certificates;
+                    self.layer.certificates.extend(certificates);
                 }
                 _ if tables().any(|table| table == name) => match node.get_ref() {
                     DeValue::Table(table) => self.table(name, table),
@@ -133,26 +252,40 @@ impl Reader<'_> {
 
     fn setting(&mut self, name: &str, at: Range<usize>, node: &Node<'_>) {
         if name == "fleet.class" {
-            self.layer.classes = self.repeated(name, FLEET_CLASS, node);
+            let classes = self.repeated(name, FLEET_CLASS, node);
+            self.layer.classes.extend(classes);
             return;
         }
         let Some(setting) = find(name) else {
-            return self.unknown(name, at);
+            return self.unknown(name, at, node);
         };
         if let Some(value) = self.value(name, setting, node) {
-            let place = Place::Line(self.line(at.start));
+            let place = Place::File(self.location(at.start));
+            if let Some(Given { place: Place::File(other), .. }) =
+                self.layer.settings.get(setting.key)
+            {
+                let text = format!("is given already at {other}");
+                return self.complain(at, name, text);
+            }
             self.layer.settings.insert(setting.key, Given { value, place });
         }
     }
 
-    fn unknown(&mut self, name: &str, at: Range<usize>) {
-        // A known key under the wrong table (or none) is a better hint than a similar spelling.
-        let last = |key: &str| key.rsplit('.').next().map(str::to_owned);
-        let misplaced = SETTINGS.iter().find(|setting| last(setting.key) == last(name));
-        let known = SETTINGS.iter().map(|setting| setting.key).chain(tables()).chain(REPEATED);
-        let hint = misplaced.map(|setting| setting.key).or_else(|| nearest(name, known));
-        let hint = hint.map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
-        self.complain(at, name, format!("there is no such key{hint}"));
+    fn unknown(&mut self, name: &str, at: Range<usize>, node: &Node<'_>) {
+        let (table, key) = name.rsplit_once('.').unwrap_or(("", name));
+        let within = match table {
+            "" => "the top level".to_owned(),
+            table => format!("[{table}]"),
+        };
+        let misplaced = match node.get_ref() {
+            DeValue::Table(_) => None,
+            _ => misplaced(key, &within),
+        };
+        let text = misplaced.unwrap_or_else(|| {
+            let known = SETTINGS.iter().map(|setting| setting.key).chain(tables()).chain(REPEATED);
+            no_such_key(nearest(name, known).map(str::to_owned))
+        });
+        self.complain(at, name, text);
     }
 
     /// Reads the `[[rule]]` tables, with what each states.
@@ -171,7 +304,7 @@ impl Reader<'_> {
                 }
             }
         }
-        self.layer.rules = rules;
+        self.layer.rules.extend(rules);
     }
 
     /// Reads the alternatives of a condition.
@@ -186,13 +319,13 @@ impl Reader<'_> {
         all.into_iter().map(|(when, _)| when).collect()
     }
 
-    /// Reads the tables of an array of tables, each with the line where it begins.
+    /// Reads the tables of an array of tables, each with the location where it begins.
     fn repeated<T: Default>(
         &mut self,
         name: &str,
         fields: &'static [Field<T>],
         node: &Node<'_>,
-    ) -> Vec<(T, usize)> {
+    ) -> Vec<(T, Location)> {
         let DeValue::Array(tables) = node.get_ref() else {
             let text = format!("expected [[{name}]] tables, got {}", describe(node.get_ref()));
             self.complain(node.span(), name, text);
@@ -205,7 +338,10 @@ impl Reader<'_> {
                 self.complain(node.span(), name, text);
                 continue;
             };
-            all.push((self.item(name, fields, table, node.span()), self.line(node.span().start)));
+            all.push((
+                self.item(name, fields, table, node.span()),
+                self.location(node.span().start),
+            ));
         }
         all
     }
@@ -228,11 +364,12 @@ impl Reader<'_> {
                 // Read by `alternatives`.
                 None if key.get_ref() == ANY && name.starts_with("rule") => {}
                 None => {
-                    let known = fields.iter().map(|field| field.key);
-                    let hint = nearest(key.get_ref(), known)
-                        .map(|hint| format!("; did you mean {name}.{hint}?"))
-                        .unwrap_or_default();
-                    self.complain(key.span(), &full, format!("there is no such key{hint}"));
+                    let within = format!("[[{name}]]");
+                    let text = misplaced(key.get_ref(), &within).unwrap_or_else(|| {
+                        let near = nearest(key.get_ref(), fields.iter().map(|field| field.key));
+                        no_such_key(near.map(|near| format!("{name}.{near}")))
+                    });
+                    self.complain(key.span(), &full, text);
                 }
             }
         }
@@ -252,15 +389,19 @@ impl Reader<'_> {
         item
     }
 
+    fn single<T>(&self, field: &Field<T>, node: &Node<'_>) -> Result<Value, String> {
+        single(field, node.get_ref(), self.expanded.contains(&node.span().start))
+    }
+
     fn value<T>(&mut self, key: &str, field: &Field<T>, node: &Node<'_>) -> Option<Value> {
         let (Kind::List(_), DeValue::Array(nodes)) = (field.kind, node.get_ref()) else {
-            let read = single(field, node.get_ref());
+            let read = self.single(field, node);
             return read.map_err(|text| self.complain(node.span(), key, text)).ok();
         };
         let mut all = Vec::new();
         let before = self.problems.len();
         for node in nodes.iter() {
-            match single(field, node.get_ref()) {
+            match self.single(field, node) {
                 Ok(Value::List(values)) => all.extend(values),
                 Ok(Value::Word(word)) if nodes.len() == 1 => return Some(Value::Word(word)),
                 Ok(Value::Word(word)) => self.complain(node.span(), key, alone(word)),
@@ -272,15 +413,18 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a scalar value: that of the setting, or one element of its list.
-fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
+/// Reads a scalar value: that of the setting, or one element of its list. `is_expanded`: it had
+/// variables, so it must be in quotes.
+fn single<T>(field: &Field<T>, value: &DeValue<'_>, is_expanded: bool) -> Result<Value, String> {
     let kind = match field.kind {
         Kind::List(item) => *item,
         kind => kind,
     };
     let bare = matches!(kind, Kind::Bool | Kind::Int(..));
     match value {
-        DeValue::String(text) if !bare || field.word == Some(text) => field.parse(text),
+        DeValue::String(text) if !bare || is_expanded || field.word == Some(text) => {
+            field.parse(text)
+        }
         DeValue::Integer(number)
             if matches!(kind, Kind::Int(..) | Kind::Size(..) | Kind::Ports | Kind::Listen) =>
         {
@@ -309,6 +453,42 @@ fn tables_in<'n, 'i>(node: &'n Node<'i>) -> impl Iterator<Item = &'n DeTable<'i>
     })
 }
 
+fn no_such_key(near: Option<String>) -> String {
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    format!("there is no such key{hint}")
+}
+
+/// Returns the problem of a key that other tables than `within` have; `None` if none has it.
+fn misplaced(key: &str, within: &str) -> Option<String> {
+    let mut homes: Vec<String> = Vec::new();
+    for setting in SETTINGS {
+        match setting.key.rsplit_once('.') {
+            Some((table, last)) if last == key => homes.push(format!("[{table}]")),
+            None if setting.key == key => homes.push("the top level, before all tables".to_owned()),
+            _ => {}
+        }
+    }
+    homes.extend(tables_with(key).into_iter().map(|table| format!("[[{table}]]")));
+    let homes: Vec<&str> = homes.iter().map(String::as_str).collect();
+    (!homes.is_empty()).then(|| format!("{key} is a key of {}, not of {within}", one_of(&homes)))
+}
+
+/// Returns the names of the repeated tables that have this key.
+fn tables_with(key: &str) -> Vec<&'static str> {
+    fn has<T>(fields: &[Field<T>], key: &str) -> bool {
+        fields.iter().any(|field| field.key == key)
+    }
+    let all = [
+        ("site", has(SITE, key)),
+        ("access", has(ACCESS, key)),
+        ("rule", has(RULE, key)),
+        ("listener", has(LISTENER, key)),
+        ("certificate", has(CERTIFICATE, key)),
+        ("fleet.class", has(FLEET_CLASS, key)),
+    ];
+    all.into_iter().filter_map(|(table, has)| has.then_some(table)).collect()
+}
+
 /// Returns the names of the tables that group settings.
 fn tables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().filter_map(|setting| setting.key.split_once('.')).map(|(table, _)| table)
@@ -326,3 +506,6 @@ fn describe(value: &DeValue<'_>) -> String {
         DeValue::Table(_) => "a table".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

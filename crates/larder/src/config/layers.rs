@@ -2,22 +2,53 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use fleet::class::Class;
 use proxy::rules::access::Rule;
 
 use crate::config::configuration::Site;
+use crate::config::environment::variable;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
 use crate::config::value::Value;
 
+/// A line of a configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The name of the file as messages print it.
+    pub file: Arc<str>,
+    /// Counted from 1.
+    pub line: usize,
+}
+
+impl Location {
+    /// Returns how a message about `other` names this location: `line 7` within the same file,
+    /// else `sites/a.toml:7`.
+    pub fn seen_from(&self, other: &Location) -> String {
+        match self.file == other.file {
+            true => format!("line {}", self.line),
+            false => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the command line, as the flag of the setting.
     Flag,
-    /// In a file, at a line counted from 1.
-    Line(usize),
+    /// In the environment, as the variable of the setting.
+    Variable,
+    File(Location),
+    /// Nowhere: the problem is not one of a line, or no value was given.
+    Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,23 +69,22 @@ pub struct Given {
 /// The values of one layer, by key.
 pub type Layer = BTreeMap<&'static str, Given>;
 
-/// The values of a file: settings and repeated tables, the tables with their line numbers if
-/// needed.
+/// The values of a file and of those that it includes: settings and repeated tables, the tables
+/// with their locations if needed.
 #[derive(Clone, Debug, Default)]
 pub struct FileLayer {
     pub settings: Layer,
-    pub sites: Vec<(Site, usize)>,
+    pub sites: Vec<(Site, Location)>,
     pub access: Vec<Rule>,
-    pub rules: Vec<(RequestRule, usize)>,
-    pub listeners: Vec<(Listener, usize)>,
-    pub certificates: Vec<(Certificate, usize)>,
-    pub classes: Vec<(Class, usize)>,
+    pub rules: Vec<(RequestRule, Location)>,
+    pub listeners: Vec<(Listener, Location)>,
+    pub certificates: Vec<(Certificate, Location)>,
+    pub classes: Vec<(Class, Location)>,
 }
 
 /// All problems found, ready to be printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
-    pub file: String,
     pub list: Vec<Problem>,
 }
 
@@ -63,13 +93,6 @@ pub struct Problems {
 pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |name: &&str| strsim::osa_distance(key, name);
     names.min_by_key(distance).filter(|name| distance(name) <= name.len().max(3) / 3)
-}
-
-impl Problems {
-    /// Returns the problems of the command line alone.
-    pub fn of_flags(list: Vec<Problem>) -> Problems {
-        Problems { file: String::new(), list }
-    }
 }
 
 fn flag_of(key: &str) -> &str {
@@ -85,8 +108,10 @@ impl fmt::Display for Problems {
             }
             match place {
                 Place::Flag => write!(f, "--{}: {text}", flag_of(key))?,
-                Place::Line(line) if key.is_empty() => write!(f, "{}:{line}: {text}", self.file)?,
-                Place::Line(line) => write!(f, "{}:{line}: {key}: {text}", self.file)?,
+                Place::Variable => write!(f, "{}: {text}", variable(key))?,
+                Place::File(location) if key.is_empty() => write!(f, "{location}: {text}")?,
+                Place::File(location) => write!(f, "{location}: {key}: {text}")?,
+                Place::Unknown => write!(f, "{key}: {text}")?,
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! A loaded configuration, built from three layers: the defaults of the settings, the file, the
-//! flags.
+//! A loaded configuration, built from four layers: the defaults of the settings, the file, the
+//! environment, the flags.
 //!
 //! All problems are reported at once, each with its place. An invalid value is never replaced by a
 //! default.
@@ -9,26 +9,39 @@ use std::path::Path;
 
 use crate::config::checks;
 use crate::config::configuration::Config;
+use crate::config::environment::Environment;
 use crate::config::file::File;
 use crate::config::fleet::FleetConfig;
 use crate::config::layers::{Given, Layer, Place, Problem, Problems};
 use crate::config::setting::Effect;
 use crate::config::settings::{SETTINGS, find};
+use crate::config::site_changes::SiteChanges;
 use crate::config::value::{Value, alone};
 
 /// A configuration with everything that is needed to compare it with a later one.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub config: Config,
+    /// Sentences about variables of the environment that are no settings.
+    pub warnings: Vec<String>,
     values: BTreeMap<&'static str, Value>,
 }
 
 impl Loaded {
-    /// Reads the file, if any, and applies the flags over it. The error has one line for each
-    /// problem.
+    /// Reads the file, if any, and applies the environment and then the flags over it. The error
+    /// has one line for each problem.
     pub fn load(path: Option<&Path>, flags: &Layer) -> Result<Loaded, String> {
-        let file = path.map(File::read).transpose()?.unwrap_or_default();
-        Loaded::build(&file, flags).map_err(|problems| problems.to_string())
+        let Environment { mut layer, problems, warnings } = Environment::read();
+        let file = path.map(File::read).transpose();
+        let problems = (!problems.is_empty()).then(|| Problems { list: problems }.to_string());
+        let file = match (problems, file) {
+            (None, file) => file?.unwrap_or_default(),
+            (Some(problems), Ok(_)) => return Err(problems),
+            (Some(problems), Err(others)) => return Err(format!("{problems}\n{others}")),
+        };
+        layer.extend(flags.iter().map(|(key, given)| (*key, given.clone())));
+        let loaded = Loaded::build(&file, &layer).map_err(|problems| problems.to_string())?;
+        Ok(Loaded { warnings, ..loaded })
     }
 
     /// Applies the file over the defaults and the flags over both, and checks the result.
@@ -58,11 +71,11 @@ impl Loaded {
             },
             ..Config::default()
         };
-        let loaded = Loaded { config: with_values(tables, &values), values };
-        let list = checks::problems(&loaded.config, &file.layer, flags);
+        let loaded = Loaded { config: with_values(tables, &values), warnings: Vec::new(), values };
+        let list = checks::problems(&loaded.config, file, flags);
         match list.is_empty() {
             true => Ok(loaded),
-            false => Err(Problems { file: file.name.clone(), list }),
+            false => Err(Problems { list }),
         }
     }
 
@@ -84,6 +97,8 @@ impl Loaded {
             }
         }
         let (old, new) = (&mut self.config, &new.config);
+        changes.sites = SiteChanges::of(&old.sites, &new.sites);
+        changes.note("site", replace(&mut old.sites, &new.sites));
         changes.note("access", replace(&mut old.access, &new.access));
         changes.note("rule", replace(&mut old.rules, &new.rules));
         changes.note("certificate", replace(&mut old.certificates, &new.certificates));
@@ -92,9 +107,6 @@ impl Loaded {
         }
         if old.fleet.classes != new.fleet.classes {
             changes.waiting.push("fleet.class");
-        }
-        if old.sites != new.sites {
-            changes.waiting.push("site");
         }
         changes
     }
@@ -126,6 +138,7 @@ pub struct Changes {
     pub applied: Vec<&'static str>,
     /// In effect only after a restart.
     pub waiting: Vec<&'static str>,
+    pub sites: SiteChanges,
 }
 
 impl Changes {
@@ -136,21 +149,30 @@ impl Changes {
 
 /// Parses the values of one flag into `layer`.
 pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
+    if texts.is_empty() { Ok(()) } else { add_given(layer, key, texts, Place::Flag) }
+}
+
+/// Parses the values of one key, given at `place`, into `layer`.
+pub fn add_given(
+    layer: &mut Layer,
+    key: &'static str,
+    texts: &[String],
+    place: Place,
+) -> Result<(), Problem> {
     let Some(setting) = find(key) else { return Ok(()) };
     let mut all = Vec::new();
-    let wrong = |text| Problem { place: Place::Flag, key: key.to_owned(), text };
+    let wrong = |text| Problem { place: place.clone(), key: key.to_owned(), text };
     for text in texts {
         match setting.parse(text).map_err(wrong)? {
             Value::List(values) => all.extend(values),
             Value::Word(word) if texts.len() > 1 => return Err(wrong(alone(word))),
             value => {
-                layer.insert(key, Given { value, place: Place::Flag });
+                layer.insert(key, Given { value, place });
+                return Ok(());
             }
         }
     }
-    if !all.is_empty() {
-        layer.insert(key, Given { value: Value::List(all), place: Place::Flag });
-    }
+    layer.insert(key, Given { value: Value::List(all), place });
     Ok(())
 }
 

@@ -296,7 +296,8 @@ macro_rules! for_all_and_site {
                 },
                 concat!(" As `", $key, "` of `[", $table, "]`; \"inherit\" takes that."),
             )
-            .word("inherit"),
+            .word("inherit")
+            .live(),
         )*];
     };
 }

@@ -44,7 +44,7 @@ impl Reference {
             let names: Vec<String> = keys.iter().map(|(_, key)| format!("`{key}`")).collect();
             let _ = writeln!(
                 self.text,
-                "As in `[{}]`, by default `\"inherit\"` (that table's value); restart: {}.\n",
+                "As in `[{}]`, by default `\"inherit\"` (that table's value): {}.\n",
                 keys[0].0,
                 names.join(", "),
             );
@@ -67,8 +67,7 @@ impl Writer for Reference {
         match (field.word, field.text.split_once(" of `[")) {
             (Some("inherit"), Some((_, table))) => {
                 let table = table.split_once(']').map_or("", |(table, _)| table);
-                let is_restart = matches!(field.effect, Effect::Restart);
-                assert!(is_restart, "{key}: `write_inherited` says restart");
+                assert_eq!(field.effect, Effect::Reload, "{key}");
                 self.inherited.push((table, field.key));
             }
             _ => entry(&mut self.text, key, field),

@@ -1,7 +1,9 @@
 //! Checks that every admin request passes before it reaches an endpoint.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use http::header::{self, HeaderValue};
 use http::uri::Authority;
 use http::{Method, Request, StatusCode};
@@ -9,9 +11,13 @@ use subtle::ConstantTimeEq;
 
 use crate::admin::interface::{Answer, closing, is_loopback, text};
 
-/// Host names and token that an admin request must match.
+/// Host names and token that an admin request must match. All clones share them, so that a reload
+/// can replace them.
 #[derive(Clone, Default)]
-pub struct Guard {
+pub struct Guard(Arc<ArcSwap<Credentials>>);
+
+#[derive(Default)]
+struct Credentials {
     names: Vec<String>,
     token: Option<String>,
 }
@@ -22,11 +28,16 @@ impl Guard {
     /// an empty token admits no request.
     pub fn new(names: Vec<String>, token: Option<String>) -> Guard {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
-        Guard { names, token }
+        Guard(Arc::new(ArcSwap::from_pointee(Credentials { names, token })))
+    }
+
+    /// Takes the names and the token of another guard, for requests from now on.
+    pub fn adopt(&self, other: &Guard) {
+        self.0.store(other.0.load_full());
     }
 
     /// Warns if other machines can reach `address` and no token is set.
-    pub(crate) fn warn_if_open(&self, address: SocketAddr) {
+    pub fn warn_if_open(&self, address: SocketAddr) {
         if self.is_open(address) {
             log::warn!(
                 "the admin interface listens on {address}, beyond this machine, without a token: \
@@ -37,7 +48,7 @@ impl Guard {
     }
 
     pub(crate) fn is_open(&self, address: SocketAddr) -> bool {
-        !is_loopback(address) && self.token.is_none()
+        !is_loopback(address) && self.0.load().token.is_none()
     }
 
     /// Returns the response to a request that is not admitted, `None` if it is admitted.
@@ -51,14 +62,16 @@ impl Guard {
         let Some(host) = host else {
             return refuse(StatusCode::BAD_REQUEST, "A request needs one valid Host.\n");
         };
-        if !self.knows(&host) || request.uri().authority().is_some_and(|a| !self.knows(a)) {
+        let credentials = self.0.load();
+        let Credentials { names, token } = &**credentials;
+        if !knows(names, &host) || request.uri().authority().is_some_and(|a| !knows(names, a)) {
             return refuse(
                 StatusCode::MISDIRECTED_REQUEST,
                 "The admin interface answers only to IP addresses, localhost and the names in \
                  its configuration (admin-names).\n",
             );
         }
-        if let Some(token) = &self.token
+        if let Some(token) = token
             && !carries(request, token)
         {
             let what = "This needs the token: Authorization: Bearer TOKEN.\n";
@@ -84,20 +97,21 @@ impl Guard {
         }
         None
     }
+}
 
-    fn knows(&self, authority: &Authority) -> bool {
-        let text = authority.as_str();
-        if text.contains('@') {
-            return false;
-        }
-        let host = authority.host();
-        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-        if bare.parse::<IpAddr>().is_ok() {
-            return true;
-        }
-        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        name == "localhost" || self.names.contains(&name)
+/// Returns whether a request may name this host: an IP address, `localhost` or one of `names`.
+fn knows(names: &[String], authority: &Authority) -> bool {
+    let text = authority.as_str();
+    if text.contains('@') {
+        return false;
     }
+    let host = authority.host();
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    if bare.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    name == "localhost" || names.contains(&name)
 }
 
 /// Returns whether a browser marks the request as caused by a page of another origin. Other clients

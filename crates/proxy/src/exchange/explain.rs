@@ -217,6 +217,7 @@ pub(crate) async fn explain(
         "request": format!("{} {url}", head.method),
         "site": site,
         "origin": case.target.origin(&options.upstream).to_string(),
+        "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),

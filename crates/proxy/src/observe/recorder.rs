@@ -8,47 +8,41 @@ use std::time::Duration;
 use http::{StatusCode, Version};
 use net::clock::TokioClock;
 
-use crate::observe::access_log::{AccessLog, Hierarchy, Record};
+use crate::observe::access_log::{Hierarchy, Record};
 use crate::observe::event::Event;
 use crate::observe::front_kind::FrontKind;
+use crate::observe::log_slot::{LogFigures, LogSlot};
 use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
+use crate::options::control::Control;
 
 /// Observer that updates the metrics and, if configured, writes the access log.
 pub struct Recorder {
-    front: FrontKind,
+    /// Knows the kind of front in force.
+    control: Control,
     clock: TokioClock,
     metrics: Arc<Metrics>,
-    log: Option<Arc<AccessLog>>,
+    log: Arc<LogSlot>,
 }
 
 impl Recorder {
-    /// Creates the recorder for a front of this kind. Create one per process, because it adds the
-    /// log's own figures to the metrics.
+    /// Creates the recorder of a process. Create one per process, because it adds the figures of
+    /// its logs to the metrics.
     pub fn new(
-        front: FrontKind,
+        control: Control,
         clock: TokioClock,
         metrics: Arc<Metrics>,
-        log: Option<Arc<AccessLog>>,
+        log: Arc<LogSlot>,
     ) -> Recorder {
-        if let Some(log) = &log {
-            let log = Arc::downgrade(log);
-            metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
-                let Some(log) = log.upgrade() else { return };
-                let help = "Access log lines that could not be written.";
-                out.counter("larder_access_log_lines_dropped", help, &[], log.dropped());
-                let help = "Failed writes and openings of the access log.";
-                out.counter("larder_access_log_errors", help, &[], log.errors());
-            }));
-        }
-        Recorder { front, clock, metrics, log }
+        metrics.add_source(Box::new(LogFigures(log.clone())));
+        Recorder { control, clock, metrics, log }
     }
 }
 
 impl Observer for Recorder {
     fn wants_texts(&self) -> bool {
-        self.log.is_some()
+        self.log.is_on()
     }
 
     fn finished(&self, done: &RequestRecord<'_>) {
@@ -58,15 +52,17 @@ impl Observer for Recorder {
             return;
         }
         self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
-        let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
+        let Some(texts) = done.texts else { return };
         // A refused request counts as sent nowhere, even if a connection to the upstream had begun.
         let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
-        let hierarchy = match (done.upstream.filter(|_| !refused), self.front) {
-            (None, _) => Hierarchy::None,
-            (Some(origin), FrontKind::Forward) => Hierarchy::Direct(origin),
-            (Some(peer), FrontKind::Reverse) => Hierarchy::Parent(peer),
+        let hierarchy = match done.upstream.filter(|_| !refused) {
+            None => Hierarchy::None,
+            Some(origin) => match self.control.options().front.kind() {
+                FrontKind::Forward => Hierarchy::Direct(origin),
+                FrontKind::Reverse => Hierarchy::Parent(origin),
+            },
         };
-        log.log(&Record {
+        self.log.log(&Record {
             ended: self.clock.wall(),
             duration: done.duration,
             client: done.client.ip(),
@@ -99,14 +95,14 @@ impl Observer for Recorder {
     fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
         self.metrics.malformed(status.map(|status| status.as_u16()));
         // Without a status there was no response: the connection just ended.
-        let (Some(log), Some(status)) = (&self.log, status) else { return };
+        let Some(status) = status.filter(|_| self.log.is_on()) else { return };
         let why = match status {
             StatusCode::REQUEST_TIMEOUT => Invalid::Timeout,
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Invalid::HeadSize,
             StatusCode::URI_TOO_LONG => Invalid::TargetSize,
             _ => Invalid::Syntax,
         };
-        log.log(&Record {
+        self.log.log(&Record {
             ended: self.clock.wall(),
             duration: Duration::ZERO,
             client: client.ip(),
@@ -134,19 +130,25 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::observe::access_log::Format;
+    use crate::observe::access_log::{AccessLog, Format};
     use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::{Denied, Error};
+    use crate::options::Options;
+    use crate::origin::site::Front;
+    use crate::rules::access::Access;
 
     #[test]
     fn requests_are_counted_and_logged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("access.log");
-        let log = Arc::new(AccessLog::open(&path, Format::Squid).unwrap());
+        let log = AccessLog::open(&path, Format::Squid).unwrap();
+        let log = Arc::new(LogSlot::new(Some(log)));
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
-        for front in [FrontKind::Forward, FrontKind::Reverse] {
-            let (metrics, log) = (Arc::new(Metrics::default()), Some(log.clone()));
-            let recorder = Recorder::new(front, TokioClock::system(), metrics.clone(), log);
+        for front in [Front::forward(), Front::reverse(Vec::new())] {
+            let (metrics, log) = (Arc::new(Metrics::default()), log.clone());
+            let access = Arc::new(Access::new(front.kind(), Default::default()));
+            let control = Control::new(Options::new(front, access));
+            let recorder = Recorder::new(control, TokioClock::system(), metrics.clone(), log);
             assert!(recorder.wants_texts());
             let mut texts = LogFields::default();
             texts.push_url("http://a.example/x?y");

@@ -13,6 +13,7 @@ choice!(LOG_FORMAT for Format {
     "squid" => Format::Squid,
     "json" => Format::Json,
 });
+const INCLUDED: &str = "a file, a directory or a pattern such as sites/*.toml";
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
 /// The `Host` field that an origin server receives.
@@ -25,6 +26,12 @@ const LOG_LEVEL: Kind = Kind::OneOf(&["error", "warn", "info", "debug"]);
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
+    /// Files, directories (their *.toml files by name) and patterns, relative to this file, read as
+    /// if their text stood here: their [[site]], [[rule]] and other repeated tables come before
+    /// those of this file. No other key may be given twice.
+    "include", Kind::List(&Kind::Text(INCLUDED)), [], live
+        => |_, _| ();
+
     /// Address and port, or Unix socket, to serve on; may be given several times. `:3128`,
     /// `*:3128`, `3128` and `[::]:3128` are all addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4
     /// only. TLS, h2c and the PROXY protocol need a [[listener]] table; with one, the default is
@@ -34,15 +41,15 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Serve as a reverse proxy for this origin server, or for several with the same content
     /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. [[site]]
     /// tables add sites for single hosts.
-    "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag -> reverse;
+    "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag, live -> reverse;
 
     /// Serve the files of this directory as a web server (docs/guide/static.md). [[site]] tables
     /// add sites for single hosts.
-    "static", Kind::Path, ["none"], word("none"), flag -> root;
+    "static", Kind::Path, ["none"], word("none"), flag, live -> root;
 
     /// Host field sent to the origin server of `reverse`: the client's ("client") or the name of
     /// the origin server ("upstream").
-    "reverse-host", HOST_HEADER, ["client"] => |c, v| c.pass_host = String::take(v) == PASS;
+    "reverse-host", HOST_HEADER, ["client"], live => |c, v| c.pass_host = String::take(v) == PASS;
 
     /// File or block device that holds the cache; a missing or empty file is created. With several,
     /// objects are spread over all. "none" stores nothing: requests go to other nodes of the fleet
@@ -79,20 +86,21 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Host names that requests to the admin interface may carry, besides localhost and IP
     /// addresses.
-    "admin-names", Kind::List(&Kind::Host), [] -> admin_names;
+    "admin-names", Kind::List(&Kind::Host), [], live -> admin_names;
 
     /// Token that requests to the admin interface must carry as `Authorization: Bearer TOKEN`.
-    "admin-token", Kind::Text("a token"), ["none"], word("none") -> admin_token;
+    "admin-token", Kind::Text("a token"), ["none"], word("none"), live -> admin_token;
 
-    /// File with the token of the admin interface; white space around it is dropped.
-    "admin-token-file", Kind::Path, ["none"], word("none") -> admin_token_file;
+    /// File with the token of the admin interface; white space around it is dropped. Read again at
+    /// every reload.
+    "admin-token-file", Kind::Path, ["none"], word("none"), live -> admin_token_file;
 
     /// File that gets one line per request, "-" for standard output. SIGHUP reopens it.
-    "access-log", Kind::Path, ["off"], word("off"), flag -> access_log;
+    "access-log", Kind::Path, ["off"], word("off"), flag, live -> access_log;
 
     /// Format of the access log: the combined format of web servers, Squid's native format, or JSON
     /// lines.
-    "log-format", LOG_FORMAT, ["combined"], flag -> log_format;
+    "log-format", LOG_FORMAT, ["combined"], flag, live -> log_format;
 
     /// Least severe messages written to standard error.
     "log-level", LOG_LEVEL, ["info"], live -> log_level;

@@ -22,39 +22,39 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 
     /// Hosts of this site; none: every host, with `paths`.
-    "hosts", Kind::List(&Kind::Host), [], example(r#"["www.example.com"]"#) -> hosts;
+    "hosts", Kind::List(&Kind::Host), [], live, example(r#"["www.example.com"]"#) -> hosts;
 
     /// Path prefixes of this site, in whole segments, such as /static/; none: all. The longest
     /// prefix wins (of equals the host's), then the host's site without `paths`, then `reverse` or
     /// `static`, else 404. Compared decoded, with dots and repeated slashes resolved.
-    "paths", Kind::List(&Kind::PathPrefix), [], example(r#"["/static/"]"#) -> paths;
+    "paths", Kind::List(&Kind::PathPrefix), [], live, example(r#"["/static/"]"#) -> paths;
 
     /// Origin server, or several with the same content: URLs, each with weight=N, max-conns=N or
     /// backup where wanted (docs/guide/upstreams.md). It gets the whole path.
-    "upstream", Kind::List(&Kind::Origin), [],
+    "upstream", Kind::List(&Kind::Origin), [], live,
         example(r#"["http://127.0.0.1:8080 weight=2", "http://127.0.0.1:8081"]"#) -> upstream;
 
     /// In place of an origin server: directory of the site's files (docs/guide/static.md).
-    "root", Kind::Path, ["none"], word("none") -> root;
+    "root", Kind::Path, ["none"], word("none"), live -> root;
 
     /// Leaves out `paths` below `root`: /static/a.css is the file a.css (nginx's `alias`),
     /// otherwise static/a.css (nginx's `root`).
-    "strip-prefix", Kind::Bool, ["false"] -> strip_prefix;
+    "strip-prefix", Kind::Bool, ["false"], live -> strip_prefix;
 
     /// Host field sent to the origin server: the client's (with GET and HEAD that of `key-host`),
     /// or that of `upstream`.
-    "host-header", HOST_HEADER, ["client"]
+    "host-header", HOST_HEADER, ["client"], live
         => |s, v| s.pass_host = String::take(v) == PASS;
 
     /// Stored responses of the site's hosts, and of the ports of Larder's listeners.
     /// "site": shared; all are stored, and requested with GET and HEAD, under the first of `hosts`.
     /// "client": separate. "auto" is "site", with a warning if the origin server sees several
     /// hosts.
-    "key-host", KEY_HOST, ["auto"], word("auto") -> key_host;
+    "key-host", KEY_HOST, ["auto"], word("auto"), live -> key_host;
 
     /// Name of the site, part of the key of everything stored for it. "none" takes the first of
     /// `hosts`.
-    "name", Kind::Text("a name"), ["none"], word("none"), example(r#""example""#) -> name;
+    "name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""example""#) -> name;
 };
 
 /// The keys of an `[[access]]` table: one rule; the first rule that matches decides.
