@@ -22,6 +22,7 @@ pub mod sharing;
 pub mod sizing;
 pub mod status_times;
 pub mod to_options;
+pub mod unkeyed_edits;
 pub mod upstreams;
 pub mod value;
 pub mod warnings;

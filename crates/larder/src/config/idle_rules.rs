@@ -125,6 +125,9 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         request_remove: _,
         answer_set: _,
         answer_remove: _,
+        client_set: _,
+        client_remove: _,
+        hide: _,
         store_max: _,
         answer_max: _,
     } = first;

@@ -2,8 +2,11 @@
 //!
 //! The proxy's own types check the values; this module names the key of an invalid one.
 
-use http::Method;
+use std::sync::Arc;
+
+use http::{HeaderName, Method};
 use proxy::message::header_edits::Edits;
+use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
 use proxy::rules::request_rules::QuerySend;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
@@ -35,6 +38,9 @@ pub struct RequestRule {
     pub request_remove: Vec<String>,
     pub answer_set: Vec<String>,
     pub answer_remove: Vec<String>,
+    pub client_set: Vec<String>,
+    pub client_remove: Vec<String>,
+    pub hide: Vec<HeaderName>,
     pub store_max: Option<u64>,
     pub answer_max: Option<u64>,
     pub refuse_upgrades: bool,
@@ -62,11 +68,20 @@ impl RequestRule {
             key_headers: parse_all("key-headers", &self.key_headers)?,
             request: edits("request-set", &self.request_set, &self.request_remove)?,
             answer: edits("answer-set", &self.answer_set, &self.answer_remove)?,
+            client: self.client_edits()?,
             store_max: self.store_max,
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
             ..request_rules::Rule::new(name, self.settings(base)?)
         })
+    }
+
+    fn client_edits(&self) -> Result<Option<Arc<ClientEdits>>, Wrong> {
+        let new = |set, remove| ClientEdits::new(set, remove, &self.hide);
+        new(&[], &self.client_remove).map_err(|why| ("client-remove", why))?;
+        let edits =
+            new(&self.client_set, &self.client_remove).map_err(|why| ("client-set", why))?;
+        Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty()))
     }
 
     /// Returns whether the rule names statuses, but has no setting that they apply to.

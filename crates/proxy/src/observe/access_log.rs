@@ -19,10 +19,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+mod format;
 mod line;
 mod text;
 
-pub use line::{Format, Hierarchy, Record};
+pub use format::Format;
+pub use line::{Hierarchy, Record};
 
 /// Number of buffered bytes at which the writer is woken early.
 const BATCH: usize = 64 << 10;
@@ -109,6 +111,11 @@ impl AccessLog {
         Ok(AccessLog { format, shared, writer: Mutex::new(Some(thread)) })
     }
 
+    /// Returns the format of the lines.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
     /// Logs a request. Blocks only while other workers append their lines.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
@@ -116,7 +123,7 @@ impl AccessLog {
         }
         LINE.with_borrow_mut(|line| {
             line.clear();
-            record.write(self.format, line);
+            record.write(&self.format, line);
             let mut waiting = self.shared.waiting();
             let before = waiting.lines.len();
             if waiting.close || before + line.len() > BOUND {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{StatusCode, Version};
 use net::clock::TokioClock;
 
-use crate::observe::access_log::{AccessLog, Hierarchy, Record};
+use crate::observe::access_log::{AccessLog, Format, Hierarchy, Record};
 use crate::observe::event::Event;
 use crate::observe::front_kind::FrontKind;
 use crate::observe::metrics::Metrics;
@@ -47,8 +47,8 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn wants_texts(&self) -> bool {
-        self.log.is_some()
+    fn log_format(&self) -> Option<&Format> {
+        self.log.as_ref().map(|log| log.format())
     }
 
     fn finished(&self, done: &RequestRecord<'_>) {
@@ -84,6 +84,7 @@ impl Observer for Recorder {
             aborted: !done.complete,
             hierarchy,
             upstream_addresses: done.upstream_addresses.filter(|_| !refused),
+            texts: Some(texts),
         });
     }
 
@@ -124,6 +125,7 @@ impl Observer for Recorder {
             aborted: false,
             hierarchy: Hierarchy::None,
             upstream_addresses: None,
+            texts: None,
         });
     }
 }
@@ -134,7 +136,6 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::observe::access_log::Format;
     use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::{Denied, Error};
 
@@ -147,7 +148,7 @@ mod tests {
         for front in [FrontKind::Forward, FrontKind::Reverse] {
             let (metrics, log) = (Arc::new(Metrics::default()), Some(log.clone()));
             let recorder = Recorder::new(front, TokioClock::system(), metrics.clone(), log);
-            assert!(recorder.wants_texts());
+            assert!(recorder.log_format().is_some());
             let mut texts = LogFields::default();
             texts.push_url("http://a.example/x?y");
             texts.set_content_type(Some(b"text/html; charset=utf-8"));

@@ -12,6 +12,7 @@ use upstream::message::upgrade;
 
 use crate::options::Options;
 use crate::origin::target::Target;
+use crate::request::request_values::{RequestValues, Requester};
 use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleFacts};
@@ -25,7 +26,8 @@ pub(crate) struct Prepared {
 }
 
 /// Prepares a request. Fields that only a trusted proxy may set must have been removed by
-/// [`distrust`](crate::request::target::distrust).
+/// [`distrust`](crate::request::target::distrust). Variables have the values of the request before
+/// its fields are edited.
 ///
 /// # Errors
 ///
@@ -34,11 +36,15 @@ pub(crate) fn prepare(
     head: &mut RequestHead,
     options: &Options,
     scheme: Scheme,
+    from: Requester<'_>,
 ) -> Result<Prepared, Refused> {
     request_rules::distrust(&mut head.fields);
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
     let rule = rule_for(options, head, &found);
+    let filled = rule
+        .as_ref()
+        .and_then(|rule| rule.request.fill(&RequestValues::new(from, &*head, &found, Some(rule))));
     let (place, host) = TargetPlace::of(&found, head);
     TargetPlace::note_host(host, head);
     if let Some(rule) = &rule {
@@ -46,6 +52,9 @@ pub(crate) fn prepare(
     }
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
     let identity = Identity::of(&head.fields, settings);
+    if let Some(filled) = filled {
+        filled.set(&mut head.fields);
+    }
     if let Some(rule) = &rule {
         rule.prepare(&mut head.fields);
     }
@@ -53,6 +62,14 @@ pub(crate) fn prepare(
         voucher.tidy(&mut head.fields);
     }
     Ok(Prepared { target: place, rule, identity })
+}
+
+/// Returns the rule with the values of the variables in its edits of the origin's response.
+pub(crate) fn with_values(rule: &Arc<Rule>, values: &RequestValues<'_>) -> Arc<Rule> {
+    match rule.answer.fill(values) {
+        None => rule.clone(),
+        Some(answer) => Arc::new(Rule { answer, ..Rule::clone(rule) }),
+    }
 }
 
 /// Finds the operator's rule for a request.

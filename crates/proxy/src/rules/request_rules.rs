@@ -24,6 +24,7 @@ use semantics::{
 };
 
 use crate::rules::access::HostPattern;
+use crate::rules::client_edits::ClientEdits;
 use crate::rules::request_rules::rule_index::RuleIndex;
 
 mod rule_index;
@@ -90,6 +91,8 @@ pub struct Rule {
     /// Edits of the origin's response, made before anything else if the rule applies to its status
     /// ([`freshness::takes_part`]).
     pub answer: Edits,
+    /// Edits of responses for clients, with those for all requests; `None` if the rule has none.
+    pub client: Option<Arc<ClientEdits>>,
     /// Maximum size in bytes of responses to store.
     pub store_max: Option<u64>,
     /// Maximum size in bytes of responses; larger ones are refused with 502 or cut off.
@@ -219,6 +222,7 @@ impl Rule {
             key_headers: Vec::new(),
             request: Edits::default(),
             answer: Edits::default(),
+            client: None,
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
