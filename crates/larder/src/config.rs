@@ -27,6 +27,7 @@ pub mod site_changes;
 pub mod sizing;
 pub mod status_times;
 pub mod to_options;
+pub mod unkeyed_edits;
 pub mod upstreams;
 pub mod value;
 pub mod warnings;

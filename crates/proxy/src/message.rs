@@ -1,5 +1,5 @@
 //! Edits of HTTP messages on their way through the proxy: framing, schemes, cookies, dates,
-//! `Forwarded`, and the operator's changes to fields.
+//! `Forwarded`, and the operator's changes to fields, with values computed from the request.
 
 pub mod cookies;
 pub mod cut_short;
@@ -8,6 +8,7 @@ pub mod forwarded;
 pub mod framing;
 pub mod header_edits;
 pub mod scheme;
+pub mod template;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,9 @@ use crate::client::http2_options::Http2Options;
 use crate::client::limits::{ClientLimits, TunnelLimits};
 use crate::options::fill::FillOptions;
 use crate::origin::site::Front;
+use crate::request::request_id::RequestIds;
 use crate::rules::access::Access;
+use crate::rules::client_edits::ClientEdits;
 use crate::rules::purging::Purging;
 use crate::rules::request_rules::Rules;
 
@@ -44,6 +46,10 @@ pub struct Options {
     pub forwarded: Forwarded,
     /// The rules that treat some requests differently.
     pub rules: Rules,
+    /// Edits of the responses to clients that no rule edits.
+    pub client_edits: Option<Arc<ClientEdits>>,
+    /// The options of request ids.
+    pub request_id: RequestIds,
     /// The options of purging.
     pub purging: Purging,
     /// The limits of tunnels: CONNECT and upgraded connections.
@@ -74,6 +80,8 @@ impl Options {
             semantics: semantics::Settings::default(),
             forwarded: Forwarded::default(),
             rules: Rules::default(),
+            client_edits: None,
+            request_id: RequestIds::default(),
             purging: Purging::default(),
             tunnels: TunnelLimits::default(),
             caches: 0,

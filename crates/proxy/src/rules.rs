@@ -1,8 +1,9 @@
-//! The operator's rules: access, purging, how requests are keyed and treated, and which hosts count
-//! as one.
+//! The operator's rules: access, purging, how requests are keyed and treated, which hosts count as
+//! one, and how responses are edited for clients.
 
 pub mod access;
 pub mod aliases;
+pub mod client_edits;
 pub mod purging;
 pub mod request_rules;
 pub(crate) mod tables;

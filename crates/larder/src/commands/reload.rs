@@ -89,7 +89,8 @@ impl Reloader {
 /// Opens the access log, if there is one. The error is a sentence.
 pub fn open_access_log(config: &Config) -> Result<Option<AccessLog>, String> {
     let Some(path) = &config.access_log else { return Ok(None) };
-    let log = AccessLog::open(path, config.log_format);
+    let format = config.log_format.parse().map_err(|why| format!("log-format: {why}"))?;
+    let log = AccessLog::open(path, format);
     log.map(Some).map_err(|error| {
         let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
         format!("{error}{}", who.unwrap_or_default())

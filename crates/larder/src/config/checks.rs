@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderName, header};
+use proxy::observe::access_log::Format;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::purging::PurgeSecret;
 use store::LayoutName;
@@ -16,7 +17,7 @@ use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
 
-/// Fields that have other uses in requests, so they cannot carry the secret of a purge.
+/// Fields that have other uses in requests, so they cannot carry the secret of a purge or an id.
 const MEANT_OTHERWISE: [HeaderName; 12] = [
     header::AUTHORIZATION,
     header::CONNECTION,
@@ -53,6 +54,7 @@ impl Checker<'_> {
         self.caches();
         self.addresses();
         self.admin();
+        self.logs();
         self.sharing();
         self.purging();
         self.sites();
@@ -62,6 +64,16 @@ impl Checker<'_> {
         self.store();
         self.fleet();
         self.list
+    }
+
+    fn logs(&mut self) {
+        if let Err(why) = self.config.log_format.parse::<Format>() {
+            self.complain("log-format", why);
+        }
+        let id = self.config.request_id.as_ref();
+        if let Some(name) = id.filter(|name| MEANT_OTHERWISE.contains(name)) {
+            self.complain("request-id", format!("{name} has another use in requests"));
+        }
     }
 
     fn caches(&mut self) {

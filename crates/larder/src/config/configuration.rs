@@ -13,7 +13,6 @@ use net::certificate_store::TlsOptions;
 use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
 use proxy::message::forwarded::Forwarded;
-use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
@@ -58,7 +57,8 @@ pub struct Config {
     pub admin_token: Option<String>,
     pub admin_token_file: Option<PathBuf>,
     pub access_log: Option<PathBuf>,
-    pub log_format: Format,
+    pub log_format: String,
+    pub request_id: Option<HeaderName>,
     pub log_level: String,
     pub workers: Option<usize>,
     pub allow: Vec<IpNet>,
@@ -78,6 +78,7 @@ pub struct Config {
     /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
     pub forwarded_add: Vec<String>,
+    pub client_hide: Vec<HeaderName>,
     /// The number of connections is in `connections`, the buffers are in `client_buffers`.
     pub client: ClientLimits,
     pub connections: Option<usize>,

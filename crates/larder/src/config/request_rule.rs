@@ -2,8 +2,12 @@
 //!
 //! The proxy's own types check the values; this module names the key of an invalid one.
 
+use std::sync::Arc;
+
+use http::HeaderName;
 use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
+use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::request_rules;
 use proxy::rules::request_rules::{AnswerEdits, QuerySend, SettingsLayer};
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
@@ -37,6 +41,9 @@ pub struct RequestRule {
     pub request_remove: Vec<String>,
     pub answer_set: Vec<String>,
     pub answer_remove: Vec<String>,
+    pub client_set: Vec<String>,
+    pub client_remove: Vec<String>,
+    pub hide: Vec<HeaderName>,
     pub store_max: Option<u64>,
     pub answer_max: Option<u64>,
     pub refuse_upgrades: bool,
@@ -84,11 +91,20 @@ impl RequestRule {
                 remove: patterns(&self.cookie_remove),
             },
             answer: self.answer_edits(&settings)?,
+            client: self.client_edits()?,
             store_max: self.store_max,
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
             ..request_rules::Rule::new(name, settings)
         })
+    }
+
+    fn client_edits(&self) -> Result<Option<Arc<ClientEdits>>, Wrong> {
+        let new = |set, remove| ClientEdits::new(set, remove, &self.hide);
+        new(&[], &self.client_remove).map_err(|why| ("client-remove", why))?;
+        let edits =
+            new(&self.client_set, &self.client_remove).map_err(|why| ("client-set", why))?;
+        Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty()))
     }
 
     /// Returns whether the rule names statuses, but has no setting that they apply to.

@@ -16,8 +16,10 @@ use proxy::message::forwarded::Forwarded;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
 use proxy::peers::purge_stream::PurgeStream;
+use proxy::request::request_id::RequestIds;
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
+use proxy::rules::client_edits::ClientEdits;
 use proxy::rules::purging::{PurgeSecret, Purging};
 use proxy::rules::request_rules::Rules;
 use purge_stream::{Credentials, Settings as StreamSettings};
@@ -66,6 +68,8 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         fill: config.fill.clone(),
         semantics,
         forwarded,
+        client_edits: client_edits(config)?,
+        request_id: request_ids(config),
         purging: purging(config)?,
         caches: config.cache.len(),
         ..Options::new(front, Arc::new(access))
@@ -131,11 +135,33 @@ fn parse_all<T: std::str::FromStr<Err: ToString>>(texts: &[String]) -> Result<Ve
 
 /// Returns the request rules. The error is a sentence.
 pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
+    let for_all = client_edits(config)?;
     let numbered = config.rules.iter().enumerate();
     let rules = numbered.map(|(at, rule)| {
-        rule.to_proxy(at + 1, base).map_err(|(key, why)| format!("rule.{key}: {why}"))
+        let rule = rule.to_proxy(at + 1, base);
+        let mut rule = rule.map_err(|(key, why)| format!("rule.{key}: {why}"))?;
+        if let (Some(for_all), Some(own)) = (&for_all, &rule.client) {
+            rule.client = Some(Arc::new(for_all.then(own)));
+        }
+        Ok::<_, String>(rule)
     });
     Ok(Rules::new(rules.collect::<Result<_, _>>()?, base))
+}
+
+/// Returns the edits of responses to all clients, if there are any.
+fn client_edits(config: &Config) -> Result<Option<Arc<ClientEdits>>, String> {
+    let edits = ClientEdits::new(&[], &[], &config.client_hide)?;
+    Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty()))
+}
+
+fn request_ids(config: &Config) -> RequestIds {
+    let mut texts = config
+        .rules
+        .iter()
+        .flat_map(|rule| [&rule.request_set, &rule.answer_set, &rule.client_set])
+        .flatten();
+    let in_rules = texts.any(|text| text.contains("{request_id}"));
+    RequestIds { field: config.request_id.clone(), in_rules }
 }
 
 /// Makes host, port and path as stated by trusted proxies part of the key of every object.

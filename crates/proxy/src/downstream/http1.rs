@@ -290,7 +290,7 @@ impl Connection {
             head.clear();
             let has_length = self.write_fields(form, (status, fields), encoding, &mut body, head);
             form.write_end(status, encoding, (closes, has_length), head);
-            body.note_head_bytes(head.len() as u64);
+            body.note_head(|| head.len() as u64);
             turn.take(head.len());
             self.begin_sending(cx, head, (fields, body), encoding)
         })?;

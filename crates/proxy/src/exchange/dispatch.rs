@@ -45,6 +45,7 @@ use crate::peers::node::Node;
 use crate::request::context::RequestContext;
 use crate::request::prepare::prepare;
 use crate::request::purge_order::{Purge, Purged, Scope};
+use crate::request::request_values::{Requester, ResponseValues};
 use crate::request::route::{Route, RouteInput};
 use crate::request::target::{Refused, TargetPlace};
 use crate::request::{buffering, login, target};
@@ -131,7 +132,10 @@ pub(crate) fn answer(
     }
     let busy = services.shared.node.as_ref().map(Node::busy);
     match understand(services, client, options, head, body) {
-        Err(answering) => answering,
+        Err(Answering::Now(response)) => {
+            Answering::Now(without_hidden(&services.borrow_options(), response))
+        }
+        Err(later) => later,
         Ok(ParsedRequest { context, transaction, body, purge }) => {
             let (transaction, rest) = match at_once(&context, transaction, &body, &purge) {
                 Ok(response) => return Answering::Now(response),
@@ -174,7 +178,11 @@ fn understand(
     if is_of_hop && head.target.scheme().and_then(Scheme::named) == Some(connection) {
         head.target.set_scheme(scheme.name());
     }
-    let transaction = Transaction::open(services, client, &head, scheme);
+    let is_logged = services.observer.log_format().is_some_and(|format| format.has_request_id());
+    let id = options.request_id.id(is_logged, address, &head.fields, &options.forwarded);
+    let tls = client.link.tls.as_ref();
+    let from = Requester { client: client.address, tls, id: id.as_ref() };
+    let mut transaction = Transaction::open(services, client, &head, scheme, from);
     if let Some(text) = framing_error(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
         let refused = Refused { status, why: Invalid::Body, text };
@@ -188,10 +196,11 @@ fn understand(
     if head.method == Method::CONNECT {
         let (services, client) = (services.clone(), client.clone());
         return Err(Answering::Later(Unanswered::new(async move {
-            connect(&services, &client, &options, transaction, &head).await
+            let response = connect(&services, &client, &options, transaction, &head).await;
+            without_hidden(&options, response)
         })));
     }
-    let prepared = match prepare(&mut head, &options, scheme, address) {
+    let prepared = match prepare(&mut head, &options, scheme, from) {
         Ok(prepared) => prepared,
         Err(refused) => return Err(Answering::Now(refuse(transaction, &refused))),
     };
@@ -202,7 +211,9 @@ fn understand(
     let has_body = !body.is_end_stream();
     let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
     let upgrade = upgrade.map(Rc::new);
-    let context = RequestContext::new(services, client, options, head, prepared, upgrade);
+    let mut context = RequestContext::new(services, client, options, head, prepared, upgrade);
+    context.id = id;
+    transaction.note_request(&context);
     Ok(ParsedRequest { context, transaction, body, purge })
 }
 
@@ -301,6 +312,23 @@ fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientRes
         rule.unfold_vary(response.headers_mut());
     }
     purge::hide_tags(&context.options, &mut response);
+    if context.client_edits().is_none() || response.body().has_stored_fields() {
+        return response;
+    }
+    let age = response.headers().get(header::AGE).and_then(|age| age.to_str().ok()?.parse().ok());
+    let outcome = response.body().outcome().unwrap_or(Outcome::Tunnel);
+    let values = ResponseValues { status: response.status(), outcome, age };
+    if let Some(edits) = context.filled_edits(values) {
+        edits.apply(response.headers_mut());
+    }
+    response
+}
+
+/// Hides fields from the client of a request for which no rule was looked up.
+fn without_hidden(options: &Options, mut response: ClientResponse) -> ClientResponse {
+    if let Some(edits) = &options.client_edits {
+        edits.hide(response.headers_mut());
+    }
     response
 }
 

@@ -48,7 +48,8 @@ use crate::origin::site::Front;
 use crate::origin::target::Target;
 use crate::peers::node::Node;
 use crate::request::context::fleet_host;
-use crate::request::prepare::{Prepared, prepare};
+use crate::request::prepare::{Prepared, prepare, with_values};
+use crate::request::request_values::{RequestValues, Requester};
 use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
@@ -179,9 +180,12 @@ pub(crate) async fn explain(
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let prepared = prepare(&mut head, options, scheme, here).map_err(|why| why.text)?;
+    let from = Requester { client: SocketAddr::new(here, client.port()), tls: None, id: None };
+    let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, identity } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
+    let values = RequestValues::new(from, head, &target, rule.as_deref());
+    let rule = rule.as_ref().map(|rule| with_values(rule, &values));
     let facts = target.site.facts(head, identity, &options.semantics);
     let (now, age_limit) = (services.clock.time(), services.age_limit());
     let case = ExplainedRequest { options, head, target, facts, rule, client, now, age_limit };
@@ -435,7 +439,11 @@ impl ExplainedRequest<'_> {
                 let (client, options) = (self.client, self.options);
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, &self.target);
-                upstream_request.apply_rule(self.rule.as_ref(), &self.target, self.options);
+                let from = Requester { client, tls: None, id: None };
+                let rule = self.rule.as_ref();
+                let values =
+                    RequestValues::new(from, self.head, &self.target, self.rule.as_deref());
+                upstream_request.apply_rule(rule, &values, &self.target, options);
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;

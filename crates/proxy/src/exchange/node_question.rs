@@ -40,6 +40,7 @@ use crate::peers::question::{
 };
 use crate::request::context::RequestContext;
 use crate::request::prepare::Prepared;
+use crate::request::request_values::Requester;
 use crate::request::target;
 use crate::request::target::TargetPlace;
 use crate::response::error_response;
@@ -76,7 +77,8 @@ pub(crate) async fn answer(
         question.as_ref().map_or(crate::message::scheme::Scheme::Http, |asked| asked.scheme);
     let asking_client = question.as_ref().ok().map(|asked| client.on_behalf_of(asked.client));
     let client = asking_client.as_ref().unwrap_or(client);
-    let transaction = Transaction::open(services, client, &head, scheme);
+    let from = Requester { client: client.address, tls: None, id: None };
+    let transaction = Transaction::open(services, client, &head, scheme, from);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
@@ -106,7 +108,8 @@ async fn control(
     body: RequestBody,
 ) -> Response<ResponseBody> {
     let scheme = crate::message::scheme::Scheme::Http;
-    let transaction = Transaction::open(services, client, head, scheme);
+    let from = Requester { client: client.address, tls: None, id: None };
+    let transaction = Transaction::open(services, client, head, scheme, from);
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is not a node of a fleet.");
     };

@@ -43,6 +43,7 @@ use crate::options::Options;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
 use crate::request::prepare::{Prepared, prepare};
+use crate::request::request_values::{RequestValues, Requester};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{key_check, target};
 use crate::rules::access::{Query, Verdict};
@@ -174,8 +175,9 @@ impl NeighbourValidation {
         let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
-        let Prepared { target, rule, identity } =
-            prepare(&mut head, options, scheme, client.ip()).ok()?;
+        let from = Requester { client, tls: None, id: None };
+        let prepared = prepare(&mut head, options, scheme, from).ok()?;
+        let Prepared { target, rule, identity } = prepared;
         let (head, target) = (&head, target.target(&head, &options.front));
         // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {
@@ -204,7 +206,8 @@ impl NeighbourValidation {
         let mut upstream_request =
             UpstreamRequest::new(&of.services, client, options, head, &target);
         upstream_request.interim = None;
-        upstream_request.apply_rule(rule.as_ref(), &target, options);
+        let values = RequestValues::new(from, head, &target, rule.as_deref());
+        upstream_request.apply_rule(rule.as_ref(), &values, &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), head.fields.to_map(0));
         let facts = target.site.facts(head, identity, &options.semantics);

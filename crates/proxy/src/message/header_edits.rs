@@ -1,13 +1,17 @@
-//! Header fields that an operator sets or removes.
+//! Header fields that an operator sets or removes. Values may have variables.
 //!
 //! Fields that determine where a message ends, how it travels or which request it belongs to are
 //! excluded. If rules could change them, a message could mean one thing to this proxy and another
 //! to the next hop.
 
+use std::collections::HashSet;
+
 use http::header::{self, HeaderName, HeaderValue};
 use semantics::{EditFields, Pattern, UsualNames, hop_by_hop};
 
 use upstream::message::via::CDN_LOOP;
+
+use crate::message::template::{Stage, Template, Values, Variable};
 
 /// Fields that rules must not change, in addition to hop-by-hop fields.
 const KEPT: [HeaderName; 12] = [
@@ -26,37 +30,48 @@ const KEPT: [HeaderName; 12] = [
     CDN_LOOP,
 ];
 
+/// Fields to set, with their values; a field without a value is removed.
+pub(crate) type FilledFields = Vec<(HeaderName, Option<HeaderValue>)>;
+
 /// Edits of the fields of a request or response. Removals are applied first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edits {
-    set: Vec<(HeaderName, HeaderValue)>,
+    set: Vec<(HeaderName, SetValue)>,
     remove: Vec<Pattern>,
     /// The usual names among the removed fields.
     usual: UsualNames,
 }
 
+/// Value of a field that edits set.
+#[derive(Clone, Debug, PartialEq)]
+enum SetValue {
+    Fixed(HeaderValue),
+    /// Has variables. A field whose value turns out empty is removed.
+    Template(Template),
+    /// Turned out empty.
+    Absent,
+}
+
 impl Edits {
     /// Parses edits: `Name: value` to set a field, or the name of a field to remove, in which `*`
-    /// matches any text. The error is a sentence.
+    /// matches any text. Values may have the variables of the request. The error is a sentence.
     pub fn new(set: &[String], remove: &[String]) -> Result<Edits, String> {
-        let set = set.iter().map(|text| field(text)).collect::<Result<_, String>>()?;
+        Edits::at(Stage::Request, set, remove)
+    }
+
+    /// Parses edits whose values may have the variables that are known at this stage; otherwise
+    /// like [`Edits::new`].
+    pub fn at(stage: Stage, set: &[String], remove: &[String]) -> Result<Edits, String> {
+        let mut set = set.iter().map(|text| field(text, stage)).collect::<Result<Vec<_>, _>>()?;
+        // Of several values for a field the last one counts.
+        set.reverse();
+        let mut seen = HashSet::new();
+        set.retain(|(name, _)| seen.insert(name.clone()));
+        set.reverse();
         let remove: Vec<_> =
             remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;
         let usual = UsualNames::all_in(|name| is_removed(&remove, name));
         Ok(Edits { set, remove, usual })
-    }
-
-    /// Returns the edits that have the effect of these and then of `later`.
-    pub fn then(&self, later: &Edits) -> Edits {
-        let replaced =
-            |name: &HeaderName| later.sets(name) || is_removed(&later.remove, name.as_str());
-        let kept = self.set.iter().filter(|(name, _)| !replaced(name));
-        let remove = [&self.remove[..], &later.remove].concat();
-        Edits {
-            set: kept.chain(&later.set).cloned().collect(),
-            usual: UsualNames::all_in(|name| is_removed(&remove, name)),
-            remove,
-        }
     }
 
     /// Returns whether there are no edits.
@@ -82,11 +97,64 @@ impl Edits {
         }
     }
 
-    /// Applies the settings: the second half of [`Edits::apply`].
+    /// Applies the settings: the second half of [`Edits::apply`]. Values with variables are skipped
+    /// ([`Edits::fill`]).
     pub fn set(&self, fields: &mut impl EditFields) {
         for (name, value) in &self.set {
-            fields.set_line(name, value);
+            match value {
+                SetValue::Fixed(value) => fields.set_line(name, value),
+                SetValue::Absent => _ = fields.remove_lines(name),
+                SetValue::Template(_) => {}
+            }
         }
+    }
+
+    /// Returns the variables in the values.
+    pub fn variables(&self) -> impl Iterator<Item = (&HeaderName, &Variable)> {
+        self.set.iter().flat_map(|(name, value)| {
+            let template = match value {
+                SetValue::Template(template) => Some(template),
+                SetValue::Fixed(_) | SetValue::Absent => None,
+            };
+            template.into_iter().flat_map(move |of| of.variables().map(move |one| (name, one)))
+        })
+    }
+
+    /// Returns the edits with the values of their variables; `None` if there are no variables.
+    pub(crate) fn fill(&self, values: &impl Values) -> Option<Edits> {
+        let has_template = |(_, value): &_| matches!(value, SetValue::Template(_));
+        self.set.iter().any(has_template).then(|| {
+            let filled = self.filled_fields(values).into_iter();
+            let set =
+                filled.map(|(name, value)| (name, value.map_or(SetValue::Absent, SetValue::Fixed)));
+            Edits { set: set.collect(), remove: self.remove.clone(), usual: self.usual }
+        })
+    }
+
+    /// Returns the fields to set with their values.
+    pub(crate) fn filled_fields(&self, values: &impl Values) -> FilledFields {
+        let filled = |value: &SetValue| match value {
+            SetValue::Fixed(value) => Some(value.clone()),
+            SetValue::Template(template) => template.field_value(values),
+            SetValue::Absent => None,
+        };
+        self.set.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    }
+
+    /// Returns whether the edits remove a field of this name, in any case.
+    pub(crate) fn removes(&self, name: &str) -> bool {
+        is_removed(&self.remove, name)
+    }
+
+    /// Returns edits that do the same as these and then `later`.
+    pub fn then(&self, later: &Edits) -> Edits {
+        let is_kept = |(name, _): &&(HeaderName, SetValue)| {
+            !later.removes(name.as_str()) && !later.sets(name)
+        };
+        let set = self.set.iter().filter(is_kept).chain(&later.set).cloned().collect();
+        let remove: Vec<_> = self.remove.iter().chain(&later.remove).cloned().collect();
+        let usual = UsualNames::all_in(|name| is_removed(&remove, name));
+        Edits { set, remove, usual }
     }
 }
 
@@ -103,13 +171,21 @@ fn protected(name: &HeaderName) -> String {
     format!("{name} is not for rules: it says how a message is read or where it goes")
 }
 
-fn field(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+fn field(text: &str, stage: Stage) -> Result<(HeaderName, SetValue), String> {
     let (name, value) =
         text.split_once(':').ok_or_else(|| format!("expected \"Name: value\", got {text:?}"))?;
     let name: HeaderName =
         name.trim().parse().map_err(|_| format!("{:?} is not the name of a field", name.trim()))?;
-    let value = HeaderValue::from_str(value.trim())
-        .map_err(|_| format!("{:?} cannot be the value of a field", value.trim()))?;
+    let template = Template::parse(value.trim(), stage).map_err(|why| format!("{name}: {why}"))?;
+    let parse = |text: &str| {
+        HeaderValue::from_str(text)
+            .map_err(|_| format!("{:?} cannot be the value of a field", value.trim()))
+    };
+    template.texts().try_for_each(|text| parse(text).map(drop))?;
+    let value = match template.fixed() {
+        Some(text) => SetValue::Fixed(parse(text)?),
+        None => SetValue::Template(template),
+    };
     if is_free(name.as_str()) { Ok((name, value)) } else { Err(protected(&name)) }
 }
 
@@ -151,20 +227,47 @@ mod tests {
         assert_eq!(left, [("host", "h"), ("x-b", "3"), ("x-c", "")]);
     }
 
-    #[test]
-    fn later_edits_come_after_earlier_ones() {
-        let first = edits(&["X-A: 1", "X-B: 1"], &["x-c"]).unwrap();
-        let second = edits(&["X-B: 2", "X-C: 2"], &["x-a", "x-d"]).unwrap();
-        let mut both = HeaderMap::new();
-        for name in ["x-a", "x-c", "x-d", "x-e"] {
-            both.insert(name, HeaderValue::from_static("0"));
+    /// Gives every variable this value.
+    struct Same(&'static str);
+
+    impl Values for Same {
+        fn write(&self, _variable: &Variable, out: &mut Vec<u8>) {
+            out.extend_from_slice(self.0.as_bytes());
         }
-        let mut one_by_one = both.clone();
-        first.then(&second).apply(&mut both);
-        first.apply(&mut one_by_one);
-        second.apply(&mut one_by_one);
-        assert_eq!(both, one_by_one);
-        assert_eq!(both.len(), 3);
+    }
+
+    #[test]
+    fn a_field_with_an_empty_variable_is_removed() {
+        let edits = edits(&["X-A: {cookie.a}", "X-B:", "X-C: {uri}!"], &[]).unwrap();
+        let mut fields = HeaderMap::new();
+        fields.insert("x-a", HeaderValue::from_static("of the client"));
+        edits.set(&mut fields);
+        assert_eq!(fields.len(), 2);
+        edits.fill(&Same("")).unwrap().apply(&mut fields);
+        assert!(!fields.contains_key("x-a") && fields["x-b"] == "" && fields["x-c"] == "!");
+        edits.fill(&Same("v")).unwrap().apply(&mut fields);
+        assert!(fields["x-a"] == "v" && fields["x-c"] == "v!");
+    }
+
+    #[test]
+    fn merged_edits_do_the_same_as_both_in_order() {
+        let all = [
+            edits(&["X-A: 1", "X-B: 1"], &["X-C*"]),
+            edits(&["X-B: 2", "X-Cd: 2"], &["X-A"]),
+            edits(&["X-A: 3"], &["X-*"]),
+        ];
+        let all = all.map(Result::unwrap);
+        let begin: HeaderMap = ["x-a", "x-cc", "y"]
+            .into_iter()
+            .map(|name| (HeaderName::from_static(name), HeaderValue::from_static("0")))
+            .collect();
+        for (one, other) in [(0, 1), (1, 0), (0, 2), (2, 1), (2, 0)] {
+            let (mut merged, mut both) = (begin.clone(), begin.clone());
+            all[one].then(&all[other]).apply(&mut merged);
+            all[one].apply(&mut both);
+            all[other].apply(&mut both);
+            assert_eq!(merged, both, "{one} {other}");
+        }
     }
 
     #[test]
@@ -187,6 +290,8 @@ mod tests {
             (&["X-A"], &[], "Name: value"),
             (&["X A: b"], &[], "X A"),
             (&["X-A: b\nc"], &[], "value"),
+            (&["X-A: {uri}\n{uri}"], &[], "value"),
+            (&["X-A: {status}"], &[], "x-a: {status} is not known yet"),
             (&[], &["x a"], "x a"),
         ] {
             let error = edits(set, remove).unwrap_err();

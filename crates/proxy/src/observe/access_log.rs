@@ -19,10 +19,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+mod format;
 mod line;
 mod text;
 
-pub use line::{Format, Hierarchy, Record};
+pub use format::Format;
+pub use line::{Hierarchy, Record};
 
 /// Number of buffered bytes at which the writer is woken early.
 const BATCH: usize = 64 << 10;
@@ -79,7 +81,7 @@ impl Shared {
 
 /// Open access log, shared by all workers.
 pub struct AccessLog {
-    format: Format,
+    format: Arc<Format>,
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -106,7 +108,12 @@ impl AccessLog {
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
             .spawn(move || writer.run(open))?;
-        Ok(AccessLog { format, shared, writer: Mutex::new(Some(thread)) })
+        Ok(AccessLog { format: Arc::new(format), shared, writer: Mutex::new(Some(thread)) })
+    }
+
+    /// Returns the format of the lines.
+    pub fn format(&self) -> &Arc<Format> {
+        &self.format
     }
 
     /// Logs a request. Blocks only while other workers append their lines.
@@ -116,7 +123,8 @@ impl AccessLog {
         }
         LINE.with_borrow_mut(|line| {
             line.clear();
-            record.write(self.format, line);
+            let of_request = record.texts.and_then(|texts| texts.format.as_deref());
+            record.write(of_request.unwrap_or(&self.format), line);
             let mut waiting = self.shared.waiting();
             let before = waiting.lines.len();
             if waiting.close || before + line.len() > BOUND {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::observe::access_log::{AccessLog, Record};
+use crate::observe::access_log::{AccessLog, Format, Record};
 use crate::observe::metrics::{Samples, Source};
 
 /// The access log of a process, if it has one now.
@@ -29,9 +29,12 @@ impl LogSlot {
         slot
     }
 
-    /// Returns whether there is a log.
-    pub fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::Relaxed)
+    /// Returns the format of the log, if there is one.
+    pub fn format(&self) -> Option<Arc<Format>> {
+        if !self.is_on.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.log.load().as_ref().map(|log| log.format().clone())
     }
 
     /// Writes a request to the log, if there is one.
@@ -96,7 +99,7 @@ mod tests {
     use http::Version;
 
     use super::*;
-    use crate::observe::access_log::{Format, Hierarchy};
+    use crate::observe::access_log::Hierarchy;
     use crate::observe::outcome::Outcome;
 
     #[test]
@@ -122,18 +125,19 @@ mod tests {
             aborted: false,
             hierarchy: Hierarchy::None,
             upstream_addresses: None,
+            texts: None,
         };
         let slot = LogSlot::default();
-        assert!(!slot.is_on());
+        assert!(slot.format().is_none());
         slot.log(&record);
         slot.replace(open(&one, Format::Combined));
-        assert!(slot.is_on());
+        assert!(slot.format().is_some());
         slot.log(&record);
         slot.replace(open(&two, Format::Json));
         slot.log(&record);
         slot.close();
         slot.log(&record);
-        assert!(!slot.is_on());
+        assert!(slot.format().is_none());
         let [one, two] = [one, two].map(|path| std::fs::read_to_string(path).unwrap());
         assert_eq!((one.lines().count(), two.lines().count()), (1, 1));
         assert!(one.starts_with("127.0.0.1 - ") && two.starts_with('{'), "{one}{two}");

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
 
+use crate::observe::access_log::Format;
 use crate::observe::event::Event;
 use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
@@ -13,10 +15,10 @@ use crate::observe::tls_facts::TlsFacts;
 
 /// Receiver of request reports, such as metrics or the access log.
 pub trait Observer: Send + Sync + 'static {
-    /// Returns whether [`RequestRecord::texts`] is wanted. Called once per request, because
-    /// providing the texts costs copies.
-    fn wants_texts(&self) -> bool {
-        false
+    /// Returns the format for which [`RequestRecord::texts`] is wanted, if any. Called once per
+    /// request, because providing the texts costs copies.
+    fn log_format(&self) -> Option<Arc<Format>> {
+        None
     }
 
     /// Reports a request that has ended.
@@ -61,10 +63,11 @@ pub struct RequestRecord<'a> {
     pub complete: bool,
     /// Time from the request head to the end of the response body.
     pub duration: Duration,
-    /// Host and port of the last upstream contacted; also `None` unless [`Observer::wants_texts`].
+    /// Host and port of the last upstream contacted; also `None` without
+    /// [`Observer::log_format`].
     pub upstream: Option<&'a str>,
     /// Addresses and ports of all servers contacted, separated by commas.
     pub upstream_addresses: Option<&'a str>,
-    /// Texts for a log; `None` unless [`Observer::wants_texts`].
+    /// Texts for a log; `None` without [`Observer::log_format`].
     pub texts: Option<&'a LogFields>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{StatusCode, Version};
 use net::clock::TokioClock;
 
-use crate::observe::access_log::{Hierarchy, Record};
+use crate::observe::access_log::{Format, Hierarchy, Record};
 use crate::observe::event::Event;
 use crate::observe::front_kind::FrontKind;
 use crate::observe::log_slot::{LogFigures, LogSlot};
@@ -41,8 +41,8 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn wants_texts(&self) -> bool {
-        self.log.is_on()
+    fn log_format(&self) -> Option<Arc<Format>> {
+        self.log.format()
     }
 
     fn finished(&self, done: &RequestRecord<'_>) {
@@ -80,6 +80,7 @@ impl Observer for Recorder {
             aborted: !done.complete,
             hierarchy,
             upstream_addresses: done.upstream_addresses.filter(|_| !refused),
+            texts: Some(texts),
         });
     }
 
@@ -95,7 +96,7 @@ impl Observer for Recorder {
     fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
         self.metrics.malformed(status.map(|status| status.as_u16()));
         // Without a status there was no response: the connection just ended.
-        let Some(status) = status.filter(|_| self.log.is_on()) else { return };
+        let Some(status) = status.filter(|_| self.log.format().is_some()) else { return };
         let why = match status {
             StatusCode::REQUEST_TIMEOUT => Invalid::Timeout,
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Invalid::HeadSize,
@@ -120,6 +121,7 @@ impl Observer for Recorder {
             aborted: false,
             hierarchy: Hierarchy::None,
             upstream_addresses: None,
+            texts: None,
         });
     }
 }
@@ -130,7 +132,7 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::observe::access_log::{AccessLog, Format};
+    use crate::observe::access_log::AccessLog;
     use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::{Denied, Error};
     use crate::options::Options;
@@ -149,7 +151,7 @@ mod tests {
             let access = Arc::new(Access::new(front.kind(), Default::default()));
             let control = Control::new(Options::new(front, access));
             let recorder = Recorder::new(control, TokioClock::system(), metrics.clone(), log);
-            assert!(recorder.wants_texts());
+            assert!(recorder.log_format().is_some());
             let mut texts = LogFields::default();
             texts.push_url("http://a.example/x?y");
             texts.set_content_type(Some(b"text/html; charset=utf-8"));

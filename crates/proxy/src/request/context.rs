@@ -30,9 +30,11 @@ use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::question::{About, Question};
 use crate::request::prepare::Prepared;
+use crate::request::request_values::{RequestValues, Requester, ResponseValues};
 use crate::request::target::{TargetPlace, is_encoded};
 use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
+use crate::rules::client_edits::{ClientEdits, FilledEdits};
 use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
 
@@ -61,6 +63,8 @@ pub(crate) struct RequestContext {
     pub upgrade: Option<Rc<Upgrade>>,
     /// The request's tunnel permit, if it asks for a tunnel.
     pub place: Cell<Option<TunnelPermit>>,
+    /// Id of the request, if a setting needs it.
+    pub id: Option<HeaderValue>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
 }
@@ -100,6 +104,7 @@ impl RequestContext {
             rule,
             upgrade,
             place,
+            id: None,
             question: None,
         }
     }
@@ -376,8 +381,32 @@ impl RequestContext {
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());
         }
-        upstream_request.apply_rule(self.rule.as_ref(), &named, &self.options);
+        if let (Some(name), Some(id)) = (&self.options.request_id.field, &self.id) {
+            upstream_request.set_id(name, id);
+        }
+        let (rule, values) = (self.rule.as_ref(), self.values());
+        upstream_request.apply_rule(rule, &values, &named, &self.options);
         upstream_request
+    }
+
+    /// Returns the values of the request for variables.
+    pub fn values(&self) -> RequestValues<'_> {
+        let tls = self.client.link.tls.as_ref();
+        let from = Requester { client: self.client.address, tls, id: self.id.as_ref() };
+        RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
+    }
+
+    /// Returns the edits of responses for the client; `None` if there are none, or if another node
+    /// asks.
+    pub fn client_edits(&self) -> Option<&Arc<ClientEdits>> {
+        let of_rule = self.rule.as_ref().and_then(|rule| rule.client.as_ref());
+        of_rule.or(self.options.client_edits.as_ref()).filter(|_| self.question.is_none())
+    }
+
+    /// Returns the edits of a response for the client, with the values of their variables.
+    pub fn filled_edits(&self, response: ResponseValues) -> Option<FilledEdits> {
+        let edits = self.client_edits()?;
+        Some(edits.fill(&RequestValues { response: Some(response), ..self.values() }))
     }
 
     /// Returns the query that the access rules check.

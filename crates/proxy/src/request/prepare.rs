@@ -13,9 +13,10 @@ use upstream::message::upgrade;
 
 use crate::options::Options;
 use crate::origin::target::Target;
+use crate::request::request_values::{RequestValues, Requester};
 use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
-use crate::rules::request_rules::{Rule, RuleFacts};
+use crate::rules::request_rules::{AnswerEdits, Rule, RuleFacts};
 
 /// Prepared request. Its head has the fields that the rule sets and lacks those that it removes.
 pub(crate) struct Prepared {
@@ -25,8 +26,9 @@ pub(crate) struct Prepared {
     pub identity: Identity,
 }
 
-/// Prepares a request of the client or proxy at this address. Fields that only a trusted proxy may set must have been removed by
-/// [`distrust`](crate::request::target::distrust).
+/// Prepares a request. Fields that only a trusted proxy may set must have been removed by
+/// [`distrust`](crate::request::target::distrust). Variables have the values of the request before
+/// its fields are edited.
 ///
 /// # Errors
 ///
@@ -35,12 +37,15 @@ pub(crate) fn prepare(
     head: &mut RequestHead,
     options: &Options,
     scheme: Scheme,
-    client: IpAddr,
+    from: Requester<'_>,
 ) -> Result<Prepared, Refused> {
     request_rules::distrust(&mut head.fields);
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
-    let rule = rule_for(options, head, &found, client);
+    let rule = rule_for(options, head, &found, from.client.ip());
+    let filled = rule
+        .as_ref()
+        .and_then(|rule| rule.request.fill(&RequestValues::new(from, &*head, &found, Some(rule))));
     let (place, host) = TargetPlace::of(&found, head);
     TargetPlace::note_host(host, head);
     if let Some(rule) = &rule {
@@ -48,6 +53,9 @@ pub(crate) fn prepare(
     }
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
     let identity = Identity::of(&head.fields, settings);
+    if let Some(filled) = filled {
+        filled.set(&mut head.fields);
+    }
     if let Some(rule) = &rule {
         rule.prepare(&mut head.fields);
     }
@@ -55,6 +63,19 @@ pub(crate) fn prepare(
         voucher.tidy(&mut head.fields);
     }
     Ok(Prepared { target: place, rule, identity })
+}
+
+/// Returns the rule with the values of the variables in its edits of the origin's response.
+pub(crate) fn with_values(rule: &Arc<Rule>, values: &RequestValues<'_>) -> Arc<Rule> {
+    let filled: Vec<_> = rule.answer.iter().map(|answer| answer.edits.fill(values)).collect();
+    if filled.iter().all(Option::is_none) {
+        return rule.clone();
+    }
+    let answers = rule.answer.iter().zip(filled).map(|(answer, edits)| AnswerEdits {
+        edits: edits.unwrap_or_else(|| answer.edits.clone()),
+        ..answer.clone()
+    });
+    Arc::new(Rule { answer: answers.collect(), ..Rule::clone(rule) })
 }
 
 /// Finds the operator's rule for a request.

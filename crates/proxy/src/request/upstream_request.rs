@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use crate::message::framing;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use http1::RequestHead;
@@ -40,6 +40,8 @@ use crate::origin::outages::{FailureScope, Outages};
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
+use crate::request::prepare::with_values;
+use crate::request::request_values::RequestValues;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
 use crate::rules::request_rules::{DECIDED_BY, KEY_COOKIES, Rule};
@@ -170,7 +172,7 @@ impl UpstreamRequest {
             origin: services.shared.outages.origin(target),
             place,
             interim,
-            trail: services.observer.wants_texts().then(Arc::default),
+            trail: services.observer.log_format().map(|_| Arc::default()),
             rule: None,
             upgrade: None,
             reuse_only: false,
@@ -181,8 +183,15 @@ impl UpstreamRequest {
     }
 
     /// Applies the operator's rule, if any, to the request to `target`: the query becomes that of
-    /// the key, unless the request asks for another protocol, and the response is edited.
-    pub fn apply_rule(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
+    /// the key, unless the request asks for another protocol, and the response is edited, with
+    /// these values of variables.
+    pub fn apply_rule(
+        &mut self,
+        rule: Option<&Arc<Rule>>,
+        values: &RequestValues<'_>,
+        target: &Target<'_>,
+        options: &Options,
+    ) {
         let Some(rule) = rule else { return };
         if rule.rewrites_query(&self.method)
             && self.upgrade.is_none()
@@ -190,7 +199,12 @@ impl UpstreamRequest {
         {
             (self.uri, self.raw_target) = origin_form(rule.query.apply(&url).sent());
         }
-        self.rule = Some(rule.clone());
+        self.rule = Some(with_values(rule, values));
+    }
+
+    /// Sends the id of the request in a field of this name.
+    pub fn set_id(&mut self, name: &HeaderName, id: &HeaderValue) {
+        self.headers.insert(name, id.clone());
     }
 
     /// Makes the request ask for another protocol.

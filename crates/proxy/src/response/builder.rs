@@ -22,6 +22,7 @@ use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
 use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::request::context::RequestContext;
+use crate::request::request_values::ResponseValues;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::stored_fields::{StoredFields, StoredPart};
 use crate::response::transaction::Transaction;
@@ -150,14 +151,16 @@ pub(crate) fn from_bytes(
     let status = facts.map_or(status, |facts| status.ttl(facts.ttl(context.now())));
     let age = context.site().vouched().is_none().then_some(age);
     let rule = context.rule.clone().filter(|rule| rule.unfolds_vary());
-    let fields = StoredFields { meta: meta.clone(), age, part, length, status, rule };
+    let response = ResponseValues { status: code, outcome, age: age.map(|age| age.get().into()) };
+    let edits = context.filled_edits(response);
+    let fields = StoredFields { meta: meta.clone(), age, part, length, status, rule, edits };
     let source = match part {
         StoredPart::NotModified => BodySource::Empty,
         _ if context.head.method == Method::HEAD => BodySource::Empty,
         StoredPart::Whole => source(0..length),
         StoredPart::Range(range) => source(range.as_range()),
     };
-    transaction.note_stored(code, outcome, || fields.content_type());
+    transaction.note_stored(code, outcome, age, || fields.content_type());
     let body = ResponseBody::new(source, transaction).with_stored_fields(fields);
     let mut response = Response::new(body);
     *response.status_mut() = code;

@@ -140,6 +140,11 @@ impl ResponseBody {
         self.stored_fields.as_ref().is_some_and(|fields| fields.has_any(names))
     }
 
+    /// Returns whether the response's fields are stored ones.
+    pub fn has_stored_fields(&self) -> bool {
+        self.stored_fields.is_some()
+    }
+
     /// Returns the stored `Content-Type`, if the response's fields are stored ones.
     pub fn stored_content_type(&self) -> Option<&[u8]> {
         self.stored_fields.as_ref()?.content_type()
@@ -150,10 +155,10 @@ impl ResponseBody {
         self.stored_fields.take()
     }
 
-    /// Notes the size of the response's head in bytes.
-    pub fn note_head_bytes(&mut self, bytes: u64) {
+    /// Records that the response begins now, and the size of its head in bytes.
+    pub fn note_head(&mut self, bytes: impl FnOnce() -> u64) {
         if let Some(transaction) = &mut self.transaction {
-            transaction.note_head_bytes(bytes);
+            transaction.note_head(bytes);
         }
     }
 

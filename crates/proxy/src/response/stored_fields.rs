@@ -14,7 +14,7 @@ use crate::observe::cache_status::{CACHE_STATUS, CacheStatus, HitStatus};
 use crate::observe::outcome::Outcome;
 use crate::options::Options;
 use crate::response::client_response::ClientResponse;
-use crate::response::transaction;
+use crate::rules::client_edits::FilledEdits;
 use crate::rules::request_rules::Rule;
 use crate::services::{Services, Shared};
 
@@ -32,6 +32,8 @@ pub(crate) struct StoredFields {
     pub status: CacheStatus,
     /// The rule that replaces lines of `Vary`, if any.
     pub rule: Option<Arc<Rule>>,
+    /// Edits for the client, if any.
+    pub edits: Option<FilledEdits>,
 }
 
 /// Part of a stored representation to send.
@@ -69,8 +71,6 @@ pub(crate) fn with_map(
     if let Some(stored) = response.body_mut().take_stored_fields() {
         let options = services.options();
         *response.headers_mut() = stored.to_map(Common::of(services, &options, is_peer), is_head);
-        let bytes = transaction::head_bytes(response.status(), response.headers());
-        response.body_mut().note_head_bytes(bytes);
     }
     response
 }
@@ -99,14 +99,19 @@ impl StoredFields {
             written.has_length |= name == b"content-length";
             write_field(spelled, value, out);
         });
-        if let Some(age) = self.age {
+        if let Some(age) = self.age.filter(|_| !self.is_edited("age")) {
             write_number_field(b"age", age.get().into(), out);
         }
-        out.extend_from_slice(b"cache-status: ");
-        self.write_status(common, out);
-        out.extend_from_slice(b"\r\n");
+        if !self.is_edited(CACHE_STATUS.as_str()) {
+            out.extend_from_slice(b"cache-status: ");
+            self.write_status(common, out);
+            out.extend_from_slice(b"\r\n");
+        }
         if let StoredPart::Range(range) = self.part {
             write_field(b"content-range", range.content_range(self.length).as_bytes(), out);
+        }
+        if let Some(edits) = &self.edits {
+            edits.fields().for_each(|(name, value)| write_field(name, value, out));
         }
         written
     }
@@ -137,7 +142,15 @@ impl StoredFields {
             map.insert(header::CONTENT_RANGE, range.content_range(self.length));
             map.insert(header::CONTENT_LENGTH, HeaderValue::from(range.count()));
         }
+        if let Some(edits) = &self.edits {
+            edits.apply(&mut map);
+        }
         map
+    }
+
+    /// Returns whether the edits for the client remove or replace fields of this name.
+    fn is_edited(&self, name: &str) -> bool {
+        self.edits.as_ref().is_some_and(|edits| edits.leave_out(name))
     }
 
     /// Returns a value, sharing the head's memory if the value lies in it.
@@ -186,7 +199,8 @@ impl StoredFields {
                 Some(rule) if name == b"vary" => rule.unfolded(value),
                 _ => None,
             };
-            if is_sent {
+            let is_edited = || self.is_edited(std::str::from_utf8(spelled).unwrap_or_default());
+            if is_sent && !is_edited() {
                 take(name, spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }

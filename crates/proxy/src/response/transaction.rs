@@ -10,15 +10,18 @@ use crate::message::scheme::Scheme;
 use http::header::HeaderValue;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use http1::RequestHead;
-use semantics::{Fields, value};
+use semantics::{Fields, Seconds, value};
 use upstream::send::attempts::Attempts;
 
 use crate::client::handle::Client;
 use crate::client::pool::Pooled;
 use crate::object::store_lease::Leases;
+use crate::observe::access_log::Format;
 use crate::observe::log_fields::LogFields;
 use crate::observe::observer::RequestRecord;
 use crate::observe::outcome::{Error, Outcome};
+use crate::request::context::RequestContext;
+use crate::request::request_values::{RequestValues, Requester};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::response::failure_text;
 use crate::services::Services;
@@ -42,19 +45,26 @@ pub(crate) struct Transaction {
 
 impl Transaction {
     /// Opens the transaction of a request, which occupies the connection of `client` from now on.
-    /// `scheme` is the scheme of its URL if the URL names none.
+    /// `scheme` is the scheme of its URL if the URL names none; `from` is whom it comes from.
     pub fn open(
         services: &Rc<Services>,
         client: &Rc<Client>,
         head: &RequestHead,
         scheme: Scheme,
+        from: Requester<'_>,
     ) -> Transaction {
-        let texts = services.observer.wants_texts().then(|| {
+        let texts = services.observer.log_format().map(|format| {
             let mut texts = services.log_fields.take();
             texts.clear();
             push_url(head, scheme, &mut texts);
             let line = |name| head.fields.line(name);
             texts.set_client(line(&header::REFERER), line(&header::USER_AGENT));
+            texts.set_request_id(from.id.map(HeaderValue::as_bytes));
+            if let Format::Own(template) = &*format {
+                let values = RequestValues::before_routing(from, head, scheme);
+                texts.set_variables(template, &values);
+            }
+            texts.format = Some(format);
             texts
         });
         Transaction::begin(services, client, (head.method.clone(), head.version), texts)
@@ -85,6 +95,16 @@ impl Transaction {
         }
     }
 
+    /// Records the site and the rule of the request, if it is logged.
+    pub fn note_request(&mut self, context: &RequestContext) {
+        let Some(texts) = &mut self.texts else { return };
+        let values = context.values();
+        texts.set_place(values.site, values.rule);
+        if let Some(Format::Own(template)) = texts.format.clone().as_deref() {
+            texts.set_routed_variables(template, &values);
+        }
+    }
+
     /// Notes status, outcome and fields of the response head.
     pub fn note_answer(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
         self.status = status;
@@ -93,6 +113,8 @@ impl Transaction {
             let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
             texts.set_content_type(kind);
             texts.head_bytes = head_bytes(status, headers);
+            texts.age = headers.get(header::AGE).and_then(|age| age.to_str().ok()?.parse().ok());
+            texts.note_answered(|| self.services.clock.instant());
         }
     }
 
@@ -101,19 +123,24 @@ impl Transaction {
         &mut self,
         status: StatusCode,
         outcome: Outcome,
+        age: Option<Seconds>,
         kind: impl FnOnce() -> Option<&'a [u8]>,
     ) {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
             texts.set_content_type(kind());
+            texts.age = age.map(|age| age.get().into());
+            texts.note_answered(|| self.services.clock.instant());
         }
     }
 
-    /// Notes the size of the response's head in bytes.
-    pub fn note_head_bytes(&mut self, bytes: u64) {
+    /// Records that the response begins now, and the size of its head in bytes.
+    pub fn note_head(&mut self, bytes: impl FnOnce() -> u64) {
         if let Some(texts) = &mut self.texts {
-            texts.head_bytes = bytes;
+            texts.head_bytes = bytes();
+            let now = self.services.clock.instant();
+            texts.first_byte = Some(now.saturating_duration_since(self.began));
         }
     }
 
@@ -151,7 +178,8 @@ impl Transaction {
 
     /// Records the server that is asked, and the trail of its addresses.
     pub fn note_server(&mut self, server: &impl fmt::Display, trail: Option<&Arc<Attempts>>) {
-        if self.texts.is_some() {
+        if let Some(texts) = &mut self.texts {
+            texts.note_asked(self.services.clock.instant());
             self.upstream = Some(server.to_string());
             self.trail = trail.cloned();
         }

@@ -15,7 +15,7 @@ use testkit::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
 /// Runs `talk` on one connection.
-fn on_connection<T>(to: SocketAddr, talk: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
+pub fn on_connection<T>(to: SocketAddr, talk: impl AsyncFnOnce(SendRequest<Bytes>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::connect(to).await.unwrap();

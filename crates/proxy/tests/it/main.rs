@@ -7,6 +7,7 @@
 
 mod adversary;
 mod caching;
+mod client_edits;
 mod collapsing;
 mod edge;
 mod filling;

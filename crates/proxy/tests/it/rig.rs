@@ -9,6 +9,7 @@ use device::{AnyDevice, MemoryDevice};
 use net::address::Locals;
 use proxy::admin::guard::Guard;
 use proxy::downstream::handshake::ListenerProtocol;
+use proxy::observe::access_log::Format;
 use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;
@@ -60,8 +61,8 @@ pub struct Seen {
 }
 
 impl Observer for Seen {
-    fn wants_texts(&self) -> bool {
-        true
+    fn log_format(&self) -> Option<&Format> {
+        Some(&Format::Combined)
     }
 
     fn finished(&self, finished: &RequestRecord<'_>) {

@@ -13,6 +13,9 @@ choice!(FIELD_NAMES for FieldNames {
     "any" => FieldNames::Any,
 });
 
+/// Fields that clients may be denied.
+pub const HIDEABLE: Kind = Kind::OneOf(&["via", "age", "cache-status"]);
+
 /// The table `[client]`.
 pub const SETTINGS: &[Setting] = fields! {
     Config;
@@ -29,6 +32,11 @@ pub const SETTINGS: &[Setting] = fields! {
     /// ("plain"), also underscores, or "any" that HTTP permits. CGI programs cannot tell X_Real_IP
     /// from X-Real-IP, so other values than "plain" let a client change what others get.
     "client.field-names", FIELD_NAMES, ["plain"], live -> client.field_names;
+
+    /// Fields left out of all responses to clients. Caches in front count the time that a response
+    /// spent here only if they see `Age`.
+    "client.hide", Kind::List(&HIDEABLE), [], live, example(r#"["via", "cache-status"]"#)
+        -> client_hide;
 
     /// Time from the first byte of a request head to its last; then 408.
     "client.head-timeout", TIMEOUT, ["30s"], live -> client.head_timeout;

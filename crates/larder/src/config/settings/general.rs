@@ -1,18 +1,12 @@
 //! Declarations for the whole program: listeners, caches, admin interface, logs, process.
 
-use proxy::observe::access_log::Format;
-
 use super::common::{Setting, hours, ms};
 use crate::config::configuration::Config;
-use crate::config::setting::{Take, choice, fields};
+use crate::config::setting::{Take, fields};
 use crate::config::sizing;
 use crate::config::value::Kind;
 
-choice!(LOG_FORMAT for Format {
-    "combined" => Format::Combined,
-    "squid" => Format::Squid,
-    "json" => Format::Json,
-});
+const LOG_FORMAT: Kind = Kind::Text("combined, squid, json or a text with variables");
 const INCLUDED: &str = "a file, a directory or a pattern such as sites/*.toml";
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
@@ -98,9 +92,16 @@ pub const SETTINGS: &[Setting] = fields! {
     /// File that gets one line per request, "-" for standard output. SIGHUP reopens it.
     "access-log", Kind::Path, ["off"], word("off"), flag, live -> access_log;
 
-    /// Format of the access log: the combined format of web servers, Squid's native format, or JSON
-    /// lines.
+    /// Format of the access log: the combined format of web servers ("combined"), Squid's native
+    /// format ("squid"), JSON lines ("json"), or a text with variables such as {client_ip}
+    /// (docs/guide/running.md, "Access log").
     "log-format", LOG_FORMAT, ["combined"], flag, live -> log_format;
+
+    /// Field in which origin servers get the id of a request, such as X-Request-ID. The id that a
+    /// proxy in `forwarded.trust` sends in this field is kept (without this setting, in
+    /// X-Request-ID); other requests get a random one.
+    "request-id", Kind::Header, ["off"], word("off"), live, example(r#""x-request-id""#)
+        -> request_id;
 
     /// Least severe messages written to standard error.
     "log-level", LOG_LEVEL, ["info"], live -> log_level;

@@ -22,6 +22,7 @@ const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));
 const FIELD_NAMES: Kind = Kind::List(&Kind::Text("a field's name, * for anything"));
 
 const NAMED: Kind = Kind::List(&Kind::Text("\"name\" or \"name=value\", * for anything"));
+const HIDDEN: Kind = Kind::List(&super::client::HIDEABLE);
 
 const HEADER_TESTS: Kind =
     Kind::List(&Kind::Text("\"Name\", \"Name: value\" with * for anything, or !"));
@@ -220,7 +221,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Cookies removed from the request, by name.
     "cookie-remove", PATTERNS, [], live, example(r#"["_ga*"]"#) -> cookie_remove;
 
-    /// Fields set in the request before anything else reads it.
+    /// Fields set in the request before anything else reads it. Values may have variables of the
+    /// request (docs/guide/rules.md, "Variables").
     "request-set", FIELDS, [], live, example(r#"["X-Cached: yes"]"#) -> request_set;
 
     /// Fields removed from the request before anything else reads it.
@@ -234,6 +236,16 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Fields removed from the origin server's response before anything else reads it, such as
     /// Set-Cookie, if its status is in `statuses`.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
+
+    /// Fields set in all responses to clients, stored or not, without being stored. Values may have
+    /// variables of request and response (docs/guide/rules.md, "Variables").
+    "client-set", FIELDS, [], live, example(r#"["X-Cache: {outcome}"]"#) -> client_set;
+
+    /// Fields removed from all responses to clients; what is stored keeps them.
+    "client-remove", FIELD_NAMES, [], live, example(r#"["X-Powered-By"]"#) -> client_remove;
+
+    /// Fields left out of responses to clients, in addition to `client.hide`.
+    "hide", HIDDEN, [], live, example(r#"["via"]"#) -> hide;
 
     /// Largest response that is stored. "auto" is `store.max-object`.
     "store-max", Kind::Size(0, 1 << 50), ["auto"], word("auto"), live, example(r#""10M""#)

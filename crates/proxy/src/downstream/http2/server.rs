@@ -38,6 +38,7 @@ use crate::exchange::dispatch::{Answering, Unanswered};
 use crate::response::client_response::ClientResponse;
 use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields;
+use crate::response::transaction::head_bytes;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
@@ -251,6 +252,7 @@ impl PendingRequest {
         let tunnel = body.take_tunnel();
         let is_bodiless = has_no_body(method, head.status);
         settle(&mut head.headers, &body, is_head || !is_bodiless, services.clock);
+        body.note_head(|| head_bytes(head.status, &head.headers));
         if is_bodiless {
             body.end_with_head();
         }

@@ -8,9 +8,12 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http::Version;
+use http::{Version, header};
 
+use super::format::Format;
 use super::text::{self, Calendar};
+use crate::message::template::{Piece, Template, Variable};
+use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
@@ -19,18 +22,6 @@ macro_rules! key {
     ($name:literal) => {
         concat!(",\"", $name, "\":").as_bytes()
     };
-}
-
-/// The format of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// The combined format of web servers with times in UTC, followed by the outcome's name.
-    #[default]
-    Combined,
-    /// Squid's native format: `%ts.%03tu %6tr %>a %Ss/%03>Hs %<st %rm %ru %[un %Sh/%<a %mt`.
-    Squid,
-    /// A JSON object.
-    Json,
 }
 
 /// Source of a response, in Squid's terms.
@@ -82,15 +73,18 @@ pub struct Record<'a> {
     pub hierarchy: Hierarchy<'a>,
     /// The addresses and ports of all servers contacted, separated by commas.
     pub upstream_addresses: Option<&'a str>,
+    /// Further texts and times; `None` if the request could not be read.
+    pub texts: Option<&'a LogFields>,
 }
 
 impl Record<'_> {
     /// Appends the line to `out`.
-    pub fn write(&self, format: Format, out: &mut Vec<u8>) {
+    pub fn write(&self, format: &Format, out: &mut Vec<u8>) {
         match format {
             Format::Combined => self.combined(out),
             Format::Squid => self.squid(out),
             Format::Json => self.json(out),
+            Format::Own(template) => self.own(template, out),
         }
         out.push(b'\n');
     }
@@ -178,8 +172,7 @@ impl Record<'_> {
         out.extend_from_slice(&Calendar::of(ended.as_secs()).iso);
         text::thousandths(ended.subsec_millis(), out);
         out.extend_from_slice(b"Z\",\"duration_ms\":");
-        text::number(millis(self.duration), out);
-        text::thousandths(self.duration.subsec_micros() % 1000, out);
+        fractional_millis(self.duration, out);
         out.extend_from_slice(b",\"client\":\"");
         text::address(self.client, out);
         out.push(b'"');
@@ -210,6 +203,9 @@ impl Record<'_> {
             string(key!("upstream"), Some(peer.as_bytes()), out);
         }
         string(key!("upstream_addr"), self.upstream_addresses.map(str::as_bytes), out);
+        if let Some(texts) = self.texts {
+            json_texts(texts, out);
+        }
         if let Some(referer) = self.referer {
             string_of_two(key!("referer"), split_user(referer), out);
         }
@@ -218,11 +214,100 @@ impl Record<'_> {
         out.push(b'}');
     }
 
+    /// Writes a line in the operator's own format. Variables without a value become `-`.
+    fn own(&self, template: &Template, out: &mut Vec<u8>) {
+        let mut number = 0;
+        for piece in template.pieces() {
+            let variable = match piece {
+                Piece::Text(text) => {
+                    out.extend_from_slice(text.as_bytes());
+                    continue;
+                }
+                Piece::Variable(variable) => variable,
+            };
+            let begin = out.len();
+            match self.texts.and_then(|texts| texts.variable(number)) {
+                Some(value) if *variable == Variable::Header(header::REFERER) => {
+                    without_user(value, out, text::nginx);
+                }
+                Some(value) => text::nginx(value, out),
+                None => self.variable(variable, out),
+            }
+            if out.len() == begin {
+                out.push(b'-');
+            }
+            number += 1;
+        }
+    }
+
+    /// Writes the value of a variable that is known only now.
+    fn variable(&self, variable: &Variable, out: &mut Vec<u8>) {
+        let texts = self.texts;
+        match variable {
+            Variable::ClientIp => text::address(self.client, out),
+            Variable::Status => text::padded(u64::from(self.status), 3, b'0', out),
+            Variable::Outcome => out.extend_from_slice(self.outcome.text().as_bytes()),
+            Variable::Bytes => text::number(self.bytes_out, out),
+            Variable::Age => {
+                texts
+                    .and_then(|texts| texts.age)
+                    .into_iter()
+                    .for_each(|age| text::number(age, out));
+            }
+            Variable::Duration => seconds(Some(self.duration), out),
+            Variable::FirstByte => seconds(texts.and_then(|texts| texts.first_byte), out),
+            Variable::UpstreamTime => seconds(texts.and_then(|texts| texts.upstream_time), out),
+            Variable::Upstream => match (self.upstream_addresses, self.hierarchy) {
+                (Some(servers), _)
+                | (None, Hierarchy::Direct(servers) | Hierarchy::Parent(servers)) => {
+                    text::nginx(servers.as_bytes(), out);
+                }
+                (None, Hierarchy::None) => {}
+            },
+            Variable::Time => {
+                let ended = self.since_1970();
+                out.extend_from_slice(&Calendar::of(ended.as_secs()).iso);
+                text::thousandths(ended.subsec_millis(), out);
+                out.push(b'Z');
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the end of the request as the time since 1970. A clock set before 1970 counts as
     /// 1970.
     fn since_1970(&self) -> Duration {
         self.ended.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
+}
+
+/// Appends the members for what is known of requests that could be read.
+fn json_texts(texts: &LogFields, out: &mut Vec<u8>) {
+    if let Some(time) = texts.upstream_time {
+        out.extend_from_slice(key!("upstream_time_ms"));
+        fractional_millis(time, out);
+    }
+    if let Some(time) = texts.first_byte {
+        out.extend_from_slice(key!("first_byte_ms"));
+        fractional_millis(time, out);
+    }
+    string(key!("request_id"), texts.request_id(), out);
+    string(key!("site"), texts.site(), out);
+    string(key!("rule"), texts.rule(), out);
+}
+
+/// Appends milliseconds with three decimals.
+fn fractional_millis(time: Duration, out: &mut Vec<u8>) {
+    text::number(millis(time), out);
+    text::thousandths(time.subsec_micros() % 1000, out);
+}
+
+/// Appends seconds with six decimals.
+fn seconds(time: Option<Duration>, out: &mut Vec<u8>) {
+    let Some(time) = time else { return };
+    text::number(time.as_secs(), out);
+    text::thousandths(time.subsec_millis(), out);
+    text::padded(u64::from(time.subsec_micros() % 1000), 3, b'0', out);
 }
 
 /// Returns the duration in whole milliseconds.

@@ -28,6 +28,7 @@ fn record(url: &str) -> Record<'_> {
         aborted: false,
         hierarchy: Hierarchy::None,
         upstream_addresses: None,
+        texts: None,
     }
 }
 

@@ -175,6 +175,15 @@ pub fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
+/// Escapes as nginx does: `\xHH` for quotes, backslashes and everything but visible ASCII and
+/// spaces.
+pub fn nginx(bytes: &[u8], out: &mut Vec<u8>) {
+    let digit = |bits: u8| hex(u16::from(bits)).to_ascii_uppercase();
+    escape(bytes, out, is_plain, |b, out| {
+        out.extend_from_slice(&[b'\\', b'x', digit(b >> 4), digit(b)]);
+    });
+}
+
 /// Percent-encodes everything but visible ASCII, for a field delimited by spaces.
 pub fn percent(bytes: &[u8], out: &mut Vec<u8>) {
     let digit = |bits: u8| hex(u16::from(bits)).to_ascii_uppercase();

@@ -16,6 +16,7 @@ use semantics::{
 use crate::message::cookies;
 use crate::message::cookies::CookieFilter;
 use crate::message::header_edits::Edits;
+use crate::rules::client_edits::ClientEdits;
 use crate::rules::request_rules::condition::Condition;
 use crate::rules::request_rules::{DECIDED_BY, DEVICE, KEY_COOKIES, NONE};
 
@@ -57,6 +58,8 @@ pub struct Rule {
     pub cookies: CookieFilter,
     /// Edits of the origin's response, made before anything else.
     pub answer: Vec<AnswerEdits>,
+    /// Edits of responses for clients, with those for all requests; `None` if the rule has none.
+    pub client: Option<Arc<ClientEdits>>,
     /// Maximum size in bytes of responses to store.
     pub store_max: Option<u64>,
     /// Maximum size in bytes of responses; larger ones are refused with 502 or cut off.
@@ -136,6 +139,7 @@ impl Rule {
             request: Edits::default(),
             cookies: CookieFilter::default(),
             answer: Vec::new(),
+            client: None,
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
@@ -193,6 +197,10 @@ impl Rule {
             request: self.request.then(&later.request),
             cookies: self.cookies.then(&later.cookies),
             answer: [&self.answer[..], &later.answer].concat(),
+            client: match (&self.client, &later.client) {
+                (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
+                (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
+            },
             store_max: later.store_max.or(self.store_max),
             answer_max: later.answer_max.or(self.answer_max),
             refuse_upgrades: self.refuse_upgrades || later.refuse_upgrades,

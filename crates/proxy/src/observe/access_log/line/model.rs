@@ -15,11 +15,12 @@ macro_rules! put {
     };
 }
 
-pub fn write(record: &Record<'_>, format: Format, out: &mut Vec<u8>) {
+pub fn write(record: &Record<'_>, format: &Format, out: &mut Vec<u8>) {
     match format {
         Format::Combined => combined(record, out),
         Format::Squid => squid(record, out),
         Format::Json => json(record, out),
+        Format::Own(_) => {}
     }
     out.push(b'\n');
 }

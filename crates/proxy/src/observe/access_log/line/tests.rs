@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::borrow::Borrow;
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::message::template::Values;
 use crate::observe::outcome::{Bypass, Error, Invalid};
 
-const FORMATS: [Format; 3] = [Format::Combined, Format::Squid, Format::Json];
+static FORMATS: [Format; 3] = [Format::Combined, Format::Squid, Format::Json];
 
 fn record() -> Record<'static> {
     Record {
@@ -28,12 +30,13 @@ fn record() -> Record<'static> {
         aborted: false,
         hierarchy: Hierarchy::Direct("93.184.216.34"),
         upstream_addresses: Some("192.0.2.1:80, 93.184.216.34:80"),
+        texts: None,
     }
 }
 
-fn line(format: Format, record: &Record<'_>) -> String {
+fn line(format: impl Borrow<Format>, record: &Record<'_>) -> String {
     let mut out = Vec::new();
-    record.write(format, &mut out);
+    record.write(format.borrow(), &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -62,6 +65,69 @@ fn exact_lines() {
          \"referer\":\"http://www.example.com/\",\"user_agent\":\"curl/8.5.0\",\
          \"content_type\":\"text/html; charset=utf-8\"}\n"
     );
+}
+
+/// Gives the variables of the request this value.
+struct OfRequest<'a>(&'a [u8]);
+
+impl Values for OfRequest<'_> {
+    fn write(&self, variable: &Variable, out: &mut Vec<u8>) {
+        if matches!(variable, Variable::Uri | Variable::Rule | Variable::Header(_)) {
+            out.extend_from_slice(self.0);
+        }
+    }
+}
+
+#[test]
+fn a_format_of_the_operator_escapes_as_nginx_does() {
+    let text = "{client_ip} \"{uri}\" {status} {bytes} {duration} {first_byte} {upstream_time} \
+                {upstream} {outcome} {request_id} {rule} \"{header.referer}\" {time}";
+    let format: Format = text.parse().unwrap();
+    let Format::Own(template) = &format else { panic!("{format:?}") };
+    for (value, written, referer) in [
+        (&b""[..], "-", "-"),
+        (b"a\"b\\\r\n\xff", r"a\x22b\x5C\x0D\x0A\xFF", r"a\x22b\x5C\x0D\x0A\xFF"),
+        (b"http://u:p@h/", "http://u:p@h/", "http://h/"),
+    ] {
+        let mut texts = LogFields::default();
+        texts.first_byte = Some(Duration::from_micros(1_002_003));
+        texts.set_variables(template, &OfRequest(value));
+        texts.set_routed_variables(template, &OfRequest(value));
+        let record = Record { texts: Some(&texts), ..record() };
+        assert_eq!(
+            line(&format, &record),
+            format!(
+                "192.168.0.224 \"{written}\" 200 1411 0.180250 1.002003 - \
+                 192.0.2.1:80, 93.184.216.34:80 MISS - {written} \"{referer}\" \
+                 2010-10-08T11:11:48.079Z\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn json_has_the_texts_of_requests_that_could_be_read() {
+    let mut texts = LogFields::default();
+    texts.first_byte = Some(Duration::from_micros(2_003));
+    texts.upstream_time = Some(Duration::from_micros(7));
+    texts.set_request_id(Some(b"r1"));
+    texts.set_place(Some("shop"), Some("a \"rule\""));
+    let line = line(Format::Json, &Record { texts: Some(&texts), ..record() });
+    let expected = "\"upstream_time_ms\":0.007,\"first_byte_ms\":2.003,\"request_id\":\"r1\",\
+                    \"site\":\"shop\",\"rule\":\"a \\\"rule\\\"\"";
+    assert!(line.contains(expected), "{line}");
+}
+
+#[test]
+fn wrong_formats_are_refused() {
+    for (text, words) in [
+        ("combned", "expected combined, squid, json or a text with variables"),
+        ("{nope}", "{nope} is not a variable"),
+        ("{uri}\n", "expected one line"),
+    ] {
+        let error = text.parse::<Format>().unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
 }
 
 #[test]
@@ -143,7 +209,7 @@ fn user_information_is_left_out() {
         let method = if url.ends_with(":443") { "CONNECT" } else { "GET" };
         let referer = Some(url.as_bytes());
         let record = Record { method, url, referer, ..record() };
-        for format in FORMATS {
+        for format in &FORMATS {
             let text = line(format, &record);
             assert!(
                 text.contains(&format!("{method} {logged} "))
@@ -178,7 +244,7 @@ fn nothing_breaks_out_of_its_field() {
             hierarchy: Hierarchy::Parent(&text),
             ..record()
         };
-        for format in FORMATS {
+        for format in &FORMATS {
             let line = line(format, &record);
             let body = line.strip_suffix('\n').unwrap();
             assert!(body.bytes().all(|b| matches!(b, b' '..=b'~')), "{line:?}");
@@ -186,6 +252,7 @@ fn nothing_breaks_out_of_its_field() {
                 Format::Squid => assert_eq!(body.split_whitespace().count(), 10, "{body}"),
                 Format::Combined => assert_eq!(quoted_fields(body), 3, "{body}"),
                 Format::Json => assert_eq!(json_of(body, bytes), "MISS", "{body}"),
+                Format::Own(_) => {}
             }
         }
     }
@@ -327,8 +394,9 @@ fn lines_equal_those_of_standard_formatting() {
                 _ => Hierarchy::Parent(&peer),
             },
             upstream_addresses: rng.bool().then_some(&*addresses),
+            texts: None,
         };
-        for format in FORMATS {
+        for format in &FORMATS {
             let mut expected = Vec::new();
             model::write(&record, format, &mut expected);
             assert_eq!(line(format, &record).as_bytes(), expected, "{record:?}");

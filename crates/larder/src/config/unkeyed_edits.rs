@@ -1,0 +1,108 @@
+//! Finds rules whose edits make a stored response depend on the client that asked for it: their
+//! values have variables that are not part of the key. Other clients would get that response.
+
+use http::HeaderName;
+use proxy::message::header_edits::Edits;
+use proxy::message::template::Variable;
+
+use crate::config::configuration::Config;
+use crate::config::request_rule::RequestRule;
+use crate::config::value::Value;
+
+impl Config {
+    /// Returns a sentence for each edit whose value is not determined by the key.
+    pub fn unkeyed_edits(&self) -> Vec<String> {
+        let trusted = match self.forwarded.trust.is_empty() {
+            true => &[],
+            false => self.forwarded.trust_fields.key_names(),
+        };
+        let mut told = Vec::new();
+        for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| stores(rule)) {
+            let called = match &rule.name {
+                Some(name) => format!("rule {name:?}"),
+                None => format!("rule {}", at + 1),
+            };
+            let is_keyed = |name: &HeaderName| {
+                trusted.contains(name) || rule.key_headers.iter().any(|key| name == key.as_str())
+            };
+            for (key, texts) in
+                [("request-set", &rule.request_set), ("answer-set", &rule.answer_set)]
+            {
+                let Ok(edits) = Edits::new(texts, &[]) else { continue };
+                for (field, variable) in edits.variables() {
+                    // A field of the key may have any value: each value has its own response.
+                    let is_of_key = key == "request-set" && is_keyed(field);
+                    if !is_of_key && !is_determined(variable, rule, &is_keyed) {
+                        told.push(format!(
+                            "{called}: {key} sets {field} to {variable}, which is not part of the \
+                             key: a stored response would depend on who asked first (use \
+                             client-set, key-headers or bypass)"
+                        ));
+                    }
+                }
+            }
+        }
+        told
+    }
+}
+
+/// Returns whether responses may be stored under the rule.
+fn stores(rule: &RequestRule) -> bool {
+    let is_off = rule.own.iter().any(|own| (own.key, &own.value) == ("store", &Value::Bool(false)));
+    let methods = &rule.when.is.methods;
+    let is_read = methods.is_empty() || methods.iter().any(|name| name == "GET" || name == "HEAD");
+    !rule.bypass && !is_off && is_read
+}
+
+/// Returns whether the key determines the value of a variable.
+fn is_determined(
+    variable: &Variable,
+    rule: &RequestRule,
+    is_keyed: &impl Fn(&HeaderName) -> bool,
+) -> bool {
+    match variable {
+        Variable::ClientIp
+        | Variable::ClientPort
+        | Variable::TlsVersion
+        | Variable::RequestId
+        | Variable::Cookie(_) => false,
+        Variable::Header(name) => is_keyed(name),
+        Variable::Query | Variable::Uri => rule.query_keep == ["*"] && rule.query_drop.is_empty(),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    /// Returns the number of warnings about a rule with these keys.
+    fn warnings(keys: &str) -> usize {
+        let text = format!("[[rule]]\nname = 'x'\n{keys}\n");
+        let file = File::parse("larder.toml", &text).unwrap_or_else(|why| panic!("{why}"));
+        let loaded = Loaded::build(&file, &Layer::new()).unwrap_or_else(|why| panic!("{why}"));
+        loaded.config.unkeyed_edits().len()
+    }
+
+    #[test]
+    fn values_outside_the_key_are_told() {
+        for (count, keys) in [
+            (1, "request-set = ['X-A: {client_ip}']"),
+            (2, "answer-set = ['X-A: {cookie.a} {request_id}']"),
+            (1, "request-set = ['X-A: {header.x-b}']\nkey-headers = ['x-c']"),
+            (1, "answer-set = ['X-A: {uri}']\nquery-drop = ['utm_*']"),
+            (0, "request-set = ['X-A: {header.x-b}']\nkey-headers = ['x-b']"),
+            (0, "request-set = ['X-A: {header.x-b}']\nkey-headers = ['x-a']"),
+            (1, "answer-set = ['X-A: {header.x-b}']\nkey-headers = ['x-a']"),
+            (0, "request-set = ['X-A: {client_ip}']\nbypass = true"),
+            (0, "request-set = ['X-A: {client_ip}']\nstore = false"),
+            (0, "request-set = ['X-A: {client_ip}']\nmethods = ['POST']"),
+            (0, "client-set = ['X-A: {client_ip} {outcome}']"),
+            (0, "answer-set = ['X-A: {host}{uri} {site} {rule} {capture.1}']"),
+        ] {
+            assert_eq!(warnings(keys), count, "{keys}");
+        }
+    }
+}

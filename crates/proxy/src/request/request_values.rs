@@ -1,0 +1,197 @@
+//! Values of a request for the variables of templates.
+
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use http::header::{self, HeaderValue};
+use http1::RequestHead;
+use net::address;
+use semantics::{Fields as _, value};
+
+use crate::message::scheme::Scheme;
+use crate::message::template::{Values, Variable, write_shown};
+use crate::observe::outcome::Outcome;
+use crate::observe::tls_facts::TlsFacts;
+use crate::origin::target::Target;
+use crate::rules::request_rules::Rule;
+
+/// Origin of a request: its client, and its id.
+#[derive(Clone, Copy)]
+pub(crate) struct Requester<'a> {
+    pub client: SocketAddr,
+    pub tls: Option<&'a TlsFacts>,
+    /// `None` if no setting needs it.
+    pub id: Option<&'a HeaderValue>,
+}
+
+/// Values of a request, and of its response if that is known.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestValues<'a> {
+    pub from: Requester<'a>,
+    pub head: &'a RequestHead,
+    pub scheme: &'a str,
+    pub host: &'a str,
+    pub site: Option<&'a str>,
+    pub rule: Option<&'a str>,
+    /// Parts of the path that the rule's pattern captures.
+    pub captures: &'a [&'a str],
+    pub response: Option<ResponseValues>,
+}
+
+/// Values of a response.
+#[derive(Clone, Copy)]
+pub(crate) struct ResponseValues {
+    pub status: StatusCode,
+    pub outcome: Outcome,
+    pub age: Option<u64>,
+}
+
+impl<'a> RequestValues<'a> {
+    /// Returns the values of a request to `target`. Its host is the one of the key, so that a value
+    /// in a stored response does not depend on the alias that a client used.
+    pub fn new(
+        from: Requester<'a>,
+        head: &'a RequestHead,
+        target: &Target<'a>,
+        rule: Option<&'a Rule>,
+    ) -> RequestValues<'a> {
+        RequestValues {
+            from,
+            head,
+            scheme: target.scheme.name(),
+            host: target.place().0,
+            site: target.site.name(),
+            rule: rule.map(|rule| rule.name.as_str()),
+            captures: &[],
+            response: None,
+        }
+    }
+
+    /// Returns the values of a request whose target is not checked yet. `scheme` is the scheme of
+    /// its URL if the URL names none.
+    pub fn before_routing(
+        from: Requester<'a>,
+        head: &'a RequestHead,
+        scheme: Scheme,
+    ) -> RequestValues<'a> {
+        let named = || head.fields.line(&header::HOST).and_then(value::text);
+        let authority = head.target.authority().or_else(named).unwrap_or_default();
+        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => host,
+            _ => authority,
+        };
+        let scheme = head.target.scheme().unwrap_or(scheme.name());
+        let (site, rule, captures, response) = (None, None, &[][..], None);
+        RequestValues { from, head, scheme, host, site, rule, captures, response }
+    }
+
+    fn cookie(&self, name: &str) -> Option<&'a [u8]> {
+        let lines = self.head.fields.lines(&header::COOKIE);
+        let mut cookies = lines.flat_map(|line| line.split(|byte| *byte == b';'));
+        cookies.find_map(|cookie| {
+            let value = cookie.trim_ascii().strip_prefix(name.as_bytes())?;
+            value.strip_prefix(b"=")
+        })
+    }
+
+    fn query(&self) -> &'a str {
+        let uri = self.head.target.path_and_query();
+        uri.split_once('?').map_or("", |(_, query)| query)
+    }
+
+    /// Returns values that are texts; `None` for those that are written otherwise, or missing.
+    fn text(&self, variable: &Variable) -> Option<&'a [u8]> {
+        let text = match variable {
+            Variable::Scheme => self.scheme,
+            Variable::Method => self.head.method.as_str(),
+            Variable::Path => {
+                let uri = self.head.target.path_and_query();
+                uri.split_once('?').map_or(uri, |(path, _)| path)
+            }
+            Variable::Query => self.query(),
+            Variable::Uri => self.head.target.path_and_query(),
+            Variable::RequestId => return self.from.id.map(HeaderValue::as_bytes),
+            Variable::Site => self.site?,
+            Variable::Rule => self.rule?,
+            Variable::TlsVersion => self.from.tls?.version,
+            Variable::Cookie(name) => return self.cookie(name),
+            Variable::Capture(number) => self.captures.get(number.checked_sub(1)?).copied()?,
+            _ => return None,
+        };
+        Some(text.as_bytes())
+    }
+}
+
+impl Values for RequestValues<'_> {
+    fn write(&self, variable: &Variable, out: &mut Vec<u8>) {
+        if let Some(text) = self.text(variable) {
+            return out.extend_from_slice(text);
+        }
+        match (variable, &self.response) {
+            (Variable::ClientIp, _) => {
+                write_shown(address::canonical(self.from.client.ip()), out);
+            }
+            (Variable::ClientPort, _) => write_shown(self.from.client.port(), out),
+            (Variable::Host, _) => out.extend(self.host.bytes().map(|b| b.to_ascii_lowercase())),
+            (Variable::Header(name), _) => {
+                for (number, line) in self.head.fields.lines(name).enumerate() {
+                    let comma: &[u8] = if number == 0 { b"" } else { b", " };
+                    out.extend_from_slice(comma);
+                    out.extend_from_slice(line);
+                }
+            }
+            (Variable::Status, Some(response)) => write_shown(response.status.as_u16(), out),
+            (Variable::Outcome, Some(response)) => {
+                out.extend_from_slice(response.outcome.text().as_bytes());
+            }
+            (Variable::Age, Some(ResponseValues { age: Some(age), .. })) => write_shown(age, out),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::message::template::{Stage, Template};
+
+    #[test]
+    fn values_are_those_of_request_and_response() {
+        let mut head = RequestHead::default();
+        let text = "GET /a/%0d%0a?b=1&c HTTP/1.1\r\nHost: A.test\r\nX-Two: 1\r\nX-Two: 2\r\n\
+                    Cookie: idx=0; id=7; id=8\r\n\r\n";
+        head.read(text.as_bytes(), text.len()).unwrap().unwrap();
+        let id = HeaderValue::from_static("r1");
+        let client = "[::ffff:192.0.2.1]:80".parse().unwrap();
+        let response = ResponseValues {
+            status: StatusCode::NOT_FOUND,
+            outcome: Outcome::HitRam,
+            age: Some(3),
+        };
+        let values = RequestValues {
+            from: Requester { client, tls: None, id: Some(&id) },
+            head: &head,
+            scheme: "http",
+            host: "A.test",
+            site: None,
+            rule: Some("pages"),
+            captures: &["x", "y"],
+            response: Some(response),
+        };
+        for (text, expected) in [
+            (
+                "{client_ip}:{client_port} {scheme}://{host}{uri}",
+                "192.0.2.1:80 http://a.test/a/%0d%0a?b=1&c",
+            ),
+            ("{method} {path} {query}", "GET /a/%0d%0a b=1&c"),
+            ("{header.x-two} {cookie.id} {cookie.i}", "1, 2 7"),
+            ("{request_id} {rule} {capture.2}{capture.3}{site}{tls_version}", "r1 pages y"),
+            ("{status} {outcome} {age}", "404 HIT_RAM 3"),
+        ] {
+            let template = Template::parse(text, Stage::Response).unwrap();
+            assert_eq!(template.field_value(&values).unwrap(), expected);
+        }
+    }
+}
