@@ -39,6 +39,7 @@ pub mod watch;
 pub use coding::{Accepted, Coding};
 pub use found::{File, Found, Listing, Outcome, Representation};
 pub use listing::{LISTED_MAX, ListingPage, ListingQuery, READ_MAX};
+pub use media_type::usual_type_of;
 pub use options::{BadOptions, Compress, Options, Symlinks};
 pub use pattern::{BadPattern, Pattern};
 pub use reader::{ReadError, Reader};

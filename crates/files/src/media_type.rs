@@ -56,6 +56,11 @@ impl MediaTypes {
     }
 }
 
+/// Returns the usual `Content-Type` of a file, by the extension of its name.
+pub fn usual_type_of(path: &std::path::Path) -> Cow<'static, str> {
+    MediaTypes::new(&BTreeMap::new(), UNKNOWN).of(path.as_os_str().as_encoded_bytes())
+}
+
 /// Returns whether a text is valid as the value of `Content-Type`.
 pub(crate) fn is_valid(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim_end();

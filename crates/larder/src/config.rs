@@ -17,6 +17,7 @@ pub mod listener;
 pub mod loaded;
 pub mod origin_server;
 pub mod request_rule;
+pub mod rule_actions;
 pub mod rule_condition;
 pub mod setting;
 pub mod settings;

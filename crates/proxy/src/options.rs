@@ -14,12 +14,12 @@ use upstream::settings::limits::UpstreamLimits;
 use crate::client::http2_options::Http2Options;
 use crate::client::limits::{ClientLimits, TunnelLimits};
 use crate::options::fill::FillOptions;
-use crate::origin::site::Front;
+use crate::origin::site::{Front, Site};
 use crate::request::request_id::RequestIds;
 use crate::rules::access::Access;
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::purging::Purging;
-use crate::rules::request_rules::Rules;
+use crate::rules::request_rules::{Rule, Rules};
 
 /// All settings of the proxy.
 #[derive(Clone, Debug)]
@@ -64,6 +64,12 @@ impl Options {
     pub(crate) fn adopt(&mut self, before: &Options) {
         self.front.adopt(&before.front);
         self.caches = before.caches;
+    }
+
+    /// Returns the site whose origin gets the requests to `site` under a rule.
+    pub(crate) fn origin_site<'a>(&'a self, site: &'a Site, rule: Option<&Rule>) -> &'a Site {
+        let named = rule.and_then(|rule| rule.actions.as_ref()?.upstream.as_deref());
+        named.and_then(|name| self.front.site_named(name)).unwrap_or(site)
     }
 
     /// Creates options with their defaults.

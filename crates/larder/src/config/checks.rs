@@ -14,6 +14,8 @@ use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
 use crate::config::file::File;
 use crate::config::layers::{FileLayer, Layer, Location, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
+use crate::config::request_rule::{RequestRule, Wrong};
+use crate::config::rule_actions::RuleUpstream;
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
 
@@ -312,12 +314,45 @@ impl Checker<'_> {
                     let first = first.map(|first| first.seen_from(line)).unwrap_or_default();
                     Some(("name", format!("expected another name than that of {first}")))
                 }
-                None => rule.to_proxy(at + 1, &semantics::Settings::default()).err(),
+                None => {
+                    let made = rule.to_proxy(at + 1, &semantics::Settings::default());
+                    made.err().or_else(|| self.wrong_upstream(rule, &sites))
+                }
             };
             if let Some((key, text)) = wrong {
                 let (place, key) = (Place::File(line.clone()), format!("rule.{key}"));
                 self.list.push(Problem { place, key, text });
             }
+        }
+    }
+
+    /// Returns the problem of a rule's `upstream` that only the sites show.
+    fn wrong_upstream(&self, rule: &RequestRule, sites: &[&str]) -> Option<Wrong> {
+        let upstream = rule.actions.upstream()?;
+        if !self.config.is_reverse() {
+            let text =
+                "only a reverse proxy has origin servers: expected reverse or [[site]] tables";
+            return Some(("upstream", text.to_owned()));
+        }
+        let of_files = self.config.sites.iter().filter(|site| site.root.is_some());
+        let of_files = of_files.filter_map(Site::called);
+        let of_files: Vec<&str> =
+            of_files.chain(self.config.root.as_ref().map(|_| DEFAULT_SITE)).collect();
+        let named = &rule.when.is.sites;
+        let is_of_files = |name: &&str| named.is_empty() || named.iter().any(|one| one == name);
+        if let Some(name) = of_files.iter().find(|name| is_of_files(name)) {
+            let text = format!("expected `sites` beside it, without {name:?}, which serves files");
+            return Some(("upstream", text));
+        }
+        match upstream {
+            RuleUpstream::Site(name) if !sites.contains(&name) || of_files.contains(&name) => {
+                let text = format!(
+                    "there is no site {name:?} with origin servers; expected one, a \
+                     URL, or \"{{host}}\""
+                );
+                Some(("upstream", text))
+            }
+            _ => None,
         }
     }
 

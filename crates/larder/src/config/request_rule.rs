@@ -12,6 +12,7 @@ use proxy::rules::request_rules;
 use proxy::rules::request_rules::{AnswerEdits, QuerySend, SettingsLayer};
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
+use crate::config::rule_actions::RuleActions;
 use crate::config::rule_condition::{RuleCondition, parse_all};
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
@@ -24,6 +25,7 @@ pub struct RequestRule {
     pub then: Then,
     /// What the rule states, as written.
     pub states: Vec<String>,
+    pub actions: RuleActions,
     pub bypass: bool,
     /// The keys that differ from `[caching]`.
     pub own: Vec<OwnKey<Settings>>,
@@ -63,10 +65,15 @@ pub enum Then {
 pub type Wrong = (&'static str, String);
 
 impl RequestRule {
+    /// Returns the name of the rule; `number` counts from 1.
+    pub fn called(&self, number: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("rule {number}"))
+    }
+
     /// Returns the rule as the proxy uses it. `number` counts from 1; `base` applies where the rule
     /// has no value.
     pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
-        let name = self.name.clone().unwrap_or_else(|| format!("rule {number}"));
+        let name = self.called(number);
         let settings = self.settings(base)?;
         let own = self.own.clone();
         Ok(request_rules::Rule {
@@ -91,6 +98,8 @@ impl RequestRule {
                 remove: patterns(&self.cookie_remove),
             },
             answer: self.answer_edits(&settings)?,
+            actions: self.actions.to_proxy(&name)?,
+            paths: self.when.to_proxy()?.paths,
             client: self.client_edits()?,
             store_max: self.store_max,
             answer_max: self.answer_max,

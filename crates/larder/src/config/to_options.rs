@@ -33,6 +33,7 @@ use upstream::settings::tls::{Tls, TlsOptions};
 
 use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
+use crate::config::rule_actions::{RuleUpstream, hidden_site};
 use crate::config::sizing;
 use crate::config::upstreams::group;
 use crate::config::webroot::OpenRoots;
@@ -116,7 +117,27 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         let source = Source::Other(origin);
         sites.push(Site::new(DEFAULT_SITE, source).with_aliases(Aliases::of_every_host(ports)));
     }
-    Ok(if sites.is_empty() { Front::forward() } else { Front::reverse(sites) })
+    if sites.is_empty() {
+        return Ok(Front::forward());
+    }
+    Ok(Front::reverse(sites).with_hidden(hidden_sites(config)?))
+}
+
+/// Returns the sites of the origins that rules name.
+fn hidden_sites(config: &Config) -> Result<Vec<Site>, String> {
+    let mut sites = Vec::new();
+    for (at, rule) in config.rules.iter().enumerate() {
+        let name = hidden_site(&rule.called(at + 1));
+        let source = match rule.actions.upstream() {
+            Some(RuleUpstream::Servers(servers)) => {
+                group(&config.upstream_settings, &name, servers, None)?.into()
+            }
+            Some(RuleUpstream::Host) => Source::Named,
+            Some(RuleUpstream::Site(_)) | None => continue,
+        };
+        sites.push(Site::new(&name, source).with_pass_host(true));
+    }
+    Ok(sites)
 }
 
 fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {

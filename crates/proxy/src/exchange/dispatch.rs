@@ -17,10 +17,9 @@ use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
 use tokio::task::spawn_local;
-use upstream::message::request_body::RequestBody;
+use upstream::message::request_body::{LimitedBody, RequestBody};
 use upstream::message::upgrade;
 use upstream::send::attempts::Attempts;
-use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::client::connection_state::ConnectionState;
@@ -54,7 +53,7 @@ use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::response::{error_response, pass_through};
+use crate::response::{error_response, pass_through, reply};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::services::Services;
 
@@ -235,11 +234,14 @@ fn at_once(
         }
         Verdict::ByAddress => return Err((transaction, Rest::Permission)),
     }
-    let transaction = match answer_here(context, transaction) {
+    let transaction = match answer_here(context, transaction, body) {
         Ok(response) => return Ok(finished(context, response)),
         Err(transaction) => transaction,
     };
-    context.client.state.set_servers(context.site().group().map_or(0, Group::number));
+    context
+        .client
+        .state
+        .set_servers(context.origin_site().group().map_or(0, |group| group.number()));
     if context.upgrade.is_some() || !body.is_end_stream() {
         return Err((transaction, Rest::Body));
     }
@@ -272,11 +274,14 @@ async fn later(
             if let Err(failure) = permitted(context).await {
                 return failed(transaction, failure);
             }
-            transaction = match answer_here(context, transaction) {
+            transaction = match answer_here(context, transaction, &body) {
                 Ok(response) => return response,
                 Err(transaction) => transaction,
             };
-            context.client.state.set_servers(context.site().group().map_or(0, Group::number));
+            context
+                .client
+                .state
+                .set_servers(context.origin_site().group().map_or(0, |group| group.number()));
             Rest::Body
         }
         rest => rest,
@@ -294,6 +299,9 @@ async fn later(
                 context.place.set(place);
             }
             if !body.is_end_stream() {
+                if let Some(max) = context.max_body() {
+                    body = LimitedBody::limit(body, max);
+                }
                 body = match Box::pin(buffering::read_body(context, body)).await {
                     Ok(body) => body,
                     Err(failure) => return failed(transaction, failure),
@@ -336,7 +344,16 @@ fn without_hidden(options: &Options, mut response: ClientResponse) -> ClientResp
 fn answer_here(
     context: &RequestContext,
     transaction: Transaction,
+    body: &RequestBody,
 ) -> Result<ClientResponse, Transaction> {
+    let actions = context.rule.as_ref().and_then(|rule| rule.actions.as_ref());
+    let transaction = match actions {
+        Some(actions) => match reply::answer(context, actions, transaction, body) {
+            Ok(response) => return Ok(response),
+            Err(transaction) => transaction,
+        },
+        None => transaction,
+    };
     if let Some(denial) = refuses_upgrade(context) {
         return Ok(failed(transaction, Failure::Denied(denial)));
     }

@@ -44,7 +44,7 @@ use crate::object::stored_response::StoredResponse;
 use crate::observe::outcome::Bypass;
 use crate::options::Options;
 use crate::origin::failure::Failure;
-use crate::origin::site::Front;
+use crate::origin::site::{Front, Site};
 use crate::origin::target::Target;
 use crate::peers::node::Node;
 use crate::request::context::fleet_host;
@@ -220,7 +220,9 @@ pub(crate) async fn explain(
     let mut told = json!({
         "request": format!("{} {url}", head.method),
         "site": site,
-        "origin": case.target.origin(&options.upstream).to_string(),
+        "origin": Target { site: case.origin_site(), ..case.target }
+            .origin(&options.upstream)
+            .to_string(),
         "rule": case.rule.as_ref().filter(|rule| !rule.is_for_the_rest()).map(|rule| &rule.name),
         "rules": case.rules(),
         "key": {
@@ -253,6 +255,11 @@ impl ExplainedRequest<'_> {
         let parts = parts.iter().filter(|rule| !rule.is_for_the_rest());
         let told = parts.map(|rule| json!({ "name": rule.name, "states": rule.states }));
         told.collect()
+    }
+
+    /// Returns the site whose origin would serve the request.
+    fn origin_site(&self) -> &Site {
+        self.options.origin_site(self.target.site, self.rule.as_deref())
     }
 
     fn settings(&self) -> &Settings {
@@ -437,8 +444,10 @@ impl ExplainedRequest<'_> {
                     return Err(denial);
                 }
                 let (client, options) = (self.client, self.options);
+                let site = self.origin_site();
+                let target = &Target { site, ..self.target };
                 let mut upstream_request =
-                    UpstreamRequest::new(services, client, options, self.head, &self.target);
+                    UpstreamRequest::new(services, client, options, self.head, target);
                 let from = Requester { client, tls: None, id: None };
                 let rule = self.rule.as_ref();
                 let values =

@@ -203,8 +203,9 @@ impl NeighbourValidation {
         {
             return None;
         }
+        let site = options.origin_site(target.site, rule.as_deref());
         let mut upstream_request =
-            UpstreamRequest::new(&of.services, client, options, head, &target);
+            UpstreamRequest::new(&of.services, client, options, head, &Target { site, ..target });
         upstream_request.interim = None;
         let values = RequestValues::new(from, head, &target, rule.as_deref());
         upstream_request.apply_rule(rule.as_ref(), &values, &target, options);

@@ -68,6 +68,7 @@ impl CacheStatus {
             | Outcome::Purge
             | Outcome::Fleet
             | Outcome::Absent
+            | Outcome::Reply
             | Outcome::Invalid(_) => None,
         };
         let fwd_status = (outcome == Outcome::Revalidated).then_some(304);

@@ -456,11 +456,12 @@ const fn name_index(outcome: Outcome) -> usize {
         Outcome::HitPeer => 8,
         Outcome::Fleet => 9,
         Outcome::Absent => 10,
-        Outcome::Stale(_) => 11,
-        Outcome::Bypass(_) => 12,
-        Outcome::Error(_) => 13,
-        Outcome::Denied(_) => 14,
-        Outcome::Invalid(_) => 15,
+        Outcome::Reply => 11,
+        Outcome::Stale(_) => 12,
+        Outcome::Bypass(_) => 13,
+        Outcome::Error(_) => 14,
+        Outcome::Denied(_) => 15,
+        Outcome::Invalid(_) => 16,
     }
 }
 

@@ -209,6 +209,8 @@ pub enum Outcome {
     Purge,
     /// A message from another node of the fleet that is not a request for a document.
     Fleet,
+    /// Answered by a rule.
+    Reply,
     /// Not stored where another node of the fleet asked to look.
     Absent,
     /// Rejected as invalid.
@@ -216,7 +218,7 @@ pub enum Outcome {
 }
 
 /// Number of outcomes without a reason; those with one are numbered after them.
-const PLAIN: usize = 11;
+const PLAIN: usize = 12;
 const STALE: usize = PLAIN;
 const BYPASS: usize = STALE + Stale::ALL.len();
 const ERROR: usize = BYPASS + Bypass::ALL.len();
@@ -245,6 +247,7 @@ impl Outcome {
             Self::Purge => "PURGE",
             Self::Fleet => "FLEET",
             Self::Absent => "ABSENT",
+            Self::Reply => "REPLY",
             Self::Invalid(_) => "INVALID",
         }
     }
@@ -283,6 +286,7 @@ impl Outcome {
             Self::HitPeer => 8,
             Self::Fleet => 9,
             Self::Absent => 10,
+            Self::Reply => 11,
             Self::Stale(r) => STALE + r as usize,
             Self::Bypass(r) => BYPASS + r as usize,
             Self::Error(r) => ERROR + r as usize,
@@ -305,6 +309,7 @@ impl Outcome {
             Self::HitPeer,
             Self::Fleet,
             Self::Absent,
+            Self::Reply,
         ]
         .into_iter()
         .chain(Stale::ALL.iter().map(|&r| Self::Stale(r)))
@@ -354,7 +359,8 @@ impl Outcome {
             | Self::Error(_)
             | Self::Purge
             | Self::Fleet
-            | Self::Absent => {
+            | Self::Absent
+            | Self::Reply => {
                 code!("TCP_MISS")
             }
             Self::Denied(_) => code!("TCP_DENIED"),

@@ -33,6 +33,8 @@ use crate::rules::tables::words::Words;
 pub struct Front {
     kind: FrontKind,
     sites: Vec<Site>,
+    /// Sites that no request leads to: rules name them for their origins.
+    hidden: Vec<Site>,
     /// Indices of the sites that claim a host; hosts have no brackets.
     by_host: Words<Vec<usize>>,
     /// Indices of the sites that claim no host: they serve every host.
@@ -82,7 +84,17 @@ impl Front {
         let by_host = claimed.iter().map(|(host, at)| (host.as_str(), at.clone())).collect();
         let for_all = (0..sites.len()).filter(|at| sites[*at].hosts.is_empty()).collect();
         let by_path = sites.iter().any(|site| !site.paths.is_empty());
-        Front { kind, sites, by_host, for_all, by_path }
+        Front { kind, sites, hidden: Vec::new(), by_host, for_all, by_path }
+    }
+
+    /// Adds sites that no request leads to, whose origins rules name.
+    pub fn with_hidden(self, hidden: Vec<Site>) -> Front {
+        Front { hidden, ..self }
+    }
+
+    /// Returns the site of this name, even a hidden one.
+    pub(crate) fn site_named(&self, name: &str) -> Option<&Site> {
+        self.hidden.iter().chain(&self.sites).find(|site| site.name() == Some(name))
     }
 
     /// Returns the kind of proxy.
@@ -97,7 +109,8 @@ impl Front {
 
     /// Returns the sites that have servers of their own, by name.
     pub fn groups(&self) -> impl Iterator<Item = (&str, &Arc<Group>)> {
-        self.sites.iter().filter_map(|site| Some((site.name.as_deref()?, site.group()?)))
+        let sites = self.sites.iter().chain(&self.hidden);
+        sites.filter_map(|site| Some((site.name.as_deref()?, site.group()?)))
     }
 
     /// Returns the origins that are not servers, by the names of their sites.
@@ -173,8 +186,9 @@ impl Front {
 
     /// Takes over the state of the servers of sites that existed before.
     pub(crate) fn adopt(&mut self, before: &Front) {
-        for site in &mut self.sites {
-            let same = before.sites.iter().find(|old| old.name == site.name);
+        for site in self.sites.iter_mut().chain(&mut self.hidden) {
+            let mut old = before.sites.iter().chain(&before.hidden);
+            let same = old.find(|old| old.name == site.name);
             if let (Source::Servers(group), Some(old)) = (&mut site.source, same)
                 // A new group has no other owner yet.
                 && let (Some(group), Some(old)) = (Arc::get_mut(group), old.group())

@@ -287,6 +287,9 @@ impl FleetOrigin {
         let (node, about) = (self.asking.node(), &self.asking.about);
         // Its signs are another's than the origin's would be: the connection to a node tells them.
         request.extensions_mut().clear();
+        if let Some(uri) = &about.uri {
+            *request.uri_mut() = uri.clone();
+        }
         let fields = request.headers_mut();
         fields.insert(header::HOST, about.authority.clone());
         fields.insert(FLEET, Question::of(ask, node.id(), about).value(protocol));

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use crate::message::scheme::Scheme;
 use fleet::lookup::{Ask, Reach};
 use fleet::{KeyHash, MemberId, Protocols};
+use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use semantics::{EditFields, value};
@@ -207,6 +208,8 @@ pub(crate) fn of_protocol(text: &str, understood: Protocols) -> Option<&str> {
 /// Parts of a document's questions that are the same for all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
+    /// Path and query of the object, if a rule asks the origin for others.
+    pub uri: Option<Uri>,
     pub key: KeyHash,
     pub scheme: Scheme,
     /// Host and port of its URL, as in its key.

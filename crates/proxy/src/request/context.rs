@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fleet::lookup::{Asked, Reach, Request};
-use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Uri};
 use http1::RequestHead;
 use net::address;
 use semantics::cache_key::{UrlParts, primary_of_parts};
@@ -162,6 +162,7 @@ impl RequestContext {
             authority: HeaderValue::try_from(target.authority()).ok()?,
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.name.clone()),
+            uri: self.uri_before_rewrites(),
         };
         let hot_owners = match &self.question {
             // Demand was counted when the question arrived.
@@ -362,7 +363,18 @@ impl RequestContext {
 
     /// Returns the origin that serves the request.
     pub fn destination(&self) -> Arc<dyn Origin> {
-        self.target().origin(&self.options.upstream)
+        let site = self.origin_site();
+        Target { site, ..self.target() }.origin(&self.options.upstream)
+    }
+
+    /// Returns the site whose origin serves the request.
+    pub fn origin_site(&self) -> &Site {
+        self.options.origin_site(self.site(), self.rule.as_deref())
+    }
+
+    /// Returns the maximum size in bytes of the request's body, if there is one.
+    pub fn max_body(&self) -> Option<u64> {
+        self.rule.as_ref()?.actions.as_ref()?.max_body
     }
 
     pub fn upstream_request(&self) -> UpstreamRequest {
@@ -370,7 +382,7 @@ impl RequestContext {
         // upgrade is shared.
         let named = self.target();
         let aliases = named.aliases.filter(|_| self.upgrade.is_none());
-        let target = &Target { aliases, ..named };
+        let target = &Target { aliases, site: self.origin_site(), ..named };
         let make = match self.question {
             Some(_) => UpstreamRequest::passed_on,
             None => UpstreamRequest::new,
@@ -387,6 +399,13 @@ impl RequestContext {
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
         upstream_request
+    }
+
+    /// Returns path and query of the request's object if the origin is asked for others.
+    fn uri_before_rewrites(&self) -> Option<Uri> {
+        let rule = self.rule.as_ref()?;
+        rule.actions.as_ref().filter(|actions| !actions.rewrites.is_empty())?;
+        rule.query.apply(&self.url()?).path_and_query().parse().ok()
     }
 
     /// Returns the values of the request for variables.

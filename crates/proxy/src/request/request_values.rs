@@ -32,9 +32,7 @@ pub(crate) struct RequestValues<'a> {
     pub scheme: &'a str,
     pub host: &'a str,
     pub site: Option<&'a str>,
-    pub rule: Option<&'a str>,
-    /// Parts of the path that the rule's pattern captures.
-    pub captures: &'a [&'a str],
+    pub rule: Option<&'a Rule>,
     pub response: Option<ResponseValues>,
 }
 
@@ -61,8 +59,7 @@ impl<'a> RequestValues<'a> {
             scheme: target.scheme.name(),
             host: target.place().0,
             site: target.site.name(),
-            rule: rule.map(|rule| rule.name.as_str()),
-            captures: &[],
+            rule,
             response: None,
         }
     }
@@ -82,8 +79,8 @@ impl<'a> RequestValues<'a> {
             _ => authority,
         };
         let scheme = head.target.scheme().unwrap_or(scheme.name());
-        let (site, rule, captures, response) = (None, None, &[][..], None);
-        RequestValues { from, head, scheme, host, site, rule, captures, response }
+        let (site, rule, response) = (None, None, None);
+        RequestValues { from, head, scheme, host, site, rule, response }
     }
 
     fn cookie(&self, name: &str) -> Option<&'a [u8]> {
@@ -93,6 +90,17 @@ impl<'a> RequestValues<'a> {
             let value = cookie.trim_ascii().strip_prefix(name.as_bytes())?;
             value.strip_prefix(b"=")
         })
+    }
+
+    /// Returns the name of the rule.
+    pub fn rule_name(&self) -> Option<&'a str> {
+        let rule = self.rule.filter(|rule| !rule.is_for_the_rest());
+        rule.map(|rule| rule.name.as_str())
+    }
+
+    fn path(&self) -> &'a str {
+        let uri = self.head.target.path_and_query();
+        uri.split_once('?').map_or(uri, |(path, _)| path)
     }
 
     fn query(&self) -> &'a str {
@@ -105,18 +113,15 @@ impl<'a> RequestValues<'a> {
         let text = match variable {
             Variable::Scheme => self.scheme,
             Variable::Method => self.head.method.as_str(),
-            Variable::Path => {
-                let uri = self.head.target.path_and_query();
-                uri.split_once('?').map_or(uri, |(path, _)| path)
-            }
+            Variable::Path => self.path(),
             Variable::Query => self.query(),
             Variable::Uri => self.head.target.path_and_query(),
             Variable::RequestId => return self.from.id.map(HeaderValue::as_bytes),
             Variable::Site => self.site?,
-            Variable::Rule => self.rule?,
+            Variable::Rule => self.rule_name()?,
             Variable::TlsVersion => self.from.tls?.version,
             Variable::Cookie(name) => return self.cookie(name),
-            Variable::Capture(number) => self.captures.get(number.checked_sub(1)?).copied()?,
+            Variable::Capture(number) => self.rule?.capture(self.path(), *number)?,
             _ => return None,
         };
         Some(text.as_bytes())

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use crate::message::framing;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use http1::RequestHead;
 use net::address;
 use semantics::forwarded::Hop;
 use semantics::{
-    MethodClass, Settings, Spellings, claims, forwarded, hop_by_hop, max_forwards, value,
+    MethodClass, Settings, Spellings, Url, claims, forwarded, hop_by_hop, max_forwards, value,
 };
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
@@ -44,7 +44,7 @@ use crate::request::prepare::with_values;
 use crate::request::request_values::RequestValues;
 use crate::request::target::encoded;
 use crate::rules::access::Query;
-use crate::rules::request_rules::{DECIDED_BY, KEY_COOKIES, Rule};
+use crate::rules::request_rules::{Actions, DECIDED_BY, KEY_COOKIES, Rule};
 use crate::services::Services;
 
 /// Approximate maximum number of fields that are added to a request.
@@ -87,6 +87,8 @@ pub(crate) struct UpstreamRequest {
     pub pinned: Option<Weak<PinnedConnection>>,
     /// The caching settings, if the origin vouches for its responses.
     vouched: Option<Arc<Settings>>,
+    /// Why a rule made no valid request of this one.
+    invalid: Option<&'static str>,
 }
 
 impl UpstreamRequest {
@@ -179,6 +181,7 @@ impl UpstreamRequest {
             confirms: StatusCode::OK,
             pinned: None,
             vouched: target.site.vouched().cloned(),
+            invalid: None,
         }
     }
 
@@ -199,7 +202,46 @@ impl UpstreamRequest {
         {
             (self.uri, self.raw_target) = origin_form(rule.query.apply(&url).sent());
         }
+        if let Some(actions) = &rule.actions {
+            self.apply_actions(actions, rule, values, target.url(&options.upstream));
+        }
         self.rule = Some(with_values(rule, values));
+    }
+
+    /// Changes path, query and `Host`. `url` is the URL of the request, in the form that the key
+    /// has: rewriting begins there, so that spellings of one URL stay one.
+    fn apply_actions(
+        &mut self,
+        actions: &Actions,
+        rule: &Rule,
+        values: &RequestValues<'_>,
+        url: Option<Url>,
+    ) {
+        if !actions.rewrites.is_empty() && *self.uri.path() != *"*" {
+            let url = url.map(|url| match rule.rewrites_query(&self.method) {
+                true => rule.query.apply(&url),
+                false => url,
+            });
+            let named = self.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+            let named = url.as_ref().map_or(named, Url::path_and_query);
+            let rewritten = actions.rewritten(named, values);
+            match rewritten.parse::<PathAndQuery>() {
+                Ok(path) => (self.uri, self.raw_target) = (Uri::from(path), None),
+                Err(_) => {
+                    self.invalid = Some("The path that a rule makes is not valid, or too long.")
+                }
+            }
+        }
+        if let Some(host) = &actions.host {
+            let host = host.field_value(values);
+            match host
+                .filter(|host| host.to_str().is_ok_and(|host| host.parse::<Authority>().is_ok()))
+            {
+                Some(host) => _ = self.headers.insert(header::HOST, host),
+                None => self.invalid = Some("The Host that a rule makes is not valid."),
+            }
+            self.rewrite_host = false;
+        }
     }
 
     /// Sends the id of the request in a field of this name.
@@ -361,6 +403,9 @@ impl UpstreamRequest {
         again: Option<&dyn Fn() -> Box<Request<OutBody>>>,
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
+        if let Some(why) = self.invalid {
+            return Err(Failure::Request(StatusCode::BAD_REQUEST, why.to_owned()));
+        }
         let query = Query {
             client: self.client.ip(),
             method: &self.method,

@@ -99,7 +99,7 @@ impl Transaction {
     pub fn note_request(&mut self, context: &RequestContext) {
         let Some(texts) = &mut self.texts else { return };
         let values = context.values();
-        texts.set_place(values.site, values.rule);
+        texts.set_place(values.site, values.rule_name());
         if let Some(Format::Own(template)) = texts.format.clone().as_deref() {
             texts.set_routed_variables(template, &values);
         }

@@ -25,9 +25,11 @@ use crate::message::scheme::Scheme;
 use crate::rules::request_rules::rule::AND;
 use crate::rules::request_rules::rule_index::RuleIndex;
 
+pub use action::{Actions, Location, Reply, ReplyBody, Rewrite};
 pub use condition::{Condition, HeaderTest, NamedTest, PathTest, Share};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer};
 
+pub(crate) mod action;
 mod condition;
 mod rule;
 mod rule_index;

@@ -50,12 +50,14 @@ pub struct Progress {
 enum Broken {
     Off,
     Slow,
+    TooLarge,
 }
 
 impl Broken {
     fn of(error: &BrokenOff) -> Broken {
         match error {
             BrokenOff::Slow => Broken::Slow,
+            BrokenOff::TooLarge => Broken::TooLarge,
             BrokenOff::Malformed(_) | BrokenOff::Ended | BrokenOff::Io(_) | BrokenOff::Http2(_) => {
                 Broken::Off
             }
@@ -68,6 +70,9 @@ impl Broken {
                 StatusCode::BAD_REQUEST,
                 "The request's body broke off or is not framed as HTTP has it.",
             ),
+            Broken::TooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "The request's body is larger than permitted.")
+            }
             Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
         }
     }

@@ -31,6 +31,49 @@ impl RequestBody {
     }
 }
 
+/// A body of unknown length that breaks off once it is larger than permitted.
+pub struct LimitedBody {
+    body: RequestBody,
+    left: u64,
+}
+
+impl LimitedBody {
+    /// Limits a body to `max` bytes.
+    pub fn limit(body: RequestBody, max: u64) -> RequestBody {
+        RequestBody::Stream(Box::pin(LimitedBody { body, left: max }))
+    }
+}
+
+impl Body for LimitedBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            let Some(left) = this.left.checked_sub(data.len() as u64) else {
+                return Poll::Ready(Some(Err(BrokenOff::TooLarge)));
+            };
+            this.left = left;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// A body that is buffered, in part or as a whole, before it is forwarded.
 pub struct BufferedBody {
     /// Bytes that were read before the request was forwarded.
@@ -100,6 +143,8 @@ pub enum BrokenOff {
     Http2(h2::Error),
     /// The client sent below the minimum rate.
     Slow,
+    /// The body is larger than permitted.
+    TooLarge,
 }
 
 impl fmt::Display for BrokenOff {
@@ -110,6 +155,7 @@ impl fmt::Display for BrokenOff {
             BrokenOff::Io(error) => error.fmt(f),
             BrokenOff::Http2(error) => error.fmt(f),
             BrokenOff::Slow => f.write_str("the client sent too slowly"),
+            BrokenOff::TooLarge => f.write_str("the body is larger than permitted"),
         }
     }
 }
@@ -120,7 +166,7 @@ impl Error for BrokenOff {
             BrokenOff::Malformed(_) | BrokenOff::Ended => None,
             BrokenOff::Io(error) => error.source(),
             BrokenOff::Http2(error) => error.source(),
-            BrokenOff::Slow => None,
+            BrokenOff::Slow | BrokenOff::TooLarge => None,
         }
     }
 }

@@ -130,6 +130,61 @@ const FLOW: &[Field<RequestRule>] = fields! {
 const TREATMENT: &[Field<RequestRule>] = fields! {
     RequestRule;
 
+    /// Answers with 403.
+    "deny", Kind::Bool, ["false"], live, example("true") -> actions.deny;
+
+    /// Answers with a redirect: a URL or path with variables, after a status (302 if none is given).
+    "redirect", Kind::Text("a URL with variables, such as \"301 https://example.com{uri}\""),
+        ["none"], word("none"), live, example(r#""301 https://www.example.com{uri}""#)
+        -> actions.redirect;
+
+    /// Answers with a status and a text with variables, or a file of at most 1M after an @, which
+    /// is read at start and reload.
+    "respond", Kind::Text("a status and a text or @FILE, such as \"200 ok\""), ["none"],
+        word("none"), live, example(r#""503 Back soon""#) -> actions.respond;
+
+    /// Methods that are not answered with 405; GET includes HEAD; none: any.
+    "allow-methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "POST"]"#)
+        -> actions.allow_methods;
+
+    /// Largest body of a request; a larger one is answered with 413.
+    "max-body", Kind::Size(0, 1 << 50), ["none"], word("none"), live, example(r#""10M""#)
+        -> actions.max_body;
+
+    /// Prefix of whole segments removed from the path that the origin server is asked for. Further
+    /// changes follow in the order of these keys. The key of the object has the client's path.
+    "remove-prefix", Kind::Text("a path"), ["none"], word("none"), live, example(r#""/api""#)
+        -> actions.remove_prefix;
+
+    /// Prefix put before that path.
+    "add-prefix", Kind::Text("a path"), ["none"], word("none"), live, example(r#""/v2""#)
+        -> actions.add_prefix;
+
+    /// Path in place of that path, with variables.
+    "set-path", Kind::Text("a path with variables"), ["none"], word("none"), live,
+        example(r#""/items/{capture.1}""#) -> actions.set_path;
+
+    /// Query in place of the client's, with variables.
+    "set-query", Kind::Text("a query with variables"), ["none"], word("none"), live,
+        example(r#""page={capture.1}""#) -> actions.set_query;
+
+    /// Names of parameters removed from that query, but not from the key (`query-drop`).
+    "remove-query", PATTERNS, [], live, example(r#"["debug"]"#) -> actions.remove_query;
+
+    /// Host for the origin server, with variables.
+    "set-host", Kind::Text("a host, with variables"), ["none"], word("none"), live,
+        example(r#""app.internal""#) -> actions.set_host;
+
+    /// Origin server in place of the site's: the name of a site, servers as in a site's `upstream`
+    /// with the settings of `[upstream]`, or "{host}", the server that the request names, within
+    /// `allowed-hosts`.
+    "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
+        example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
+
+    /// Hosts for which `upstream = "{host}"` connects; others get 403.
+    "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
+        example(r#"[".example.com"]"#) -> actions.allowed_hosts;
+
     /// Pass requests on without the cache: no lookup, no store.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 

@@ -17,7 +17,8 @@ use crate::message::cookies;
 use crate::message::cookies::CookieFilter;
 use crate::message::header_edits::Edits;
 use crate::rules::client_edits::ClientEdits;
-use crate::rules::request_rules::condition::Condition;
+use crate::rules::request_rules::action::Actions;
+use crate::rules::request_rules::condition::{Condition, PathTest};
 use crate::rules::request_rules::{DECIDED_BY, DEVICE, KEY_COOKIES, NONE};
 
 /// Between the names of rules that are taken together.
@@ -58,6 +59,10 @@ pub struct Rule {
     pub cookies: CookieFilter,
     /// Edits of the origin's response, made before anything else.
     pub answer: Vec<AnswerEdits>,
+    /// What is done with the requests themselves; `None` for nothing.
+    pub actions: Option<Arc<Actions>>,
+    /// Paths of the condition, whose stars and groups the variables `{capture.N}` stand for.
+    pub paths: Vec<PathTest>,
     /// Edits of responses for clients, with those for all requests; `None` if the rule has none.
     pub client: Option<Arc<ClientEdits>>,
     /// Maximum size in bytes of responses to store.
@@ -139,6 +144,8 @@ impl Rule {
             request: Edits::default(),
             cookies: CookieFilter::default(),
             answer: Vec::new(),
+            actions: None,
+            paths: Vec::new(),
             client: None,
             store_max: None,
             answer_max: None,
@@ -197,6 +204,11 @@ impl Rule {
             request: self.request.then(&later.request),
             cookies: self.cookies.then(&later.cookies),
             answer: [&self.answer[..], &later.answer].concat(),
+            actions: match (&self.actions, &later.actions) {
+                (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
+                (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
+            },
+            paths: if later.paths.is_empty() { &self.paths } else { &later.paths }.clone(),
             client: match (&self.client, &later.client) {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
@@ -232,7 +244,13 @@ impl Rule {
     /// Returns whether the rule keeps requests from the cache or from the origin. Such a rule is for
     /// every spelling of a path and of a method.
     pub(super) fn keeps_out(&self) -> bool {
-        self.bypass
+        self.bypass || self.actions.as_ref().is_some_and(|actions| actions.keeps_out())
+    }
+
+    /// Returns what the star or group of this number, from 1, stands for in a path without query.
+    pub(crate) fn capture<'p>(&self, path: &'p str, number: usize) -> Option<&'p str> {
+        let captures = self.paths.iter().find_map(|test| test.captures(path.as_bytes()))?;
+        path.get(captures.get(number.checked_sub(1)?)?.clone())
     }
 
     /// Removes the request fields and cookies that this rule removes.

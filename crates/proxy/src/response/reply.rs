@@ -1,0 +1,95 @@
+//! Responses that a rule gives in place of the origin's.
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::Body as _;
+use net::address;
+use upstream::message::request_body::RequestBody;
+
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::outcome::{Denied, Invalid, Outcome};
+use crate::origin::failure::Failure;
+use crate::request::context::RequestContext;
+use crate::response::client_response::ClientResponse;
+use crate::response::error_response;
+use crate::response::failure::failed;
+use crate::response::response_body::{BodySource, ResponseBody};
+use crate::response::transaction::Transaction;
+use crate::rules::access::Denial;
+use crate::rules::request_rules::action::reply_fields;
+use crate::rules::request_rules::{Actions, Reply};
+
+/// Answers or refuses a request as its rule says. Returns the transaction if the request goes on.
+pub(crate) fn answer(
+    context: &RequestContext,
+    actions: &Actions,
+    transaction: Transaction,
+    body: &RequestBody,
+) -> Result<ClientResponse, Transaction> {
+    let rule = context.rule.as_ref().map_or("", |rule| rule.name.as_str());
+    if actions.deny {
+        let text = format!("This request is denied here (rule {rule}).\n");
+        return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
+    }
+    let host = address::bare(context.target().host);
+    let hosts = &actions.allowed_hosts;
+    if !hosts.is_empty() && !hosts.iter().any(|pattern| pattern.matches(host)) {
+        let text = format!("Requests for this host are not passed on (rule {rule}).\n");
+        return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
+    }
+    if !actions.allows(&context.head.method) {
+        let (status, outcome) = (StatusCode::METHOD_NOT_ALLOWED, Outcome::Denied(Denied::Rule));
+        let text = format!("This method is not allowed here (rule {rule}).\n");
+        let mut response = error_response::plain(transaction, status, outcome, text);
+        response.headers_mut().insert(header::ALLOW, actions.allow());
+        return Ok(response);
+    }
+    if actions.max_body.is_some_and(|max| body.size_hint().lower() > max) {
+        // The rest of the body is not read.
+        transaction.mark_last();
+        let outcome = Outcome::Invalid(Invalid::Body);
+        let text = format!("The request's body is larger than permitted (rule {rule}).\n");
+        return Ok(error_response::plain(
+            transaction,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            outcome,
+            text,
+        ));
+    }
+    match &actions.reply {
+        Some(reply) => Ok(give(context, reply, transaction, body)),
+        None => Err(transaction),
+    }
+}
+
+fn give(
+    context: &RequestContext,
+    reply: &Reply,
+    mut transaction: Transaction,
+    body: &RequestBody,
+) -> ClientResponse {
+    if !body.is_end_stream() {
+        transaction.mark_last();
+    }
+    let values = context.values();
+    let mut fields: HeaderMap = reply_fields(reply, &values);
+    let (status, bytes) = match reply {
+        Reply::Redirect(status, _) => (*status, bytes::Bytes::new()),
+        Reply::Respond(status, kind, body) => {
+            let bytes = body.bytes(&values);
+            if !bytes.is_empty() {
+                fields.insert(header::CONTENT_TYPE, kind.clone());
+            }
+            (*status, bytes)
+        }
+    };
+    // Whether it may be kept is not known here; a rule may say so by `client-set`.
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CacheStatus::new(Outcome::Reply).append_to(transaction.pseudonym(), &mut fields);
+    transaction.note_answer(status, Outcome::Reply, &fields);
+    let source = if bytes.is_empty() { BodySource::Empty } else { BodySource::Whole(bytes) };
+    let mut response = Response::new(ResponseBody::new(source, transaction));
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    response
+}
