@@ -128,6 +128,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         client_set: _,
         client_remove: _,
         hide: _,
+        log_percent: _,
         store_max: _,
         answer_max: _,
     } = first;

@@ -93,6 +93,8 @@ pub struct Rule {
     pub answer: Edits,
     /// Edits of responses for clients, with those for all requests; `None` if the rule has none.
     pub client: Option<Arc<ClientEdits>>,
+    /// Share of the requests that are logged, in percent.
+    pub log_percent: u64,
     /// Maximum size in bytes of responses to store.
     pub store_max: Option<u64>,
     /// Maximum size in bytes of responses; larger ones are refused with 502 or cut off.
@@ -223,6 +225,7 @@ impl Rule {
             request: Edits::default(),
             answer: Edits::default(),
             client: None,
+            log_percent: 100,
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
@@ -267,9 +270,10 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule sets this request field, which is then not the client's.
+    /// Returns whether the rule sets this request field, which is then not the client's. Values with
+    /// variables may be.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
-        self.request.sets(name)
+        self.request.sets_fixed(name)
     }
 
     /// Returns whether the origin gets the key's query instead of the client's. Requests that
