@@ -17,6 +17,7 @@ use nix::sys::statfs::{
     SECURITYFS_MAGIC, SYSFS_MAGIC, TRACEFS_MAGIC, statfs,
 };
 use nix::unistd::{AccessFlags, Uid, User, access};
+use proxy::observe::access_log::Destination;
 
 use crate::caches::open_caches;
 use crate::config::configuration::Config;
@@ -60,8 +61,9 @@ pub fn obstacles(config: &Config) -> Vec<String> {
         let is_done_without = open_caches::is_read_only(path);
         keep("cache", missing.or_else(|| no_file(path, None)).filter(|_| !is_done_without));
     }
-    if let Some(path) = config.access_log.as_deref().filter(|path| *path != Path::new("-")) {
-        keep("access-log", no_file(path, late.as_ref()));
+    if let Some(Ok(Destination::File(path))) = config.access_log.as_deref().map(Destination::parse)
+    {
+        keep("access-log", no_file(&path, late.as_ref()));
     }
     for listener in config.all_listeners() {
         keep("listener", listen_sockets::owners(&listener).err());

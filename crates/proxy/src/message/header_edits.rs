@@ -85,9 +85,10 @@ impl Edits {
         self.set(fields);
     }
 
-    /// Returns whether the edits set a field of this name.
-    pub fn sets(&self, name: &HeaderName) -> bool {
-        self.set.iter().any(|(set, _)| set == name)
+    /// Returns whether the edits set a field of this name to a value without variables.
+    pub fn sets_fixed(&self, name: &HeaderName) -> bool {
+        let is_fixed = |value: &SetValue| matches!(value, SetValue::Fixed(_));
+        self.set.iter().any(|(set, value)| set == name && is_fixed(value))
     }
 
     /// Applies the removals: the first half of [`Edits::apply`].
@@ -120,15 +121,28 @@ impl Edits {
         })
     }
 
+    /// Returns whether a value has variables.
+    pub(crate) fn has_variables(&self) -> bool {
+        self.set.iter().any(|(_, value)| matches!(value, SetValue::Template(_)))
+    }
+
     /// Returns the edits with the values of their variables; `None` if there are no variables.
     pub(crate) fn fill(&self, values: &impl Values) -> Option<Edits> {
-        let has_template = |(_, value): &_| matches!(value, SetValue::Template(_));
-        self.set.iter().any(has_template).then(|| {
+        self.has_variables().then(|| {
             let filled = self.filled_fields(values).into_iter();
             let set =
                 filled.map(|(name, value)| (name, value.map_or(SetValue::Absent, SetValue::Fixed)));
             Edits { set: set.collect(), remove: self.remove.clone(), usual: self.usual }
         })
+    }
+
+    /// Returns the fields whose values have variables, with their values.
+    pub(crate) fn variable_fields(&self, values: &impl Values) -> FilledFields {
+        let filled = |(name, value): &(HeaderName, SetValue)| match value {
+            SetValue::Template(template) => Some((name.clone(), template.field_value(values))),
+            SetValue::Fixed(_) | SetValue::Absent => None,
+        };
+        self.set.iter().filter_map(filled).collect()
     }
 
     /// Returns the fields to set with their values.
@@ -148,13 +162,24 @@ impl Edits {
 
     /// Returns edits that do the same as these and then `later`.
     pub fn then(&self, later: &Edits) -> Edits {
+        let is_set_later = |name: &HeaderName| later.set.iter().any(|(set, _)| set == name);
         let is_kept = |(name, _): &&(HeaderName, SetValue)| {
-            !later.removes(name.as_str()) && !later.sets(name)
+            !later.removes(name.as_str()) && !is_set_later(name)
         };
         let set = self.set.iter().filter(is_kept).chain(&later.set).cloned().collect();
         let remove: Vec<_> = self.remove.iter().chain(&later.remove).cloned().collect();
         let usual = UsualNames::all_in(|name| is_removed(&remove, name));
         Edits { set, remove, usual }
+    }
+}
+
+/// Sets these fields, and removes those without a value.
+pub(crate) fn set_filled(filled: &FilledFields, fields: &mut impl EditFields) {
+    for (name, value) in filled {
+        match value {
+            Some(value) => fields.set_line(name, value),
+            None => _ = fields.remove_lines(name),
+        }
     }
 }
 

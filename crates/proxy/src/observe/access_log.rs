@@ -2,27 +2,27 @@
 //!
 //! A worker formats its line and appends it to a buffer shared by all workers. The log's thread
 //! writes the buffer to the file at least once a second. A worker never waits for the log's disk.
-//! If that disk is full, slow or gone, the buffer fills, further lines are dropped and counted, and
-//! the first error is reported once. Requests are served as before.
+//! If that disk is full, slow or gone, the buffer fills and further lines are dropped and counted.
+//! Losses and errors are reported at most once a minute. Requests are served as before.
 //!
 //! The file is opened for appending and reopened on request ([`AccessLog::reopen`], for log
 //! rotation). If a failed write leaves a partial line, a line feed is written before the next line,
 //! so at most that one line is unreadable.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+mod destination;
 mod format;
 mod line;
+mod syslog;
 mod text;
 
+pub use destination::Destination;
 pub use format::Format;
 pub use line::{Hierarchy, Record};
 
@@ -32,30 +32,10 @@ const BATCH: usize = 64 << 10;
 const BOUND: usize = 4 << 20;
 /// Longest time that a line stays in the buffer.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// Destination of the lines.
-enum Target {
-    /// File, opened again on each [`AccessLog::reopen`].
-    File(PathBuf),
-    /// Standard output.
-    Stdout,
-}
-
-impl Target {
-    fn open(&self) -> io::Result<Box<dyn Write + Send>> {
-        match self {
-            Target::Stdout => Ok(Box::new(io::stdout())),
-            Target::File(path) => open_file(path).map(|file| Box::new(file) as _),
-        }
-    }
-}
-
-fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path).map_err(|error| {
-        let path = path.display();
-        io::Error::new(error.kind(), format!("the access log {path} cannot be opened: {error}"))
-    })
-}
+/// Shortest time between two reports of losses.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+/// Longest time that a close waits for the last lines to be written.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
 
 /// State shared by the workers and the writer.
 #[derive(Default)]
@@ -83,19 +63,18 @@ impl Shared {
 pub struct AccessLog {
     format: Arc<Format>,
     shared: Arc<Shared>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Disconnected when the thread has ended.
+    ended: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 impl AccessLog {
-    /// Opens the log at `path` (`-`: standard output), creating the file if necessary, and starts
-    /// its thread. The error names the file.
+    /// Opens the log at `path` ([`Destination::parse`]), creating a file if necessary, and starts
+    /// its thread. The error names the destination.
     pub fn open(path: &Path, format: Format) -> io::Result<AccessLog> {
-        let target = match path.as_os_str() == "-" {
-            true => Target::Stdout,
-            false => Target::File(path.to_owned()),
-        };
-        let sink = target.open()?;
-        AccessLog::start(format, sink, move || target.open())
+        let destination = Destination::parse(path)
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let sink = destination.open()?;
+        AccessLog::start(format, sink, move || destination.open())
     }
 
     fn start(
@@ -104,11 +83,13 @@ impl AccessLog {
         open: impl Fn() -> io::Result<Box<dyn Write + Send>> + Send + 'static,
     ) -> io::Result<AccessLog> {
         let shared = Arc::new(Shared::default());
-        let mut writer = Writer { shared: shared.clone(), sink, torn: false, warned: false };
-        let thread = std::thread::Builder::new()
-            .name("access-log".to_owned())
-            .spawn(move || writer.run(open))?;
-        Ok(AccessLog { format: Arc::new(format), shared, writer: Mutex::new(Some(thread)) })
+        let mut writer = Writer::new(shared.clone(), sink);
+        let (ends, ended) = mpsc::channel();
+        std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
+            let _ends: mpsc::Sender<()> = ends;
+            writer.run(open);
+        })?;
+        Ok(AccessLog { format: Arc::new(format), shared, ended: Mutex::new(Some(ended)) })
     }
 
     /// Returns the format of the lines.
@@ -146,15 +127,15 @@ impl AccessLog {
         self.shared.wake.notify_one();
     }
 
-    /// Writes the buffered lines and ends the thread. Later lines are dropped.
+    /// Writes the buffered lines and ends the thread. Later lines are dropped. A destination that
+    /// takes nothing is not waited for longer than [`CLOSE_TIME`].
     pub fn close(&self) {
         self.shared.waiting().close = true;
         self.shared.wake.notify_one();
-        let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            log::error!("the access log thread panicked");
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = ended.map(|ended| ended.recv_timeout(CLOSE_TIME));
+        if ended == Some(Err(mpsc::RecvTimeoutError::Timeout)) {
+            log::warn!("the access log takes no lines: the last ones are lost");
         }
     }
 
@@ -180,11 +161,17 @@ struct Writer {
     sink: Box<dyn Write + Send>,
     /// True if the last write ended in the middle of a line.
     torn: bool,
-    /// True if an error was reported since the log was opened.
-    warned: bool,
+    /// Latest error that was not reported.
+    problem: Option<String>,
+    /// Number of lost lines that were reported, and the time of the report.
+    reported: (u64, Option<Instant>),
 }
 
 impl Writer {
+    fn new(shared: Arc<Shared>, sink: Box<dyn Write + Send>) -> Writer {
+        Writer { shared, sink, torn: false, problem: None, reported: (0, None) }
+    }
+
     fn run(&mut self, open: impl Fn() -> io::Result<Box<dyn Write + Send>>) {
         let mut batch = Vec::new();
         loop {
@@ -197,6 +184,7 @@ impl Writer {
             if reopen {
                 self.reopen(&open);
             }
+            self.report();
             if close {
                 return;
             }
@@ -227,7 +215,8 @@ impl Writer {
         }
         let mut rest = batch;
         if let Err(error) = self.write_some(&mut rest) {
-            let lost = rest.iter().filter(|&&b| b == b'\n').count() as u64;
+            // With no line left the error is about an earlier one.
+            let lost = rest.iter().filter(|&&b| b == b'\n').count().max(1) as u64;
             self.shared.dropped.fetch_add(lost, Ordering::Relaxed);
             let hint = match error.kind() {
                 io::ErrorKind::FileTooLarge => {
@@ -236,7 +225,7 @@ impl Writer {
                 }
                 _ => "",
             };
-            self.trouble(format_args!("the access log cannot be written: {error}{hint}"));
+            self.note(format!("the access log cannot be written: {error}{hint}"));
         }
     }
 
@@ -264,22 +253,37 @@ impl Writer {
     }
 
     fn reopen(&mut self, open: impl Fn() -> io::Result<Box<dyn Write + Send>>) {
-        self.warned = false;
+        self.reported.1 = None;
         match open() {
             Ok(sink) => {
                 self.sink = sink;
                 self.torn = false;
             }
-            Err(error) => self.trouble(format_args!("{error}; the open file stays in use")),
+            Err(error) => self.note(format!("{error}; the open file stays in use")),
         }
     }
 
-    fn trouble(&mut self, what: std::fmt::Arguments<'_>) {
+    fn note(&mut self, problem: String) {
         self.shared.errors.fetch_add(1, Ordering::Relaxed);
-        if !self.warned {
-            self.warned = true;
-            log::warn!("{what}; lines are lost and counted, requests are served as before");
+        self.problem = Some(problem);
+    }
+
+    /// Reports errors and lost lines, at most once in [`REPORT_INTERVAL`]. Runs on the log's own
+    /// thread, so it may use the system clock.
+    #[allow(clippy::disallowed_methods)]
+    fn report(&mut self) {
+        let (before, at) = self.reported;
+        let dropped = self.shared.dropped.load(Ordering::Relaxed);
+        let is_news = dropped > before || self.problem.is_some();
+        let now = Instant::now();
+        if !is_news || at.is_some_and(|at| now.saturating_duration_since(at) < REPORT_INTERVAL) {
+            return;
         }
+        self.reported = (dropped, Some(now));
+        let problem = self.problem.take();
+        let problem = problem.as_deref().unwrap_or("the access log is written too slowly");
+        let lost = dropped - before;
+        log::warn!("{problem}; lines lost: {lost}; requests are served as before");
     }
 }
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::message::framing;
+use crate::message::header_edits::set_filled;
 use crate::message::scheme::Scheme;
 use http1::RequestHead;
 use semantics::Identity;
@@ -22,7 +23,8 @@ use crate::rules::request_rules::{AnswerEdits, Rule, RuleFacts};
 pub(crate) struct Prepared {
     pub target: TargetPlace,
     pub rule: Option<Arc<Rule>>,
-    /// The client's identity by its own fields, without those that the rule removes or sets.
+    /// The client's identity by its own fields, without those that the rule removes or sets to a
+    /// value without variables.
     pub identity: Identity,
 }
 
@@ -43,19 +45,21 @@ pub(crate) fn prepare(
     // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
     let rule = rule_for(options, head, &found, from.client.ip());
-    let filled = rule
-        .as_ref()
-        .and_then(|rule| rule.request.fill(&RequestValues::new(from, &*head, &found, Some(rule))));
+    let with_variables = rule.as_deref().filter(|rule| rule.request.has_variables());
+    let filled = with_variables.map(|rule| {
+        rule.request.variable_fields(&RequestValues::new(from, head, &found, Some(rule)))
+    });
     let (place, host) = TargetPlace::of(&found, head);
     TargetPlace::note_host(host, head);
     if let Some(rule) = &rule {
         rule.remove(&mut head.fields);
     }
+    // Values of variables are the client's.
+    if let Some(filled) = filled {
+        set_filled(&filled, &mut head.fields);
+    }
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
     let identity = Identity::of(&head.fields, settings);
-    if let Some(filled) = filled {
-        filled.set(&mut head.fields);
-    }
     if let Some(rule) = &rule {
         rule.prepare(&mut head.fields);
     }

@@ -10,6 +10,7 @@ use crate::message::scheme::Scheme;
 use http::header::HeaderValue;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use http1::RequestHead;
+use net::random::random;
 use semantics::{Fields, Seconds, value};
 use upstream::send::attempts::Attempts;
 
@@ -95,9 +96,15 @@ impl Transaction {
         }
     }
 
-    /// Records the site and the rule of the request, if it is logged.
+    /// Records the site and the rule of the request, if it is logged. The rule may exempt it from
+    /// the log.
     pub fn note_request(&mut self, context: &RequestContext) {
         let Some(texts) = &mut self.texts else { return };
+        let percent = context.rule.as_ref().map_or(100, |rule| rule.log_percent);
+        if percent < 100 && random() % 100 >= percent {
+            self.texts = None;
+            return;
+        }
         let values = context.values();
         texts.set_place(values.site, values.rule_name());
         if let Some(Format::Own(template)) = texts.format.clone().as_deref() {

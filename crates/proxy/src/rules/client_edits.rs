@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName};
 
-use crate::message::header_edits::{Edits, FilledFields};
+use crate::message::header_edits::{Edits, FilledFields, set_filled};
 use crate::message::template::{Stage, Values};
 use crate::observe::cache_status::CACHE_STATUS;
 
@@ -70,12 +70,7 @@ impl FilledEdits {
     pub fn apply(&self, fields: &mut HeaderMap) {
         self.of.hide(fields);
         self.of.edits.remove(fields);
-        for (name, value) in &self.set {
-            match value {
-                Some(value) => _ = fields.insert(name, value.clone()),
-                None => _ = fields.remove(name),
-            }
-        }
+        set_filled(&self.set, fields);
     }
 
     /// Returns whether fields of this name, in any case, are removed or replaced.

@@ -35,8 +35,7 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Fields left out of all responses to clients. Caches in front count the time that a response
     /// spent here only if they see `Age`.
-    "client.hide", Kind::List(&HIDEABLE), [], live, example(r#"["via", "cache-status"]"#)
-        -> client_hide;
+    "client.hide", Kind::List(&HIDEABLE), [], live -> client_hide;
 
     /// Time from the first byte of a request head to its last; then 408.
     "client.head-timeout", TIMEOUT, ["30s"], live -> client.head_timeout;

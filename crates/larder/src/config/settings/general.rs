@@ -89,7 +89,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// every reload.
     "admin-token-file", Kind::Path, ["none"], word("none"), live -> admin_token_file;
 
-    /// File that gets one line per request, "-" for standard output. SIGHUP reopens it.
+    /// Gets one line per request: a file, which SIGHUP reopens, "-" for standard output, or a syslog
+    /// server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
     "access-log", Kind::Path, ["off"], word("off"), flag, live -> access_log;
 
     /// Format of the access log: the combined format of web servers ("combined"), Squid's native
@@ -100,8 +101,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Field in which origin servers get the id of a request, such as X-Request-ID. The id that a
     /// proxy in `forwarded.trust` sends in this field is kept (without this setting, in
     /// X-Request-ID); other requests get a random one.
-    "request-id", Kind::Header, ["off"], word("off"), live, example(r#""x-request-id""#)
-        -> request_id;
+    "request-id", Kind::Header, ["off"], word("off"), live -> request_id;
 
     /// Least severe messages written to standard error.
     "log-level", LOG_LEVEL, ["info"], live -> log_level;

@@ -302,6 +302,9 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Fields left out of responses to clients, in addition to `client.hide`.
     "hide", HIDDEN, [], live, example(r#"["via"]"#) -> hide;
 
+    /// Share of the requests that the access log has, in percent; metrics count all.
+    "log-percent", Kind::Int(0, 100), ["100"], live, example("1") -> log_percent;
+
     /// Largest response that is stored. "auto" is `store.max-object`.
     "store-max", Kind::Size(0, 1 << 50), ["auto"], word("auto"), live, example(r#""10M""#)
         -> store_max;

@@ -65,6 +65,8 @@ pub struct Rule {
     pub paths: Vec<PathTest>,
     /// Edits of responses for clients, with those for all requests; `None` if the rule has none.
     pub client: Option<Arc<ClientEdits>>,
+    /// Share of the requests that are logged, in percent.
+    pub log_percent: u64,
     /// Maximum size in bytes of responses to store.
     pub store_max: Option<u64>,
     /// Maximum size in bytes of responses; larger ones are refused with 502 or cut off.
@@ -147,6 +149,7 @@ impl Rule {
             actions: None,
             paths: Vec::new(),
             client: None,
+            log_percent: 100,
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
@@ -213,6 +216,7 @@ impl Rule {
                 (Some(ours), Some(theirs)) => Some(Arc::new(ours.then(theirs))),
                 (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
             },
+            log_percent: self.log_percent.min(later.log_percent),
             store_max: later.store_max.or(self.store_max),
             answer_max: later.answer_max.or(self.answer_max),
             refuse_upgrades: self.refuse_upgrades || later.refuse_upgrades,
@@ -285,9 +289,10 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule sets this request field, which is then not the client's.
+    /// Returns whether the rule sets this request field, which is then not the client's. Values with
+    /// variables are the client's.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
-        self.request.sets(name)
+        self.request.sets_fixed(name)
     }
 
     /// Returns whether the origin gets the key's query instead of the client's. Requests that
