@@ -6,6 +6,7 @@ pub mod limits;
 pub mod listen_sockets;
 pub mod logging;
 pub mod machine;
+pub mod open_listeners;
 pub mod signals;
 pub mod upgrade;
 pub mod upgrade_protocol;

@@ -2,19 +2,23 @@
 //! others.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use proxy::Control;
 use proxy::admin::guard::Guard;
 use proxy::observe::access_log::AccessLog;
 use proxy::observe::log_slot::LogSlot;
 use proxy::observe::systemd;
+use proxy::options::Options;
+use proxy::options::control::ListenerChange;
 
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
 use crate::config::loaded::{Changes, Loaded};
 use crate::config::to_options::{Surroundings, guard, keyring_warnings, proxy_options};
 use crate::process::logging;
+use crate::process::open_listeners::{OpenListener, OpenListeners, handles, locked};
+use crate::process::upgrade::Upgrader;
 
 /// The state that a reload reads and changes.
 pub struct Reloader {
@@ -30,6 +34,8 @@ pub struct Reloader {
     pub access_log: Arc<LogSlot>,
     /// The guard of the admin interface.
     pub guard: Guard,
+    pub sockets: Arc<Mutex<OpenListeners>>,
+    pub upgrader: Arc<Upgrader>,
 }
 
 impl Reloader {
@@ -38,7 +44,7 @@ impl Reloader {
     pub fn reload(&mut self) -> Result<serde_json::Value, String> {
         systemd::reloading();
         self.access_log.reopen();
-        let taken = self.take_over();
+        let taken = self.upgrader.check_reload().and_then(|()| self.take_over());
         match &taken {
             Ok(changes) => announce(changes),
             Err(problems) => {
@@ -56,34 +62,89 @@ impl Reloader {
 
     fn take_over(&mut self) -> Result<Changes, String> {
         let new = Loaded::load(self.file.as_deref(), &self.flags)?;
-        // Work on a copy: if the options cannot be made, nothing may change.
+        // Work on a copy: if anything fails, nothing may change.
         let mut loaded = self.loaded.clone();
         let changes = loaded.reload(&new);
-        let options = proxy_options(&loaded.config, &self.around)?;
-        let guard = guard(&loaded.config)?;
-        let is_logged_otherwise = |key: &&str| ["access-log", "log-format"].contains(key);
-        let log = match changes.applied.iter().any(is_logged_otherwise) {
-            true => Some(open_access_log(&loaded.config)?),
+        let mut sockets = locked(&self.sockets);
+        let listeners = match changes.have(&["listen", "listener"]) {
+            true => {
+                let others = loaded.config.admin.as_slice();
+                Some(sockets.changed(&loaded.config.all_listeners(), others)?)
+            }
             false => None,
         };
+        let prepared = self.prepare(&loaded.config, &changes, listeners.as_deref(), &sockets);
+        let prepared = prepared.inspect_err(|_| {
+            sockets.discard(listeners.as_deref().unwrap_or_default());
+        })?;
         // Nothing fails from here on.
+        if let Some(listeners) = listeners {
+            self.around.own = sockets.own(&listeners);
+            sockets.take(listeners);
+        }
+        drop(sockets);
+        self.apply(prepared, &loaded.config);
+        self.loaded = loaded;
+        Ok(changes)
+    }
+
+    /// Opens and reads everything that a changed configuration needs. The error is a sentence.
+    fn prepare(
+        &self,
+        config: &Config,
+        changes: &Changes,
+        listeners: Option<&[OpenListener]>,
+        sockets: &OpenListeners,
+    ) -> Result<Prepared, String> {
+        let mut around = self.around.clone();
+        let mut change = None;
+        if let Some(listeners) = listeners {
+            around.own = sockets.own(listeners);
+            let handles = handles(listeners);
+            let changed = handles.and_then(|handles| self.control.change_listeners(&handles));
+            change = Some(changed.map_err(|error| format!("listener: {error}"))?);
+        }
+        let options = proxy_options(config, &around)?;
+        let guard = guard(config)?;
+        let log = match changes.have(&["access-log", "log-format"]) {
+            true => Some(open_access_log(config)?),
+            false => None,
+        };
+        Ok(Prepared { options, guard, log, listeners: change })
+    }
+
+    fn apply(&self, prepared: Prepared, config: &Config) {
+        let Prepared { options, guard, log, listeners } = prepared;
         if let Some(keyring) = &options.keyring {
             let count = keyring.certificates().len();
             log::info!("reload: certificates read: {count}");
             keyring_warnings(keyring).iter().for_each(|warning| log::warn!("{warning}"));
         }
         self.control.reload(options);
+        if let Some(listeners) = listeners {
+            listeners.apply();
+        }
         self.guard.adopt(&guard);
-        if let Some(address) = loaded.config.admin {
+        if let Some(address) = config.admin {
             guard.warn_if_open(address);
         }
         if let Some(log) = log {
             self.access_log.replace(log);
         }
-        logging::set_level(&loaded.config.log_level);
-        self.loaded = loaded;
-        Ok(changes)
+        logging::set_level(&config.log_level);
+        let before = self.loaded.config.warnings();
+        let new = config.warnings().into_iter().filter(|warning| !before.contains(warning));
+        new.for_each(|warning| log::warn!("{warning}"));
     }
+}
+
+/// Everything that a reload has opened and read.
+struct Prepared {
+    options: Options,
+    guard: Guard,
+    /// The access log, if it changes.
+    log: Option<Option<AccessLog>>,
+    listeners: Option<ListenerChange>,
 }
 
 /// Opens the access log, if there is one. The error is a sentence.

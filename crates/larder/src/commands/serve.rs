@@ -6,11 +6,10 @@
 
 use std::fs;
 use std::io;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -26,8 +25,8 @@ use proxy::observe::systemd;
 use proxy::options::Options;
 use proxy::peers::purge_stream::PurgeStream;
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network,
-    PendingCache, Recorder, Reload, Setup, TokioClock,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Network, PendingCache,
+    Recorder, Reload, Setup, TokioClock,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -49,6 +48,7 @@ use crate::config::webroot::OpenRoots;
 use crate::process::limits;
 use crate::process::limits::Identity;
 use crate::process::listen_sockets::{Bound, bind_admin, bind_fleet, bind_listeners};
+use crate::process::open_listeners::{OpenListeners, locked};
 use crate::process::upgrade::Upgrader;
 use crate::process::upgrade_protocol::{Inherited, Predecessor};
 use crate::process::{self, logging, machine, signals};
@@ -125,9 +125,8 @@ fn prepare(
     let access_log = open_access_log(&config).map_err(Failure::runtime)?;
     let access_log = Arc::new(LogSlot::new(access_log));
     let control = Control::new(options);
-    let passed = bound.iter().map(Bound::pass).chain(admin.iter().map(Bound::pass_admin));
-    let passed = passed.collect::<Result<_, _>>().map_err(Failure::runtime)?;
-    let upgrader = Arc::new(Upgrader::new(passed, control.clone()));
+    let sockets = Arc::new(Mutex::new(OpenListeners::default()));
+    let upgrader = Arc::new(Upgrader::new(sockets.clone(), control.clone()));
     let reloader = Reloader {
         file,
         flags,
@@ -136,10 +135,11 @@ fn prepare(
         control: control.clone(),
         access_log: access_log.clone(),
         guard: guard.clone(),
+        sockets: sockets.clone(),
+        upgrader: upgrader.clone(),
     };
     let reload = reload_with(reloader);
-    let sockets = Arc::new(Mutex::new(ListenSockets::default()));
-    listen_to_signals(&control, reload.clone(), upgrader.clone(), sockets.clone())?;
+    listen_to_signals(&control, reload.clone(), upgrader.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
     Ok(Start {
@@ -191,7 +191,7 @@ struct Start {
     stream: Option<Arc<PurgeStream>>,
     bound: Vec<Bound>,
     admin: Option<Bound>,
-    sockets: Arc<Mutex<ListenSockets>>,
+    sockets: Arc<Mutex<OpenListeners>>,
     upgrader: Arc<Upgrader>,
 }
 
@@ -199,9 +199,9 @@ impl Start {
     /// Serves until the workers have drained, and again if the process that was to take over fails.
     fn serve(mut self, mut predecessor: Option<Predecessor>) -> Result<(), Failure> {
         let ready = ready_line(&self.control.options(), &self.bound, &self.admin, &self.config);
-        let paths: Vec<PathBuf> = self.bound.iter().filter_map(Bound::path).collect();
-        *locked(&self.sockets) =
-            ListenSockets::open(std::mem::take(&mut self.bound), self.admin.take())?;
+        let (bound, admin) = (std::mem::take(&mut self.bound), self.admin.take());
+        *locked(&self.sockets) = OpenListeners::open(self.config.all_listeners(), bound, admin)
+            .map_err(Failure::runtime)?;
         if let Some(predecessor) = &mut predecessor {
             predecessor.ready().map_err(Failure::runtime)?;
         }
@@ -225,10 +225,7 @@ impl Start {
             source = Source::now(&config, &self.metrics, caches);
         };
         systemd::stopping();
-        for path in paths {
-            // A leftover socket does no harm: the next start removes it.
-            let _ = fs::remove_file(path);
-        }
+        locked(&self.sockets).remove_all_paths();
         self.access_log.close();
         match ended {
             Ended::Saved => log::info!("stopped, everything is saved"),
@@ -251,7 +248,7 @@ impl Start {
             upgrader.release();
         });
         let announcer = self.announce(news, ready, !self.config.cache.is_empty())?;
-        let ListenSockets { listeners, admin } =
+        let (listeners, admin) =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
         let admin = admin.map(|listener| AdminSetup {
             listener: ListenSocket::Tcp(listener),
@@ -313,38 +310,6 @@ impl Start {
         let spawned = thread::Builder::new().name("announcer".to_owned()).spawn(announce);
         spawned.map_err(|error| cannot("start a thread", &error))
     }
-}
-
-/// The listening sockets for clients and operators. The serving threads have clones of them; these
-/// stay open for another round, until the process is told to stop.
-#[derive(Default)]
-struct ListenSockets {
-    listeners: Vec<Listener>,
-    admin: Option<TcpListener>,
-}
-
-impl ListenSockets {
-    fn open(bound: Vec<Bound>, admin: Option<Bound>) -> Result<ListenSockets, Failure> {
-        let listeners = bound.into_iter().map(Bound::listen).collect::<Result<_, _>>();
-        let admin = admin.map(Bound::listen_plain).transpose();
-        Ok(ListenSockets {
-            listeners: listeners.map_err(Failure::runtime)?,
-            admin: admin.map_err(Failure::runtime)?,
-        })
-    }
-
-    fn try_clone(&self) -> io::Result<ListenSockets> {
-        Ok(ListenSockets {
-            listeners: self.listeners.iter().map(Listener::try_clone).collect::<Result<_, _>>()?,
-            admin: self.admin.as_ref().map(TcpListener::try_clone).transpose()?,
-        })
-    }
-}
-
-/// Locks the sockets, even after a panic: their state is consistent between any two statements that
-/// use it.
-fn locked(sockets: &Mutex<ListenSockets>) -> MutexGuard<'_, ListenSockets> {
-    sockets.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The caches of one round of serving, on their way to the proxy.
@@ -528,7 +493,6 @@ fn listen_to_signals(
     control: &Control,
     reload: Reload,
     upgrader: Arc<Upgrader>,
-    sockets: Arc<Mutex<ListenSockets>>,
 ) -> Result<(), Failure> {
     let (control, sharing) = (control.clone(), upgrader.clone());
     let stop = move |signal: &str| {
@@ -538,9 +502,7 @@ fn listen_to_signals(
                     again to stop at once"
         );
         control.drain();
-        if sharing.close() {
-            *locked(&sockets) = ListenSockets::default();
-        }
+        sharing.close();
     };
     signals::listen(
         stop,

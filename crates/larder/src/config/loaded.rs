@@ -84,17 +84,22 @@ impl Loaded {
     pub fn reload(&mut self, new: &Loaded) -> Changes {
         let mut changes = Changes::default();
         for setting in SETTINGS {
-            let Some(value) = new.values.get(setting.key) else { continue };
-            if self.values.get(setting.key) == Some(value) {
+            let value = new.values.get(setting.key);
+            if self.values.get(setting.key) == value {
                 continue;
             }
-            if setting.effect == Effect::Reload {
-                setting.apply(&mut self.config, value.clone());
-                self.values.insert(setting.key, value.clone());
-                changes.applied.push(setting.key);
-            } else {
+            if setting.effect != Effect::Reload {
                 changes.waiting.push(setting.key);
+                continue;
             }
+            // Only the addresses beside `[[listener]]` tables may have no value: there are none.
+            let applied = value.cloned().unwrap_or(Value::List(Vec::new()));
+            setting.apply(&mut self.config, applied);
+            match value {
+                Some(value) => self.values.insert(setting.key, value.clone()),
+                None => self.values.remove(setting.key),
+            };
+            changes.applied.push(setting.key);
         }
         let (old, new) = (&mut self.config, &new.config);
         changes.sites = SiteChanges::of(&old.sites, &new.sites);
@@ -102,9 +107,7 @@ impl Loaded {
         changes.note("access", replace(&mut old.access, &new.access));
         changes.note("rule", replace(&mut old.rules, &new.rules));
         changes.note("certificate", replace(&mut old.certificates, &new.certificates));
-        if old.listeners != new.listeners {
-            changes.waiting.push("listener");
-        }
+        changes.note("listener", replace(&mut old.listeners, &new.listeners));
         if old.fleet.classes != new.fleet.classes {
             changes.waiting.push("fleet.class");
         }
@@ -142,6 +145,11 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Returns whether one of these keys is now in effect.
+    pub fn have(&self, keys: &[&str]) -> bool {
+        self.applied.iter().any(|key| keys.contains(key))
+    }
+
     fn note(&mut self, key: &'static str, applied: bool) {
         self.applied.extend(applied.then_some(key));
     }

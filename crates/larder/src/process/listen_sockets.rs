@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::errno::Errno;
@@ -45,26 +45,37 @@ pub fn bind_listeners(
     others: &[SocketAddr],
     inherited: &mut Inherited,
 ) -> Result<Vec<Bound>, String> {
-    let addresses: Vec<SocketAddr> = ip_addresses(listeners);
-    let mut bind_one = |listener: &listener::Listener| {
-        let before = listener.address.as_ref().and_then(|at| inherited.take(&at.to_string()));
-        let bound = match &listener.address {
-            Some(address) if before.is_some() => adopt(before, address)?,
-            Some(ListenAddr::Ip(address)) => {
-                bind(*address, shares_port(*address, &addresses, others))?
-            }
-            Some(ListenAddr::Unix(path)) => bind_path(path, listener)?,
-            None => return Err("a listener has no address".to_owned()),
-        };
-        let protocol = ListenerProtocol {
-            fleet: None,
-            tls: listener.tls,
-            h2c: listener.h2c,
-            proxies: listener.proxy_protocol.clone(),
-        };
-        Ok(Bound { protocol: Arc::new(protocol), ..bound })
+    let bind_one = |listener| bind_listener(listener, listeners, others, inherited);
+    listeners.iter().map(bind_one).collect()
+}
+
+/// Binds one of `listeners`, as [`bind_listeners`] does.
+pub fn bind_listener(
+    listener: &listener::Listener,
+    listeners: &[listener::Listener],
+    others: &[SocketAddr],
+    inherited: &mut Inherited,
+) -> Result<Bound, String> {
+    let before = listener.address.as_ref().and_then(|at| inherited.take(&at.to_string()));
+    let bound = match &listener.address {
+        Some(address) if before.is_some() => adopt(before, address)?,
+        Some(ListenAddr::Ip(address)) => {
+            bind(*address, shares_port(*address, &ip_addresses(listeners), others))?
+        }
+        Some(ListenAddr::Unix(path)) => bind_path(path, listener)?,
+        None => return Err("a listener has no address".to_owned()),
     };
-    listeners.iter().map(&mut bind_one).collect()
+    Ok(Bound { protocol: protocol(listener), ..bound })
+}
+
+/// Returns the protocol of a listener's connections.
+pub fn protocol(listener: &listener::Listener) -> Arc<ListenerProtocol> {
+    Arc::new(ListenerProtocol {
+        fleet: None,
+        tls: listener.tls,
+        h2c: listener.h2c,
+        proxies: listener.proxy_protocol.clone(),
+    })
 }
 
 /// Binds the address at which other nodes of the fleet reach this one. Respects the addresses of
@@ -165,18 +176,32 @@ fn bind_path(path: &Path, listener: &listener::Listener) -> Result<Bound, String
     let address = ListenAddr::Unix(path.to_owned());
     let failed = |error: io::Error| describe(&address, &error);
     let refused = |why: String| format!("cannot listen on {address}: {why}");
-    let mode = u32::from_str_radix(&listener.mode, 8)
-        .map_err(|_| refused(format!("{:?} are not permissions", listener.mode)))?;
-    let (owner, group) = owners(listener).map_err(refused)?;
+    let permissions = permissions(listener).map_err(refused)?;
     clear(path).map_err(refused)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     socket.bind(&SockAddr::unix(path).map_err(failed)?).map_err(failed)?;
     // No client can connect before the socket listens, which happens later.
-    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
-    if owner.is_some() || group.is_some() {
-        chown(path, owner, group).map_err(|error| refused(format!("its owner: {error}")))?;
-    }
+    permit(path, permissions).map_err(refused)?;
     Ok(Bound { socket, asked: address.clone(), address, protocol: Arc::default() })
+}
+
+/// Gives a bound Unix socket the permissions and the owner of `listener`.
+pub fn permit_clients(path: &Path, listener: &listener::Listener) -> Result<(), String> {
+    permissions(listener).and_then(|permissions| permit(path, permissions))
+}
+
+fn permissions(listener: &listener::Listener) -> Result<(u32, Owners), String> {
+    let mode = u32::from_str_radix(&listener.mode, 8)
+        .map_err(|_| format!("{:?} are not permissions", listener.mode))?;
+    Ok((mode, owners(listener)?))
+}
+
+fn permit(path: &Path, (mode, (owner, group)): (u32, Owners)) -> Result<(), String> {
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| error.to_string())?;
+    if owner.is_some() || group.is_some() {
+        chown(path, owner, group).map_err(|error| format!("its owner: {error}"))?;
+    }
+    Ok(())
 }
 
 pub type Owners = (Option<nix::unistd::Uid>, Option<nix::unistd::Gid>);
@@ -211,34 +236,26 @@ fn clear(path: &Path) -> Result<(), String> {
 }
 
 impl Bound {
+    /// Returns the address as configured.
+    pub fn asked(&self) -> &ListenAddr {
+        &self.asked
+    }
+
     /// Returns the address with its actual port.
     pub fn address(&self) -> &ListenAddr {
         &self.address
     }
 
-    /// Returns a second handle for a process that takes over, with the address as configured.
-    pub fn pass(&self) -> Result<PassedSocket, String> {
-        let socket = self.socket.try_clone().map_err(|error| describe(&self.address, &error))?;
-        Ok(PassedSocket { name: self.asked.to_string(), socket: socket.into() })
-    }
-
-    /// Returns a second handle like [`Bound::pass`], for the admin interface.
+    /// Returns a second handle of the admin interface for a process that takes over.
     pub fn pass_admin(&self) -> Result<PassedSocket, String> {
-        let PassedSocket { name, socket } = self.pass()?;
-        Ok(PassedSocket { name: format!("{ADMIN}{name}"), socket })
+        let socket = self.socket.try_clone().map_err(|error| describe(&self.address, &error))?;
+        Ok(PassedSocket { name: format!("{ADMIN}{}", self.asked), socket: socket.into() })
     }
 
     /// Returns the display form: the address, and whether TLS is used.
     pub fn describe(&self) -> String {
         let tls = if self.protocol.tls { " (TLS)" } else { "" };
         format!("{}{tls}", self.address)
-    }
-
-    pub fn path(&self) -> Option<PathBuf> {
-        match &self.address {
-            ListenAddr::Unix(path) => Some(path.clone()),
-            ListenAddr::Ip(_) => None,
-        }
     }
 
     pub fn listen(self) -> Result<Listener, String> {

@@ -8,30 +8,31 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proxy::Control;
 use proxy::observe::systemd;
 
-use crate::process::upgrade_protocol::{PassedSocket, Successor};
+use crate::process::open_listeners::OpenListeners;
+use crate::process::upgrade_protocol::Successor;
 
 /// The inputs of an upgrade. Created at startup, because the program's file may be replaced at any
 /// time.
 pub struct Upgrader {
     program: io::Result<PathBuf>,
     arguments: Vec<OsString>,
-    sockets: Mutex<Vec<PassedSocket>>,
+    sockets: Arc<Mutex<OpenListeners>>,
     control: Control,
     successor: Mutex<Option<Successor>>,
 }
 
 impl Upgrader {
     /// Returns an upgrader; `sockets` are all sockets that this process listens on.
-    pub fn new(sockets: Vec<PassedSocket>, control: Control) -> Upgrader {
+    pub fn new(sockets: Arc<Mutex<OpenListeners>>, control: Control) -> Upgrader {
         Upgrader {
             program: env::current_exe(),
             arguments: env::args_os().skip(1).collect(),
-            sockets: Mutex::new(sockets),
+            sockets,
             control,
             successor: Mutex::new(None),
         }
@@ -63,21 +64,31 @@ impl Upgrader {
             .program
             .as_ref()
             .map_err(|error| format!("cannot find this program's executable: {error}"))?;
-        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner).passed()?;
         let mut successor = Successor::raise(program, &self.arguments, &sockets)?;
         successor.stopped().map_err(|error| format!("the new process is gone: {error}"))?;
         Ok(successor)
     }
 
     /// Closes the listening sockets because this process stops: new clients must be refused, not
-    /// kept waiting. Does nothing and returns false if a new process shares them.
-    pub fn close(&self) -> bool {
+    /// kept waiting. Does nothing if a new process shares them.
+    pub fn close(&self) {
         // If the lock is taken, a new process is being started.
-        let unshared = self.successor.try_lock().is_ok_and(|successor| successor.is_none());
-        if unshared {
-            self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if self.successor.try_lock().is_ok_and(|successor| successor.is_none()) {
+            self.sockets.lock().unwrap_or_else(PoisonError::into_inner).close();
         }
-        unshared
+    }
+
+    /// Returns why a reload is refused: this process stops, or another one takes over and reads the
+    /// configuration itself.
+    pub fn check_reload(&self) -> Result<(), String> {
+        if self.successor.try_lock().is_err() {
+            return Err("an upgrade is under way".to_owned());
+        }
+        match self.control.draining() {
+            true => Err("this process is stopping".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Returns the new process if the drain that has ended was for one.

@@ -26,6 +26,7 @@ mod presets;
 mod process;
 mod purge_stream;
 mod purging;
+mod reloading;
 mod rules;
 mod soak;
 mod soak_files;

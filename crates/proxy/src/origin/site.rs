@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -186,9 +186,10 @@ impl Front {
 
     /// Takes over the state of the servers of sites that existed before.
     pub(crate) fn adopt(&mut self, before: &Front) {
+        let before: HashMap<&Option<String>, &Site> =
+            before.sites.iter().chain(&before.hidden).map(|site| (&site.name, site)).collect();
         for site in self.sites.iter_mut().chain(&mut self.hidden) {
-            let mut old = before.sites.iter().chain(&before.hidden);
-            let same = old.find(|old| old.name == site.name);
+            let same = before.get(&site.name);
             if let (Source::Servers(group), Some(old)) = (&mut site.source, same)
                 // A new group has no other owner yet.
                 && let (Some(group), Some(old)) = (Arc::get_mut(group), old.group())

@@ -32,6 +32,7 @@ use crate::observe::observer::Observer;
 use crate::options::control::Control;
 use crate::peers::purge_stream::{PurgeStream, StreamFigures};
 use crate::peers::status::FleetFigures;
+use crate::server::acceptor::Acceptor;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
@@ -209,12 +210,16 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
     let share = watch::Sender::new(OpenState::Opening);
     let mut starts = Vec::with_capacity(workers);
-    for (index, (inbox, asked)) in inboxes.into_iter().zip(asked).enumerate() {
+    let changes = control.listener_changes(workers);
+    for (index, ((inbox, asked), changes)) in
+        inboxes.into_iter().zip(asked).zip(changes).enumerate()
+    {
         starts.push(Start {
             index,
             process: process.clone(),
             control: control.clone(),
             listeners: listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?,
+            changes,
             inbox,
             asked,
             peers: peers.clone(),
@@ -235,6 +240,8 @@ struct Start {
     process: Arc<Process>,
     control: Control,
     listeners: Vec<Listener>,
+    /// Receives the listeners that replace these.
+    changes: mpsc::UnboundedReceiver<Vec<Listener>>,
     inbox: mpsc::UnboundedReceiver<Accepted>,
     asked: mpsc::UnboundedReceiver<Ask>,
     peers: Vec<mpsc::UnboundedSender<Accepted>>,
@@ -291,7 +298,9 @@ async fn serve(start: Start) -> io::Result<Ended> {
         log::warn!("serving without the cache until the previous process has released it");
     }
     let (stop, stopped) = watch::channel(false);
-    let accepting = accept(&worker, listeners, peers.into(), stopped)?;
+    let mut acceptor = Acceptor::new(worker.clone(), peers.into(), control.clone());
+    acceptor.set(listeners)?;
+    let accepting = spawn_local(acceptor.follow(start.changes, stopped));
     let inbox = spawn_local(listener::serve_assigned(worker.connections.clone(), inbox));
     let admin = admin.map(|admin| {
         let reclaimer = process.connection_limit.reclaimer.clone();
@@ -316,10 +325,8 @@ async fn serve(start: Start) -> io::Result<Ended> {
     };
     until_ports_may_close(&process, (index == 0).then_some(is_said)).await;
     stop.send_replace(true);
-    for task in accepting {
-        // Only a panic ends it early, and a panic is logged.
-        let _ = task.await;
-    }
+    // Only a panic ends it early, and a panic is logged.
+    let _ = accepting.await;
     drop(accepts);
     let ended = match control.hands_over() {
         true => {
@@ -338,21 +345,6 @@ async fn serve(start: Start) -> io::Result<Ended> {
         Some(ended) => Ok(ended),
         None => Ok(close_store(&worker).await),
     }
-}
-
-/// Accepts clients at each listener, for this worker and its peers.
-fn accept(
-    worker: &Worker,
-    listeners: Vec<Listener>,
-    peers: Rc<[mpsc::UnboundedSender<Accepted>]>,
-    stopped: watch::Receiver<bool>,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let accept = |listener: Listener| {
-        let (connections, listener) = (worker.connections.clone(), listener.into_tokio()?);
-        let accepting = listener::accept(connections, listener, peers.clone(), stopped.clone());
-        Ok(spawn_local(accepting))
-    };
-    listeners.into_iter().map(accept).collect()
 }
 
 /// Drains, then ends the admin interface, which reports the drain until then.

@@ -30,7 +30,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// `*:3128`, `3128` and `[::]:3128` are all addresses, IPv6 and IPv4; `0.0.0.0:3128` is IPv4
     /// only. TLS, h2c and the PROXY protocol need a [[listener]] table; with one, the default is
     /// none.
-    "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag -> listen;
+    "listen", Kind::List(&Kind::Listen), ["127.0.0.1:3128"], flag, live -> listen;
 
     /// Serve as a reverse proxy for this origin server, or for several with the same content
     /// (docs/guide/upstreams.md), open to all clients, instead of as a forward proxy. [[site]]

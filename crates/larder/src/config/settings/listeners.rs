@@ -60,29 +60,29 @@ pub const LISTENER: &[Field<Listener>] = fields! {
     Listener;
 
     /// Address and port, or Unix socket, to serve on. `[::]:PORT` takes IPv4 clients as well.
-    "address", Kind::Listen, [], required, example(r#""[::]:443""#)
+    "address", Kind::Listen, [], required, live, example(r#""[::]:443""#)
         => |l, v| l.address = Some(Take::take(v));
 
     /// Speak TLS, with the certificates of the [[certificate]] tables.
-    "tls", Kind::Bool, ["false"], example("true") -> tls;
+    "tls", Kind::Bool, ["false"], live, example("true") -> tls;
 
     /// Without TLS: HTTP/2 for clients that begin with it ("prior knowledge"), HTTP/1 for others.
-    "h2c", Kind::Bool, ["false"] -> h2c;
+    "h2c", Kind::Bool, ["false"], live -> h2c;
 
     /// Networks of load balancers that begin every connection with a PROXY protocol header, version
     /// 1 or 2. Connections from elsewhere or without a valid header are closed. None: no such
     /// header.
-    "proxy-protocol", Kind::List(&Kind::Network), [], example(r#"["10.0.0.0/24"]"#)
+    "proxy-protocol", Kind::List(&Kind::Network), [], live, example(r#"["10.0.0.0/24"]"#)
         -> proxy_protocol;
 
     /// Permissions of a Unix socket, in octal.
-    "mode", Kind::Mode, ["660"] -> mode;
+    "mode", Kind::Mode, ["660"], live -> mode;
 
     /// Owner of a Unix socket; "none": the user that starts Larder.
-    "owner", Kind::Text("the name of a user"), ["none"], word("none") -> owner;
+    "owner", Kind::Text("the name of a user"), ["none"], word("none"), live -> owner;
 
     /// Group of a Unix socket; "none": that of the user that starts Larder.
-    "group", Kind::Text("the name of a group"), ["none"], word("none") -> group;
+    "group", Kind::Text("the name of a group"), ["none"], word("none"), live -> group;
 };
 
 /// The keys of a `[[certificate]]` table.

@@ -1,0 +1,190 @@
+//! Reloads: sites, listeners, logs and the admin token change while clients are served.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+use testkit::address::free;
+use testkit::client::{Client, get, request};
+use testkit::io::eventually;
+use testkit::larder::{Larder, Setup};
+use testkit::origin::Origin;
+
+/// Sends a reload and returns its status and text.
+fn reload(larder: &Larder) -> (u16, String) {
+    let reply = larder.admin_send(request("POST", "/reload").body(b""));
+    (reply.status, reply.text())
+}
+
+fn site(host: &str, origin: &Origin) -> String {
+    format!("[[site]]\nhosts = [\"{host}\"]\nupstream = \"{}\"\n", origin.url(""))
+}
+
+/// Requests a page of a host and returns its status.
+fn ask(address: SocketAddr, host: &str, path: &str) -> u16 {
+    ask_on(&mut Client::connect(address), host, path)
+}
+
+fn ask_on(client: &mut Client, host: &str, path: &str) -> u16 {
+    client.send(get(path).header("Host", host).bytes()).answer().status
+}
+
+#[test]
+fn sites_are_added_changed_and_removed() {
+    let (one, two) = (Origin::start(), Origin::start());
+    let setup = Setup::forward().config(&(site("a.test", &one) + &site("b.test", &one)));
+    let larder = setup.start();
+    let status = |host: &str, path: &str| ask(larder.address(), host, path);
+    assert_eq!((status("a.test", "/1"), status("c.test", "/1")), (200, 421));
+    let text = site("a.test", &two) + &site("c.test", &two);
+    fs::write(setup.path("larder.toml"), text).unwrap();
+    assert_eq!(reload(&larder).0, 200);
+    assert!(larder.says("site (added c.test; changed a.test; removed b.test)"));
+    let statuses = ["a.test", "b.test", "c.test"].map(|host| status(host, "/2"));
+    assert_eq!(statuses, [200, 421, 200]);
+    assert_eq!((one.fetches("/2"), two.fetches("/2")), (0, 2));
+    // A forward proxy instead, and back.
+    fs::write(setup.path("larder.toml"), "").unwrap();
+    assert_eq!(reload(&larder).0, 200);
+    assert_eq!((larder.get(&one.url("/3")).status, status("a.test", "/3")), (200, 400));
+    fs::write(setup.path("larder.toml"), site("a.test", &one)).unwrap();
+    assert_eq!(reload(&larder).0, 200);
+    assert_eq!(status("a.test", "/4"), 200);
+    // Half a file changes nothing.
+    fs::write(setup.path("larder.toml"), site("d.test", &one) + "[[site]\nhos").unwrap();
+    let (refused, why) = reload(&larder);
+    assert!(refused >= 400 && why.contains("larder.toml:4: this is not TOML"), "{why}");
+    assert_eq!(status("a.test", "/5"), 200);
+}
+
+#[test]
+fn listeners_are_opened_and_closed() {
+    let origin = Origin::start();
+    let (second, third) = (free(), free());
+    let socket = tempfile::tempdir().unwrap();
+    let socket = socket.path().join("larder.sock");
+    let text = |addresses: &[String]| {
+        let table = |address: &String| format!("[[listener]]\naddress = {address:?}\n");
+        addresses.iter().map(table).collect::<String>() + &site("a.test", &origin)
+    };
+    let tcp = |address: SocketAddr| address.to_string();
+    let unix = format!("unix:{}", socket.display());
+    let setup = Setup::forward().config(&text(&[tcp(second)]));
+    let larder = setup.start();
+    let kept = larder.address();
+    let mut open = Client::connect(second);
+    assert_eq!(ask_on(&mut open, "a.test", "/1"), 200);
+    fs::write(setup.path("larder.toml"), text(&[tcp(third), unix.clone()])).unwrap();
+    larder.signal(Signal::HUP);
+    assert!(larder.says("now in effect: listener"), "{}", larder.said());
+    assert!(eventually(|| std::net::TcpStream::connect(second).is_err()));
+    assert_eq!((ask(kept, "a.test", "/1"), ask(third, "a.test", "/1")), (200, 200));
+    assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    // An open connection goes on.
+    assert_eq!(ask_on(&mut open, "a.test", "/1"), 200);
+    // A port in use changes nothing.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    fs::write(setup.path("larder.toml"), text(&[tcp(second), tcp(taken)])).unwrap();
+    larder.signal(Signal::HUP);
+    assert!(larder.says("another process listens there"), "{}", larder.said());
+    assert!(larder.says("the configuration is unchanged"));
+    assert_eq!((ask(kept, "a.test", "/1"), ask(third, "a.test", "/1")), (200, 200));
+    assert!(std::net::TcpStream::connect(second).is_err());
+    fs::write(setup.path("larder.toml"), text(&[])).unwrap();
+    larder.signal(Signal::HUP);
+    assert!(eventually(|| !socket.exists()));
+}
+
+#[test]
+fn the_log_and_the_token_change() {
+    let origin = Origin::start();
+    let setup = Setup::reverse(&origin.url("")).config("");
+    let larder = setup.start();
+    let with = |token: &str| {
+        let request =
+            request("POST", "/reload").header("Authorization", &format!("Bearer {token}"));
+        larder.admin_send(request.body(b"")).status
+    };
+    let [first, second] = ["first.log", "second.log"].map(|name| setup.path(name));
+    let text = |path: &std::path::Path, format: &str| {
+        format!("admin-token = \"two\"\naccess-log = {path:?}\nlog-format = \"{format}\"\n")
+    };
+    larder.get("/1");
+    fs::write(setup.path("larder.toml"), text(&first, "combined")).unwrap();
+    assert_eq!((with("none"), with("one"), with("two")), (200, 401, 200));
+    larder.get("/2");
+    fs::write(setup.path("larder.toml"), text(&second, "json")).unwrap();
+    assert_eq!(with("two"), 200);
+    larder.get("/3");
+    fs::write(setup.path("larder.toml"), text(&setup.path("none/log"), "json")).unwrap();
+    assert!(with("two") >= 400);
+    fs::write(setup.path("larder.toml"), "admin-token = \"two\"\n").unwrap();
+    assert_eq!(with("two"), 200);
+    larder.get("/4");
+    let [first, second] = [first, second].map(|path| fs::read_to_string(path).unwrap());
+    assert!(first.lines().count() == 1 && first.contains("/2 HTTP"), "{first}");
+    assert!(second.lines().count() == 1 && second.contains("/3\""), "{second}");
+}
+
+/// Ends the clients of a test, even one that fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Requests pages of a.test until the end, most on one connection. Returns their number.
+fn request_pages(larder: &Larder, client: usize, is_over: &AtomicBool) -> usize {
+    let mut kept = larder.connect();
+    let mut number = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let path = format!("/{client}/{}?size=3000", number % 50);
+        let request = get(&path).header("Host", "a.test");
+        let reply = match number % 10 {
+            0 => larder.send(&request),
+            _ => kept.send(request.bytes()).answer(),
+        };
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.verify(&path);
+        number += 1;
+    }
+    number
+}
+
+#[test]
+fn fifty_reloads_under_load_disturb_no_site_that_stays() {
+    let origin = Origin::start();
+    let stays = site("a.test", &origin);
+    let setup = Setup::forward().config(&stays);
+    let larder = setup.start();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let end = End(&is_over);
+        let (larder, is_over) = (&larder, &is_over);
+        let clients: Vec<_> = (0..4)
+            .map(|client| scope.spawn(move || request_pages(larder, client, is_over)))
+            .collect();
+        let other = free();
+        for number in 0..50 {
+            let more: String =
+                (0..number % 5).map(|n| site(&format!("s{n}.test"), &origin)).collect();
+            let listen = match number % 2 {
+                0 => format!("[[listener]]\naddress = \"{other}\"\n"),
+                _ => String::new(),
+            };
+            fs::write(setup.path("larder.toml"), format!("{more}{listen}{stays}")).unwrap();
+            assert_eq!(reload(larder).0, 200);
+            let added = format!("s{}.test", (number % 5).max(1) - 1);
+            let expected = if number % 5 == 0 { 421 } else { 200 };
+            let is_applied = || ask(larder.address(), &added, "/x") == expected;
+            assert!(eventually(is_applied), "{number}");
+        }
+        drop(end);
+        assert!(clients.into_iter().all(|client| client.join().unwrap() > 0));
+    });
+}
