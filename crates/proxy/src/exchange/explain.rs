@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::message::scheme::Scheme;
+use compression::Coding;
 use fleet::lookup::Asked;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -172,7 +173,7 @@ pub(crate) async fn explain(
     let here = Ipv4Addr::LOCALHOST.into();
     let scheme = target::distrust(&mut head.fields, here, named, options);
     let prepared = prepare(&mut head, options, scheme).map_err(|why| why.text)?;
-    let Prepared { target, rule, identity } = prepared;
+    let Prepared { target, rule, identity, negotiated } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
     let facts = target.site.facts(head, identity, &options.semantics);
     let (now, age_limit) = (services.clock.time(), services.age_limit());
@@ -218,6 +219,7 @@ pub(crate) async fn explain(
         "stored": Value::Null,
         "current": current,
         "would": would,
+        "compressed": negotiated.coding.map(Coding::name),
         "denied": case.denial(),
         "answer": Value::Null,
         "fleet": Value::Null,

@@ -175,7 +175,7 @@ impl NeighbourValidation {
         let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
-        let Prepared { target, rule, identity } = prepare(&mut head, options, scheme).ok()?;
+        let Prepared { target, rule, identity, .. } = prepare(&mut head, options, scheme).ok()?;
         let (head, target) = (&head, target.target(&head, &options.front));
         // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {

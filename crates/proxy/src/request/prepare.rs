@@ -12,6 +12,7 @@ use upstream::message::upgrade;
 
 use crate::options::Options;
 use crate::origin::target::Target;
+use crate::request::negotiated::Negotiated;
 use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleFacts};
@@ -22,6 +23,8 @@ pub(crate) struct Prepared {
     pub rule: Option<Arc<Rule>>,
     /// The client's identity by its own fields, without those that the rule removes or sets.
     pub identity: Identity,
+    /// Whether responses are compressed for the request.
+    pub negotiated: Negotiated,
 }
 
 /// Prepares a request. Fields that only a trusted proxy may set must have been removed by
@@ -52,7 +55,8 @@ pub(crate) fn prepare(
     if let Some(voucher) = place.site(&options.front).voucher() {
         voucher.tidy(&mut head.fields);
     }
-    Ok(Prepared { target: place, rule, identity })
+    let negotiated = Negotiated::of(head, place.site(&options.front), options, rule.as_deref());
+    Ok(Prepared { target: place, rule, identity, negotiated })
 }
 
 /// Finds the operator's rule for a request.

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use crate::message::header_edits::Edits;
+use compression::Coding;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
 use ring::digest;
@@ -96,6 +97,8 @@ pub struct Rule {
     pub answer_max: Option<u64>,
     /// True if requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
+    /// The codings in which responses are compressed; `None`: those of the whole proxy.
+    pub compress: Option<Vec<Coding>>,
     /// The rule's part of the key, if it has one. Computed by [`Rules::new`].
     pub mark: Option<HeaderValue>,
     /// Names of the fields that such a rule has conditions on, as a list for `Vary`. Computed by
@@ -222,6 +225,7 @@ impl Rule {
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
+            compress: None,
             mark: None,
             condition_names: None,
         }

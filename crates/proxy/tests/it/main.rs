@@ -8,6 +8,7 @@
 mod adversary;
 mod caching;
 mod collapsing;
+mod compression;
 mod edge;
 mod filling;
 mod forwarding;
