@@ -127,6 +127,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
         answer_remove: _,
         store_max: _,
         answer_max: _,
+        compress: _,
     } = first;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.

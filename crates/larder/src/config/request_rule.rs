@@ -2,6 +2,7 @@
 //!
 //! The proxy's own types check the values; this module names the key of an invalid one.
 
+use compression::Coding;
 use http::Method;
 use proxy::message::header_edits::Edits;
 use proxy::rules::request_rules;
@@ -38,6 +39,8 @@ pub struct RequestRule {
     pub store_max: Option<u64>,
     pub answer_max: Option<u64>,
     pub refuse_upgrades: bool,
+    /// `None`: as for all.
+    pub compress: Option<Vec<Coding>>,
 }
 
 /// A problem of a rule: the key, and a sentence.
@@ -65,6 +68,7 @@ impl RequestRule {
             store_max: self.store_max,
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
+            compress: self.compress.clone(),
             ..request_rules::Rule::new(name, self.settings(base)?)
         })
     }

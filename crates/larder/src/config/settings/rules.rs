@@ -5,6 +5,7 @@ use std::time::Duration;
 use proxy::rules::request_rules::QuerySend;
 
 use super::common::YEARS;
+use super::files::CODING;
 use crate::config::request_rule::RequestRule;
 use crate::config::setting::{Field, choice, fields};
 use crate::config::status_times::{STATUS, STATUS_TIME};
@@ -158,4 +159,8 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// Answer requests for another protocol (Upgrade, WebSocket) with 403; otherwise they are
     /// passed on.
     "refuse-upgrades", Kind::Bool, ["false"], live, example("true") -> refuse_upgrades;
+
+    /// Codings in which responses are compressed; an empty list: none. "auto" is
+    /// `compression.codings`.
+    "compress", Kind::List(&CODING), ["auto"], word("auto"), live, example("[]") -> compress;
 };
