@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::coding::Coding;
+use crate::Coding;
 use crate::reader::Reader;
 use crate::request_path::{encode, parent};
 use crate::version::Version;

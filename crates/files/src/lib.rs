@@ -21,7 +21,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod coding;
 mod found;
 mod listing;
 mod media_type;
@@ -36,11 +35,11 @@ mod select;
 mod version;
 pub mod watch;
 
-pub use coding::{Accepted, Coding};
+pub use compression::{Accepted, Coding, Compress};
 pub use found::{File, Found, Listing, Outcome, Representation};
 pub use listing::{LISTED_MAX, ListingPage, ListingQuery, READ_MAX};
 pub use media_type::usual_type_of;
-pub use options::{BadOptions, Compress, Options, Symlinks};
+pub use options::{BadOptions, Options, Symlinks};
 pub use pattern::{BadPattern, Pattern};
 pub use reader::{ReadError, Reader};
 pub use request_path::{BadPath, SEGMENTS_MAX, canonical_path};

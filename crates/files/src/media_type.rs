@@ -64,12 +64,7 @@ pub fn usual_type_of(path: &std::path::Path) -> Cow<'static, str> {
 /// Returns whether a text is valid as the value of `Content-Type`.
 pub(crate) fn is_valid(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim_end();
-    let is_token = |part: &str| {
-        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
-        !part.is_empty() && part.bytes().all(is_letter)
-    };
-    let of_two = essence.split_once('/').is_some_and(|(top, sub)| is_token(top) && is_token(sub));
-    of_two && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    compression::is_media_type(essence) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// Returns the extension of a path's last name in lower case. A leading dot marks a hidden file and

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::coding::{Accepted, Coding};
 use crate::media_type;
 use crate::pattern::{BadPattern, Pattern};
+use crate::{Coding, Compress};
 
 /// The statuses of responses without a file, besides the one at the end of `try_files`.
 const ERROR_STATUSES: [u16; 8] = [400, 403, 404, 405, 412, 416, 500, 503];
@@ -57,36 +57,6 @@ pub struct Options {
     pub media_types: BTreeMap<String, String>,
     /// The media type of files with an unknown extension or none.
     pub default_type: String,
-}
-
-/// The files that the sender must compress.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compress {
-    /// The codings to use; if empty, nothing is compressed.
-    pub codings: Vec<Coding>,
-    /// The media types to compress, in lower case without parameters.
-    pub types: Vec<String>,
-    /// The minimum file size in bytes.
-    pub least: u64,
-    /// The maximum file size in bytes.
-    pub most: u64,
-}
-
-impl Compress {
-    /// Returns whether a file of this size and media type is compressed for clients that accept
-    /// that.
-    pub(crate) fn includes(&self, size: u64, media_type: &str) -> bool {
-        let essence = media_type.split(';').next().unwrap_or_default().trim();
-        let is_it = |known: &String| known.eq_ignore_ascii_case(essence);
-        !self.codings.is_empty()
-            && (self.least..=self.most).contains(&size)
-            && self.types.iter().any(is_it)
-    }
-
-    /// Returns the configured coding that the client prefers.
-    pub(crate) fn for_client(&self, accepted: Accepted) -> Option<Coding> {
-        accepted.iter().find(|coding| self.codings.contains(coding))
-    }
 }
 
 impl Default for Options {
@@ -187,8 +157,7 @@ impl Options {
         }
         self.error_patterns()?;
         let types = &self.compress.types;
-        let is_type = |text: &&String| media_type::is_valid(text) && !text.contains(';');
-        if let Some(text) = types.iter().find(|text| !is_type(text)) {
+        if let Some(text) = types.iter().find(|text| !compression::is_media_type(text)) {
             return Err(BadOptions::CompressType(text.clone()));
         }
         if self.compress.least > self.compress.most {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
 use rustix::io::Errno;
 
-use crate::coding::Accepted;
+use crate::Accepted;
 use crate::found::{Found, Listing, Outcome, Representation};
 use crate::listing::{self, ListingPage, ListingQuery};
 use crate::media_type::MediaTypes;

@@ -14,7 +14,6 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 
-use crate::coding::{Accepted, Coding};
 use crate::found::{File, Found, Listing, Outcome, Representation};
 use crate::media_type::MediaTypes;
 use crate::options::Options;
@@ -22,6 +21,7 @@ use crate::pattern::{Candidate, Pattern};
 use crate::request_path::{self, RequestPath};
 use crate::resolve::{Purpose, Resolver};
 use crate::version::Version;
+use crate::{Accepted, Coding};
 
 /// Why a search has no result.
 #[derive(Debug)]

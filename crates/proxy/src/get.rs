@@ -3,6 +3,7 @@
 pub(crate) mod cache_request;
 pub(crate) mod cached;
 pub(crate) mod collapse;
+pub(crate) mod compressed_form;
 pub(crate) mod direct_fetch;
 pub(crate) mod fill_response;
 pub(crate) mod fit;

@@ -7,7 +7,11 @@ pub mod fill;
 use std::sync::Arc;
 
 use crate::message::forwarded::Forwarded;
+use compression::{Coding, Compress};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap};
 use net::certificate_store::CertificateStore;
+use semantics::compressed;
 use upstream::message::pseudonym::Pseudonym;
 use upstream::settings::limits::UpstreamLimits;
 
@@ -40,6 +44,8 @@ pub struct Options {
     pub upstream: UpstreamLimits,
     /// The options of fetches for the cache.
     pub fill: FillOptions,
+    /// The responses of origins that are compressed.
+    pub compress: Compress,
     /// The caching settings, where HTTP's rules leave a choice.
     pub semantics: semantics::Settings,
     /// Information about a request's path to the proxy that upstreams are given.
@@ -72,6 +78,20 @@ impl Options {
         named.and_then(|name| self.front.site_named(name)).unwrap_or(site)
     }
 
+    /// Returns the codings in which responses to requests under this rule are compressed.
+    pub(crate) fn codings<'a>(&'a self, rule: Option<&'a Rule>) -> &'a [Coding] {
+        let own = rule.and_then(|rule| rule.compress.as_deref());
+        own.unwrap_or(&self.compress.codings)
+    }
+
+    /// Returns whether a response with this status and these fields may be compressed, whatever its
+    /// length.
+    pub(crate) fn may_compress(&self, status: StatusCode, fields: &HeaderMap) -> bool {
+        let kind = fields.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        kind.is_some_and(|kind| self.compress.has_type(kind))
+            && compressed::is_permitted(status, fields)
+    }
+
     /// Creates options with their defaults.
     pub fn new(front: Front, access: Arc<Access>) -> Options {
         Options {
@@ -83,6 +103,7 @@ impl Options {
             keyring: None,
             upstream: UpstreamLimits::default(),
             fill: FillOptions::default(),
+            compress: Compress::default(),
             semantics: semantics::Settings::default(),
             forwarded: Forwarded::default(),
             rules: Rules::default(),

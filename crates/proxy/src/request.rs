@@ -5,6 +5,7 @@ pub(crate) mod buffering;
 pub(crate) mod context;
 pub(crate) mod key_check;
 pub(crate) mod login;
+pub(crate) mod negotiated;
 pub(crate) mod prepare;
 pub(crate) mod purge_dialect;
 pub(crate) mod purge_names;

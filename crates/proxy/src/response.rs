@@ -3,6 +3,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod client_response;
+pub(crate) mod compressing;
 pub(crate) mod error_response;
 pub(crate) mod failure;
 pub(crate) mod failure_text;

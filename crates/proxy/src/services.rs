@@ -12,6 +12,7 @@ use net::clock::TokioClock;
 use semantics::Seconds;
 use semantics::reuse::AgeLimit;
 use store::{FetchToken, Key, Refusal};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use upstream::message::pseudonym::Pseudonym;
 use upstream::message::via::Via;
@@ -37,6 +38,9 @@ use crate::origin::outages::Outages;
 use crate::peers::node::Node;
 use crate::peers::purge_stream::PurgeStream;
 
+/// Most bodies that are compressed at the same time. An encoder takes up to 2 MiB.
+const ENCODERS_MAX: usize = 64;
+
 /// The state that the requests of all workers share.
 pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
@@ -54,6 +58,8 @@ pub(crate) struct Shared {
     /// The memory of bodies that wait for slow clients.
     pub buffers: Arc<Buffers>,
     pub tunnels: Arc<TunnelPermits>,
+    /// Permits of running encoders.
+    pub encoders: Arc<Semaphore>,
     /// This node, if it belongs to a fleet.
     pub node: Option<Arc<Node>>,
     /// The stream of purges that several sites share, if there is one.
@@ -84,6 +90,7 @@ impl Shared {
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
             buffers: Arc::default(),
             tunnels: Arc::new(TunnelPermits::new(clock)),
+            encoders: Arc::new(Semaphore::new(ENCODERS_MAX)),
             node,
             stream,
         }

@@ -4,6 +4,7 @@ pub mod cache_control;
 pub mod cache_status;
 pub mod claims;
 pub mod coding;
+pub mod compressed;
 pub mod connection_login;
 pub mod date;
 pub mod device_class;

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::coding::Coding;
+use crate::Coding;
 use crate::found::File;
 
 /// A directory `root`, and one outside it.

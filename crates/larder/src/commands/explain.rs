@@ -137,6 +137,9 @@ fn in_lines(told: &Value) -> String {
         lines.push(("", text(field)));
     }
     lines.push(("would", text(&told["would"])));
+    if let Some(coding) = told["compressed"].as_str() {
+        lines.push(("coding", format!("{coding}, if its type and size are to be compressed")));
+    }
     if told["denied"].is_string() {
         lines.push(("denied", text(&told["denied"])));
     }

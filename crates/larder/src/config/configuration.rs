@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use compression::Compress;
 use http::HeaderName;
 use ipnet::IpNet;
 use net::certificate_store::TlsOptions;
@@ -93,6 +94,7 @@ pub struct Config {
     pub dns_servers: Option<Vec<SocketAddr>>,
     pub upstream_settings: UpstreamSettings,
     pub fill: FillOptions,
+    pub compress: Compress,
     /// `pass_tags` decides whether tags are passed on; the secret is in the fields after it.
     pub purging: Purging,
     pub purge_secret: Option<String>,

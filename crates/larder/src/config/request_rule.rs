@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use compression::Coding;
 use http::HeaderName;
 use proxy::message::cookies::CookieFilter;
 use proxy::message::header_edits::Edits;
@@ -50,6 +51,8 @@ pub struct RequestRule {
     pub store_max: Option<u64>,
     pub answer_max: Option<u64>,
     pub refuse_upgrades: bool,
+    /// `None`: as for all.
+    pub compress: Option<Vec<Coding>>,
 }
 
 /// What happens after a match.
@@ -106,6 +109,7 @@ impl RequestRule {
             store_max: self.store_max,
             answer_max: self.answer_max,
             refuse_upgrades: self.refuse_upgrades,
+            compress: self.compress.clone(),
             ..request_rules::Rule::new(name, settings)
         })
     }

@@ -82,6 +82,11 @@ impl<T> Field<T> {
         Field { key, kind, word, default, example, effect, flag: None, text, set }
     }
 
+    /// Makes this list the default, as written in a file.
+    pub const fn defaults(self, default: &'static [&'static str]) -> Field<T> {
+        Field { default: Some(default), ..self }
+    }
+
     /// Makes the key accept this word as well, which stands for no value.
     pub const fn word(self, word: &'static str) -> Field<T> {
         Field { word: Some(word), ..self }
@@ -262,7 +267,7 @@ macro_rules! for_all_and_site {
     ($table:literal, $of:ty, $all:ident, $own:ident; $(
         $(#[doc = $text:literal])+
         $key:literal, $kind:expr, [$($default:expr),*] $(, word($word:literal))?
-            $(-> $($place:ident).+)? $(=> $set:expr)?;
+            $(, defaults($defaults:expr))? $(-> $($place:ident).+)? $(=> $set:expr)?;
     )*) => {
         pub const FOR_ALL: &[$crate::config::setting::ForAll] = &[$(
             $crate::config::setting::Field::new(
@@ -279,6 +284,7 @@ macro_rules! for_all_and_site {
                 concat!($($text),+),
             )
             $(.word($word))?
+            $(.defaults($defaults))?
             .live(),
         )*];
 
@@ -314,8 +320,8 @@ pub const fn setter<T>(set: fn(&mut T, Value)) -> fn(&mut T, Value) {
 
 /// Declares the words of a choice together with their meanings.
 macro_rules! choice {
-    ($name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {
-        const $name: $crate::config::value::Kind =
+    ($visibility:vis $name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {
+        $visibility const $name: $crate::config::value::Kind =
             $crate::config::value::Kind::OneOf(&[$($word),*]);
         impl $crate::config::setting::Take for $type {
             fn take(value: $crate::config::value::Value) -> $type {

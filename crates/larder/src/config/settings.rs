@@ -7,6 +7,7 @@
 mod caching;
 mod client;
 mod common;
+mod compression;
 mod files;
 mod fill;
 mod fleet;
@@ -37,6 +38,7 @@ const PARTS: &[&[Setting]] = &[
     upstream::FOR_ALL,
     files::FOR_ALL,
     fill::SETTINGS,
+    compression::SETTINGS,
     listeners::SETTINGS,
     purging::SETTINGS,
     fleet::SETTINGS,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use compression::Compress;
 use http::HeaderName;
 use net::address::Locals;
 use net::certificate::Certificate;
@@ -67,6 +68,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         keyring: keyring(config)?.map(Arc::new),
         upstream: upstream(config)?,
         fill: config.fill.clone(),
+        compress: compress(config)?,
         semantics,
         forwarded,
         client_edits: client_edits(config)?,
@@ -75,6 +77,15 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         caches: config.cache.len(),
         ..Options::new(front, Arc::new(access))
     })
+}
+
+/// Returns what is compressed. The error is a sentence.
+fn compress(config: &Config) -> Result<Compress, String> {
+    let Compress { least, most, .. } = config.compress;
+    match least <= most {
+        true => Ok(config.compress.clone()),
+        false => Err("compression.min: expected no more than compression.max".to_owned()),
+    }
 }
 
 /// Returns the sites that are served on our own `ports`. Reads the files for TLS to origin servers,

@@ -77,9 +77,12 @@ enum State {
 
 impl Resume {
     /// Creates a `Resume` for a stored response; `None` unless it is a 200 with a strong entity
-    /// tag.
+    /// tag. The origin has no part of a form that was compressed here.
     pub fn new(context: &RequestContext, head: &StoredHead, length: u64) -> Option<Resume> {
-        if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
+        if head.status() != StatusCode::OK
+            || !head.packed().is(Flag::StrongEtag)
+            || head.is_compressed()
+        {
             return None;
         }
         let same = MatchingFields::of(head.headers())?;

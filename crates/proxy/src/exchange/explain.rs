@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::message::scheme::Scheme;
+use compression::Coding;
 use fleet::lookup::Asked;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -182,7 +183,7 @@ pub(crate) async fn explain(
     let scheme = target::distrust(&mut head.fields, here, named, options);
     let from = Requester { client: SocketAddr::new(here, client.port()), tls: None, id: None };
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
-    let Prepared { target, rule, identity } = prepared;
+    let Prepared { target, rule, identity, negotiated } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
     let values = RequestValues::new(from, head, &target, rule.as_deref());
     let rule = rule.as_ref().map(|rule| with_values(rule, &values));
@@ -233,6 +234,7 @@ pub(crate) async fn explain(
         "stored": Value::Null,
         "current": current,
         "would": would,
+        "compressed": negotiated.coding.map(Coding::name),
         "denied": case.denial(),
         "answer": Value::Null,
         "fleet": Value::Null,

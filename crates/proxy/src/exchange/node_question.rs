@@ -39,6 +39,7 @@ use crate::peers::question::{
     DIGEST_UNKNOWN, FLEET, NotUnderstood, OWNERS, PURGES, Question, of_protocol,
 };
 use crate::request::context::RequestContext;
+use crate::request::negotiated::Negotiated;
 use crate::request::prepare::Prepared;
 use crate::request::request_values::Requester;
 use crate::request::target;
@@ -210,7 +211,8 @@ impl ParsedQuestion<'_> {
         TargetPlace::note_host(host, &mut head);
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
-        let prepared = Prepared { target, rule, identity };
+        let negotiated = Negotiated::default();
+        let prepared = Prepared { target, rule, identity, negotiated };
         let options = self.options.clone();
         let context = RequestContext::new(services, client, options, head, prepared, None);
         let context = context.with_question(question);

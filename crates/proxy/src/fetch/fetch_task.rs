@@ -29,6 +29,7 @@ use crate::fill::pump::{Carried, Incoming, Pump, ReaderlessProgress};
 use crate::fill::registry::{HitForMiss, name_of_unkept};
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{AskerFields, End, Failed, Fill, FillHead, FillStage};
+use crate::object::epoch::new_epoch;
 use crate::object::key::named_group;
 use crate::object::object_writer::{ObjectWriter, StorageKey};
 use crate::object::store::{Store, Writer};
@@ -488,6 +489,7 @@ impl FetchTask {
         let settings = self.upstream_request.settings(&self.options);
         let head = StoredHead::judged(&self.facts, status, headers, times, settings);
         let head = head.map_err(|why| HitForMiss::of(why, &self.facts))?;
+        let head = head.with_body_id(self.may_be_compressed(status, headers).then(new_epoch));
         if self.fallback.covers(status) {
             return Err(HitForMiss::NotStorable);
         }
@@ -500,6 +502,14 @@ impl FetchTask {
         let is_new = place.new_marker.is_some();
         self.marker = place.new_marker.or(self.marker.take());
         Ok((head, is_new))
+    }
+
+    /// Returns whether the response may be sent compressed, whatever its length.
+    fn may_be_compressed(&self, status: StatusCode, headers: &HeaderMap) -> bool {
+        let codings = self.options.codings(self.upstream_request.rule.as_deref());
+        !codings.is_empty()
+            && self.upstream_request.to.voucher().is_none()
+            && self.options.may_compress(status, headers)
     }
 
     /// Returns why waiting requests may not use a response that is stored, if they may not.

@@ -177,7 +177,7 @@ impl NeighbourValidation {
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
         let from = Requester { client, tls: None, id: None };
         let prepared = prepare(&mut head, options, scheme, from).ok()?;
-        let Prepared { target, rule, identity } = prepared;
+        let Prepared { target, rule, identity, .. } = prepared;
         let (head, target) = (&head, target.target(&head, &options.front));
         // If the key omits query parameters, the query sent to the origin is unknown.
         let is_unknown = |rule: &Rule| {

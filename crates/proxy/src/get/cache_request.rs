@@ -25,6 +25,7 @@ use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
 use crate::fill::registry::{JoinResult, name_of_head, name_of_unkept};
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
+use crate::get::compressed_form::StoredAnswer;
 use crate::get::direct_fetch;
 use crate::get::direct_fetch::DirectResponse::{Relayed, Storable};
 use crate::get::direct_fetch::{FetchedResponse, Keep, fetch};
@@ -44,7 +45,7 @@ use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
-use crate::response::{builder, error_response, pass_through};
+use crate::response::{error_response, pass_through};
 use crate::services::{LookupStart, Services};
 
 /// Maximum number of lookups; after that the request bypasses the cache.
@@ -292,14 +293,19 @@ impl CacheRequest<'_> {
             return Box::pin(self.hit_parts(stored, age, outcome, transaction)).await;
         }
         let status = CacheStatus::new(outcome);
-        NextAction::Respond(builder::from_entry(
-            self.context,
-            transaction,
-            status,
-            age,
-            &stored,
-            None,
-        ))
+        NextAction::Respond(self.stored_answer(&stored, status, age).respond(transaction).await)
+    }
+
+    /// Returns the response from a stored object, for [`StoredAnswer::respond`].
+    pub fn stored_answer<'b>(
+        &'b self,
+        stored: &'b Rc<StoredResponse>,
+        status: CacheStatus,
+        age: Seconds,
+    ) -> StoredAnswer<'b> {
+        let CacheRequest { context, store, primary, .. } = *self;
+        let (shared, own) = (None, None);
+        StoredAnswer { context, store, primary, stored, status, age, shared, own }
     }
 
     /// Serves an object stored in parts, and fetches missing parts.

@@ -3,15 +3,16 @@
 
 use std::ops::Range;
 
-use semantics::Seconds;
+use semantics::compressed::BODY_ID;
 use semantics::packed::Flag::HeadOnly;
 use semantics::reuse::is_nearly_stale;
+use semantics::{Fields as _, Seconds};
 
 use crate::get::cache_request;
 use crate::get::plan::{Plan, PlanInput, StoredFacts};
 use crate::get::vouching;
 use crate::object::resident::Resident;
-use crate::object::store::Store;
+use crate::object::store::{Entry, Store};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
 use crate::observe::outcome::Outcome;
@@ -31,7 +32,9 @@ pub(crate) fn answer(
 ) -> Result<ClientResponse, Transaction> {
     let found = context.with_key(|key, locality| {
         let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
-        let ready = Ready::of(context, resident)?;
+        let ready = Ready::of(context, resident, |resident, coding, body| {
+            resident.form(store, (key, locality.group), coding, body)
+        })?;
         context.services.shared.node.iter().for_each(|node| node.note_request(key));
         let neighbours = &context.services.shared.neighbours;
         if neighbours.take_mark(key) {
@@ -55,7 +58,11 @@ struct Ready {
 impl Ready {
     /// Returns the resident response if it can be sent without validation, refresh or further
     /// reads.
-    fn of(context: &RequestContext, resident: Resident) -> Option<Ready> {
+    fn of(
+        context: &RequestContext,
+        resident: Resident,
+        form: impl FnOnce(&Resident, &str, &[u8]) -> Option<Entry>,
+    ) -> Option<Ready> {
         let head = resident.head()?;
         let vouched = match context.site().voucher() {
             Some(voucher) if vouching::is_known_current(voucher, &context.head, &head) => {
@@ -75,7 +82,16 @@ impl Ready {
         if is_nearly_stale(&head.facts, age, context.settings()) || head.facts.is(HeadOnly) {
             return None;
         }
-        let part = builder::stored_part(context, &head, resident.entry.len())?;
+        let has_size = || context.options.compress.has_size(resident.entry.len());
+        let form = match (context.negotiated.coding, head.line(&BODY_ID)) {
+            (Some(coding), Some(body)) if has_size() => Some(form(&resident, coding.name(), body)?),
+            _ => None,
+        };
+        let resident = match form {
+            Some(form) => resident.with_form(form),
+            None => resident,
+        };
+        let part = builder::stored_part(context, &resident.head()?, resident.entry.len())?;
         Some(Ready { resident, event, age, part })
     }
 

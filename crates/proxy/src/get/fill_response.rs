@@ -7,19 +7,23 @@ use std::sync::Arc;
 
 use http::header::HeaderMap;
 use http::{Method, Response, StatusCode, header};
+use http_body::Body as _;
+use semantics::compressed::{BODY_ID, Form};
 use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
-use semantics::{Portion, Seconds, Spellings, StoredHead, hop_by_hop};
+use semantics::{Portion, Seconds, Spellings, StoredHead, compressed, hop_by_hop};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 use upstream::message::informational::Informational;
 
+use crate::body::encoded_body::PlainBody;
 use crate::body::fill_body::FillBody;
 use crate::body::relayed_body::RelayedBody;
 use crate::body::resume::Resume;
 use crate::fill::detached::Running;
 use crate::fill::state::{Failed, FillHead, FillStage, Reader, SparseStage, Validated};
 use crate::get::cache_request::{NextAction, ToValidate};
+use crate::get::compressed_form::{CompressedForm, FormBody, StoredAnswer};
 use crate::get::fit::{Fit, FitInput, Waited};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
@@ -30,11 +34,11 @@ use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
-use crate::response::builder;
 use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::pass_through::{relay, relay_of};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
+use crate::response::{builder, compressing};
 
 /// The role of a request in a fill.
 pub(crate) enum Role {
@@ -238,14 +242,20 @@ impl FillResponder<'_> {
                 Served::Incomplete(transaction) => NextAction::Bypass(transaction, Bypass::Range),
             };
         }
-        NextAction::Respond(builder::from_entry(
-            context,
-            transaction,
-            status,
-            age,
-            &to_validate.stored,
-            head,
-        ))
+        let (store, primary, stored) = (self.store, self.primary, &to_validate.stored);
+        if !validated.shareable {
+            return NextAction::Respond(builder::from_entry(
+                context,
+                transaction,
+                status,
+                age,
+                stored,
+                head,
+            ));
+        }
+        let (shared, own) = (Some(&validated.head), own.as_ref());
+        let answer = StoredAnswer { context, store, primary, stored, status, age, shared, own };
+        NextAction::Respond(answer.respond(transaction).await)
     }
 
     async fn streaming(
@@ -268,8 +278,29 @@ impl FillResponder<'_> {
             let Some((mut fields, spellings)) = head.asker_fields.take() else {
                 return NextAction::Retry(transaction);
             };
+            let body_id = head.shared.as_ref().and_then(|shared| shared.headers().get(BODY_ID));
+            fields.extend(body_id.map(|id| (BODY_ID, id.clone())));
             self.context.make_own(&mut fields);
+            let handed_over = match &head.shared {
+                Some(_) => handed_over,
+                None => {
+                    compressing::for_client(self.context, head.status, &mut fields, handed_over)
+                }
+            };
             status.append_to(transaction.pseudonym(), &mut fields);
+            let reader = match self.form(head, reader).await {
+                Ok((form, body)) => {
+                    compressed::describe(&mut fields, form.coding(), Form::Stored);
+                    let fields = (fields, spellings);
+                    return NextAction::Respond(form.stream(
+                        transaction,
+                        status.outcome,
+                        fields,
+                        body,
+                    ));
+                }
+                Err(reader) => reader,
+            };
             if self.context.is_for_all() {
                 let body = match handed_over {
                     Some(body) => {
@@ -300,12 +331,51 @@ impl FillResponder<'_> {
             Some(StalePermit::MaxStale) => Outcome::Stale(Stale::MaxStale),
             Some(StalePermit::WhileRevalidate) => Outcome::Stale(Stale::WhileRevalidate),
         });
+        let reader = match self.form(head, reader).await {
+            Ok((form, body)) => {
+                return NextAction::Respond(form.respond(transaction, status, age, None, body));
+            }
+            Err(reader) => reader,
+        };
         let status = status.ttl(shared.packed().ttl(self.context.now()));
         let mut fields = shared.reply_headers(age);
         self.context.make_own(&mut fields);
         status.append_to(transaction.pseudonym(), &mut fields);
         let fields = (fields, shared.spellings().clone());
         self.stream(head, fields, (reader, None), status, transaction)
+    }
+
+    /// Returns the compressed form in which the request gets the response, and the form's body.
+    /// Returns `reader` if it gets the response as it is.
+    async fn form(
+        &self,
+        head: &FillHead,
+        reader: Reader,
+    ) -> Result<(CompressedForm<'_>, FormBody), Reader> {
+        let (context, store, primary) = (self.context, self.store, self.primary);
+        let Some(shared) = head.shared.as_ref().filter(|_| context.negotiated.coding.is_some())
+        else {
+            return Err(reader);
+        };
+        let whole = reader.whole();
+        let length = head.length.or(whole.as_ref().map(|bytes| bytes.len() as u64));
+        let Some(form) = CompressedForm::of(context, store, primary, shared, length) else {
+            return Err(reader);
+        };
+        let (form, mut reader) = (form.stored_if(head.stored), Some(reader));
+        let plain = || match (whole, reader.take()) {
+            (None, Some(reader)) => {
+                let store = head.stored.then(|| self.store.clone());
+                let body = FillBody::new(reader, store, head.length, false);
+                PlainBody::Fill(Box::new(body.with_rescue(self.rescue(head))))
+            }
+            (whole, _) => PlainBody::Whole(whole.unwrap_or_default()),
+        };
+        match (Box::pin(form.find(plain)).await, reader) {
+            (Some(body), _) => Ok((form, body)),
+            (None, Some(reader)) => Err(reader),
+            (None, None) => Ok((form, FormBody::Unneeded)),
+        }
     }
 
     /// Returns the status of the response to the client that began the fill.
@@ -381,7 +451,12 @@ impl FillResponder<'_> {
             Some(shared) => shared.selected(),
             None => Selected::of(head.status, &fields, self.context.now()),
         };
-        let mut portion = self.context.portion(&selected, head.length);
+        // A body that is compressed on its way has another length.
+        let length = match &handed_over {
+            Some(body) => body.size_hint().exact(),
+            None => head.length,
+        };
+        let mut portion = self.context.portion(&selected, length);
         if !self.holds(&portion, head, &reader) {
             return NextAction::Bypass(transaction, Bypass::RangeBeyondFill);
         }
@@ -395,7 +470,6 @@ impl FillResponder<'_> {
         }
         let store = head.stored.then(|| self.store.clone());
         let rescue = self.rescue(head);
-        let length = head.length;
         let own = handed_over.map(|body| (*body, relay_of(self.context, &fields)));
         let body = move |wanted| match (own, wanted) {
             (Some((body, relay)), BodyPart::Whole) => BodySource::of_upstream(body, || relay),
@@ -466,8 +540,10 @@ impl FillResponder<'_> {
                 .answer_alone(transaction)
                 .await;
         }
-        let answer = builder::from_entry(self.context, transaction, status, age, stored, None);
-        Served::Action(NextAction::Respond(answer))
+        let FillResponder { context, store, primary, .. } = *self;
+        let (shared, own) = (None, None);
+        let answer = StoredAnswer { context, store, primary, stored, status, age, shared, own };
+        Served::Action(NextAction::Respond(answer.respond(transaction).await))
     }
 }
 

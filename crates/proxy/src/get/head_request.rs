@@ -33,7 +33,7 @@ use crate::observe::outcome::{Outcome, Stale};
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
-use crate::response::{builder, failure, pass_through};
+use crate::response::{failure, pass_through};
 
 struct HeadResponse<'a> {
     token: &'a FetchToken,
@@ -128,9 +128,8 @@ impl CacheRequest<'_> {
             if let Some((stale, fwd_status)) = stale {
                 let status = CacheStatus::new(Outcome::Stale(stale)).fwd(*why);
                 let status = CacheStatus { fwd_status, ..status };
-                let response =
-                    builder::from_entry(context, transaction, status, *age, stored, None);
-                return NextAction::Respond(response);
+                let answer = self.stored_answer(stored, status, *age);
+                return NextAction::Respond(answer.respond(transaction).await);
             }
         }
         let response = match asked {

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use semantics::cache_key::variant_of_set;
+use semantics::cache_key::{variant_of_set, write_form};
 use semantics::{EncodedHead, EncodedSet, Fields};
 use store::TryLookup;
 
@@ -13,7 +13,7 @@ use crate::object::store::{Entry, Store};
 pub(crate) const KEY_MAX: usize = 4096;
 
 thread_local! {
-    /// Key of the variant that a request selects.
+    /// Key of the variant or the form that a request selects.
     static VARIANT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -44,6 +44,32 @@ impl Resident {
         })?;
         let is_current = found.outdated_since().is_none();
         is_current.then_some(Resident { entry: found, marker: Some(entry) })
+    }
+
+    /// Returns the compressed form of this response, if it is in memory and made from the response
+    /// as it is now. `primary` is the key of the object, `body` the number of the response's body.
+    pub fn form(
+        &self,
+        store: &Store,
+        (primary, group): (&[u8], u64),
+        coding: &str,
+        body: &[u8],
+    ) -> Option<Entry> {
+        let found = VARIANT.with_borrow_mut(|key| {
+            write_form(key, primary, coding, body);
+            match store.try_lookup(key, || group) {
+                TryLookup::Hit(found) => Some(found),
+                _ => None,
+            }
+        })?;
+        let facts = |entry: &Entry| Some(EncodedHead::read(entry.meta())?.facts);
+        let is_current = found.outdated_since().is_none() && facts(&found) == facts(&self.entry);
+        is_current.then_some(found)
+    }
+
+    /// Returns the response with the entry of its compressed form.
+    pub fn with_form(self, form: Entry) -> Resident {
+        Resident { entry: form, ..self }
     }
 
     /// Returns the head, if it can be sent in encoded form.

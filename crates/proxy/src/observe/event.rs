@@ -80,6 +80,14 @@ pub enum Event {
     NeighbourUnchanged,
     /// A validated or replaced neighbour was requested for the first time since, while still fresh.
     NeighbourUsed,
+    /// A response was compressed.
+    Compressed,
+    /// Bytes of bodies before they were compressed.
+    BytesBeforeCompression,
+    /// Bytes of bodies after they were compressed.
+    BytesAfterCompression,
+    /// A response was sent as it is, because too many others were being compressed.
+    CompressionSkipped,
     /// The wall clock was set, or the machine was suspended.
     ClockSet,
 }

@@ -166,6 +166,7 @@ impl Metrics {
         self.connections(&mut out);
         self.cache(&mut out);
         self.fills(&mut out);
+        self.compression(&mut out);
         self.neighbours(&mut out);
         self.upstream(&mut out);
         for source in self.sources.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -315,6 +316,20 @@ impl Metrics {
         }
         let help = "Requests that joined a running fetch.";
         out.counter("larder_fill_followers_joined", help, &[], self.total(Event::FollowerJoined));
+    }
+
+    fn compression(&self, out: &mut Samples) {
+        let help = "Responses of origin servers that were compressed.";
+        out.counter("larder_compressed_responses", help, &[], self.total(Event::Compressed));
+        let help = "Responses sent uncompressed because too many were being compressed.";
+        let skipped = self.total(Event::CompressionSkipped);
+        out.counter("larder_compression_skipped", help, &[], skipped);
+        let bytes =
+            [("before", Event::BytesBeforeCompression), ("after", Event::BytesAfterCompression)];
+        for (side, event) in bytes {
+            let help = "Bytes of responses before and after they were compressed.";
+            out.counter("larder_compression_bytes", help, &[("side", side)], self.total(event));
+        }
     }
 
     fn neighbours(&self, out: &mut Samples) {

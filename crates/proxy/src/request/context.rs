@@ -6,14 +6,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use compression::Coding;
 use fleet::lookup::{Asked, Reach, Request};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Uri};
 use http1::RequestHead;
 use net::address;
 use semantics::cache_key::{UrlParts, primary_of_parts};
+use semantics::compressed::BODY_ID;
 use semantics::validators::Selected;
-use semantics::{Portion, RequestFacts, Settings, Time, Url, connection_login};
+use semantics::{
+    MethodClass, Portion, RequestFacts, Settings, Time, Url, compressed, connection_login,
+};
 use store::{Key, Locality, LookupOptions, Retention, Tiers};
 use upstream::message::upgrade::Upgrade;
 use upstream::send::origin::{Origin, VERSION};
@@ -29,6 +33,7 @@ use crate::origin::site::Site;
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::question::{About, Question};
+use crate::request::negotiated::Negotiated;
 use crate::request::prepare::Prepared;
 use crate::request::request_values::{RequestValues, Requester, ResponseValues};
 use crate::request::target::{TargetPlace, is_encoded};
@@ -67,6 +72,8 @@ pub(crate) struct RequestContext {
     pub id: Option<HeaderValue>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
+    /// Whether responses are compressed for the request.
+    pub negotiated: Negotiated,
 }
 
 impl RequestContext {
@@ -79,7 +86,7 @@ impl RequestContext {
         prepared: Prepared,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
-        let Prepared { target, rule, identity } = prepared;
+        let Prepared { target, rule, identity, mut negotiated } = prepared;
         let (arrived, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
         // Later requests on an authenticated connection carry no credentials, but the origin still
@@ -87,6 +94,7 @@ impl RequestContext {
         if client.is_logged_in() && site.vouched().is_none() {
             facts = facts.logged_in();
         }
+        negotiated.coding = negotiated.coding.filter(|_| !facts.directives.no_transform);
         let now = Cell::new(arrived);
         let begun_before = services.arrival();
         let place = Cell::default();
@@ -106,6 +114,7 @@ impl RequestContext {
             place,
             id: None,
             question: None,
+            negotiated,
         }
     }
 
@@ -258,7 +267,12 @@ impl RequestContext {
     /// Makes the fields of a response those of an origin server if the origin vouches for it. Such
     /// an origin is this program, so no hop passed the response on and it has no age. The server
     /// side adds a `Date` when the head is sent.
+    ///
+    /// Of a response that may be sent compressed, caches further downstream must know that.
     pub fn make_own(&self, fields: &mut HeaderMap) {
+        if fields.remove(BODY_ID).is_some() {
+            compressed::vary_by_coding(fields);
+        }
         if self.site().vouched().is_some() {
             for name in [header::AGE, header::DATE, header::VIA, VERSION] {
                 fields.remove(name);
@@ -398,6 +412,7 @@ impl RequestContext {
         }
         let (rule, values) = (self.rule.as_ref(), self.values());
         upstream_request.apply_rule(rule, &values, &named, &self.options);
+        self.use_own_tags(&mut upstream_request.headers);
         upstream_request
     }
 
@@ -426,6 +441,17 @@ impl RequestContext {
     pub fn filled_edits(&self, response: ResponseValues) -> Option<FilledEdits> {
         let edits = self.client_edits()?;
         Some(edits.fill(&RequestValues { response: Some(response), ..self.values() }))
+    }
+
+    /// Replaces the entity tags of compressed forms in a request to the origin by its own.
+    fn use_own_tags(&self, headers: &mut HeaderMap) {
+        if let Some(coding) = self.negotiated.coding {
+            return compressed::ask_with_own_tags(headers, coding.name());
+        }
+        let is_read = MethodClass::of(&self.head.method) == MethodClass::Cacheable;
+        if !is_read && !self.options.codings(self.rule.as_deref()).is_empty() {
+            compressed::change_by_own_tags(headers, &Coding::ALL.map(Coding::name));
+        }
     }
 
     /// Returns the query that the access rules check.

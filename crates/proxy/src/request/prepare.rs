@@ -14,6 +14,7 @@ use upstream::message::upgrade;
 
 use crate::options::Options;
 use crate::origin::target::Target;
+use crate::request::negotiated::Negotiated;
 use crate::request::request_values::{RequestValues, Requester};
 use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
@@ -26,6 +27,8 @@ pub(crate) struct Prepared {
     /// The client's identity by its own fields, without those that the rule removes or sets to a
     /// value without variables.
     pub identity: Identity,
+    /// Whether responses are compressed for the request.
+    pub negotiated: Negotiated,
 }
 
 /// Prepares a request. Fields that only a trusted proxy may set must have been removed by
@@ -66,7 +69,8 @@ pub(crate) fn prepare(
     if let Some(voucher) = place.site(&options.front).voucher() {
         voucher.tidy(&mut head.fields);
     }
-    Ok(Prepared { target: place, rule, identity })
+    let negotiated = Negotiated::of(head, place.site(&options.front), options, rule.as_deref());
+    Ok(Prepared { target: place, rule, identity, negotiated })
 }
 
 /// Returns the rule with the values of the variables in its edits of the origin's response.

@@ -13,6 +13,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
 use http1::RequestHead;
 use net::address;
+use semantics::compressed::BODY_ID;
 use semantics::forwarded::Hop;
 use semantics::{
     MethodClass, Settings, Spellings, Url, claims, forwarded, hop_by_hop, max_forwards, value,
@@ -325,6 +326,8 @@ impl UpstreamRequest {
         mut response: Response<OriginBody>,
     ) -> Result<Response<OriginBody>, Failure> {
         let (status, received) = (response.status(), services.clock.time());
+        // Only this proxy numbers bodies.
+        response.headers_mut().remove(BODY_ID);
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // A 101 has no body, and must not announce one.
             response.headers_mut().remove(header::CONTENT_LENGTH);

@@ -28,10 +28,10 @@ use crate::origin::failure::Failure;
 use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request;
-use crate::response::failure;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
+use crate::response::{compressing, failure};
 
 /// Sends the request to the origin and relays the response. `why` is the reason for the bypass.
 pub(crate) async fn pass(
@@ -103,6 +103,9 @@ pub(crate) fn relay_response(
         trailers,
     );
     context.make_own(response.headers_mut());
+    if context.negotiated.is_on {
+        response = compressing::response(context, response);
+    }
     status.append_to(transaction.pseudonym(), response.headers_mut());
     transaction.note_answer(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http1::{write_field, write_number_field};
+use semantics::compressed::{BODY_ID, VARY_BY_CODING};
 use semantics::range::ByteRange;
 use semantics::{EncodedHead, Fields as _, Seconds, TagFields, one_exchange, validators};
 use upstream::send::origin::VERSION;
@@ -189,6 +190,10 @@ impl StoredFields {
         for (spelled, value) in head.fields() {
             let mut room = [0; NAME_MAX];
             let name = in_lower_case(spelled, &mut room);
+            if name == BODY_ID.as_str().as_bytes() {
+                take(b"vary", b"vary", VARY_BY_CODING.as_bytes());
+                continue;
+            }
             let is_sent = match name {
                 b"age" | b"connection" | b"transfer-encoding" => false,
                 b"content-length" => with_length,

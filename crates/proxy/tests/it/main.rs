@@ -9,6 +9,7 @@ mod adversary;
 mod caching;
 mod client_edits;
 mod collapsing;
+mod compression;
 mod edge;
 mod filling;
 mod forwarding;

@@ -7,6 +7,7 @@
 //!           per field of the marker: 0 if absent | 1, length (u32), normalised value
 //! part:     'W', length of the object's key (u32), that key (primary or variant),
 //!           epoch (16 bytes), number of the window (u64)
+//! form:     'C', length of primary (u32), primary, coding, 0, number of the body
 //! ```
 //!
 //! Every component of variable length is preceded by its length, unless it ends the key, so
@@ -26,6 +27,7 @@ use crate::stored::vary_marker::{EncodedSet, VaryMarker};
 const PRIMARY: u8 = b'P';
 const VARIANT: u8 = b'V';
 const PART: u8 = b'W';
+const FORM: u8 = b'C';
 const CLASS_GET: u8 = b'G';
 /// Separates the URL from the path and query as sent; no URL contains it.
 const SPELLED: u8 = 0;
@@ -281,6 +283,18 @@ pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
     key.freeze()
 }
 
+/// Writes the key of the compressed form of a response under the primary key `primary`, or one of
+/// its variants, to `key`. `body` is the number of its body, which no other body has.
+pub fn write_form(key: &mut Vec<u8>, primary: &[u8], coding: &str, body: &[u8]) {
+    key.clear();
+    key.push(FORM);
+    key.extend_from_slice(&length_of(primary).to_le_bytes());
+    key.extend_from_slice(primary);
+    key.extend_from_slice(coding.as_bytes());
+    key.push(0);
+    key.extend_from_slice(body);
+}
+
 /// Returns a length as encoded in a key. Keys are far smaller than 4 GiB, since the size of heads
 /// is limited.
 fn length_of(bytes: &[u8]) -> u32 {
@@ -310,7 +324,7 @@ pub fn describe(key: &[u8]) -> Option<Described<'_>> {
         _ => key,
     };
     let (primary, is_variant) = match key.split_first()? {
-        (&VARIANT, rest) => {
+        (&VARIANT | &FORM, rest) => {
             let (length, rest) = rest.split_first_chunk::<4>()?;
             (rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?, true)
         }
@@ -401,6 +415,27 @@ mod tests {
         }
         // Five of the hosts, and all paths except those of another form.
         assert_eq!(taken, 5 * 12 * 3);
+    }
+
+    #[test]
+    fn forms_are_told_apart_by_object_coding_and_body() {
+        let [one, other] = ["http://a/", "http://b/"].map(|text| primary("forward", &url(text)));
+        let form = |primary: &[u8], coding, body| {
+            let mut key = b"old".to_vec();
+            write_form(&mut key, primary, coding, body);
+            key
+        };
+        let keys = [
+            form(&one, "br", b"1"),
+            form(&one, "br", b"2"),
+            form(&one, "gzip", b"1"),
+            form(&other, "br", b"1"),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(key));
+            assert!(describe(key).unwrap().is_variant);
+        }
+        assert_eq!(describe(&keys[3]).unwrap().url, "http://b/");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AGE, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::cache_control::ResponseDirectives;
+use crate::fields::compressed;
+use crate::fields::compressed::{BODY_ID, Form};
 use crate::fields::spellings::Spellings;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
@@ -206,6 +208,26 @@ impl StoredHead {
         self
     }
 
+    /// Returns the response with this number of its body ([`BODY_ID`]), or without any.
+    pub fn with_body_id(mut self, id: Option<u128>) -> StoredHead {
+        self.headers.remove(BODY_ID);
+        let id = id.map(|id| HeaderValue::try_from(format!("{id:032x}")));
+        self.headers.extend(id.and_then(Result::ok).map(|id| (BODY_ID, id)));
+        self
+    }
+
+    /// Returns the head of the form of this response in a coding.
+    pub fn compressed(&self, coding: &'static str) -> StoredHead {
+        let mut head = self.clone();
+        compressed::describe(&mut head.headers, coding, Form::Stored);
+        head
+    }
+
+    /// Returns whether this is the head of a compressed form.
+    pub fn is_compressed(&self) -> bool {
+        self.headers.contains_key(BODY_ID) && self.headers.contains_key(CONTENT_ENCODING)
+    }
+
     /// Returns the response as that to a HEAD, which is used only for other HEAD requests. Its
     /// length is the one in its fields.
     pub fn of_head(mut self) -> StoredHead {
@@ -337,6 +359,19 @@ mod tests {
         assert_eq!((encoded[1], StoredHead::decode(&encoded)), (SPELLED, Ok(spelled)));
         let marker = VaryMarker::new(1, &["accept".parse().unwrap()]);
         assert_eq!(StoredHead::decode(&marker.encode()), Err(Damaged));
+    }
+
+    #[test]
+    fn a_form_has_the_facts_of_its_response() {
+        let plain = stored(&["Cache-Control: max-age=60", "ETag: \"a\"", "larder-body: origin"]);
+        assert_eq!(plain.clone().with_body_id(None).headers().get(BODY_ID), None);
+        let numbered = plain.with_body_id(Some(10));
+        assert_eq!(numbered.headers()[BODY_ID], "0000000000000000000000000000000a");
+        let form = numbered.compressed("br");
+        assert_eq!(form.packed(), numbered.packed());
+        assert_eq!(form.headers()[BODY_ID], numbered.headers()[BODY_ID]);
+        assert_eq!(form.headers()["etag"], "\"a~br1\"");
+        assert!(form.is_compressed() && !numbered.is_compressed());
     }
 
     #[test]

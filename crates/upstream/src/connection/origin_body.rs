@@ -139,6 +139,12 @@ impl OriginBody {
         &self.state.spellings
     }
 
+    /// Sets the spelling of the field names in the response head.
+    pub fn spelled(mut self, spellings: Spellings) -> OriginBody {
+        self.state.spellings = spellings;
+        self
+    }
+
     /// Sets the maximum time without a byte. Must be called before the first poll.
     pub fn set_silence(&mut self, silence: Duration) {
         self.state.silence = silence;
@@ -347,7 +353,11 @@ impl BodyError {
     /// Returns the reason, for the request's outcome.
     pub fn reason(&self) -> Reason {
         match self {
-            BodyError::Broken(_) | BodyError::Reset(_) | BodyError::Stream(_) => Reason::Upstream,
+            BodyError::Stream(error) => {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<BodyError>());
+                inner.map_or(Reason::Upstream, BodyError::reason)
+            }
+            BodyError::Broken(_) | BodyError::Reset(_) => Reason::Upstream,
             BodyError::Silent => Reason::UpstreamTimeout,
             BodyError::TooLong => Reason::BadAnswer,
         }

@@ -3,8 +3,8 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::coding::Accepted;
-use crate::options::Compress;
+use crate::Accepted;
+use crate::Compress;
 
 /// Returns some of the codings in random order.
 fn some(rng: &mut Rng) -> Vec<Coding> {

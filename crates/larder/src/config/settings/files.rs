@@ -13,11 +13,37 @@ choice!(SYMLINKS for Symlinks {
     "inside" => Symlinks::Inside,
     "anywhere" => Symlinks::Anywhere,
 });
-choice!(CODING for Coding {
+choice!(pub CODING for Coding {
     "br" => Coding::Brotli,
     "zstd" => Coding::Zstd,
     "gzip" => Coding::Gzip,
 });
+
+/// The media types that are compressed by default, in files and in responses of origin servers.
+pub const COMPRESSED_TYPES: &[&str] = &[
+    "text/html",
+    "text/css",
+    "text/plain",
+    "text/javascript",
+    "text/markdown",
+    "text/xml",
+    "text/csv",
+    "text/calendar",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/geo+json",
+    "application/xml",
+    "application/xhtml+xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/wasm",
+    "image/svg+xml",
+    "image/bmp",
+    "font/ttf",
+    "font/otf",
+];
 
 for_all_and_site! {
     "files", FileSettings, files, own_files;
@@ -54,30 +80,8 @@ for_all_and_site! {
     "compress", Kind::List(&CODING), [] -> options.files.compress.codings;
 
     /// Media types of files that are compressed.
-    "compress-types", Kind::List(&Kind::Text("a media type such as text/html")), [
-        "text/html",
-        "text/css",
-        "text/plain",
-        "text/javascript",
-        "text/markdown",
-        "text/xml",
-        "text/csv",
-        "text/calendar",
-        "application/javascript",
-        "application/json",
-        "application/ld+json",
-        "application/manifest+json",
-        "application/geo+json",
-        "application/xml",
-        "application/xhtml+xml",
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/wasm",
-        "image/svg+xml",
-        "image/bmp",
-        "font/ttf",
-        "font/otf"
-    ] -> options.files.compress.types;
+    "compress-types", Kind::List(&Kind::Text("a media type such as text/html")), [],
+        defaults(COMPRESSED_TYPES) -> options.files.compress.types;
 
     /// Smallest file that is compressed.
     "compress-min", Kind::Size(0, 256 << 20), ["1K"] -> options.files.compress.least;

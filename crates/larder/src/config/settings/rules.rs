@@ -5,6 +5,7 @@ use std::time::Duration;
 use proxy::rules::request_rules::QuerySend;
 
 use super::common::YEARS;
+use super::files::CODING;
 use crate::config::request_rule::{RequestRule, Then};
 use crate::config::rule_condition::RuleCondition;
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
@@ -316,4 +317,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Answer requests for another protocol (Upgrade, WebSocket) with 403; otherwise they are
     /// passed on.
     "refuse-upgrades", Kind::Bool, ["false"], live, example("true") -> refuse_upgrades;
+
+    /// Codings in which responses are compressed; an empty list: none. "auto" is
+    /// `compression.codings`.
+    "compress", Kind::List(&CODING), ["auto"], word("auto"), live, example("[]") -> compress;
 };

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use compression::Coding;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
 use ring::digest;
@@ -73,6 +74,8 @@ pub struct Rule {
     pub answer_max: Option<u64>,
     /// True if requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
+    /// The codings in which responses are compressed; `None`: those of the whole proxy.
+    pub compress: Option<Vec<Coding>>,
     /// The rule's part of the key, if it has one. Computed by [`Rule::marked`].
     pub mark: Option<HeaderValue>,
     /// True if requests of the same place may have a mark. Then the mark, or that there is none, is
@@ -153,6 +156,7 @@ impl Rule {
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
+            compress: None,
             mark: None,
             is_by_mark: false,
             condition_names: None,
@@ -220,6 +224,7 @@ impl Rule {
             store_max: later.store_max.or(self.store_max),
             answer_max: later.answer_max.or(self.answer_max),
             refuse_upgrades: self.refuse_upgrades || later.refuse_upgrades,
+            compress: later.compress.as_ref().or(self.compress.as_ref()).cloned(),
             mark: (!marks.is_empty()).then(|| digest_of(&marks.concat())),
             is_by_mark: self.is_by_mark || later.is_by_mark,
             condition_names: self.names_with(later),

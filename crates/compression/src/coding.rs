@@ -1,8 +1,8 @@
-//! Content codings of precompressed sibling files: `app.js.br` beside `app.js`.
+//! Content codings, and those that a client accepts.
 
 use semantics::{Fields, coding};
 
-/// A content coding (RFC 9110, 8.4.1) of precompressed files.
+/// A content coding (RFC 9110, 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// Brotli (RFC 7932), `.br`.
