@@ -7,6 +7,7 @@ pub mod fill;
 use std::sync::Arc;
 
 use crate::message::forwarded::Forwarded;
+use crate::message::request_id::RequestIds;
 use net::certificate_store::CertificateStore;
 use upstream::message::pseudonym::Pseudonym;
 use upstream::settings::limits::UpstreamLimits;
@@ -15,7 +16,6 @@ use crate::client::http2_options::Http2Options;
 use crate::client::limits::{ClientLimits, TunnelLimits};
 use crate::options::fill::FillOptions;
 use crate::origin::site::Front;
-use crate::request::request_id::RequestIds;
 use crate::rules::access::Access;
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::purging::Purging;

@@ -40,6 +40,7 @@ use crate::get::plan::{FetchReason, Plan};
 use crate::get::vouching;
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
+use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::outcome::Bypass;
 use crate::options::Options;
@@ -187,13 +188,7 @@ pub(crate) async fn explain(
     let key = case.target.site.key(&name);
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
-    let found = match (&key, store) {
-        (Some(key), Some(store)) => {
-            let options = LookupOptions::default();
-            lookup::find(&store, key, &head.method, &head.fields, options).await
-        }
-        _ => None,
-    };
+    let found = case.find(store, key.as_ref()).await;
     let current = match &found {
         Some(found) => vouching::vouched(case.target.site, head, found).await,
         None => None,
@@ -237,6 +232,12 @@ pub(crate) async fn explain(
 }
 
 impl ExplainedRequest<'_> {
+    /// Returns what is stored for the request.
+    async fn find(&self, store: Option<Store>, key: Option<&Key>) -> Option<LookupResult> {
+        let options = LookupOptions::default();
+        lookup::find(&store?, key?, &self.head.method, &self.head.fields, options).await
+    }
+
     fn settings(&self) -> &Settings {
         if let Some(settings) = self.target.site.vouched() {
             return settings;

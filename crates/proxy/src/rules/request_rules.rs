@@ -270,8 +270,8 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule sets this request field, which is then not the client's. Values with
-    /// variables may be.
+    /// Returns whether the rule sets this request field to a value without variables, which is not
+    /// the client's.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
         self.request.sets_fixed(name)
     }

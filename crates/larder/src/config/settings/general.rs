@@ -81,8 +81,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// File with the token of the admin interface; white space around it is dropped.
     "admin-token-file", Kind::Path, ["none"], word("none") -> admin_token_file;
 
-    /// Gets one line per request: a file, which SIGHUP reopens, "-" for standard output, or a syslog
-    /// server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
+    /// Gets one line per request: a file, which SIGHUP reopens, "-" for standard output, or a
+    /// syslog server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
     "access-log", Kind::Path, ["off"], word("off"), flag -> access_log;
 
     /// Format of the access log: the combined format of web servers ("combined"), Squid's native
