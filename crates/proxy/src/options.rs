@@ -7,6 +7,7 @@ pub mod fill;
 use std::sync::Arc;
 
 use crate::message::forwarded::Forwarded;
+use crate::message::request_id::RequestIds;
 use compression::{Coding, Compress};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap};
@@ -19,7 +20,6 @@ use crate::client::http2_options::Http2Options;
 use crate::client::limits::{ClientLimits, TunnelLimits};
 use crate::options::fill::FillOptions;
 use crate::origin::site::{Front, Site};
-use crate::request::request_id::RequestIds;
 use crate::rules::access::Access;
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::purging::Purging;

@@ -11,7 +11,6 @@ pub(crate) mod purge_dialect;
 pub(crate) mod purge_names;
 pub mod purge_order;
 mod purge_pattern;
-pub mod request_id;
 pub(crate) mod request_values;
 pub(crate) mod route;
 pub(crate) mod target;

@@ -41,6 +41,7 @@ use crate::get::plan::{FetchReason, Plan};
 use crate::get::vouching;
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
+use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::outcome::Bypass;
 use crate::options::Options;
@@ -181,7 +182,12 @@ pub(crate) async fn explain(
     let mut head = question.head(&options.front);
     let here = question.client.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let scheme = target::distrust(&mut head.fields, here, named, options);
-    let from = Requester { client: SocketAddr::new(here, client.port()), tls: None, id: None };
+    let from = Requester {
+        client: SocketAddr::new(here, client.port()),
+        forwarded: &options.forwarded,
+        tls: None,
+        id: None,
+    };
     let prepared = prepare(&mut head, options, scheme, from).map_err(|why| why.text)?;
     let Prepared { target, rule, identity, negotiated } = prepared;
     let (head, target) = (&head, target.target(&head, &options.front));
@@ -196,13 +202,7 @@ pub(crate) async fn explain(
     let key = case.target.site.key(&name);
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
-    let found = match (&key, store) {
-        (Some(key), Some(store)) => {
-            let options = LookupOptions::default();
-            lookup::find(&store, key, &head.method, &head.fields, options).await
-        }
-        _ => None,
-    };
+    let found = case.find(store, key.as_ref()).await;
     let current = match &found {
         Some(found) => vouching::vouched(case.target.site, head, found).await,
         None => None,
@@ -262,6 +262,12 @@ impl ExplainedRequest<'_> {
     /// Returns the site whose origin would serve the request.
     fn origin_site(&self) -> &Site {
         self.options.origin_site(self.target.site, self.rule.as_deref())
+    }
+
+    /// Returns what is stored for the request.
+    async fn find(&self, store: Option<Store>, key: Option<&Key>) -> Option<LookupResult> {
+        let options = LookupOptions::default();
+        lookup::find(&store?, key?, &self.head.method, &self.head.fields, options).await
     }
 
     fn settings(&self) -> &Settings {
@@ -450,7 +456,7 @@ impl ExplainedRequest<'_> {
                 let target = &Target { site, ..self.target };
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, options, self.head, target);
-                let from = Requester { client, tls: None, id: None };
+                let from = Requester { client, forwarded: &options.forwarded, tls: None, id: None };
                 let rule = self.rule.as_ref();
                 let values =
                     RequestValues::new(from, self.head, &self.target, self.rule.as_deref());

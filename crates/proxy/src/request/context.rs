@@ -426,7 +426,8 @@ impl RequestContext {
     /// Returns the values of the request for variables.
     pub fn values(&self) -> RequestValues<'_> {
         let tls = self.client.link.tls.as_ref();
-        let from = Requester { client: self.client.address, tls, id: self.id.as_ref() };
+        let forwarded = &self.options.forwarded;
+        let from = Requester { client: self.client.address, forwarded, tls, id: self.id.as_ref() };
         RequestValues::new(from, &self.head, &self.target(), self.rule.as_deref())
     }
 

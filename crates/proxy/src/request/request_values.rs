@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 use http1::RequestHead;
-use net::address;
 use semantics::{Fields as _, value};
 
+use crate::message::forwarded::Forwarded;
 use crate::message::scheme::Scheme;
 use crate::message::template::{Values, Variable, write_shown};
 use crate::observe::outcome::Outcome;
@@ -18,7 +18,9 @@ use crate::rules::request_rules::Rule;
 /// Origin of a request: its client, and its id.
 #[derive(Clone, Copy)]
 pub(crate) struct Requester<'a> {
+    /// The client, or a proxy that may be trusted to name its client.
     pub client: SocketAddr,
+    pub forwarded: &'a Forwarded,
     pub tls: Option<&'a TlsFacts>,
     /// `None` if no setting needs it.
     pub id: Option<&'a HeaderValue>,
@@ -135,7 +137,8 @@ impl Values for RequestValues<'_> {
         }
         match (variable, &self.response) {
             (Variable::ClientIp, _) => {
-                write_shown(address::canonical(self.from.client.ip()), out);
+                let from = &self.from;
+                write_shown(from.forwarded.client(from.client.ip(), &self.head.fields), out);
             }
             (Variable::ClientPort, _) => write_shown(self.from.client.port(), out),
             (Variable::Host, _) => out.extend(self.host.bytes().map(|b| b.to_ascii_lowercase())),
@@ -176,7 +179,7 @@ mod tests {
             age: Some(3),
         };
         let values = RequestValues {
-            from: Requester { client, tls: None, id: Some(&id) },
+            from: Requester { client, forwarded: &Forwarded::default(), tls: None, id: Some(&id) },
             head: &head,
             scheme: "http",
             host: "A.test",

@@ -89,8 +89,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// every reload.
     "admin-token-file", Kind::Path, ["none"], word("none"), live -> admin_token_file;
 
-    /// Gets one line per request: a file, which SIGHUP reopens, "-" for standard output, or a syslog
-    /// server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
+    /// Gets one line per request: a file, which SIGHUP reopens, "-" for standard output, or a
+    /// syslog server: "syslog:unix:/dev/log" (journald reads it too) or "syslog:HOST:PORT" (UDP).
     "access-log", Kind::Path, ["off"], word("off"), flag, live -> access_log;
 
     /// Format of the access log: the combined format of web servers ("combined"), Squid's native

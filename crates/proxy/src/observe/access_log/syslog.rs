@@ -1,8 +1,8 @@
 //! Sends each line of the access log to a syslog server, as a datagram of its own.
 //!
-//! Over UDP a message has the form of RFC 5424, on a Unix socket that of `syslog(3)`, which journald
-//! and other local servers read there. Facility and severity are local7 and info. A message that
-//! the server does not take in [`PATIENCE`] is lost, and so is the rest of its batch.
+//! Over UDP a message has the form of RFC 5424. On a Unix socket it has that of `syslog(3)`, which
+//! journald and other local servers read there. Facility and severity are local7 and info. A
+//! message that the server does not take in [`PATIENCE`] is lost, and so is the rest of its batch.
 
 use std::fs;
 use std::io::{self, Write};

@@ -294,8 +294,8 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule sets this request field, which is then not the client's. Values with
-    /// variables are the client's.
+    /// Returns whether the rule sets this request field to a value without variables, which is not
+    /// the client's.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
         self.request.sets_fixed(name)
     }

@@ -1,7 +1,7 @@
 //! Ids of requests, by which logs of several programs are joined.
 //!
-//! The id of a trusted proxy in front is kept. Any other client's id is replaced, as it could name
-//! the request of somebody else.
+//! The id of a trusted proxy in front is kept. Ids of other clients are replaced, because they
+//! could repeat those of other requests.
 
 use std::net::IpAddr;
 
