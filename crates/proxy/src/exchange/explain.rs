@@ -229,7 +229,7 @@ pub(crate) async fn explain(
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
         },
-        "sent": case.sent(&url, &name),
+        "sent": case.sent(&url, &name, &values),
         "past_the_cache": past,
         "stored": Value::Null,
         "current": current,
@@ -278,10 +278,16 @@ impl ExplainedRequest<'_> {
     }
 
     /// Returns path and query as sent to the origin: those of the key's `name` if the rule rewrites
-    /// the query, else those of `url`.
-    fn sent<'u>(&self, url: &'u Url, name: &'u Url) -> &'u str {
+    /// the query, else those of `url`; with the changes that the rule makes.
+    fn sent(&self, url: &Url, name: &Url, values: &RequestValues<'_>) -> String {
         let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.head.method);
-        if self.rule.as_ref().is_some_and(is_rewritten) { name.sent() } else { url.sent() }
+        let url = if self.rule.as_ref().is_some_and(is_rewritten) { name } else { url };
+        match self.rule.as_ref().and_then(|rule| rule.actions.as_ref()) {
+            Some(actions) if !actions.rewrites.is_empty() => {
+                actions.rewritten(url.path_and_query(), values)
+            }
+            _ => url.sent().to_owned(),
+        }
     }
 
     /// Returns the name of a lifetime setting in the configuration.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use net::clock::TokioClock;
 
 use crate::observe::event::Event;
-use crate::observe::outcome::{Error, Outcome};
+use crate::observe::outcome::{Error, Invalid, Outcome};
 
 mod process;
 mod sample;
@@ -65,7 +65,7 @@ const BOUNDS: [u64; 20] = [
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Number of outcome names, without reasons; numbered by [`name_index`].
-const NAMES: usize = 16;
+const NAMES: usize = name_index(Outcome::Invalid(Invalid::Syntax)) + 1;
 
 /// Counters of one thread, aligned so that no two threads write to the same cache line.
 #[repr(align(128))]

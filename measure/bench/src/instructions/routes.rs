@@ -55,6 +55,9 @@ pub enum Setup {
     Bare,
     /// This number of rules, none of which matches.
     Rules(u64),
+    /// 1,000 rules, of which ten match and are taken together; each edits the query, a request field
+    /// or a response field.
+    RulesTogether,
     /// `forwarded.trust` of a network from which no client comes.
     Trust,
     /// An additional site of files for another host.
@@ -164,6 +167,7 @@ pub const ROUTES: &[Route] = &[
     HIT,
     Route { name: "hit, 1 rule without a match", setup: Setup::Rules(1), ..HIT },
     Route { name: "hit, 1,000 rules without a match", setup: Setup::Rules(1_000), ..HIT },
+    Route { name: "hit, 1,000 rules, ten match", setup: Setup::RulesTogether, ..HIT },
     Route { name: "hit, forwarded.trust", setup: Setup::Trust, ..HIT },
     Route { name: "hit, static site beside", setup: Setup::Site, ..HIT },
     Route { name: "hit, fleet of one node", setup: Setup::Fleet, ..HIT },
