@@ -27,6 +27,8 @@ pub struct Reloader {
     pub flags: Layer,
     /// The configuration in force.
     pub loaded: Loaded,
+    /// Its warnings, which are not repeated.
+    pub warnings: Vec<String>,
     /// The other inputs of the proxy's options.
     pub around: Surroundings,
     /// The handle that receives the new options.
@@ -113,7 +115,7 @@ impl Reloader {
         Ok(Prepared { options, guard, log, listeners: change })
     }
 
-    fn apply(&self, prepared: Prepared, config: &Config) {
+    fn apply(&mut self, prepared: Prepared, config: &Config) {
         let Prepared { options, guard, log, listeners } = prepared;
         if let Some(keyring) = &options.keyring {
             let count = keyring.certificates().len();
@@ -132,9 +134,10 @@ impl Reloader {
             self.access_log.replace(log);
         }
         logging::set_level(&config.log_level);
-        let before = self.loaded.config.warnings();
-        let new = config.warnings().into_iter().filter(|warning| !before.contains(warning));
+        let warnings = config.warnings();
+        let new = warnings.iter().filter(|warning| !self.warnings.contains(warning));
         new.for_each(|warning| log::warn!("{warning}"));
+        self.warnings = warnings;
     }
 }
 

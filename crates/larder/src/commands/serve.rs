@@ -89,9 +89,10 @@ fn prepare(
     let loaded = Loaded::load(file.as_deref(), &flags).map_err(Failure::usage)?;
     let config = loaded.config.clone();
     logging::start(&config.log_level);
-    let warnings = loaded.warnings.iter().cloned().chain(config.warnings());
-    let warnings = warnings.chain(machine::disproportions(&config));
+    let warned = config.warnings();
+    let warnings = loaded.warnings.iter().chain(&warned);
     warnings.for_each(|warning| log::warn!("{warning}"));
+    machine::disproportions(&config).iter().for_each(|warning| log::warn!("{warning}"));
     let (descriptors, refused) = limits::raise_descriptor_limit();
     refused.iter().for_each(|why| log::warn!("{why}"));
     let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
@@ -131,6 +132,7 @@ fn prepare(
         file,
         flags,
         loaded,
+        warnings: warned,
         around,
         control: control.clone(),
         access_log: access_log.clone(),

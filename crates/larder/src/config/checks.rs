@@ -1,6 +1,6 @@
 //! Checks that concern more than one value: settings that contradict each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -169,12 +169,12 @@ impl Checker<'_> {
     /// Adds a problem with `key`, located where its value was given.
     fn complain(&mut self, key: &str, text: String) {
         let given = self.flags.get(key).or_else(|| self.file.settings.get(key));
-        let place = given.map_or_else(|| self.nowhere(), |given| given.place.clone());
+        let place = given.map_or_else(|| self.default_place(), |given| given.place.clone());
         self.list.push(Problem { place, key: key.to_owned(), text });
     }
 
     /// Returns the place of a value that was not given.
-    fn nowhere(&self) -> Place {
+    fn default_place(&self) -> Place {
         match self.name.is_empty() {
             true => Place::Unknown,
             false => Place::File(Location { file: self.name.clone(), line: 1 }),
@@ -288,11 +288,11 @@ impl Checker<'_> {
     fn rules(&mut self) {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
-        let sites: Vec<&str> = sites.chain(default).collect();
+        let sites: BTreeSet<&str> = sites.chain(default).collect();
         let mut names: BTreeMap<&str, &Location> = BTreeMap::new();
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
             let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(line));
-            let unknown = rule.sites.iter().find(|name| !sites.contains(&name.as_str()));
+            let unknown = rule.sites.iter().find(|name| !sites.contains(name.as_str()));
             let wrong = match unknown {
                 Some(name) => Some(("sites", format!("there is no site {name:?}"))),
                 None if first.is_some_and(|first| first != line) => {

@@ -85,9 +85,12 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// Fails if the process has no free descriptor.
+    /// Fails if clients are not served yet, or if the process has no free descriptor.
     pub fn change_listeners(&self, listeners: &[Listener]) -> io::Result<ListenerChange> {
         let senders = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if senders.iter().all(ListenerSender::is_closed) {
+            return Err(io::Error::other("clients are not served yet; try again"));
+        }
         let set = |sender: &ListenerSender| {
             let all = listeners.iter().map(|listener| {
                 listener.socket.set_nonblocking()?;
