@@ -4,13 +4,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use proxy::Control;
 use proxy::admin::guard::Guard;
 use proxy::observe::access_log::AccessLog;
 use proxy::observe::log_slot::LogSlot;
 use proxy::observe::systemd;
 use proxy::options::Options;
-use proxy::options::control::ListenerChange;
+use proxy::{Control, ListenerChange, ListenerChanges};
 
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
@@ -37,6 +36,7 @@ pub struct Reloader {
     /// The guard of the admin interface.
     pub guard: Guard,
     pub sockets: Arc<Mutex<OpenListeners>>,
+    pub listener_changes: ListenerChanges,
     pub upgrader: Arc<Upgrader>,
 }
 
@@ -83,6 +83,7 @@ impl Reloader {
         if let Some(listeners) = listeners {
             self.around.own = sockets.own(&listeners);
             sockets.take(listeners);
+            log::info!("reload: listening on {}", sockets.describe());
         }
         drop(sockets);
         self.apply(prepared, &loaded.config);
@@ -103,7 +104,7 @@ impl Reloader {
         if let Some(listeners) = listeners {
             around.own = sockets.own(listeners);
             let handles = handles(listeners);
-            let changed = handles.and_then(|handles| self.control.change_listeners(&handles));
+            let changed = handles.and_then(|handles| self.listener_changes.prepare(&handles));
             change = Some(changed.map_err(|error| format!("listener: {error}"))?);
         }
         let options = proxy_options(config, &around)?;
