@@ -8,6 +8,7 @@ pub mod handshake;
 pub(crate) mod http1;
 pub mod http2;
 pub(crate) mod listener;
+pub(crate) mod listener_changes;
 pub(crate) mod proxy_protocol;
 pub(crate) mod shortage;
 pub(crate) mod stream;

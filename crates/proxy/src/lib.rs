@@ -62,6 +62,7 @@ mod services;
 
 pub use admin::backend::{AdminSetup, Reload};
 pub use downstream::listener::Listener;
+pub use downstream::listener_changes::{ListenerChange, ListenerChanges};
 pub use fleet_control::upkeep::FleetSetup;
 pub use net::clock::TokioClock;
 pub use net::network::{ListenSocket, Network};

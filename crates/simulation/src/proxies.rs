@@ -185,6 +185,7 @@ impl Proxy {
             network: network_of(&host),
             control: control.clone(),
             listeners,
+            listener_changes: Default::default(),
             workers,
             observer,
             cache: CacheSource::from(cache.map(|cache| cache.setup())),

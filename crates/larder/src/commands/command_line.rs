@@ -15,8 +15,7 @@ use crate::commands::fleet;
 use crate::commands::inspect::Inspection;
 use crate::commands::program;
 use crate::commands::purge;
-use crate::config::layers::{Layer, Problem};
-use crate::config::loaded::add_flag;
+use crate::config::layers::{Layer, Problem, add_flag};
 use crate::config::settings::{SETTINGS, Setting};
 use crate::config::value::Kind;
 

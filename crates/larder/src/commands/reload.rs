@@ -4,13 +4,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use proxy::Control;
 use proxy::admin::guard::Guard;
 use proxy::observe::access_log::AccessLog;
 use proxy::observe::log_slot::LogSlot;
 use proxy::observe::systemd;
 use proxy::options::Options;
-use proxy::options::control::ListenerChange;
+use proxy::{Control, ListenerChange, ListenerChanges};
 
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
@@ -27,6 +26,8 @@ pub struct Reloader {
     pub flags: Layer,
     /// The configuration in force.
     pub loaded: Loaded,
+    /// Its warnings, which are not repeated.
+    pub warnings: Vec<String>,
     /// The other inputs of the proxy's options.
     pub around: Surroundings,
     /// The handle that receives the new options.
@@ -35,6 +36,7 @@ pub struct Reloader {
     /// The guard of the admin interface.
     pub guard: Guard,
     pub sockets: Arc<Mutex<OpenListeners>>,
+    pub listener_changes: ListenerChanges,
     pub upgrader: Arc<Upgrader>,
 }
 
@@ -81,6 +83,7 @@ impl Reloader {
         if let Some(listeners) = listeners {
             self.around.own = sockets.own(&listeners);
             sockets.take(listeners);
+            log::info!("reload: listening on {}", sockets.describe());
         }
         drop(sockets);
         self.apply(prepared, &loaded.config);
@@ -101,7 +104,7 @@ impl Reloader {
         if let Some(listeners) = listeners {
             around.own = sockets.own(listeners);
             let handles = handles(listeners);
-            let changed = handles.and_then(|handles| self.control.change_listeners(&handles));
+            let changed = handles.and_then(|handles| self.listener_changes.prepare(&handles));
             change = Some(changed.map_err(|error| format!("listener: {error}"))?);
         }
         let options = proxy_options(config, &around)?;
@@ -113,7 +116,7 @@ impl Reloader {
         Ok(Prepared { options, guard, log, listeners: change })
     }
 
-    fn apply(&self, prepared: Prepared, config: &Config) {
+    fn apply(&mut self, prepared: Prepared, config: &Config) {
         let Prepared { options, guard, log, listeners } = prepared;
         if let Some(keyring) = &options.keyring {
             let count = keyring.certificates().len();
@@ -132,9 +135,10 @@ impl Reloader {
             self.access_log.replace(log);
         }
         logging::set_level(&config.log_level);
-        let before = self.loaded.config.warnings();
-        let new = config.warnings().into_iter().filter(|warning| !before.contains(warning));
+        let warnings = config.warnings();
+        let new = warnings.iter().filter(|warning| !self.warnings.contains(warning));
         new.for_each(|warning| log::warn!("{warning}"));
+        self.warnings = warnings;
     }
 }
 

@@ -25,8 +25,8 @@ use proxy::observe::systemd;
 use proxy::options::Options;
 use proxy::peers::purge_stream::PurgeStream;
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Network, PendingCache,
-    Recorder, Reload, Setup, TokioClock,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, ListenerChanges, Network,
+    PendingCache, Recorder, Reload, Setup, TokioClock,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -89,28 +89,17 @@ fn prepare(
     let loaded = Loaded::load(file.as_deref(), &flags).map_err(Failure::usage)?;
     let config = loaded.config.clone();
     logging::start(&config.log_level);
-    let warnings = loaded.warnings.iter().cloned().chain(config.warnings());
-    let warnings = warnings.chain(machine::disproportions(&config));
-    warnings.for_each(|warning| log::warn!("{warning}"));
+    let warned = config.warnings();
+    let of_machine = machine::disproportions(&config);
     let (descriptors, refused) = limits::raise_descriptor_limit();
-    refused.iter().for_each(|why| log::warn!("{why}"));
+    let warnings = loaded.warnings.iter().chain(&warned).chain(&of_machine).chain(&refused);
+    warnings.for_each(|warning| log::warn!("{warning}"));
     let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
     let fleet = fleet(&config)?;
     let stream = stream(&config).map_err(Failure::usage)?.map(Arc::new);
 
-    let listeners = config.all_listeners();
-    let bound = bind_listeners(&listeners, config.admin.as_slice(), inherited);
-    let bound = bound.map_err(Failure::runtime)?;
-    let admin = config.admin.map(|address| bind_admin(address, &listeners, inherited));
-    let admin = admin.transpose().map_err(Failure::runtime)?;
-    let mut bound = bound;
-    if let Some(fleet) = &fleet {
-        bound.push(bind_fleet(fleet, &listeners, inherited).map_err(Failure::runtime)?);
-    }
-    for name in inherited.left() {
-        log::warn!("{name} was handed over but is not in the configuration: no longer served");
-    }
+    let (bound, admin) = bind(&config, fleet.as_ref(), inherited).map_err(Failure::runtime)?;
     let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
     let around = Surroundings { own, descriptors, roots: OpenRoots::default() };
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
@@ -122,23 +111,25 @@ fn prepare(
     };
 
     change_identity(&identity, &config, caches.as_deref().unwrap_or_default())?;
-    let access_log = open_access_log(&config).map_err(Failure::runtime)?;
-    let access_log = Arc::new(LogSlot::new(access_log));
+    let log = open_access_log(&config).map_err(Failure::runtime)?;
+    let access_log = Arc::new(LogSlot::new(log));
     let control = Control::new(options);
     let sockets = Arc::new(Mutex::new(OpenListeners::default()));
+    let listener_changes = ListenerChanges::default();
     let upgrader = Arc::new(Upgrader::new(sockets.clone(), control.clone()));
-    let reloader = Reloader {
+    let reload = reload_with(Reloader {
         file,
         flags,
         loaded,
+        warnings: warned,
         around,
         control: control.clone(),
         access_log: access_log.clone(),
         guard: guard.clone(),
         sockets: sockets.clone(),
         upgrader: upgrader.clone(),
-    };
-    let reload = reload_with(reloader);
+        listener_changes: listener_changes.clone(),
+    });
     listen_to_signals(&control, reload.clone(), upgrader.clone())?;
     follow_addresses(&control)?;
     let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
@@ -155,8 +146,28 @@ fn prepare(
         bound,
         admin,
         sockets,
+        listener_changes,
         upgrader,
     })
+}
+
+/// Binds the sockets for clients, then for nodes of the fleet, and that of the admin interface.
+fn bind(
+    config: &Config,
+    fleet: Option<&FleetSettings>,
+    inherited: &mut Inherited,
+) -> Result<(Vec<Bound>, Option<Bound>), String> {
+    let listeners = config.all_listeners();
+    let mut bound = bind_listeners(&listeners, config.admin.as_slice(), inherited)?;
+    let admin = config.admin.map(|address| bind_admin(address, &listeners, inherited));
+    let admin = admin.transpose()?;
+    if let Some(fleet) = fleet {
+        bound.push(bind_fleet(fleet, &listeners, inherited)?);
+    }
+    for name in inherited.left() {
+        log::warn!("{name} was handed over but is not in the configuration: no longer served");
+    }
+    Ok((bound, admin))
 }
 
 /// Returns the settings of this node in a fleet, if it is in one.
@@ -192,6 +203,7 @@ struct Start {
     bound: Vec<Bound>,
     admin: Option<Bound>,
     sockets: Arc<Mutex<OpenListeners>>,
+    listener_changes: ListenerChanges,
     upgrader: Arc<Upgrader>,
 }
 
@@ -257,7 +269,8 @@ impl Start {
             reload: self.reload.clone(),
             trouble: Box::new(move || watch::trouble(&watched)),
         });
-        let clock = TokioClock::system();
+        let (clock, control) = (TokioClock::system(), self.control.clone());
+        let front = move || control.options().front.kind();
         let (metrics, log) = (self.metrics.clone(), self.access_log.clone());
         let lookup = self.control.options().upstream.lookup.clone();
         let fleet = self.fleet.as_ref().map(|fleet| process::fleet::setup(fleet, lookup, clock));
@@ -266,8 +279,9 @@ impl Start {
             network: Network::System,
             control: self.control.clone(),
             listeners,
+            listener_changes: self.listener_changes.clone(),
             workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Recorder::new(self.control.clone(), clock, metrics, log)),
+            observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
             fleet,
             stream: self.stream.clone(),

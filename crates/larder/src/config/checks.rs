@@ -1,6 +1,6 @@
 //! Checks that concern more than one value: settings that contradict each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -187,12 +187,12 @@ impl Checker<'_> {
     /// Adds a problem with `key`, located where its value was given.
     fn complain(&mut self, key: &str, text: String) {
         let given = self.flags.get(key).or_else(|| self.file.settings.get(key));
-        let place = given.map_or_else(|| self.nowhere(), |given| given.place.clone());
+        let place = given.map_or_else(|| self.default_place(), |given| given.place.clone());
         self.list.push(Problem { place, key: key.to_owned(), text });
     }
 
     /// Returns the place of a value that was not given.
-    fn nowhere(&self) -> Place {
+    fn default_place(&self) -> Place {
         match self.name.is_empty() {
             true => Place::Unknown,
             false => Place::File(Location { file: self.name.clone(), line: 1 }),
@@ -306,7 +306,7 @@ impl Checker<'_> {
     fn rules(&mut self) {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
-        let sites: Vec<&str> = sites.chain(default).collect();
+        let sites: BTreeSet<&str> = sites.chain(default).collect();
         let mut names: BTreeMap<&str, &Location> = BTreeMap::new();
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
             let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(line));
@@ -331,7 +331,7 @@ impl Checker<'_> {
     }
 
     /// Returns the problem of a rule's `upstream` that only the sites show.
-    fn wrong_upstream(&self, rule: &RequestRule, sites: &[&str]) -> Option<Wrong> {
+    fn wrong_upstream(&self, rule: &RequestRule, sites: &BTreeSet<&str>) -> Option<Wrong> {
         let upstream = rule.actions.upstream()?;
         if !self.config.is_reverse() {
             let text =
@@ -349,7 +349,7 @@ impl Checker<'_> {
             return Some(("upstream", text));
         }
         match upstream {
-            RuleUpstream::Site(name) if !sites.contains(&name) || of_files.contains(&name) => {
+            RuleUpstream::Site(name) if !sites.contains(name) || of_files.contains(&name) => {
                 let text = format!(
                     "there is no site {name:?} with origin servers; expected one, a \
                      URL, or \"{{host}}\""

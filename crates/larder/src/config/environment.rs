@@ -2,13 +2,10 @@
 
 use std::ffi::OsString;
 
-use crate::config::layers::{Layer, Place, Problem, nearest};
-use crate::config::loaded::add_given;
+use crate::config::layers::{Layer, Place, Problem, VARIABLE_PREFIX, add_given, nearest, variable};
 use crate::config::setting::Field;
 use crate::config::settings::{SETTINGS, Setting};
 use crate::config::value::Kind;
-
-const PREFIX: &str = "LARDER_";
 
 /// Beginnings of variables, without the prefix, that are no settings and no mistakes either: of an
 /// upgrade, of Larder's tests and tools, and of Kubernetes for a service named `larder`.
@@ -56,7 +53,7 @@ impl Environment {
         let mut environment = Environment::default();
         let mut all: Vec<_> = variables
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-            .filter(|(name, _)| name.starts_with(PREFIX))
+            .filter(|(name, _)| name.starts_with(VARIABLE_PREFIX))
             .collect();
         all.sort_unstable();
         for (name, value) in all {
@@ -87,11 +84,6 @@ fn settings() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| setting.key != "include")
 }
 
-/// Returns the name of the variable of a setting.
-pub fn variable(key: &str) -> String {
-    format!("{PREFIX}{}", key.replace(['.', '-'], "_").to_ascii_uppercase())
-}
-
 /// Splits the value of a list at its commas.
 fn texts<T>(field: &Field<T>, text: &str) -> Vec<String> {
     match field.kind {
@@ -103,7 +95,7 @@ fn texts<T>(field: &Field<T>, text: &str) -> Vec<String> {
 
 /// Returns the warning about a variable that is not a setting; `None` if it has another use.
 fn unknown(name: &str) -> Option<String> {
-    let rest = name.strip_prefix(PREFIX)?;
+    let rest = name.strip_prefix(VARIABLE_PREFIX)?;
     if OTHER_USES.iter().any(|other| rest.starts_with(other)) {
         return None;
     }
@@ -120,7 +112,8 @@ mod tests {
 
     use super::*;
     use crate::config::file::File;
-    use crate::config::loaded::{Loaded, add_flag};
+    use crate::config::layers::add_flag;
+    use crate::config::loaded::Loaded;
 
     fn read(variables: &[(&str, &str)]) -> Environment {
         Environment::of(variables.iter().map(|(name, value)| (name.into(), value.into())))

@@ -11,7 +11,7 @@ use glob::{MatchOptions, Pattern, glob_with};
 /// Upper bound on the size of one file.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// As a shell matches: `*` matches neither a slash nor the dot that hides a file.
+/// The rules of a shell: `*` matches neither a slash nor the dot that hides a file.
 const MATCHING: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,

@@ -8,11 +8,10 @@ use fleet::class::Class;
 use proxy::rules::access::Rule;
 
 use crate::config::configuration::Site;
-use crate::config::environment::variable;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::settings::find;
-use crate::config::value::Value;
+use crate::config::value::{Value, alone};
 
 /// A line of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +94,14 @@ pub fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'
     names.min_by_key(distance).filter(|name| distance(name) <= name.len().max(3) / 3)
 }
 
+/// The beginning of the environment variables of settings.
+pub const VARIABLE_PREFIX: &str = "LARDER_";
+
+/// Returns the name of the variable of a setting.
+pub fn variable(key: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", key.replace(['.', '-'], "_").to_ascii_uppercase())
+}
+
 fn flag_of(key: &str) -> &str {
     find(key).and_then(|setting| setting.flag).unwrap_or(key)
 }
@@ -116,4 +123,33 @@ impl fmt::Display for Problems {
         }
         Ok(())
     }
+}
+
+/// Parses the values of one flag into `layer`.
+pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
+    if texts.is_empty() { Ok(()) } else { add_given(layer, key, texts, Place::Flag) }
+}
+
+/// Parses the values of one key, given at `place`, into `layer`.
+pub fn add_given(
+    layer: &mut Layer,
+    key: &'static str,
+    texts: &[String],
+    place: Place,
+) -> Result<(), Problem> {
+    let Some(setting) = find(key) else { return Ok(()) };
+    let mut all = Vec::new();
+    let wrong = |text| Problem { place: place.clone(), key: key.to_owned(), text };
+    for text in texts {
+        match setting.parse(text).map_err(wrong)? {
+            Value::List(values) => all.extend(values),
+            Value::Word(word) if texts.len() > 1 => return Err(wrong(alone(word))),
+            value => {
+                layer.insert(key, Given { value, place });
+                return Ok(());
+            }
+        }
+    }
+    layer.insert(key, Given { value: Value::List(all), place });
+    Ok(())
 }

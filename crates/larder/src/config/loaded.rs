@@ -12,11 +12,11 @@ use crate::config::configuration::Config;
 use crate::config::environment::Environment;
 use crate::config::file::File;
 use crate::config::fleet::FleetConfig;
-use crate::config::layers::{Given, Layer, Place, Problem, Problems};
+use crate::config::layers::{Layer, Problems};
 use crate::config::setting::Effect;
-use crate::config::settings::{SETTINGS, find};
+use crate::config::settings::SETTINGS;
 use crate::config::site_changes::SiteChanges;
-use crate::config::value::{Value, alone};
+use crate::config::value::Value;
 
 /// A configuration with everything that is needed to compare it with a later one.
 #[derive(Clone, Debug)]
@@ -153,35 +153,6 @@ impl Changes {
     fn note(&mut self, key: &'static str, applied: bool) {
         self.applied.extend(applied.then_some(key));
     }
-}
-
-/// Parses the values of one flag into `layer`.
-pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
-    if texts.is_empty() { Ok(()) } else { add_given(layer, key, texts, Place::Flag) }
-}
-
-/// Parses the values of one key, given at `place`, into `layer`.
-pub fn add_given(
-    layer: &mut Layer,
-    key: &'static str,
-    texts: &[String],
-    place: Place,
-) -> Result<(), Problem> {
-    let Some(setting) = find(key) else { return Ok(()) };
-    let mut all = Vec::new();
-    let wrong = |text| Problem { place: place.clone(), key: key.to_owned(), text };
-    for text in texts {
-        match setting.parse(text).map_err(wrong)? {
-            Value::List(values) => all.extend(values),
-            Value::Word(word) if texts.len() > 1 => return Err(wrong(alone(word))),
-            value => {
-                layer.insert(key, Given { value, place });
-                return Ok(());
-            }
-        }
-    }
-    layer.insert(key, Given { value: Value::List(all), place });
-    Ok(())
 }
 
 #[cfg(test)]

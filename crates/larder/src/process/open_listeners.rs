@@ -201,6 +201,15 @@ impl OpenListeners {
         clients.chain(admin).collect()
     }
 
+    /// Returns the addresses of the listeners for clients, for a message.
+    pub fn describe(&self) -> String {
+        let all = self.clients.iter().map(|open| match open.listener.protocol.tls {
+            true => format!("{} (TLS)", open.address),
+            false => open.address.to_string(),
+        });
+        all.collect::<Vec<_>>().join(", ")
+    }
+
     /// Closes all sockets; their paths stay until [`OpenListeners::remove_all_paths`].
     pub fn close(&mut self) {
         (self.clients, self.admin, self.is_open) = (Vec::new(), None, false);
@@ -215,7 +224,7 @@ impl OpenListeners {
     }
 }
 
-/// Returns handles of these listeners, for [`proxy::Control::set_listeners`].
+/// Returns handles of these listeners, for [`proxy::ListenerChanges`].
 pub fn handles(listeners: &[OpenListener]) -> io::Result<Vec<Listener>> {
     listeners.iter().map(|open| open.listener.try_clone()).collect()
 }

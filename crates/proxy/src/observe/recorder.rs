@@ -15,28 +15,27 @@ use crate::observe::log_slot::{LogFigures, LogSlot};
 use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
-use crate::options::control::Control;
 
 /// Observer that updates the metrics and, if configured, writes the access log.
 pub struct Recorder {
-    /// Knows the kind of front in force.
-    control: Control,
+    /// Returns the kind of front in force.
+    front: Box<dyn Fn() -> FrontKind + Send + Sync>,
     clock: TokioClock,
     metrics: Arc<Metrics>,
     log: Arc<LogSlot>,
 }
 
 impl Recorder {
-    /// Creates the recorder of a process. Create one per process, because it adds the figures of
-    /// its logs to the metrics.
+    /// Creates the recorder of a process, given the kind of front in force. Create one per process,
+    /// because it adds the figures of its logs to the metrics.
     pub fn new(
-        control: Control,
+        front: impl Fn() -> FrontKind + Send + Sync + 'static,
         clock: TokioClock,
         metrics: Arc<Metrics>,
         log: Arc<LogSlot>,
     ) -> Recorder {
         metrics.add_source(Box::new(LogFigures(log.clone())));
-        Recorder { control, clock, metrics, log }
+        Recorder { front: Box::new(front), clock, metrics, log }
     }
 }
 
@@ -57,7 +56,7 @@ impl Observer for Recorder {
         let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
         let hierarchy = match done.upstream.filter(|_| !refused) {
             None => Hierarchy::None,
-            Some(origin) => match self.control.options().front.kind() {
+            Some(origin) => match (self.front)() {
                 FrontKind::Forward => Hierarchy::Direct(origin),
                 FrontKind::Reverse => Hierarchy::Parent(origin),
             },
@@ -135,22 +134,16 @@ mod tests {
     use crate::observe::access_log::AccessLog;
     use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::{Denied, Error};
-    use crate::options::Options;
-    use crate::origin::site::Front;
-    use crate::rules::access::Access;
 
     #[test]
     fn requests_are_counted_and_logged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("access.log");
-        let log = AccessLog::open(&path, Format::Squid).unwrap();
-        let log = Arc::new(LogSlot::new(Some(log)));
+        let log = Arc::new(LogSlot::new(AccessLog::open(&path, Format::Squid).ok()));
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
-        for front in [Front::forward(), Front::reverse(Vec::new())] {
+        for front in [FrontKind::Forward, FrontKind::Reverse] {
             let (metrics, log) = (Arc::new(Metrics::default()), log.clone());
-            let access = Arc::new(Access::new(front.kind(), Default::default()));
-            let control = Control::new(Options::new(front, access));
-            let recorder = Recorder::new(control, TokioClock::system(), metrics.clone(), log);
+            let recorder = Recorder::new(move || front, TokioClock::system(), metrics.clone(), log);
             assert!(recorder.log_format().is_some());
             let mut texts = LogFields::default();
             texts.push_url("http://a.example/x?y");

@@ -1,24 +1,17 @@
 //! Control over running workers: a switch from serving to draining, and the options in force. Cheap
 //! to clone; usable from any thread and from signal handling code.
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use crate::downstream::listener::Listener;
 use crate::options::Options;
 
 /// Handle on all workers of one [`crate::run()`].
 #[derive(Clone)]
 pub struct Control {
     state: watch::Sender<State>,
-    /// Carries changed listeners to each worker. No handle stays in a channel, so that a port is
-    /// closed once the workers have closed it.
-    listeners: Arc<Mutex<Vec<ListenerSender>>>,
 }
-
-type ListenerSender = mpsc::UnboundedSender<Vec<Listener>>;
 
 #[derive(Clone)]
 pub(crate) struct State {
@@ -31,7 +24,7 @@ impl Control {
     /// Creates a control with the first options, not draining.
     pub fn new(options: Options) -> Control {
         let state = State { options: Arc::new(options), draining: false, handed_over: false };
-        Control { state: watch::Sender::new(state), listeners: Arc::default() }
+        Control { state: watch::Sender::new(state) }
     }
 
     /// Stops accepting and begins to drain: running responses get [`ClientLimits::drain`] to
@@ -80,49 +73,7 @@ impl Control {
         self.state.send_modify(|state| state.options = Arc::new(options));
     }
 
-    /// Prepares that clients are accepted from these listeners only. Handles of listeners served so
-    /// far keep them.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the process has no free descriptor.
-    pub fn change_listeners(&self, listeners: &[Listener]) -> io::Result<ListenerChange> {
-        let senders = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = |sender: &ListenerSender| {
-            let all = listeners.iter().map(|listener| {
-                listener.socket.set_nonblocking()?;
-                listener.try_clone()
-            });
-            Ok((sender.clone(), all.collect::<io::Result<Vec<_>>>()?))
-        };
-        senders.iter().map(set).collect::<io::Result<Vec<_>>>().map(ListenerChange)
-    }
-
-    /// Returns what each of `workers` workers receives the changed listeners from.
-    pub(crate) fn listener_changes(
-        &self,
-        workers: usize,
-    ) -> Vec<mpsc::UnboundedReceiver<Vec<Listener>>> {
-        let (senders, receivers) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
-        *self.listeners.lock().unwrap_or_else(PoisonError::into_inner) = senders;
-        receivers
-    }
-
     pub(crate) fn subscribe(&self) -> watch::Receiver<State> {
         self.state.subscribe()
-    }
-}
-
-/// A change of the listeners that cannot fail any more.
-#[must_use]
-pub struct ListenerChange(Vec<(ListenerSender, Vec<Listener>)>);
-
-impl ListenerChange {
-    /// Accepts clients from the new listeners, under the options in force, and closes the others.
-    pub fn apply(self) {
-        for (sender, listeners) in self.0 {
-            // A worker that has ended accepts nothing.
-            let _ = sender.send(listeners);
-        }
     }
 }

@@ -12,6 +12,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Uri};
 use http1::RequestHead;
 use net::address;
+use semantics::cache_key;
 use semantics::cache_key::{UrlParts, primary_of_parts};
 use semantics::compressed::BODY_ID;
 use semantics::validators::Selected;
@@ -314,8 +315,7 @@ impl RequestContext {
     }
 
     /// Calls `take` with the key of the requested object, written into a reused buffer. Returns
-    /// `None` if that is not possible: the URL is not in normal form, the rule changes the query,
-    /// or the key is longer than `KEY_MAX`.
+    /// `None` if that is not possible: the URL is not in normal form, or the key is longer than `KEY_MAX`.
     pub fn with_key<T>(&self, take: impl FnOnce(&[u8], Locality) -> T) -> Option<T> {
         KEY.with_borrow_mut(|key| {
             let locality = self.write_key(key)?;
@@ -325,9 +325,6 @@ impl RequestContext {
 
     fn write_key(&self, key: &mut Vec<u8>) -> Option<Locality> {
         let (target, site) = (self.target(), self.site());
-        if self.rule.as_ref().is_some_and(|rule| !rule.query.is_default()) {
-            return None;
-        }
         let path = match site.voucher() {
             None => target.path,
             Some(voucher) => {
@@ -339,8 +336,14 @@ impl RequestContext {
             }
         };
         let (host, port) = target.place();
+        let path = match &self.rule {
+            Some(rule) if !rule.query.is_default() => {
+                cache_key::is_normal(host, path).then(|| rule.query.apply_to(path))?
+            }
+            _ => Cow::Borrowed(path),
+        };
         let port = (port != target.scheme.default_port()).then_some(port);
-        let parts = UrlParts { scheme: target.scheme.name(), host, port, path };
+        let parts = UrlParts { scheme: target.scheme.name(), host, port, path: &path };
         let place = primary_of_parts(key, site.key_prefix(), parts)?;
         (key.len() <= KEY_MAX).then(|| locality_at(key, place))
     }

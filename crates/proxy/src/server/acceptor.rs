@@ -10,6 +10,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use crate::downstream::handshake::ListenerProtocol;
 use crate::downstream::listener;
 use crate::downstream::listener::{Accepted, Listener};
+use crate::downstream::listener_changes::ListenerReceiver;
 use crate::options::control::Control;
 use crate::server::worker::Worker;
 
@@ -72,7 +73,7 @@ impl Acceptor {
     /// Applies changes until `stopped`, then stops accepting. Returns when no task accepts.
     pub async fn follow(
         mut self,
-        mut changes: mpsc::UnboundedReceiver<Vec<Listener>>,
+        mut changes: ListenerReceiver,
         mut stopped: watch::Receiver<bool>,
     ) {
         loop {

@@ -23,6 +23,7 @@ use crate::client::reclaimer::{Ask, ConnectionReclaimer};
 use crate::downstream::connection_limit::{AcceptGuard, ConnectionLimit};
 use crate::downstream::listener;
 use crate::downstream::listener::{Accepted, Listener};
+use crate::downstream::listener_changes::{ListenerChanges, ListenerReceiver};
 use crate::fill::fill_budget::WindowFigures;
 use crate::fleet_control::stream;
 use crate::fleet_control::upkeep;
@@ -54,6 +55,8 @@ pub struct Setup {
     /// Sockets to accept clients from. They already listen, so that the caller reports an address
     /// in use or a privileged port.
     pub listeners: Vec<Listener>,
+    /// Replaces the listeners.
+    pub listener_changes: ListenerChanges,
     /// Number of worker threads, at least one.
     pub workers: usize,
     /// Receives a report of every request.
@@ -168,6 +171,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let Setup { clock, network, control, listeners, workers, observer, cache, fleet, .. } = setup;
     let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
     let workers = workers.max(1);
+    let changes = setup.listener_changes.receivers(workers);
     let options = control.options();
     let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
     let node = fleet.as_ref().map(|fleet| fleet.node.clone());
@@ -210,7 +214,6 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
     let share = watch::Sender::new(OpenState::Opening);
     let mut starts = Vec::with_capacity(workers);
-    let changes = control.listener_changes(workers);
     for (index, ((inbox, asked), changes)) in
         inboxes.into_iter().zip(asked).zip(changes).enumerate()
     {
@@ -241,7 +244,7 @@ struct Start {
     control: Control,
     listeners: Vec<Listener>,
     /// Receives the listeners that replace these.
-    changes: mpsc::UnboundedReceiver<Vec<Listener>>,
+    changes: ListenerReceiver,
     inbox: mpsc::UnboundedReceiver<Accepted>,
     asked: mpsc::UnboundedReceiver<Ask>,
     peers: Vec<mpsc::UnboundedSender<Accepted>>,

@@ -119,6 +119,7 @@ fn start_proxy() -> SocketAddr {
             socket: ListenSocket::Tcp(listener),
             protocol: Arc::new(ListenerProtocol::default()),
         }],
+        listener_changes: Default::default(),
         workers: 1,
         observer: Arc::new(Unobserved),
         cache: CacheSource::Now(Box::new(CacheSetup {

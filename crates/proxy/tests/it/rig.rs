@@ -216,6 +216,7 @@ impl Rig {
                 socket: ListenSocket::Tcp(listener),
                 protocol: Arc::new(protocol),
             }],
+            listener_changes: Default::default(),
             workers,
             observer: seen.clone(),
             cache: CacheSource::Now(Box::new(CacheSetup {

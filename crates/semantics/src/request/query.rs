@@ -5,6 +5,8 @@
 //! then asked with the query of the key, so a parameter outside the key cannot change the response
 //! stored under it.
 
+use std::borrow::Cow;
+
 use crate::request::url::Url;
 use crate::settings::pattern::Pattern;
 
@@ -40,13 +42,30 @@ impl QueryRule {
         if self.is_default() {
             return url.clone();
         }
-        url.map_query(|query| {
-            let mut kept: Vec<&str> = query.split('&').filter(|part| self.keeps(part)).collect();
-            if self.sorted {
-                kept.sort_by_key(|part| name(part));
-            }
-            kept.join("&")
-        })
+        url.map_query(|query| self.kept(query))
+    }
+
+    /// Returns the path and query of the URL under which the object of a path and query in normal
+    /// form is stored, as [`QueryRule::apply`] does.
+    pub fn apply_to<'a>(&self, path_and_query: &'a str) -> Cow<'a, str> {
+        let Some((path, query)) = path_and_query.split_once('?').filter(|_| !self.is_default())
+        else {
+            return Cow::Borrowed(path_and_query);
+        };
+        match self.kept(query) {
+            kept if kept.is_empty() => Cow::Borrowed(path),
+            kept if kept == query => Cow::Borrowed(path_and_query),
+            kept => Cow::Owned(format!("{path}?{kept}")),
+        }
+    }
+
+    /// Returns what is left of a query.
+    fn kept(&self, query: &str) -> String {
+        let mut kept: Vec<&str> = query.split('&').filter(|part| self.keeps(part)).collect();
+        if self.sorted {
+            kept.sort_by_key(|part| name(part));
+        }
+        kept.join("&")
     }
 
     fn keeps(&self, part: &str) -> bool {
@@ -70,6 +89,7 @@ mod tests {
         let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text)).collect();
         let keep = if keep == ["*"] { Vec::new() } else { vec![patterns(keep)] };
         let rule = QueryRule { keep, drop: patterns(drop), sorted };
+        assert_eq!(rule.apply_to(path), rule.apply(&url).path_and_query());
         rule.apply(&url).path_and_query().to_owned()
     }
 

@@ -192,6 +192,7 @@ impl Common<'_> {
                     "[[rule]]\npaths = [\"/other-{number}/*\"]\nttl = \"1h\"\n"
                 ));
             }),
+            Setup::RulesTogether => text.push_str(&rules_together()),
             Setup::Trust => text.push_str("[forwarded]\ntrust = [\"192.0.2.0/24\"]\n"),
             Setup::Site => text.push_str(&site),
             Setup::TwoNodes(_) => text.push_str(KEPT_BY_OWNERS),
@@ -207,6 +208,26 @@ impl Common<'_> {
         }
         text
     }
+}
+
+/// Returns 1,000 rules. Ten match: they drop parameters, edit fields of the request and of the
+/// response, and state lifetimes.
+fn rules_together() -> String {
+    let edits = [
+        "query-drop = [\"utm_*\"]",
+        "ttl = \"1h\"",
+        "answer-set = [\"X-Seen: yes\"]",
+        "request-remove = [\"Cookie\"]",
+        "answer-remove = [\"Set-Cookie\"]",
+    ];
+    let rule = |number: usize| match number % 100 {
+        50 => {
+            let edit = edits[number / 100 % edits.len()];
+            format!("[[rule]]\npaths = [\"/store/*\"]\nthen = \"continue\"\n{edit}\n")
+        }
+        _ => format!("[[rule]]\npaths = [\"/other-{number}/*\"]\nttl = \"1h\"\n"),
+    };
+    (0..1_000).map(rule).collect()
 }
 
 /// Rules as an operator may have them.

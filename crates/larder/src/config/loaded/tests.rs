@@ -7,6 +7,7 @@ use proxy::rules::access::Action;
 use semantics::{Lifetime, Seconds};
 
 use super::*;
+use crate::config::layers::add_flag;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::UpstreamSettings;
 

@@ -9,7 +9,8 @@ use fleet::member::State;
 use super::*;
 use crate::config::file::File;
 use crate::config::layers::Layer;
-use crate::config::loaded::{Loaded, add_flag};
+use crate::config::layers::add_flag;
+use crate::config::loaded::Loaded;
 
 fn load(text: &str) -> Result<FleetConfig, String> {
     let file = File::parse("larder.toml", text).map_err(|problems| problems.to_string())?;
