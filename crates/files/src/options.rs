@@ -219,27 +219,6 @@ mod tests {
     }
 
     #[test]
-    fn types_and_sizes_say_what_is_compressed() {
-        let codings = vec![Coding::Gzip, Coding::Brotli];
-        let types = vec!["text/html".to_owned()];
-        let compress = Compress { codings, types, least: 10, most: 20 };
-        for (size, kind, expected) in [
-            (10, "text/html; charset=utf-8", true),
-            (20, "Text/HTML", true),
-            (9, "text/html", false),
-            (21, "text/html", false),
-            (15, "text/htm", false),
-            (15, "image/png", false),
-        ] {
-            assert_eq!(compress.includes(size, kind), expected, "{size} {kind}");
-        }
-        let accepted = Accepted::new([Coding::Zstd, Coding::Gzip, Coding::Brotli]);
-        assert_eq!(compress.for_client(accepted), Some(Coding::Gzip));
-        assert_eq!(compress.for_client(Accepted::new([Coding::Zstd])), None);
-        assert!(!Compress::default().includes(0, "text/html"));
-    }
-
-    #[test]
     fn bad_choices_are_named() {
         let of = |change: &dyn Fn(&mut Options)| {
             let mut options = Options::default();

@@ -33,10 +33,10 @@ use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Error, Outcome};
 use crate::options::Options;
 use crate::request::context::RequestContext;
-use crate::response::builder;
 use crate::response::builder::ResponseParts;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
+use crate::response::{builder, compressing};
 use crate::services::{LookupStart, Services};
 
 /// The form of a response that a request gets.
@@ -307,19 +307,23 @@ pub(crate) struct StoredAnswer<'a> {
 }
 
 impl StoredAnswer<'_> {
-    /// Builds the response. Boxed parts: only requests for compressed responses wait.
     pub async fn respond(self, transaction: Transaction) -> Response<ResponseBody> {
         let StoredAnswer { context, store, primary, stored, status, age, shared, own } = self;
-        let may_compress =
-            context.negotiated.coding.is_some() && stored.sparse.is_none() && !stored.is_of_head();
-        if may_compress {
+        if context.negotiated.coding.is_some() && stored.sparse.is_none() {
             let head = shared.unwrap_or_else(|| stored.head.stored());
-            let form = CompressedForm::of(context, store, primary, head, Some(stored.length()));
-            if let Some(form) = form
-                && let Some(body) =
-                    Box::pin(form.find(|| plain(context, store, stored, head))).await
-            {
-                return form.respond(transaction, status, age, own, body);
+            let length = match stored.is_of_head() {
+                true => compressing::announced_length(head.headers()),
+                false => Some(stored.length()),
+            };
+            if let Some(form) = CompressedForm::of(context, store, primary, head, length) {
+                // Boxed: only requests for compressed responses wait here.
+                let body = match stored.is_of_head() {
+                    true => Some(FormBody::Unneeded),
+                    false => Box::pin(form.find(|| plain(context, store, stored, head))).await,
+                };
+                if let Some(body) = body {
+                    return form.respond(transaction, status, age, own, body);
+                }
             }
         }
         builder::from_entry(context, transaction, status, age, stored, own.or(shared))

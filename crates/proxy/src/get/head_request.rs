@@ -23,6 +23,7 @@ use crate::fill::state::{Fill, FillStage};
 use crate::get::cache_request::{CacheRequest, HeadRequest, NextAction, ToValidate, miss_status};
 use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};
+use crate::object::epoch::new_epoch;
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
 use crate::object::object_writer::{Judge, ObjectWriter, RefreshResult, StorageKey};
@@ -206,7 +207,9 @@ impl CacheRequest<'_> {
         judge.permits(*status, headers).ok()?;
         let head =
             StoredHead::new(context.facts.target, *status, headers, *times, settings).of_head();
-        let head = head.spelled(spellings.clone());
+        let may_compress =
+            context.negotiated.is_on && context.options.may_compress(*status, headers);
+        let head = head.spelled(spellings.clone()).with_body_id(may_compress.then(new_epoch));
         let facts = head.packed();
         if !facts.is_fresh(times.received) || facts.is(Flag::NoCache) {
             return None;

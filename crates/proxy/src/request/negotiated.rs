@@ -33,10 +33,8 @@ impl Negotiated {
         if codings.is_empty() || !is_read || site.voucher().is_some() {
             return Negotiated::default();
         }
-        let names: Vec<&str> = codings.iter().map(|coding| coding.name()).collect();
-        let preferred = coding::preferred(&head.fields, &names);
-        let is_it = |coding: &&Coding| preferred.first() == Some(&coding.name());
-        let coding = codings.iter().find(is_it).copied();
+        let best = coding::best(&head.fields, codings.iter().map(|coding| coding.name()));
+        let coding = best.and_then(|at| codings.get(at)).copied();
         head.fields.set_line(&ACCEPT_ENCODING, &HeaderValue::from_static("identity"));
         if coding.is_some() {
             compressed::drop_range_by_date(&mut head.fields);

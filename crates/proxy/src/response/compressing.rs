@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{Method, Response, StatusCode};
 use http_body::Body as _;
-use semantics::compressed;
 use semantics::compressed::Form;
+use semantics::{ExchangeTimes, compressed, storability};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::body::encoded_body::{EncodedBody, Flush, PermittedEncoder};
@@ -36,7 +36,8 @@ pub(crate) fn for_client(
         return Some(body);
     }
     if context.head.method == Method::HEAD {
-        compressed::describe(fields, coding.name(), Form::Streamed);
+        let form = if is_storable(context, status, fields) { Form::Stored } else { Form::Streamed };
+        compressed::describe(fields, coding.name(), form);
         return Some(body);
     }
     let shared = &context.services.shared;
@@ -59,11 +60,22 @@ pub(crate) fn response(
     Response::from_parts(head, body.map_or_else(|| OriginBody::whole(Bytes::new()), |body| *body))
 }
 
+/// Returns whether a GET would store the response, so that its form has a strong tag.
+fn is_storable(context: &RequestContext, status: StatusCode, fields: &HeaderMap) -> bool {
+    let (facts, settings, now) = (context.facts.of_get(), context.settings(), context.now());
+    let times = ExchangeTimes { requested: now, received: now };
+    storability::judge(&facts, status, fields, times, settings).is_ok()
+}
+
+/// Returns the length of the body that the fields of a response announce.
+pub(crate) fn announced_length(fields: &HeaderMap) -> Option<u64> {
+    fields.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// Returns whether a body is neither too small nor too large, as far as its length is known.
 fn has_size(context: &RequestContext, fields: &HeaderMap, body: &OriginBody) -> bool {
-    let announced = || fields.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
     let length = match context.head.method {
-        Method::HEAD => announced(),
+        Method::HEAD => announced_length(fields),
         _ => body.size_hint().exact(),
     };
     length.is_none_or(|length| context.options.compress.has_size(length))

@@ -29,6 +29,22 @@ pub fn preferred<'a>(request: &impl Fields, offered: &[&'a str]) -> Vec<&'a str>
     taken.into_iter().map(|(_, coding)| coding).collect()
 }
 
+/// Returns the position in `offered` of the coding that a client prefers, like [`preferred`]
+/// without an allocation. `None` if the client prefers a body without a coding.
+pub fn best<'a>(request: &impl Fields, offered: impl Iterator<Item = &'a str>) -> Option<usize> {
+    let plain = member_weight(request, b"identity").unwrap_or(0).max(1);
+    let mut best = None;
+    for (at, coding) in offered.enumerate() {
+        let weight = weight(request, coding.as_bytes()).filter(|weight| *weight >= plain);
+        if let Some(weight) = weight
+            && best.is_none_or(|(_, most)| weight > most)
+        {
+            best = Some((at, weight));
+        }
+    }
+    best.map(|(at, _)| at)
+}
+
 /// Returns the weight of a coding in thousandths, by its name or by `*`. `None` if neither is
 /// listed.
 fn weight(request: &impl Fields, coding: &[u8]) -> Option<u16> {
@@ -107,6 +123,8 @@ mod tests {
         for (accepted, expected) in cases {
             let request = headers(&[&format!("Accept-Encoding: {accepted}")]);
             assert_eq!(preferred(&request, &offered), expected, "{accepted}");
+            let best = best(&request, offered.into_iter()).map(|at| offered[at]);
+            assert_eq!(best, expected.first().copied(), "{accepted}");
         }
         assert_eq!(preferred(&headers(&[]), &offered), Vec::<&str>::new());
     }
