@@ -522,8 +522,7 @@ fn warn_of_closed(user: &User, caches: &[Cache]) {
 
 fn open_access_log(config: &Config) -> Result<Option<Arc<AccessLog>>, Failure> {
     let Some(path) = &config.access_log else { return Ok(None) };
-    let format = config.log_format.parse().map_err(Failure::usage)?;
-    let log = AccessLog::open(path, format);
+    let log = AccessLog::open(path, config.log_format.clone());
     log.map(|log| Some(Arc::new(log))).map_err(|error| {
         let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
         Failure::runtime(format!("{error}{}", who.unwrap_or_default()))
