@@ -223,7 +223,8 @@ fn wrong_flags_are_usage_errors() {
         2,
         "",
         "larder: --memory: expected a size such as 10G, from 16M to 64T, or \"auto\", got \"1M\"\n\
-         larder: --log-format: expected combined, squid or json, got \"csv\"\n",
+         larder: --log-format: expected combined, squid, json or a text with variables such as \
+         {client_ip}, got \"csv\"\n",
     );
     let output = larder(dir.path(), &["serve", "--cach", "x"]);
     assert_eq!(output.status.code(), Some(2));

@@ -154,8 +154,7 @@ struct Prepared {
 /// Opens the access log, if there is one. The error is a sentence.
 pub fn open_access_log(config: &Config) -> Result<Option<AccessLog>, String> {
     let Some(path) = &config.access_log else { return Ok(None) };
-    let format = config.log_format.parse().map_err(|why| format!("log-format: {why}"))?;
-    let log = AccessLog::open(path, format);
+    let log = AccessLog::open(path, config.log_format.clone());
     log.map(Some).map_err(|error| {
         let who = config.user.as_ref().map(|user| format!(" (opened as the user {user})"));
         format!("{error}{}", who.unwrap_or_default())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderName, header};
-use proxy::observe::access_log::{Destination, Format};
+use proxy::observe::access_log::Destination;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::purging::PurgeSecret;
 use store::LayoutName;
@@ -69,9 +69,6 @@ impl Checker<'_> {
     }
 
     fn logs(&mut self) {
-        if let Err(why) = self.config.log_format.parse::<Format>() {
-            self.complain("log-format", why);
-        }
         let destination = self.config.access_log.as_deref().map(Destination::parse);
         if let Some(Err(why)) = destination {
             self.complain("access-log", why);

@@ -14,6 +14,7 @@ use net::certificate_store::TlsOptions;
 use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
 use proxy::message::forwarded::Forwarded;
+use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
@@ -58,7 +59,7 @@ pub struct Config {
     pub admin_token: Option<String>,
     pub admin_token_file: Option<PathBuf>,
     pub access_log: Option<PathBuf>,
-    pub log_format: String,
+    pub log_format: Format,
     pub request_id: Option<HeaderName>,
     pub log_level: String,
     pub workers: Option<usize>,

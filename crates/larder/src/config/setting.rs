@@ -12,6 +12,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 use membership::gossip::Seed;
 use net::networks::Networks;
+use proxy::observe::access_log::Format;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 use purge_stream::StreamAddress;
@@ -423,7 +424,7 @@ macro_rules! parsed {
 }
 
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
-parsed!(StatusPattern);
+parsed!(Format, StatusPattern);
 parsed!(
     Address,
     Copies,

@@ -119,6 +119,7 @@ fn values<T>(field: &Field<T>) -> String {
         Kind::Checked(checked) => checked.expected.to_owned(),
         Kind::OneOf(words) => words.join(" | "),
         Kind::PathPrefix => "path".to_owned(),
+        Kind::LogFormat => "combined | squid | json | text with variables".to_owned(),
         Kind::Mode
         | Kind::Method
         | Kind::Ports

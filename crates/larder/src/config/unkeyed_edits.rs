@@ -29,21 +29,36 @@ impl Config {
                 [("request-set", &rule.request_set), ("answer-set", &rule.answer_set)]
             {
                 let Ok(edits) = Edits::new(texts, &[]) else { continue };
-                for (field, variable) in edits.variables() {
-                    // A field of the key may have any value: each value has its own response.
-                    let is_of_key = key == "request-set" && is_keyed(field);
-                    if !is_of_key && !is_determined(variable, rule, &is_keyed) {
-                        told.push(format!(
-                            "{called}: {key} sets {field} to {variable}, which is not part of the \
-                             key: a stored response would depend on who asked first (use \
-                             client-set, key-headers or bypass)"
-                        ));
-                    }
+                // A field of the key may have any value: each value has its own response.
+                let is_free = |field: &HeaderName| key == "request-set" && is_keyed(field);
+                let unkeyed = edits.variables().filter(|(field, variable)| {
+                    !is_free(field) && !is_determined(variable, rule, &is_keyed)
+                });
+                for (field, variables) in by_field(unkeyed) {
+                    told.push(format!(
+                        "{called}: {key} sets {field} to {variables}, not part of the key: a \
+                         stored response would depend on who asked first (use client-set, \
+                         key-headers or bypass)"
+                    ));
                 }
             }
         }
         told
     }
+}
+
+/// Returns the variables of each field as a list. Those of one field are adjacent.
+fn by_field<'e>(
+    variables: impl Iterator<Item = (&'e HeaderName, &'e Variable)>,
+) -> Vec<(&'e HeaderName, String)> {
+    let mut lists: Vec<(&HeaderName, String)> = Vec::new();
+    for (field, variable) in variables {
+        match lists.last_mut().filter(|(last, _)| *last == field) {
+            Some((_, list)) => list.push_str(&format!(" and {variable}")),
+            None => lists.push((field, variable.to_string())),
+        }
+    }
+    lists
 }
 
 /// Returns whether responses may be stored under the rule.
@@ -90,7 +105,7 @@ mod tests {
     fn values_outside_the_key_are_told() {
         for (count, keys) in [
             (1, "request-set = ['X-A: {client_ip}']"),
-            (2, "answer-set = ['X-A: {cookie.a} {request_id}']"),
+            (2, "answer-set = ['X-A: {cookie.a} {request_id}', 'X-B: {client_ip} {scheme}']"),
             (1, "request-set = ['X-A: {header.x-b}']\nkey-headers = ['x-c']"),
             (1, "answer-set = ['X-A: {uri}']\nquery-drop = ['utm_*']"),
             (0, "request-set = ['X-A: {header.x-b}']\nkey-headers = ['x-b']"),

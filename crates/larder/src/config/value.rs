@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use cli::units;
 use ipnet::IpNet;
+use proxy::observe::access_log::Format;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 
@@ -42,6 +43,8 @@ pub enum Kind {
     /// A host, or a dot and a domain: `.example.com` is example.com and all names below.
     HostPattern,
     PathPrefix,
+    /// A format of the access log: a name, or a text with variables.
+    LogFormat,
     Method,
     /// A port or a range of ports, both ends included.
     Ports,
@@ -138,6 +141,9 @@ impl Kind {
             Kind::PathPrefix => {
                 return text.parse::<PathPrefix>().map(|_| Value::Text(text.to_owned()));
             }
+            Kind::LogFormat => {
+                return text.parse::<Format>().map(|_| Value::Text(text.to_owned()));
+            }
             Kind::Method => {
                 let token = |b: u8| b.is_ascii_uppercase() || b == b'-';
                 let good = !text.is_empty() && text.bytes().all(token);
@@ -191,6 +197,7 @@ impl Kind {
                 "a host such as www.example.com, or .example.com and all below it".to_owned()
             }
             Kind::PathPrefix => "the beginning of a path such as /static/".to_owned(),
+            Kind::LogFormat => "combined, squid, json or a text with variables".to_owned(),
             Kind::Method => "a method in capitals such as GET".to_owned(),
             Kind::Ports => "a port or a range of ports such as \"8000-8999\"".to_owned(),
             Kind::Header => "the name of a header field".to_owned(),
@@ -216,6 +223,7 @@ impl Kind {
             Kind::Network => "CIDR",
             Kind::Origin => "URL",
             Kind::Host | Kind::HostPattern => "HOST",
+            Kind::LogFormat => "FORMAT",
             Kind::Method => "METHOD",
             Kind::Ports => "PORT",
             Kind::Header | Kind::Token => "NAME",

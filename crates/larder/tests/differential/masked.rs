@@ -82,10 +82,13 @@ impl Masked {
     }
 
     /// Masks a line of the access log. Older programs estimated the bytes of a response instead of
-    /// counting them.
+    /// counting them, and have fewer members.
     fn take_log(&mut self, line: &str) {
         let line = between(line, "{\"time\":\"", "\"");
         let line = between(&line, "\"duration_ms\":", ",");
+        let line = ["upstream_time_ms", "first_byte_ms", "request_id", "site", "rule"]
+            .iter()
+            .fold(line, |line, name| without_member(&line, name));
         self.text.push_str(&between(&line, "\"bytes_out\":", ","));
     }
 
@@ -139,6 +142,14 @@ fn seconds(value: &str) -> Option<(i64, &str)> {
         }
     };
     Some((time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64), behind))
+}
+
+/// Removes a member of a JSON object, which is not its first one.
+fn without_member(line: &str, name: &str) -> String {
+    let mark = format!(",\"{name}\":");
+    let Some((before, rest)) = line.split_once(&mark) else { return line.to_owned() };
+    let end = rest.find(",\"").or_else(|| rest.rfind('}')).unwrap_or(rest.len());
+    format!("{before}{}", &rest[end..])
 }
 
 /// Returns `line` without the text between `begin` and `end`.
@@ -203,7 +214,8 @@ fn times_a_moment_apart_are_alike_and_others_are_not() {
     assert!(!first.is_like(&head(date, 12, 60)) && !first.is_like(&head(date, 9, 50)));
     let log = |ms: u32, status: u32| {
         of(&format!(
-            "{{\"time\":\"{ms}Z\",\"duration_ms\":{ms}.1,\"bytes_out\":{ms},\"status\":{status}}}\n"
+            "{{\"time\":\"{ms}Z\",\"duration_ms\":{ms}.1,\"bytes_out\":{ms},\"status\":{status},\
+             \"first_byte_ms\":{ms}.1,\"request_id\":\"{ms}\"}}\n"
         ))
     };
     assert!(log(1, 200).is_like(&log(2, 200)) && !log(1, 200).is_like(&log(1, 304)));

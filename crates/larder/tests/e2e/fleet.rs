@@ -77,6 +77,29 @@ fn each_document_is_fetched_once_whichever_node_is_asked() {
 }
 
 #[test]
+fn edits_for_clients_do_not_reach_other_nodes() {
+    let origin = Origin::start();
+    let edits = [
+        "[[rule]]\nname = 'all'\nhide = ['via', 'age']\nclient-remove = ['x-inner']\n",
+        "[[rule]]\nname = 'all'\n",
+    ];
+    let fleet = Fleet::of(2, &origin).with(0, |setup| setup.config(edits[0]));
+    let nodes = fleet.with(1, |setup| setup.config(edits[1])).start();
+    let mut from_peer = 0;
+    for number in 0..8 {
+        let target = format!("/{number}?h=x-inner:1");
+        for (at, node) in nodes.iter().enumerate() {
+            let reply = fetch(node, &target);
+            from_peer += u64::from(at == 1 && reply.outcome() == "HIT_PEER");
+            for name in ["x-inner", "via", "age"] {
+                assert_eq!(reply.field(name).is_some(), at == 1, "{name} at {at} {:?}", reply.head);
+            }
+        }
+    }
+    assert!(from_peer > 0);
+}
+
+#[test]
 fn one_call_purges_at_all_nodes() {
     let origin = Origin::start();
     let nodes = Fleet::of(3, &origin).start();

@@ -43,9 +43,15 @@ impl RequestIds {
         let given = fields.line(name).filter(|id| is_sane(id) && forwarded.trusts(client));
         match given {
             Some(id) => HeaderValue::from_bytes(id).ok(),
-            None => HeaderValue::try_from(format!("{:016x}{:016x}", random(), random())).ok(),
+            None => HeaderValue::from_bytes(&new_id()).ok(),
         }
     }
+}
+
+/// Returns 128 random bits as hexadecimal digits.
+fn new_id() -> [u8; 32] {
+    let bits = u128::from(random()) << 64 | u128::from(random());
+    std::array::from_fn(|at| b"0123456789abcdef"[(bits >> (4 * at)) as usize & 15])
 }
 
 /// Returns whether an id has only characters that need no escaping in fields and logs.

@@ -6,7 +6,6 @@ use crate::config::setting::{Take, fields};
 use crate::config::sizing;
 use crate::config::value::Kind;
 
-const LOG_FORMAT: Kind = Kind::Text("combined, squid, json or a text with variables");
 const INCLUDED: &str = "a file, a directory or a pattern such as sites/*.toml";
 const PRESET: Kind = Kind::OneOf(store::PRESETS);
 const LAYOUT: Kind = Kind::OneOf(store::LayoutName::NAMES);
@@ -96,7 +95,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Format of the access log: the combined format of web servers ("combined"), Squid's native
     /// format ("squid"), JSON lines ("json"), or a text with variables such as {client_ip}
     /// (docs/guide/running.md, "Access log").
-    "log-format", LOG_FORMAT, ["combined"], flag, live -> log_format;
+    "log-format", Kind::LogFormat, ["combined"], flag, live -> log_format;
 
     /// Field in which origin servers get the id of a request, such as X-Request-ID. The id that a
     /// proxy in `forwarded.trust` sends in this field is kept (without this setting, in

@@ -17,6 +17,7 @@ fn example(kind: Kind) -> Value {
         Kind::Method | Kind::Token | Kind::Header => "GET".to_owned(),
         Kind::Ports => "80-81".to_owned(),
         Kind::PathPrefix => "/a/".to_owned(),
+        Kind::LogFormat => "json".to_owned(),
         Kind::Path | Kind::Text(_) => "x".to_owned(),
         Kind::Checked(checked) => checked.example.to_owned(),
         Kind::OneOf(words) => words[words.len() - 1].to_owned(),
