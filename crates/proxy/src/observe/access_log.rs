@@ -32,6 +32,8 @@ const BATCH: usize = 64 << 10;
 const BOUND: usize = 4 << 20;
 /// Longest time that a line stays in the buffer.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// The same for a syslog server, whose socket holds few messages.
+const SYSLOG_INTERVAL: Duration = Duration::from_millis(100);
 /// Shortest time between two reports of losses.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// Longest time that a close waits for the last lines to be written.
@@ -74,16 +76,21 @@ impl AccessLog {
         let destination = Destination::parse(path)
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let sink = destination.open()?;
-        AccessLog::start(format, sink, move || destination.open())
+        let interval = match destination {
+            Destination::Syslog(_) => SYSLOG_INTERVAL,
+            Destination::File(_) | Destination::Stdout => INTERVAL,
+        };
+        AccessLog::start(format, interval, sink, move || destination.open())
     }
 
     fn start(
         format: Format,
+        interval: Duration,
         sink: Box<dyn Write + Send>,
         open: impl Fn() -> io::Result<Box<dyn Write + Send>> + Send + 'static,
     ) -> io::Result<AccessLog> {
         let shared = Arc::new(Shared::default());
-        let mut writer = Writer::new(shared.clone(), sink);
+        let mut writer = Writer::new(shared.clone(), interval, sink);
         let (ends, ended) = mpsc::channel();
         std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
             let _ends: mpsc::Sender<()> = ends;
@@ -158,6 +165,8 @@ impl Drop for AccessLog {
 
 struct Writer {
     shared: Arc<Shared>,
+    /// Longest time that a line stays in the buffer.
+    interval: Duration,
     sink: Box<dyn Write + Send>,
     /// True if the last write ended in the middle of a line.
     torn: bool,
@@ -168,8 +177,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(shared: Arc<Shared>, sink: Box<dyn Write + Send>) -> Writer {
-        Writer { shared, sink, torn: false, problem: None, reported: (0, None) }
+    fn new(shared: Arc<Shared>, interval: Duration, sink: Box<dyn Write + Send>) -> Writer {
+        Writer { shared, interval, sink, torn: false, problem: None, reported: (0, None) }
     }
 
     fn run(&mut self, open: impl Fn() -> io::Result<Box<dyn Write + Send>>) {
@@ -196,7 +205,7 @@ impl Writer {
     #[allow(clippy::disallowed_methods)]
     fn next(&self, batch: &mut Vec<u8>) -> (bool, bool) {
         let mut waiting = self.shared.waiting();
-        let deadline = Instant::now() + INTERVAL;
+        let deadline = Instant::now() + self.interval;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let due = left.is_zero() || waiting.lines.len() >= BATCH;
