@@ -86,9 +86,16 @@ impl RuleActions {
 
     /// Returns the name of the site whose origin is asked.
     fn upstream_site(&self, rule: &str) -> Result<Option<String>, Wrong> {
-        if self.allowed_hosts.is_empty() == (self.upstream() == Some(RuleUpstream::Host)) {
-            let text = format!("expected allowed-hosts with upstream = \"{HOST}\", and only there");
-            return Err(("allowed-hosts", text));
+        let has_hosts = !self.allowed_hosts.is_empty();
+        match self.upstream() {
+            Some(RuleUpstream::Host) if !has_hosts => {
+                let text = format!("expected allowed-hosts beside \"{HOST}\"");
+                return Err(("upstream", text));
+            }
+            None if has_hosts => {
+                return Err(("allowed-hosts", "expected upstream beside it".to_owned()));
+            }
+            _ => {}
         }
         if let Some(RuleUpstream::Servers(servers)) = self.upstream() {
             let wrong = servers.iter().find_map(|text| Server::parse(text).err());

@@ -142,7 +142,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Answers with a status and a text with variables, or a file of at most 1M after an @, which
     /// is read at start and reload.
     "respond", Kind::Text("a status and a text or @FILE, such as \"200 ok\""), ["none"],
-        word("none"), live, example(r#""503 Back soon""#) -> actions.respond;
+        word("none"), live -> actions.respond;
 
     /// Methods that are not answered with 405; GET includes HEAD; none: any.
     "allow-methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "POST"]"#)
@@ -182,7 +182,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     "upstream", Kind::List(&Kind::Text("the name of a site, a URL or \"{host}\"")), [], live,
         example(r#"["http://10.0.0.9:8080"]"#) -> actions.upstream;
 
-    /// Hosts for which `upstream = "{host}"` connects; others get 403.
+    /// Hosts of the URL for which `upstream` is asked; others get 403.
     "allowed-hosts", Kind::List(&Kind::HostPattern), [], live,
         example(r#"[".example.com"]"#) -> actions.allowed_hosts;
 
