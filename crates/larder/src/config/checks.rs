@@ -14,8 +14,9 @@ use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
 use crate::config::file::File;
 use crate::config::layers::{FileLayer, Layer, Location, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
-use crate::config::request_rule::{RequestRule, Wrong};
+use crate::config::request_rule::RequestRule;
 use crate::config::rule_actions::RuleUpstream;
+use crate::config::rule_condition::Wrong;
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
 

@@ -14,7 +14,7 @@ use proxy::rules::request_rules::{AnswerEdits, QuerySend, SettingsLayer};
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::rule_actions::RuleActions;
-use crate::config::rule_condition::{RuleCondition, parse_all};
+use crate::config::rule_condition::{RuleCondition, Wrong, parse_all};
 use crate::config::setting::OwnKey;
 use crate::config::status_times;
 
@@ -24,7 +24,7 @@ pub struct RequestRule {
     pub name: Option<String>,
     pub when: RuleCondition,
     pub then: Then,
-    /// What the rule states, as written.
+    /// The keys that the rule states, as written.
     pub states: Vec<String>,
     pub actions: RuleActions,
     pub bypass: bool,
@@ -55,7 +55,7 @@ pub struct RequestRule {
     pub compress: Option<Vec<Coding>>,
 }
 
-/// What happens after a match.
+/// The step after a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Then {
     /// The rule decides.
@@ -64,9 +64,6 @@ pub enum Then {
     /// The rule adds to the next ones.
     Continue,
 }
-
-/// A problem of a rule: the key, and a sentence.
-pub type Wrong = (&'static str, String);
 
 impl RequestRule {
     /// Returns the name of the rule; `number` counts from 1.

@@ -13,8 +13,7 @@ use proxy::rules::request_rules::{Actions, Location, Reply, ReplyBody, Rewrite};
 use semantics::Pattern;
 
 use crate::config::origin_server::Server;
-use crate::config::request_rule::Wrong;
-use crate::config::rule_condition::parse_all;
+use crate::config::rule_condition::{Wrong, parse_all};
 use crate::config::upstreams;
 
 /// The value of `upstream` that stands for the server that the request's host names.
@@ -47,7 +46,7 @@ pub struct RuleActions {
 /// The origin that a rule names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleUpstream<'a> {
-    /// That of a site.
+    /// The origin of a site.
     Site(&'a str),
     /// Servers of its own.
     Servers(&'a [String]),

@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use proxy::message::scheme::Scheme;
 use proxy::rules::request_rules::{Condition, HeaderTest, PathTest};
 
-use crate::config::request_rule::Wrong;
+/// A problem of a rule: the key, and a sentence.
+pub type Wrong = (&'static str, String);
 
 /// Lists of what may match, by kind.
 #[derive(Clone, Debug, Default, PartialEq)]

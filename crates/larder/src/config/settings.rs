@@ -74,7 +74,7 @@ pub fn write_all(writer: &mut impl Writer) {
     ACCESS.iter().for_each(|field| writer.key(field.key, field));
     writer.table(
         "rule",
-        "Exceptions for some requests; only the first rule that matches applies \
+        "Settings for some requests; the first rule that matches decides, unless it continues \
          (docs/guide/rules.md).",
     );
     RULE.iter().for_each(|field| writer.key(field.key, field));

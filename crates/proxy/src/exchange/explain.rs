@@ -106,8 +106,7 @@ impl Question {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is unknown; known are url, method, header, client, status, answer and \
-                         ask"
+                        "{key:?} is unknown; known are url, method, header, client, status, answer, ask"
                     ));
                 }
             }

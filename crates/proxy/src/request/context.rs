@@ -73,7 +73,7 @@ pub(crate) struct RequestContext {
     pub id: Option<HeaderValue>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
-    /// Whether responses are compressed for the request.
+    /// The coding in which responses are compressed for the request.
     pub negotiated: Negotiated,
 }
 
@@ -315,7 +315,8 @@ impl RequestContext {
     }
 
     /// Calls `take` with the key of the requested object, written into a reused buffer. Returns
-    /// `None` if that is not possible: the URL is not in normal form, or the key is longer than `KEY_MAX`.
+    /// `None` if that is not possible: the URL is not in normal form, or the key is longer than
+    /// `KEY_MAX`.
     pub fn with_key<T>(&self, take: impl FnOnce(&[u8], Locality) -> T) -> Option<T> {
         KEY.with_borrow_mut(|key| {
             let locality = self.write_key(key)?;

@@ -1,7 +1,7 @@
 //! The operator's rules, which treat some requests differently from the rest.
 //!
-//! A rule states which requests it is for ([`Condition`]) and how they are treated ([`Rule`]). Rules
-//! are tried in order. The first that matches decides, and rules that continue
+//! A rule states which requests it is for ([`Condition`]) and how they are treated ([`Rule`]).
+//! Rules are tried in order. The first that matches decides, and rules that continue
 //! ([`Rule::continues`]) add to the one that decides after them. A rule inherits any setting that
 //! it omits from the whole proxy.
 //!
@@ -12,38 +12,26 @@
 //! The rules are compiled when they are loaded (`RuleIndex`), so that rules that do not match cost
 //! a request almost nothing. Rules that were once taken together are kept as one.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hashbrown::HashMap;
 use http::header::HeaderName;
 use semantics::{EditFields, Fields, Settings, Url};
-use smallvec::SmallVec;
 
-use crate::message::scheme::Scheme;
-use crate::rules::request_rules::rule::AND;
-use crate::rules::request_rules::rule_index::RuleIndex;
+use crate::rules::request_rules::rule::{AND, NONE};
+use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
+
+pub(crate) use rule::{DECIDED_BY, DEVICE, KEY_COOKIES};
 
 pub use action::{Actions, Location, Reply, ReplyBody, Rewrite};
-pub use condition::{Condition, HeaderTest, NamedTest, PathTest, Share};
+pub use condition::{Condition, HeaderTest, NamedTest, PathTest, RuleFacts, Share};
 pub use rule::{AnswerEdits, QuerySend, Rule, SettingsLayer};
 
 pub(crate) mod action;
 mod condition;
 mod rule;
 mod rule_index;
-
-/// The field that tells an origin the kind of a client's device.
-pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
-
-/// Request field with the mark of the rule that decides the request, if that rule has conditions on
-/// fields. It is part of the key, so that objects stored under such a rule answer only requests
-/// that the same rule decides. It never leaves the proxy and is never accepted from a client.
-pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
-
-/// Request field with the cookies that are part of the key. Otherwise like [`DECIDED_BY`].
-pub(crate) const KEY_COOKIES: HeaderName = HeaderName::from_static("x-larder-cookies");
 
 /// Removes the fields that only the proxy may set from a client's request. Applies even without
 /// rules: objects stored under a removed rule may still exist.
@@ -65,42 +53,12 @@ pub struct Rules {
 /// Rules that were taken together, by their numbers.
 type Together = HashMap<Numbers, Arc<Rule>>;
 
-/// Numbers of the rules that match a request, in order, and then of rules that might have
-/// ([`MISSED`]).
-type Numbers = SmallVec<[u32; 8]>;
-
-/// Bit of the number of a rule that matches the place of a request, but whose conditions on what is
-/// not in the key do not hold. Memory holds far fewer rules.
-const MISSED: u32 = 1 << 31;
-
 /// Number of a missed rule that is not known.
 const UNKNOWN: u32 = u32::MAX;
-
-/// Name of the rule of requests that no rule matches, where one might have.
-const NONE: &str = "(none)";
 
 /// Maximum number of entries of [`Together`]. Others are made for each request anew: clients that
 /// choose fields and query can make as many as there are subsets of the rules.
 const TOGETHER_MAX: usize = 1024;
-
-/// Facts of a request by which a rule is chosen, except for its fields.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleFacts<'a> {
-    /// The reverse site; `None` in a forward proxy.
-    pub site: Option<&'a str>,
-    /// The host of the URL that the request names, in any case and without a port.
-    pub host: &'a str,
-    /// The path and query of that URL, in its normal form.
-    pub path: &'a str,
-    /// The method of the request.
-    pub method: &'a str,
-    /// The scheme of that URL.
-    pub scheme: Scheme,
-    /// The address of the client; of a trusted proxy's request, that of the proxy's client.
-    pub client: IpAddr,
-    /// True if the request asks for another protocol and so bypasses the cache.
-    pub upgrade: bool,
-}
 
 impl Rules {
     /// Compiles these rules, in this order. Requests that none matches have the settings `base`.

@@ -55,8 +55,8 @@ pub enum Setup {
     Bare,
     /// This number of rules, none of which matches.
     Rules(u64),
-    /// 1,000 rules, of which ten match and are taken together; each edits the query, a request field
-    /// or a response field.
+    /// 1,000 rules, of which ten match and are taken together; each edits the query, a field of the
+    /// request or a field of the response.
     RulesTogether,
     /// `forwarded.trust` of a network from which no client comes.
     Trust,

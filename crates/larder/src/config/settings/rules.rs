@@ -31,7 +31,10 @@ const HEADER_TESTS: Kind =
 /// Declares the lists of a condition: for a rule, and for an alternative of `any`; each also with
 /// `not-` in front.
 macro_rules! tests {
-    ($($(#[doc = $text:literal])+ $key:literal, $kind:expr, $example:literal -> $place:ident;)*) => {
+    ($(
+        $(#[doc = $text:literal])+
+        $key:literal, $kind:expr, $example:literal -> $place:ident;
+    )*) => {
         const TESTS_OF_RULE: &[Field<RequestRule>] = &[$(
             Field::new($key, $kind, &[], |rule: &mut RequestRule, value| {
                 Take::set(&mut rule.when.is.$place, value);
@@ -59,10 +62,10 @@ tests! {
     /// Hosts of the URL; a leading dot includes all names below; none: any.
     "hosts", Kind::List(&Kind::HostPattern), r#"["www.example.com"]"# -> hosts;
 
-    /// Paths without query, * for anything, such as /static/* or *.css, or regular expressions after
-    /// ~, such as ~^/[0-9]+$; none: any. Compared with every reading of the path: decoded, dots
-    /// resolved, slashes merged, \ as /, path parameters removed. `bypass`, `deny` and
-    /// `refuse-upgrades` need one matching reading, other keys all.
+    /// Paths without query, * for anything, such as /static/* or *.css, or regular expressions
+    /// after ~, such as ~^/[0-9]+$; none: any. Compared with every reading of the path: decoded,
+    /// dots resolved, slashes merged, \ as /, path parameters removed. `bypass`, `deny`,
+    /// `allow-methods` and `refuse-upgrades` need one matching reading, other keys all.
     "paths", PATTERNS, r#"["/static/*", "*.css"]"# -> paths;
 
     /// Request methods; GET includes HEAD; none: any.
@@ -89,10 +92,10 @@ tests! {
 const MORE_TESTS: &[Field<RuleCondition>] = fields! {
     RuleCondition;
 
-    /// As in the rule.
+    /// Matches `paths` in either case.
     "paths-ignore-case", Kind::Bool, ["false"] -> paths_ignore_case;
 
-    /// As in the rule.
+    /// Share of the clients.
     "share", SHARE, ["all"], word("all") -> share;
 };
 
@@ -117,7 +120,7 @@ const FLOW: &[Field<RequestRule>] = fields! {
     "name", Kind::Text("a name"), ["none"], word("none"), live, example(r#""static files""#)
         -> name;
 
-    /// What happens after a match: "stop", or "continue" with the next rules, whose settings are
+    /// Next step after a match: "stop", or "continue" with the next rules, whose settings are
     /// added to those of this one.
     "then", THEN, ["stop"], live, example(r#""continue""#) -> then;
 
@@ -134,7 +137,7 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Answers with 403.
     "deny", Kind::Bool, ["false"], live, example("true") -> actions.deny;
 
-    /// Answers with a redirect: a URL or path with variables, after a status (302 if none is given).
+    /// Answers with a redirect: a URL or path with variables, after a status (302 if there is none).
     "redirect", Kind::Text("a URL with variables, such as \"301 https://example.com{uri}\""),
         ["none"], word("none"), live, example(r#""301 https://www.example.com{uri}""#)
         -> actions.redirect;

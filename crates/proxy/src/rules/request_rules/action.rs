@@ -1,4 +1,4 @@
-//! What a rule does with a request itself: it refuses it, answers it, or changes what the origin is
+//! Actions of a rule on a request itself: it refuses it, answers it, or changes what the origin is
 //! asked.
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use semantics::Pattern;
 use crate::message::template::{Piece, Template, Values, Variable};
 use crate::rules::access::HostPattern;
 
-/// What a rule does with a request.
+/// Actions of a rule on a request.
 #[derive(Clone, Debug, Default)]
 pub struct Actions {
     /// True if the request is refused with 403.

@@ -17,7 +17,25 @@ use semantics::{Fields, Pattern};
 use crate::message::cookies;
 use crate::message::scheme::Scheme;
 use crate::rules::access::HostPattern;
-use crate::rules::request_rules::RuleFacts;
+
+/// Facts of a request by which a rule is chosen, except for its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleFacts<'a> {
+    /// The reverse site; `None` in a forward proxy.
+    pub site: Option<&'a str>,
+    /// The host of the URL that the request names, in any case and without a port.
+    pub host: &'a str,
+    /// The path and query of that URL, in its normal form.
+    pub path: &'a str,
+    /// The method of the request.
+    pub method: &'a str,
+    /// The scheme of that URL.
+    pub scheme: Scheme,
+    /// The address of the client; of a trusted proxy's request, that of the proxy's client.
+    pub client: IpAddr,
+    /// True if the request asks for another protocol and so bypasses the cache.
+    pub upgrade: bool,
+}
 
 /// Requests that a rule applies to. An empty condition holds for every request.
 #[derive(Clone, Debug, Default)]

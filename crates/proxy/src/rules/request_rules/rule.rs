@@ -20,10 +20,23 @@ use crate::message::header_edits::Edits;
 use crate::rules::client_edits::ClientEdits;
 use crate::rules::request_rules::action::Actions;
 use crate::rules::request_rules::condition::{Condition, PathTest};
-use crate::rules::request_rules::{DECIDED_BY, DEVICE, KEY_COOKIES, NONE};
+
+/// The field that tells an origin the kind of a client's device.
+pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
+
+/// Request field with the mark of the rule that decides the request, if that rule has conditions on
+/// fields. It is part of the key, so that objects stored under such a rule answer only requests
+/// that the same rule decides. It never leaves the proxy and is never accepted from a client.
+pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
+
+/// Request field with the cookies that are part of the key. Otherwise like [`DECIDED_BY`].
+pub(crate) const KEY_COOKIES: HeaderName = HeaderName::from_static("x-larder-cookies");
 
 /// Between the names of rules that are taken together.
 pub(super) const AND: &str = " + ";
+
+/// Name of the rule of requests that no rule matches, where one might have.
+pub(super) const NONE: &str = "(none)";
 
 /// Conditions, and the treatment of requests that meet them.
 #[derive(Clone, Debug)]
@@ -36,7 +49,7 @@ pub struct Rule {
     pub bypass: bool,
     /// True if later rules are tried too, and taken together with this one ([`Rule::then`]).
     pub continues: bool,
-    /// What the rule states, as `key = value`, for display.
+    /// The keys that the rule states, as `key = value`, for display.
     pub states: Vec<String>,
     /// The caching settings for the requests.
     pub settings: Settings,
@@ -60,7 +73,7 @@ pub struct Rule {
     pub cookies: CookieFilter,
     /// Edits of the origin's response, made before anything else.
     pub answer: Vec<AnswerEdits>,
-    /// What is done with the requests themselves; `None` for nothing.
+    /// The actions on the requests themselves; `None` if there are none.
     pub actions: Option<Arc<Actions>>,
     /// Paths of the condition, whose stars and groups the variables `{capture.N}` stand for.
     pub paths: Vec<PathTest>,

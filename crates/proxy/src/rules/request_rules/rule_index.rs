@@ -11,13 +11,22 @@ use semantics::{Fields, Pattern, readings};
 use smallvec::SmallVec;
 
 use crate::message::scheme::Scheme;
-use crate::rules::request_rules::{Condition, MISSED, Numbers, Rule, RuleFacts};
+use crate::rules::request_rules::condition::{Condition, RuleFacts};
+use crate::rules::request_rules::rule::Rule;
 use crate::rules::tables::column::Column;
 use crate::rules::tables::host_table::HostTable;
 use crate::rules::tables::pattern_table::PatternTable;
 use crate::rules::tables::rule_set::{RuleSet, bits_of, contains, numbers, words_for};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
+
+/// Numbers of the rules that match a request, in order, and then of rules that might have
+/// ([`MISSED`]).
+pub(super) type Numbers = SmallVec<[u32; 8]>;
+
+/// Bit of the number of a rule that matches the place of a request, but whose conditions on what is
+/// not in the key do not hold. Memory holds far fewer rules.
+pub(super) const MISSED: u32 = 1 << 31;
 
 /// Compiled conditions of a list of rules. A column is `None` if no rule has a condition of its
 /// kind.
@@ -35,7 +44,7 @@ pub(super) struct RuleIndex {
     methods: Option<Column<Words<RuleSet>>>,
     paths: Option<Column<PatternTable<RuleSet>>>,
     fields: Option<FieldTests>,
-    /// What is left of the rules' conditions beside the columns; `None` if nothing is of any rule.
+    /// The rest of the rules' conditions beside the columns; `None` if nothing is of any rule.
     rests: Option<Box<[Option<Condition>]>>,
     continues: Box<[bool]>,
     looks_at_clients: bool,
