@@ -180,8 +180,7 @@ pub(crate) async fn explain(
     let case = ExplainedRequest { options, head, target, facts, rule, client, now, age_limit };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
-    let site = case.target.site.name();
-    let key = case.target.site.key(&name);
+    let (site, key) = (case.target.site.name(), case.target.site.key(&name));
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {

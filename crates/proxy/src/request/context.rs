@@ -69,7 +69,7 @@ pub(crate) struct RequestContext {
     pub place: Cell<Option<TunnelPermit>>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
-    /// Whether responses are compressed for the request.
+    /// The coding in which the client gets responses that are compressed here.
     pub negotiated: Negotiated,
 }
 

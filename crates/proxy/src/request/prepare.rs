@@ -23,7 +23,7 @@ pub(crate) struct Prepared {
     pub rule: Option<Arc<Rule>>,
     /// The client's identity by its own fields, without those that the rule removes or sets.
     pub identity: Identity,
-    /// Whether responses are compressed for the request.
+    /// The coding in which the client gets responses that are compressed here.
     pub negotiated: Negotiated,
 }
 
