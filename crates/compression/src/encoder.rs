@@ -1,7 +1,7 @@
 //! Encoders for bodies that are compressed while they are sent.
 //!
 //! The levels are lower than for files, which are compressed once per version: a response may be
-//! for one client alone. [Decision 28](../../../docs/decisions/0028-compression.md) has their cost.
+//! for one client alone. docs/decisions/0028-compression.md has their cost.
 //!
 //! Guarantee: the encoded bytes depend on the bytes of the body and on the places of
 //! [`Encoder::flush`], not on how the body is cut into pieces, if each piece but the last has
@@ -16,7 +16,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
-use crate::Coding;
+use crate::coding::Coding;
 
 /// Bytes of a body that are encoded at a time. Encoders work on up to 128 KiB at once, so that one
 /// step takes at most some milliseconds.

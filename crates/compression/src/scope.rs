@@ -1,6 +1,6 @@
-//! What is compressed, and into which codings.
+//! The bodies that are compressed, and the codings.
 
-use crate::{Accepted, Coding};
+use crate::coding::{Accepted, Coding};
 
 /// The bodies that are compressed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

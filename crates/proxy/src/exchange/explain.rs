@@ -56,7 +56,7 @@ use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::access::{Query, Verdict};
-use crate::rules::request_rules::Rule;
+use crate::rules::request_rules::{Reply, Rule};
 use crate::services::Services;
 
 /// A request to explain.
@@ -106,7 +106,7 @@ impl Question {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is unknown; known are url, method, header, client, status, answer, ask"
+                        "{key:?} is unknown; known: url, method, header, client, status, answer, ask"
                     ));
                 }
             }
@@ -197,8 +197,7 @@ pub(crate) async fn explain(
     let case = ExplainedRequest { options, head, target, facts, rule, client, now, age_limit };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
-    let site = case.target.site.name();
-    let key = case.target.site.key(&name);
+    let (site, key) = (case.target.site.name(), case.target.site.key(&name));
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = case.find(store, key.as_ref()).await;
@@ -207,16 +206,7 @@ pub(crate) async fn explain(
         None => None,
     };
     let plan = case.plan_on(&route, found.as_ref(), current)?;
-    let (plan, joined) = match &found {
-        Some(found) => case.collapse(services, plan, found),
-        None => (plan, None),
-    };
-    let past = if let Plan::Pass(why) = plan { Some(why.name()) } else { None };
-    let asks_about = found.as_ref().is_some_and(|found| case.asks_about(found));
-    let would = joined.unwrap_or_else(|| match in_words_of_voucher(&plan, current) {
-        Some(words) => words.to_owned(),
-        None => in_words(&plan, asks_about),
-    });
+    let (past, would) = case.would(services, plan, found.as_ref(), current);
     let mut told = json!({
         "request": format!("{} {url}", head.method),
         "site": site,
@@ -249,6 +239,48 @@ pub(crate) async fn explain(
 }
 
 impl ExplainedRequest<'_> {
+    /// Returns why the request passes the cache, if it does, and what would be done, in words.
+    fn would(
+        &self,
+        services: &Services,
+        plan: Plan,
+        found: Option<&LookupResult>,
+        current: Option<bool>,
+    ) -> (Option<&'static str>, String) {
+        if let Some(words) = self.action() {
+            return (None, words);
+        }
+        let (plan, joined) = match found {
+            Some(found) => self.collapse(services, plan, found),
+            None => (plan, None),
+        };
+        let past = if let Plan::Pass(why) = plan { Some(why.name()) } else { None };
+        let asks_about = found.is_some_and(|found| self.asks_about(found));
+        let would = joined.unwrap_or_else(|| match in_words_of_voucher(&plan, current) {
+            Some(words) => words.to_owned(),
+            None => in_words(&plan, asks_about),
+        });
+        (past, would)
+    }
+
+    /// Describes the response that the rule itself gives.
+    fn action(&self) -> Option<String> {
+        let actions = self.rule.as_ref()?.actions.as_ref()?;
+        if actions.deny {
+            return Some("refuse it with 403 (deny)".to_owned());
+        }
+        if !actions.allows(&self.head.method) {
+            return Some("refuse it with 405 (allow-methods)".to_owned());
+        }
+        if !actions.allows_host(self.target.host) {
+            return Some("refuse it with 403 (allowed-hosts)".to_owned());
+        }
+        match actions.reply.as_ref()? {
+            Reply::Redirect(status, _) => Some(format!("answer with {status} (redirect)")),
+            Reply::Respond(status, ..) => Some(format!("answer with {status} (respond)")),
+        }
+    }
+
     /// Lists the rules that match, in order, and what each states.
     fn rules(&self) -> Value {
         let Some(rule) = &self.rule else { return json!([]) };

@@ -1,4 +1,4 @@
-//! Compressed forms of stored responses ([decision 28](../../../../docs/decisions/0028-compression.md)).
+//! Compressed forms of stored responses (docs/decisions/0028-compression.md).
 //!
 //! A request is decided on by the response without a coding: whether it is stored, fresh, to be
 //! validated. Only then its form is looked up, under a key with the number of the body that it was

@@ -274,44 +274,7 @@ impl FillResponder<'_> {
             }
         }
         if self.leads() {
-            let status = self.status_of_leader(head);
-            let Some((mut fields, spellings)) = head.asker_fields.take() else {
-                return NextAction::Retry(transaction);
-            };
-            let body_id = head.shared.as_ref().and_then(|shared| shared.headers().get(BODY_ID));
-            fields.extend(body_id.map(|id| (BODY_ID, id.clone())));
-            self.context.make_own(&mut fields);
-            let handed_over = match &head.shared {
-                Some(_) => handed_over,
-                None => {
-                    compressing::for_client(self.context, head.status, &mut fields, handed_over)
-                }
-            };
-            status.append_to(transaction.pseudonym(), &mut fields);
-            let reader = match self.form(head, reader).await {
-                Ok((form, body)) => {
-                    compressed::describe(&mut fields, form.coding(), Form::Stored);
-                    let fields = (fields, spellings);
-                    return NextAction::Respond(form.stream(
-                        transaction,
-                        status.outcome,
-                        fields,
-                        body,
-                    ));
-                }
-                Err(reader) => reader,
-            };
-            if self.context.is_for_all() {
-                let body = match handed_over {
-                    Some(body) => {
-                        BodySource::of_upstream(*body, || relay_of(self.context, &fields))
-                    }
-                    None => self.all_of(head, reader),
-                };
-                return self.send_all(head.status, (fields, spellings), body, status, transaction);
-            }
-            let fields = (fields, spellings);
-            return self.stream(head, fields, (reader, handed_over), status, transaction);
+            return self.streaming_to_leader(head, (reader, handed_over), transaction).await;
         }
         let fit = self.fit_input().of_head(&self.key, head, reader.fill(), reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
@@ -343,6 +306,44 @@ impl FillResponder<'_> {
         status.append_to(transaction.pseudonym(), &mut fields);
         let fields = (fields, shared.spellings().clone());
         self.stream(head, fields, (reader, None), status, transaction)
+    }
+
+    /// Responds to the client whose request began the fill.
+    async fn streaming_to_leader(
+        &self,
+        head: &Arc<FillHead>,
+        (reader, handed_over): (Reader, Option<Box<OriginBody>>),
+        transaction: Transaction,
+    ) -> NextAction {
+        let status = self.status_of_leader(head);
+        let Some((mut fields, spellings)) = head.asker_fields.take() else {
+            return NextAction::Retry(transaction);
+        };
+        let body_id = head.shared.as_ref().and_then(|shared| shared.headers().get(BODY_ID));
+        fields.extend(body_id.map(|id| (BODY_ID, id.clone())));
+        self.context.make_own(&mut fields);
+        let handed_over = match &head.shared {
+            Some(_) => handed_over,
+            None => compressing::for_client(self.context, head.status, &mut fields, handed_over),
+        };
+        status.append_to(transaction.pseudonym(), &mut fields);
+        let reader = match self.form(head, reader).await {
+            Ok((form, body)) => {
+                compressed::describe(&mut fields, form.coding(), Form::Stored);
+                let fields = (fields, spellings);
+                return NextAction::Respond(form.stream(transaction, status.outcome, fields, body));
+            }
+            Err(reader) => reader,
+        };
+        if self.context.is_for_all() {
+            let body = match handed_over {
+                Some(body) => BodySource::of_upstream(*body, || relay_of(self.context, &fields)),
+                None => self.all_of(head, reader),
+            };
+            return self.send_all(head.status, (fields, spellings), body, status, transaction);
+        }
+        let fields = (fields, spellings);
+        return self.stream(head, fields, (reader, handed_over), status, transaction);
     }
 
     /// Returns the compressed form in which the request gets the response, and the form's body.

@@ -73,7 +73,7 @@ pub(crate) struct RequestContext {
     pub id: Option<HeaderValue>,
     /// Question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
-    /// The coding in which responses are compressed for the request.
+    /// The coding in which the client gets responses that are compressed here.
     pub negotiated: Negotiated,
 }
 

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::origin::site::Site;
 use crate::rules::request_rules::Rule;
 
-/// Whether responses to a request are compressed.
+/// The result of negotiating a coding with a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Negotiated {
     /// True if the response may depend on the client's `Accept-Encoding`.

@@ -27,7 +27,7 @@ pub(crate) struct Prepared {
     /// The client's identity by its own fields, without those that the rule removes or sets to a
     /// value without variables.
     pub identity: Identity,
-    /// The coding in which responses are compressed for the request.
+    /// The coding in which the client gets responses that are compressed here.
     pub negotiated: Negotiated,
 }
 

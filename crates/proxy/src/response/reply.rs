@@ -3,7 +3,6 @@
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::Body as _;
-use net::address;
 use upstream::message::request_body::RequestBody;
 
 use crate::observe::cache_status::CacheStatus;
@@ -31,9 +30,7 @@ pub(crate) fn answer(
         let text = format!("This request is denied here (rule {rule}).\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }
-    let host = address::bare(context.target().host);
-    let hosts = &actions.allowed_hosts;
-    if !hosts.is_empty() && !hosts.iter().any(|pattern| pattern.matches(host)) {
+    if !actions.allows_host(context.target().host) {
         let text = format!("Requests for this host are not passed on (rule {rule}).\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }

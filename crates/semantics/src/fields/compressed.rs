@@ -94,7 +94,7 @@ pub fn change_by_own_tags(request: &mut HeaderMap, codings: &[&str]) {
     }
 }
 
-/// Gives a 304 of the origin the tag of the compressed form, if that is what the client asked about.
+/// Gives a 304 of the origin the tag of the compressed form, if the client asked about that.
 pub fn answer_with_tag_of_form(fields: &mut HeaderMap, request: &impl Fields, coding: &str) {
     let tag = fields.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes()));
     let Some(value) = tag.and_then(|tag| of_form(&tag, coding)) else { return };

@@ -137,7 +137,8 @@ const TREATMENT: &[Field<RequestRule>] = fields! {
     /// Answers with 403.
     "deny", Kind::Bool, ["false"], live, example("true") -> actions.deny;
 
-    /// Answers with a redirect: a URL or path with variables, after a status (302 if there is none).
+    /// Answers with a redirect: a URL or path with variables, after a status (302 if none stands
+    /// there).
     "redirect", Kind::Text("a URL with variables, such as \"301 https://example.com{uri}\""),
         ["none"], word("none"), live, example(r#""301 https://www.example.com{uri}""#)
         -> actions.redirect;

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
+use net::address;
 use semantics::Pattern;
 
 use crate::message::template::{Piece, Template, Values, Variable};
@@ -110,6 +111,12 @@ impl Actions {
         methods.is_empty() || is_head || methods.contains(method)
     }
 
+    /// Returns whether the origin is asked for a host, with or without brackets.
+    pub(crate) fn allows_host(&self, host: &str) -> bool {
+        let mut hosts = self.allowed_hosts.iter();
+        self.allowed_hosts.is_empty() || hosts.any(|pattern| pattern.matches(address::bare(host)))
+    }
+
     /// Returns the allowed methods as the value of `Allow`.
     pub(crate) fn allow(&self) -> HeaderValue {
         let names: Vec<&str> = self.allow_methods.iter().map(Method::as_str).collect();
@@ -210,7 +217,7 @@ impl Location {
         match is_safe {
             true => Ok(Location(template)),
             false => Err(format!(
-                "expected a URL or a path, in which no variable but {{host}} can decide on the host \
+                "expected a URL or a path in which no variable but {{host}} decides on the host \
                  (\"https://www.example.com{{uri}}\"), got {text:?}"
             )),
         }
