@@ -51,6 +51,9 @@ struct Checker<'a> {
     list: Vec<Problem>,
 }
 
+/// Maximum number of rules that may each double the names of an object.
+const ADDING_MAX: usize = 8;
+
 impl Checker<'_> {
     fn run(mut self) -> Vec<Problem> {
         self.listeners();
@@ -305,9 +308,11 @@ impl Checker<'_> {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
         let sites: BTreeSet<&str> = sites.chain(default).collect();
-        let mut names: BTreeMap<&str, &Location> = BTreeMap::new();
+        let mut names: BTreeMap<String, &Location> = BTreeMap::new();
+        let mut adding = 0;
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
-            let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(line));
+            let first = Some(*names.entry(rule.called(at + 1)).or_insert(line));
+            adding += usize::from(rule.adds_names());
             let named = rule.when.sites();
             let unknown = named.into_iter().find(|name| !sites.contains(&name.as_str()));
             let wrong = match unknown {
@@ -315,6 +320,13 @@ impl Checker<'_> {
                 None if first.is_some_and(|first| first != line) => {
                     let first = first.map(|first| first.seen_from(line)).unwrap_or_default();
                     Some(("name", format!("expected another name than that of {first}")))
+                }
+                None if rule.adds_names() && adding > ADDING_MAX => {
+                    let text = format!(
+                        "expected at most {ADDING_MAX} rules that continue and change the query of \
+                         the key: a purge has to reach every name that they may give together"
+                    );
+                    Some(("then", text))
                 }
                 None => {
                     let made = rule.to_proxy(at + 1, &semantics::Settings::default());

@@ -50,7 +50,7 @@ fn behind(rule: &str, first: &str) -> String {
 /// Returns why no request matches the rule; `None` if one may.
 fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     let odd = |path: &&String| {
-        let lets_in = !rule.bypass && !rule.refuse_upgrades;
+        let lets_in = !rule.keeps_out() && !rule.refuse_upgrades;
         let is_read_otherwise = path.contains([';', '\\']) || path.contains("//");
         let tidied_away = lets_in && (is_read_otherwise || path.contains("/../"));
         !path.starts_with('~') && (path.contains(['?', '#']) || tidied_away)
@@ -113,8 +113,8 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     let RuleCondition { is: other, .. } = &second.when;
     // A rule that admits requests to the cache must match all readings of a path; one that keeps
     // them out must match any. The same holds for the case of a method.
-    let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
-    let lets_in = !second.bypass && !second.refuse_upgrades;
+    let keeps_out = first.keeps_out() || (first.refuse_upgrades && !second.keeps_out());
+    let lets_in = !second.keeps_out() && !second.refuse_upgrades;
     let is_read_alike = keeps_out || lets_in;
     let method = |one: &String, other: &String| one == other || (one == "GET" && other == "HEAD");
     let same_case = *paths_ignore_case || !second.when.paths_ignore_case;

@@ -119,6 +119,18 @@ impl RequestRule {
         Ok(Some(Arc::new(edits)).filter(|edits| !edits.is_empty()))
     }
 
+    /// Returns whether the rule keeps requests from the cache or the origin, and so is for every
+    /// reading of a path.
+    pub fn keeps_out(&self) -> bool {
+        self.bypass || self.actions.deny || !self.actions.allow_methods.is_empty()
+    }
+
+    /// Returns whether the rule adds names to objects of the requests of other rules.
+    pub fn adds_names(&self) -> bool {
+        let is_whole = self.query_keep == ["*"] && self.query_drop.is_empty() && !self.query_sort;
+        self.then == Then::Continue && !is_whole
+    }
+
     /// Returns whether the rule names statuses, but has no setting that they apply to.
     pub fn has_idle_statuses(&self) -> bool {
         let has = |key: &str| self.own.iter().any(|own| own.key == key);

@@ -73,6 +73,20 @@ impl RuleActions {
         Ok(Some(Arc::new(actions)).filter(|actions| !actions.is_empty()))
     }
 
+    /// Returns the texts that may have variables.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        let RuleActions { redirect, respond, .. } = self;
+        [redirect, respond].into_iter().flatten().chain(self.made_texts().map(|(_, text)| text))
+    }
+
+    /// Returns the texts that may have variables and decide on what the origin is asked, with their
+    /// keys.
+    pub fn made_texts(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let keys = ["set-path", "set-query", "set-host"];
+        let texts = [&self.set_path, &self.set_query, &self.set_host];
+        keys.into_iter().zip(texts).filter_map(|(key, text)| Some((key, text.as_ref()?)))
+    }
+
     /// Returns the origin that the rule names.
     pub fn upstream(&self) -> Option<RuleUpstream<'_>> {
         match self.upstream.as_slice() {

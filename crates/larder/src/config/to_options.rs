@@ -191,7 +191,8 @@ fn request_ids(config: &Config) -> RequestIds {
         .rules
         .iter()
         .flat_map(|rule| [&rule.request_set, &rule.answer_set, &rule.client_set])
-        .flatten();
+        .flatten()
+        .chain(config.rules.iter().flat_map(|rule| rule.actions.texts()));
     let in_rules = texts.any(|text| text.contains("{request_id}"));
     RequestIds { field: config.request_id.clone(), in_rules }
 }

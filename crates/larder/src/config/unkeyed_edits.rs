@@ -3,7 +3,7 @@
 
 use http::HeaderName;
 use proxy::message::header_edits::Edits;
-use proxy::message::template::Variable;
+use proxy::message::template::{Stage, Template, Variable};
 
 use crate::config::configuration::Config;
 use crate::config::request_rule::RequestRule;
@@ -25,6 +25,18 @@ impl Config {
             let is_keyed = |name: &HeaderName| {
                 trusted.contains(name) || rule.key_headers.iter().any(|key| name == key.as_str())
             };
+            for (key, text) in rule.actions.made_texts() {
+                let Ok(template) = Template::parse(text, Stage::Request) else { continue };
+                for variable in template.variables() {
+                    if !is_determined(variable, rule, &is_keyed) {
+                        told.push(format!(
+                            "{called}: {key} has {variable}, which is not part of the key: a stored \
+                             response would depend on who asked first (use key-headers, key-cookies \
+                             or bypass)"
+                        ));
+                    }
+                }
+            }
             for (key, texts) in
                 [("request-set", &rule.request_set), ("answer-set", &rule.answer_set)]
             {

@@ -106,7 +106,7 @@ impl Question {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is unknown; known: url, method, header, client, status, answer, ask"
+                        "{key:?} is not among url, method, header, client, status, answer, ask"
                     ));
                 }
             }
@@ -487,6 +487,9 @@ impl ExplainedRequest<'_> {
             None if question.ask => {
                 if let Some(denial) = self.denial() {
                     return Err(denial);
+                }
+                if let Some(words) = self.action() {
+                    return Err(format!("the origin is not asked: the proxy would {words}"));
                 }
                 let (client, options) = (self.client, self.options);
                 let site = self.origin_site();

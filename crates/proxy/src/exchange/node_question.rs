@@ -199,7 +199,7 @@ impl ParsedQuestion<'_> {
             return Ok(refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, text));
         }
         name_whole_url(&mut head, &question);
-        let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
+        let rule = match question.rule.as_deref().map(|name| self.options.rules.with_id(name)) {
             None => None,
             Some(Some(rule)) => Some(rule),
             Some(None) => {

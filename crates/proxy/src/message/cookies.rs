@@ -23,16 +23,12 @@ pub fn pairs(fields: &impl Fields) -> impl Iterator<Item = (&[u8], &[u8])> {
     fields.lines(&header::COOKIE).flat_map(pieces).map(pair)
 }
 
-/// Returns the cookies of these names as a field value: sorted, the first of each name.
+/// Returns the cookies of these names as a field value, sorted by name. Of several with one name
+/// all are part of it, in order: servers do not agree on which counts.
 pub fn named(fields: &impl Fields, names: &[String]) -> HeaderValue {
-    let mut found: Vec<(&[u8], &[u8])> = Vec::new();
-    for (name, value) in pairs(fields) {
-        let is_asked = names.iter().any(|asked| asked.as_bytes() == name);
-        if is_asked && !found.iter().any(|(known, _)| *known == name) {
-            found.push((name, value));
-        }
-    }
-    found.sort_unstable();
+    let is_asked = |name: &[u8]| names.iter().any(|asked| asked.as_bytes() == name);
+    let mut found: Vec<_> = pairs(fields).filter(|(name, _)| is_asked(name)).collect();
+    found.sort_by_key(|(name, _)| *name);
     let pieces = found.iter().map(|(name, value)| [name, &b"="[..], value].concat());
     // Parts of a valid value are valid.
     HeaderValue::try_from(pieces.collect::<Vec<_>>().join(&b"; "[..]))

@@ -129,7 +129,7 @@ impl Outages {
     /// Returns the hash of the origin of `target`. Configured origins are distinguished by site,
     /// because two sites may share a host.
     pub fn origin(&self, target: &Target<'_>) -> u64 {
-        match target.site.name() {
+        match target.site.name().filter(|_| !target.site.is_named_by_requests()) {
             Some(site) => self.hasher.hash_one((0, site)),
             None => {
                 let mut hasher = self.hasher.build_hasher();

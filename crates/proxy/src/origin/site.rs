@@ -318,6 +318,11 @@ impl Site {
         fitting.map(|prefix| prefix.as_str().len()).max()
     }
 
+    /// Returns whether requests name their server.
+    pub(crate) fn is_named_by_requests(&self) -> bool {
+        matches!(self.source, Source::Named)
+    }
+
     /// Returns the site's own servers, if it has any.
     pub fn group(&self) -> Option<&Arc<Group>> {
         match &self.source {
@@ -331,7 +336,9 @@ impl Site {
             Source::Servers(group) => group.clone(),
             Source::Other(origin) => origin.clone(),
             Source::Named => {
-                let plain = Endpoint::plain(address::bare(target.host), target.port);
+                // The server of the name under which the response is stored.
+                let (host, port) = target.place();
+                let plain = Endpoint::plain(address::bare(host), port);
                 let UpstreamLimits { tls, http2, .. } = limits;
                 Arc::new(match target.scheme {
                     Scheme::Http => plain,

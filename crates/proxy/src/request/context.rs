@@ -171,7 +171,7 @@ impl RequestContext {
             scheme: target.scheme,
             authority: HeaderValue::try_from(target.authority()).ok()?,
             client: self.client.address,
-            rule: self.rule.as_ref().map(|rule| rule.name.clone()),
+            rule: self.rule.as_ref().map(|rule| rule.id.clone()),
             uri: self.uri_before_rewrites(),
         };
         let hot_owners = match &self.question {
@@ -424,7 +424,9 @@ impl RequestContext {
     fn uri_before_rewrites(&self) -> Option<Uri> {
         let rule = self.rule.as_ref()?;
         rule.actions.as_ref().filter(|actions| !actions.rewrites.is_empty())?;
-        rule.query.apply(&self.url()?).path_and_query().parse().ok()
+        let url = self.url()?;
+        let url = if rule.rewrites_query(&self.head.method) { rule.query.apply(&url) } else { url };
+        url.sent().parse().ok()
     }
 
     /// Returns the values of the request for variables.

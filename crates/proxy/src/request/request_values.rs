@@ -35,6 +35,8 @@ pub(crate) struct RequestValues<'a> {
     pub host: &'a str,
     pub site: Option<&'a str>,
     pub rule: Option<&'a Rule>,
+    /// Path and query in the form of the key, if values are to have that.
+    pub normal: Option<&'a str>,
     pub response: Option<ResponseValues>,
 }
 
@@ -62,6 +64,7 @@ impl<'a> RequestValues<'a> {
             host: target.place().0,
             site: target.site.name(),
             rule,
+            normal: None,
             response: None,
         }
     }
@@ -82,7 +85,7 @@ impl<'a> RequestValues<'a> {
         };
         let scheme = head.target.scheme().unwrap_or(scheme.name());
         let (site, rule, response) = (None, None, None);
-        RequestValues { from, head, scheme, host, site, rule, response }
+        RequestValues { from, head, scheme, host, site, rule, normal: None, response }
     }
 
     fn cookie(&self, name: &str) -> Option<&'a [u8]> {
@@ -100,13 +103,17 @@ impl<'a> RequestValues<'a> {
         rule.map(|rule| rule.name.as_str())
     }
 
+    fn uri(&self) -> &'a str {
+        self.normal.unwrap_or(self.head.target.path_and_query())
+    }
+
     fn path(&self) -> &'a str {
-        let uri = self.head.target.path_and_query();
+        let uri = self.uri();
         uri.split_once('?').map_or(uri, |(path, _)| path)
     }
 
     fn query(&self) -> &'a str {
-        let uri = self.head.target.path_and_query();
+        let uri = self.uri();
         uri.split_once('?').map_or("", |(_, query)| query)
     }
 
@@ -117,7 +124,7 @@ impl<'a> RequestValues<'a> {
             Variable::Method => self.head.method.as_str(),
             Variable::Path => self.path(),
             Variable::Query => self.query(),
-            Variable::Uri => self.head.target.path_and_query(),
+            Variable::Uri => self.uri(),
             Variable::RequestId => return self.from.id.map(HeaderValue::as_bytes),
             Variable::Site => self.site?,
             Variable::Rule => self.rule_name()?,
@@ -178,14 +185,15 @@ mod tests {
             outcome: Outcome::HitRam,
             age: Some(3),
         };
+        let pages = Rule::new("pages".to_owned(), semantics::Settings::default());
         let values = RequestValues {
             from: Requester { client, forwarded: &Forwarded::default(), tls: None, id: Some(&id) },
             head: &head,
             scheme: "http",
             host: "A.test",
             site: None,
-            rule: Some("pages"),
-            captures: &["x", "y"],
+            rule: Some(&pages),
+            normal: None,
             response: Some(response),
         };
         for (text, expected) in [
@@ -195,7 +203,7 @@ mod tests {
             ),
             ("{method} {path} {query}", "GET /a/%0d%0a b=1&c"),
             ("{header.x-two} {cookie.id} {cookie.i}", "1, 2 7"),
-            ("{request_id} {rule} {capture.2}{capture.3}{site}{tls_version}", "r1 pages y"),
+            ("{request_id} {rule} {capture.3}{site}{tls_version}.", "r1 pages ."),
             ("{status} {outcome} {age}", "404 HIT_RAM 3"),
         ] {
             let template = Template::parse(text, Stage::Response).unwrap();

@@ -88,7 +88,9 @@ pub(crate) struct UpstreamRequest {
     pub pinned: Option<Weak<PinnedConnection>>,
     /// The caching settings, if the origin vouches for its responses.
     vouched: Option<Arc<Settings>>,
-    /// Why a rule made no valid request of this one.
+    /// Path that the client asked for, if a rule asks the origin for another.
+    asked_path: Option<String>,
+    /// Problem of the request that a rule made of this one.
     invalid: Option<&'static str>,
 }
 
@@ -182,6 +184,7 @@ impl UpstreamRequest {
             confirms: StatusCode::OK,
             pinned: None,
             vouched: target.site.vouched().cloned(),
+            asked_path: None,
             invalid: None,
         }
     }
@@ -219,13 +222,16 @@ impl UpstreamRequest {
         url: Option<Url>,
     ) {
         if !actions.rewrites.is_empty() && *self.uri.path() != *"*" {
-            let url = url.map(|url| match rule.rewrites_query(&self.method) {
+            let is_whole = self.upgrade.is_some() || !rule.rewrites_query(&self.method);
+            let url = url.map(|url| match !is_whole {
                 true => rule.query.apply(&url),
                 false => url,
             });
-            let named = self.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-            let named = url.as_ref().map_or(named, Url::path_and_query);
-            let rewritten = actions.rewritten(named, values);
+            let named = self.uri.path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
+            let named = url.as_ref().map_or(named.as_str(), Url::path_and_query);
+            self.asked_path = Some(named.split('?').next().unwrap_or_default().to_owned());
+            let values = RequestValues { normal: Some(named), ..*values };
+            let rewritten = actions.rewritten(named, &values);
             match rewritten.parse::<PathAndQuery>() {
                 Ok(path) => (self.uri, self.raw_target) = (Uri::from(path), None),
                 Err(_) => {
@@ -349,7 +355,8 @@ impl UpstreamRequest {
         let is_settled = response.extensions().get::<FromPeer>().is_some();
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
             let status = if status == StatusCode::NOT_MODIFIED { self.confirms } else { status };
-            rule.settle(self.uri.path(), status, response.headers_mut(), received);
+            let path = self.asked_path.as_deref().unwrap_or(self.uri.path());
+            rule.settle(path, status, response.headers_mut(), received);
             if let Some(max) = rule.answer_max {
                 self.limit(services, &mut response, length, max)?;
             }

@@ -1,14 +1,16 @@
 //! Responses that a rule gives in place of the origin's.
 
 use http::header::{self, HeaderMap, HeaderValue};
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use http_body::Body as _;
+use semantics::{MethodClass, Url, claims};
 use upstream::message::request_body::RequestBody;
 
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Denied, Invalid, Outcome};
 use crate::origin::failure::Failure;
 use crate::request::context::RequestContext;
+use crate::request::request_values::RequestValues;
 use crate::response::client_response::ClientResponse;
 use crate::response::error_response;
 use crate::response::failure::failed;
@@ -34,7 +36,14 @@ pub(crate) fn answer(
         let text = format!("Requests for this host are not passed on (rule {rule}).\n");
         return Ok(failed(transaction, Failure::Denied(Denial { reason: Denied::Rule, text })));
     }
-    if !actions.allows(&context.head.method) {
+    let others = || match context.facts.class {
+        MethodClass::Cacheable => Vec::new(),
+        _ => claims::other_methods(&context.head.fields),
+    };
+    let is_allowed = |method: &Method| actions.allows(method);
+    if !is_allowed(&context.head.method)
+        || !(actions.allow_methods.is_empty() || others().iter().all(is_allowed))
+    {
         let (status, outcome) = (StatusCode::METHOD_NOT_ALLOWED, Outcome::Denied(Denied::Rule));
         let text = format!("This method is not allowed here (rule {rule}).\n");
         let mut response = error_response::plain(transaction, status, outcome, text);
@@ -53,10 +62,23 @@ pub(crate) fn answer(
             text,
         ));
     }
+    if !actions.rewrites.is_empty() && has_dot_segments(context.target().path) {
+        let (status, outcome) = (StatusCode::BAD_REQUEST, Outcome::Invalid(Invalid::Target));
+        let text = format!("A path with dot segments is not passed on (rule {rule}).\n");
+        return Ok(error_response::plain(transaction, status, outcome, text));
+    }
     match &actions.reply {
         Some(reply) => Ok(give(context, reply, transaction, body)),
         None => Err(transaction),
     }
+}
+
+/// Returns whether a path has dot segments for any server, which would lead out of a prefix.
+fn has_dot_segments(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    let bare = |segment: &str| segment.split([';', '%']).next().unwrap_or_default().to_owned();
+    path.split(['/', '\\']).any(|segment| [".", ".."].contains(&bare(segment).as_str()))
 }
 
 fn give(
@@ -68,8 +90,12 @@ fn give(
     if !body.is_end_stream() {
         transaction.mark_last();
     }
-    let values = context.values();
+    let url = context.url();
+    let normal = url.as_ref().map(Url::path_and_query);
+    let values = RequestValues { normal, ..context.values() };
     let mut fields: HeaderMap = reply_fields(reply, &values);
+    let names = context.rule.as_ref().and_then(|rule| rule.choice_names());
+    names.into_iter().for_each(|names| _ = fields.insert(header::VARY, names));
     let (status, bytes) = match reply {
         Reply::Redirect(status, _) => (*status, bytes::Bytes::new()),
         Reply::Respond(status, kind, body) => {

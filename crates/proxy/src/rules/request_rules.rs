@@ -22,7 +22,7 @@ use semantics::{EditFields, Fields, Settings, Url};
 use crate::rules::request_rules::rule::{AND, NONE};
 use crate::rules::request_rules::rule_index::{MISSED, Numbers, RuleIndex};
 
-pub(crate) use rule::{DECIDED_BY, DEVICE, KEY_COOKIES};
+pub(crate) use rule::{DECIDED_BY, KEY_COOKIES};
 
 pub use action::{Actions, Location, Reply, ReplyBody, Rewrite};
 pub use condition::{Condition, HeaderTest, NamedTest, PathTest, RuleFacts, Share};
@@ -56,14 +56,17 @@ type Together = HashMap<Numbers, Arc<Rule>>;
 /// Number of a missed rule that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Maximum number of entries of [`Together`]. Others are made for each request anew: clients that
-/// choose fields and query can make as many as there are subsets of the rules.
+/// Maximum number of entries of [`Together`], which begins anew when it is full: clients that choose
+/// fields and query can make as many as there are subsets of the rules.
 const TOGETHER_MAX: usize = 1024;
 
 impl Rules {
     /// Compiles these rules, in this order. Requests that none matches have the settings `base`.
     pub fn new(list: Vec<Rule>, base: &Settings) -> Rules {
-        Rules::compiled(list.into_iter().map(Rule::marked).map(Arc::new).collect(), base.clone())
+        Rules::compiled(
+            list.into_iter().map(|rule| Arc::new(rule.identified().marked())).collect(),
+            base.clone(),
+        )
     }
 
     fn compiled(list: Vec<Arc<Rule>>, base: Settings) -> Rules {
@@ -76,7 +79,7 @@ impl Rules {
         if fields.is_empty() {
             return self;
         }
-        self.list.push(Arc::new(Rule::new(name.to_owned(), self.base.clone())));
+        self.list.push(Arc::new(Rule::new(name.to_owned(), self.base.clone()).identified()));
         for rule in &mut self.list {
             Arc::make_mut(rule).key_headers.extend_from_slice(fields);
         }
@@ -88,15 +91,16 @@ impl Rules {
         self.list.is_empty()
     }
 
-    /// Returns the rule of this name, or the rules of these names taken together.
-    pub fn named(&self, name: &str) -> Option<Arc<Rule>> {
-        let number = |name: &str| match self.list.iter().position(|rule| rule.name == name) {
+    /// Returns the rule with this id, or the rules with these ids taken together; `None` if none
+    /// states the same.
+    pub fn with_id(&self, id: &str) -> Option<Arc<Rule>> {
+        let number = |name: &str| match self.list.iter().position(|rule| rule.id == name) {
             Some(number) => u32::try_from(number).ok(),
             None => (name == NONE).then_some(UNKNOWN),
         };
-        let numbers = match number(name) {
+        let numbers = match number(id) {
             Some(number) => Some(Numbers::from_slice(&[number])),
-            None => name.split(AND).map(number).collect(),
+            None => id.split(AND).map(number).collect(),
         };
         self.taken(&numbers?)
     }
@@ -127,13 +131,12 @@ impl Rules {
             return Some(rule.clone());
         }
         let made = Arc::new(self.make(numbers));
-        if self.together.load().len() < TOGETHER_MAX {
-            self.together.rcu(|together| {
-                let mut together = Together::clone(together);
-                together.insert(numbers.clone(), made.clone());
-                together
-            });
-        }
+        self.together.rcu(|together| {
+            let is_full = together.len() >= TOGETHER_MAX;
+            let mut together = if is_full { Together::new() } else { Together::clone(together) };
+            together.insert(numbers.clone(), made.clone());
+            together
+        });
         Some(made)
     }
 
@@ -152,6 +155,7 @@ impl Rules {
         if !missed.is_empty() && made.mark.is_none() && made.name != NONE {
             // Another node must know that the key says which rules did not match.
             all.name = format!("{}{AND}{NONE}", made.name);
+            all.id = format!("{}{AND}{NONE}", made.id);
             all.parts = if made.parts.is_empty() { vec![made] } else { made.parts.clone() };
         }
         all

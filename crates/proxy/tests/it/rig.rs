@@ -61,8 +61,8 @@ pub struct Seen {
 }
 
 impl Observer for Seen {
-    fn log_format(&self) -> Option<&Format> {
-        Some(&Format::Combined)
+    fn log_format(&self) -> Option<Arc<Format>> {
+        Some(Arc::new(Format::Combined))
     }
 
     fn finished(&self, finished: &RequestRecord<'_>) {

@@ -80,6 +80,11 @@ impl Actions {
             && self.upstream.is_none()
     }
 
+    /// Returns whether no origin is asked, so that nothing is stored.
+    pub(super) fn is_answered(&self) -> bool {
+        self.deny || self.reply.is_some()
+    }
+
     /// Returns whether requests are refused that would be passed on otherwise.
     pub(super) fn keeps_out(&self) -> bool {
         self.deny || !self.allow_methods.is_empty()
@@ -135,7 +140,7 @@ impl Actions {
                     path = format!("{}{path}", prefix.strip_suffix('/').unwrap_or(prefix));
                 }
                 Rewrite::SetPath(template) => path = in_url(template, values, b"?#"),
-                Rewrite::SetQuery(template) => query = Some(in_url(template, values, b"#")),
+                Rewrite::SetQuery(template) => query = Some(in_url(template, values, b"#&+;")),
                 Rewrite::RemoveQuery(names) => query = query.map(|query| without(&query, names)),
             }
         }
@@ -179,7 +184,10 @@ fn in_url(template: &Template, values: &impl Values, also: &[u8]) -> String {
             Piece::Variable(variable) => {
                 let mut value = Vec::new();
                 values.write(variable, &mut value);
-                let also = if *variable == Variable::Uri { b"" } else { also };
+                let also = match variable {
+                    Variable::Uri | Variable::Query => b"",
+                    _ => also,
+                };
                 let is_plain = |byte: u8| byte.is_ascii_graphic() && !also.contains(&byte);
                 out.push_str(&http1::percent_encoded(&value, is_plain));
             }

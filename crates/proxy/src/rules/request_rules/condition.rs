@@ -116,22 +116,16 @@ impl Condition {
             && (methods.is_empty() || is_for_method(methods, asked.method, any_case))
             && headers.iter().all(|test| test.holds(fields))
             && self.rest_holds(asked, fields)
-            && not.as_ref().is_none_or(|not| !not.meets(asked, fields, path, any_case))
+            && not.as_ref().is_none_or(|not| !not.meets(asked, fields, path))
             && (any.is_empty() || any.iter().any(|one| one.holds(asked, fields, path, any_case)))
     }
 
-    /// Returns whether any entry of any list matches.
-    fn meets(
-        &self,
-        asked: &RuleFacts<'_>,
-        fields: &impl Fields,
-        path: &[u8],
-        any_case: bool,
-    ) -> bool {
+    /// Returns whether any entry of any list matches, methods in their exact case.
+    fn meets(&self, asked: &RuleFacts<'_>, fields: &impl Fields, path: &[u8]) -> bool {
         is_for_site(&self.sites, asked)
             || is_for_host(&self.hosts, asked)
             || is_for_path(&self.paths, path)
-            || is_for_method(&self.methods, asked.method, any_case)
+            || is_for_method(&self.methods, asked.method, false)
             || self.headers.iter().any(|test| test.holds(fields))
             || self.schemes.contains(&asked.scheme)
             || is_for_client(&self.clients, asked.client)

@@ -43,6 +43,9 @@ pub(super) const NONE: &str = "(none)";
 pub struct Rule {
     /// Name for display: the configured one, or the rule's number in the list.
     pub name: String,
+    /// Name of the rule and a digest of what it states, by which other nodes know it. Computed by
+    /// [`Rule::identified`].
+    pub id: String,
     /// The requests that the rule applies to.
     pub when: Condition,
     /// True if the requests bypass the cache: nothing is looked up or stored.
@@ -146,6 +149,7 @@ impl Rule {
     /// Creates a rule that changes nothing.
     pub fn new(name: String, settings: Settings) -> Rule {
         Rule {
+            id: name.clone(),
             name,
             when: Condition::default(),
             bypass: false,
@@ -177,11 +181,20 @@ impl Rule {
         }
     }
 
+    /// Returns the rule with its id.
+    pub(super) fn identified(self) -> Rule {
+        let told = format!("{:?} {} {:?}", self.when, self.continues, self.states);
+        let digest = digest_of(told.as_bytes());
+        let digest = digest.to_str().ok().and_then(|hex| hex.get(..12)).unwrap_or_default();
+        Rule { id: format!("{}#{digest}", self.name), ..self }
+    }
+
     /// Returns the rule with its part of the key: a digest of the conditions, if they look at what
     /// the key does not contain. A rule with other conditions counts as another rule, whatever its
     /// name.
     pub(super) fn marked(self) -> Rule {
-        if self.bypass || !self.when.looks_past_key() {
+        let stores = !self.bypass && !self.actions.as_ref().is_some_and(|of| of.is_answered());
+        if !stores || !self.when.looks_past_key() {
             return self;
         }
         let mark = Some(digest_of(format!("{:?}", self.when).as_bytes()));
@@ -209,6 +222,7 @@ impl Rule {
             [self, later].iter().filter_map(|rule| Some(rule.mark.as_ref()?.as_bytes())).collect();
         Rule {
             name: format!("{}{AND}{}", self.name, later.name),
+            id: format!("{}{AND}{}", self.id, later.id),
             when: Condition::default(),
             bypass: self.bypass || later.bypass,
             continues: later.continues,
@@ -290,18 +304,18 @@ impl Rule {
             let class = HeaderValue::from_static(DeviceClass::of(fields).name());
             fields.set_line(&DEVICE, &class);
         }
-        if !self.key_cookies.is_empty() {
-            let named = cookies::named(fields, &self.key_cookies);
-            fields.set_line(&KEY_COOKIES, &named);
-        }
         let best = language::best(fields, &self.languages);
         if let Some(Ok(best)) = best.map(HeaderValue::from_str) {
             fields.set_line(&header::ACCEPT_LANGUAGE, &best);
         }
     }
 
-    /// Puts the rule's mark into a request that it decides, if the mark is part of the key.
+    /// Puts the rule's mark, and the cookies of the key, into a request that it decides.
     pub(crate) fn mark(&self, request: &mut impl EditFields) {
+        if !self.key_cookies.is_empty() {
+            let named = cookies::named(request, &self.key_cookies);
+            request.set_line(&KEY_COOKIES, &named);
+        }
         if let Some(mark) = &self.mark {
             request.set_line(&DECIDED_BY, mark);
         }
@@ -365,6 +379,15 @@ impl Rule {
             .collect();
         applying.into_iter().for_each(|edits| edits.apply(fields));
         takes_part
+    }
+
+    /// Returns the names of the client's fields that the choice of the rule depends on, as a list.
+    pub(crate) fn choice_names(&self) -> Option<HeaderValue> {
+        let mut names = Vec::new();
+        let parts = if self.parts.is_empty() { &[] } else { &self.parts[..] };
+        self.when.add_names(&mut names);
+        parts.iter().for_each(|part| part.when.add_names(&mut names));
+        listed(names.iter()).or_else(|| self.condition_names.clone())
     }
 
     /// Returns whether [`Rule::unfold_vary`] changes anything.

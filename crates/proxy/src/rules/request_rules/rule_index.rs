@@ -137,20 +137,26 @@ impl RuleIndex {
                     break;
                 }
             }
-            self.add_missed(&mut found, &here);
+            self.add_missed(&mut found, &here, |number| {
+                let mut readings = readings.iter();
+                self.places[number].as_ref().is_none_or(|place| {
+                    readings.any(|path| place.holds(asked, &HeaderMap::new(), path, true))
+                })
+            });
             found
         })
     }
 
     /// Adds the rules of `here` that might have matched before the one that decides.
-    fn add_missed(&self, found: &mut Numbers, here: &[u64]) {
+    /// `may_match` tells whether the place of the request is that of a rule.
+    fn add_missed(&self, found: &mut Numbers, here: &[u64], may_match: impl Fn(usize) -> bool) {
         let decider = found.last().filter(|last| !self.continues[**last as usize]).copied();
         let matched = found.len();
         for number in numbers(here).map_while(|number| u32::try_from(number).ok()) {
             if decider.is_some_and(|decider| decider <= number) {
                 break;
             }
-            if !found[..matched].contains(&number) {
+            if !found[..matched].contains(&number) && may_match(number as usize) {
                 found.push(number | MISSED);
             }
         }

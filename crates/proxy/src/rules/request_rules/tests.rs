@@ -1,6 +1,6 @@
 //! Tests of the rules alone: which rule is found, and how it changes fields and names.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
@@ -8,6 +8,7 @@ use semantics::{Lifetime, Lifetimes, Pattern, QueryRule, Time};
 
 use super::*;
 use crate::message::header_edits::Edits;
+use crate::message::scheme::Scheme;
 
 fn path(text: &str) -> PathTest {
     PathTest::parse(text, false).unwrap()
