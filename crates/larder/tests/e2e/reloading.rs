@@ -178,7 +178,8 @@ fn fifty_reloads_under_load_disturb_no_site_that_stays() {
                 _ => String::new(),
             };
             fs::write(setup.path("larder.toml"), format!("{more}{listen}{stays}")).unwrap();
-            assert_eq!(reload(larder).0, 200);
+            let (status, why) = reload(larder);
+            assert_eq!(status, 200, "{why}");
             let added = format!("s{}.test", (number % 5).max(1) - 1);
             let expected = if number % 5 == 0 { 421 } else { 200 };
             let is_applied = || ask(larder.address(), &added, "/x") == expected;

@@ -2,13 +2,24 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::downstream::listener::Listener;
 
-type Sender = mpsc::UnboundedSender<Vec<Listener>>;
-pub(crate) type ListenerReceiver = mpsc::UnboundedReceiver<Vec<Listener>>;
+/// Longest wait for a worker to close its handles of removed listeners.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// The listeners that a worker serves from now on.
+pub(crate) struct NewListeners {
+    pub listeners: Vec<Listener>,
+    /// Dropped when the worker has closed its handles of the others.
+    pub closed: std::sync::mpsc::Sender<()>,
+}
+
+type Sender = mpsc::UnboundedSender<NewListeners>;
+pub(crate) type ListenerReceiver = mpsc::UnboundedReceiver<NewListeners>;
 
 /// Handle on the listeners of all workers of one [`crate::run()`]. Cheap to clone.
 ///
@@ -52,10 +63,15 @@ pub struct ListenerChange(Vec<(Sender, Vec<Listener>)>);
 
 impl ListenerChange {
     /// Accepts clients from the new listeners, under the options in force, and closes the others.
+    /// Blocks until they are closed, so that their addresses can be used again.
     pub fn apply(self) {
+        let (closed, all_closed) = std::sync::mpsc::channel();
         for (sender, listeners) in self.0 {
             // A worker that has ended accepts nothing.
-            let _ = sender.send(listeners);
+            let _ = sender.send(NewListeners { listeners, closed: closed.clone() });
         }
+        drop(closed);
+        // Nothing is sent: the wait ends when the last worker drops its end.
+        let _ = all_closed.recv_timeout(CLOSING);
     }
 }

@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use crate::downstream::handshake::ListenerProtocol;
 use crate::downstream::listener;
 use crate::downstream::listener::{Accepted, Listener};
-use crate::downstream::listener_changes::ListenerReceiver;
+use crate::downstream::listener_changes::{ListenerReceiver, NewListeners};
 use crate::options::control::Control;
 use crate::server::worker::Worker;
 
@@ -30,6 +30,12 @@ struct Accepting {
     task: JoinHandle<()>,
 }
 
+impl Accepting {
+    fn is_of(&self, listener: &Listener) -> bool {
+        Arc::ptr_eq(&self.protocol, &listener.protocol)
+    }
+}
+
 impl Acceptor {
     pub fn new(
         worker: Rc<Worker>,
@@ -39,26 +45,30 @@ impl Acceptor {
         Acceptor { worker, peers, control, running: Vec::new() }
     }
 
-    /// Accepts from these listeners, and no longer from others. Connections accepted so far stay.
+    /// Accepts from these listeners as well.
     ///
     /// # Errors
     ///
     /// Fails if the runtime rejects a socket; the other listeners are served.
-    pub fn set(&mut self, listeners: Vec<Listener>) -> io::Result<()> {
-        let is_same =
-            |one: &Accepting, other: &Listener| Arc::ptr_eq(&one.protocol, &other.protocol);
-        self.running.retain(|one| {
-            let stays = listeners.iter().any(|listener| is_same(one, listener));
-            one.stop.send_replace(!stays);
-            stays
-        });
+    pub fn add(&mut self, listeners: Vec<Listener>) -> io::Result<()> {
         let mut outcome = Ok(());
         for listener in listeners {
-            if !self.running.iter().any(|one| is_same(one, &listener)) {
+            if !self.running.iter().any(|one| one.is_of(&listener)) {
                 outcome = outcome.and(self.start(listener));
             }
         }
         outcome
+    }
+
+    /// Stops accepting from other listeners. Returns their tasks, which end. Connections accepted
+    /// so far stay.
+    fn keep(&mut self, listeners: &[Listener]) -> Vec<Accepting> {
+        let is_gone = |one: &mut Accepting| !listeners.iter().any(|listener| one.is_of(listener));
+        let gone: Vec<Accepting> = self.running.extract_if(.., is_gone).collect();
+        for one in &gone {
+            one.stop.send_replace(true);
+        }
+        gone
     }
 
     fn start(&mut self, listener: Listener) -> io::Result<()> {
@@ -77,23 +87,29 @@ impl Acceptor {
         mut stopped: watch::Receiver<bool>,
     ) {
         loop {
-            let listeners = tokio::select! {
+            let NewListeners { listeners, closed } = tokio::select! {
                 biased;
                 _ = stopped.wait_for(|&stopped| stopped) => break,
-                Some(listeners) = changes.recv() => listeners,
+                Some(new) = changes.recv() => new,
             };
             // A new listener may need the options that came with it.
             self.worker.connections.set_options(self.control.options());
-            if let Err(error) = self.set(listeners) {
+            let gone = self.keep(&listeners);
+            if let Err(error) = self.add(listeners) {
                 log::error!("worker {}: cannot accept connections: {error}", self.worker.index);
             }
+            end(gone).await;
+            drop(closed);
         }
-        for one in &self.running {
-            one.stop.send_replace(true);
-        }
-        for one in self.running {
-            // Only a panic ends it early, and a panic is logged.
-            let _ = one.task.await;
-        }
+        let all = self.keep(&[]);
+        end(all).await;
+    }
+}
+
+/// Waits for the tasks of listeners that were told to stop.
+async fn end(all: Vec<Accepting>) {
+    for one in all {
+        // Only a panic ends it early, and a panic is logged.
+        let _ = one.task.await;
     }
 }

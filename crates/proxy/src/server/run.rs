@@ -302,7 +302,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
     let (stop, stopped) = watch::channel(false);
     let mut acceptor = Acceptor::new(worker.clone(), peers.into(), control.clone());
-    acceptor.set(listeners)?;
+    acceptor.add(listeners)?;
     let accepting = spawn_local(acceptor.follow(start.changes, stopped));
     let inbox = spawn_local(listener::serve_assigned(worker.connections.clone(), inbox));
     let admin = admin.map(|admin| {
