@@ -343,7 +343,7 @@ impl FillResponder<'_> {
             return self.send_all(head.status, (fields, spellings), body, status, transaction);
         }
         let fields = (fields, spellings);
-        return self.stream(head, fields, (reader, handed_over), status, transaction);
+        self.stream(head, fields, (reader, handed_over), status, transaction)
     }
 
     /// Returns the compressed form in which the request gets the response, and the form's body.
