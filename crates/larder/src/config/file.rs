@@ -393,6 +393,26 @@ impl Reader {
         single(field, node.get_ref(), self.expanded.contains(&node.span().start))
     }
 
+    /// Reads the elements of a list from a file: one in each line that is not empty and does not
+    /// begin with `#`. A relative path begins at the configuration file.
+    fn listed<T>(&self, path: &str, field: &Field<T>) -> Result<Vec<Value>, String> {
+        let directory = Path::new(&*self.file).parent().unwrap_or(Path::new(""));
+        let path = directory.join(path);
+        let at = path.display();
+        let bytes = include::read_regular(&path).map_err(|why| format!("{at}: {why}"))?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("{at}: expected UTF-8 text"))?;
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let mut all = Vec::new();
+        for (number, line) in lines {
+            match field.kind.parse(line).map_err(|why| format!("{at}:{number}: {why}"))? {
+                Value::List(values) => all.extend(values),
+                value => all.push(value),
+            }
+        }
+        Ok(all)
+    }
+
     fn value<T>(&mut self, key: &str, field: &Field<T>, node: &Node<'_>) -> Option<Value> {
         let (Kind::List(_), DeValue::Array(nodes)) = (field.kind, node.get_ref()) else {
             let read = self.single(field, node);
@@ -401,6 +421,13 @@ impl Reader {
         let mut all = Vec::new();
         let before = self.problems.len();
         for node in nodes.iter() {
+            if let Some(path) = listed_file(key, node.get_ref()) {
+                match self.listed(path, field) {
+                    Ok(values) => all.extend(values),
+                    Err(text) => self.complain(node.span(), key, text),
+                }
+                continue;
+            }
             match self.single(field, node) {
                 Ok(Value::List(values)) => all.extend(values),
                 Ok(Value::Word(word)) if nodes.len() == 1 => return Some(Value::Word(word)),
@@ -411,6 +438,13 @@ impl Reader {
         }
         (self.problems.len() == before).then_some(Value::List(all))
     }
+}
+
+/// Returns the path of a file with elements of a list: `@` and a path, in tables of rules.
+fn listed_file<'a>(key: &str, value: &'a DeValue<'_>) -> Option<&'a str> {
+    let DeValue::String(text) = value else { return None };
+    let is_of_rules = key.starts_with("rule.") || key.starts_with("access.");
+    text.strip_prefix('@').filter(|_| is_of_rules)
 }
 
 /// Reads a scalar value: that of the setting, or one element of its list. `is_expanded`: it had

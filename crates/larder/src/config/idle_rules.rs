@@ -120,6 +120,7 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
     let same_case = *paths_ignore_case || !second.when.paths_ignore_case;
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
     first.then == Then::Stop
+        && !(first.when.is_long() && second.when.is_long())
         && (paths.is_empty() || (is_read_alike && same_case))
         && (methods.is_empty() || is_read_alike)
         && within(sites, &other.sites, |one, other| one == other)

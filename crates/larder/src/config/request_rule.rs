@@ -76,9 +76,11 @@ impl RequestRule {
     pub fn to_proxy(&self, number: usize, base: &Settings) -> Result<request_rules::Rule, Wrong> {
         let name = self.called(number);
         let settings = self.settings(base)?;
+        let when = self.when.to_proxy()?;
         let own = self.own.clone();
         Ok(request_rules::Rule {
-            when: self.when.to_proxy()?,
+            paths: when.paths.clone(),
+            when,
             continues: self.then == Then::Continue,
             states: self.states.clone(),
             layer: SettingsLayer::new(move |settings| OwnKey::apply_all(&own, settings)),
@@ -100,7 +102,6 @@ impl RequestRule {
             },
             answer: self.answer_edits(&settings)?,
             actions: self.actions.to_proxy(&name)?,
-            paths: self.when.to_proxy()?.paths,
             client: self.client_edits()?,
             log_percent: self.log_percent,
             store_max: self.store_max,

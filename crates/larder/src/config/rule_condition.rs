@@ -52,6 +52,13 @@ impl RuleCondition {
         })
     }
 
+    /// Returns whether a list is so long that comparing it with another takes time.
+    pub fn is_long(&self) -> bool {
+        let Tests { sites, hosts, paths, clients, query, cookies, .. } = &self.is;
+        let counts = [sites.len(), hosts.len(), paths.len(), clients.len()];
+        counts.into_iter().chain([query.len(), cookies.len()]).any(|count| count > 1_000)
+    }
+
     /// Returns every text list of sites, for the check that the sites exist.
     pub fn sites(&self) -> Vec<&String> {
         let any = self.any.iter().flat_map(RuleCondition::sites);
@@ -107,7 +114,7 @@ impl Tests {
             headers: parse_all::<HeaderTest>(keys.headers, &self.headers)?,
             // The kind of the setting admits no other word.
             schemes: self.schemes.iter().filter_map(|name| Scheme::named(name)).collect(),
-            clients: self.clients.clone(),
+            clients: self.clients.clone().into(),
             query: parse_all(keys.query, &self.query)?,
             cookies: parse_all(keys.cookies, &self.cookies)?,
             ..Condition::default()

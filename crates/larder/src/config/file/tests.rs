@@ -170,3 +170,26 @@ fn values_of_all_kinds_may_come_from_the_environment() {
          a.toml:6: purge.secret: expected {env:NAME} or {env:NAME:DEFAULT}, got {env:…"
     );
 }
+
+#[test]
+fn lists_of_rules_have_entries_in_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.path().join(name), text).unwrap();
+        directory.path().join(name)
+    };
+    write("hosts.txt", "# comment\na.example\n\n .b.example \n");
+    let main = write("larder.toml", "[[rule]]\nhosts = ['c.example', '@hosts.txt']\n");
+    let file = File::read(&main).unwrap();
+    assert_eq!(file.layer.rules[0].0.when.is.hosts, ["c.example", "a.example", ".b.example"]);
+    write("nets.txt", "10.0.0.0/8\n10.0.0.1/8\n");
+    for (text, expected) in [
+        ("[[rule]]\nnot-clients = ['@nets.txt']", "nets.txt:2: expected a network"),
+        ("[[rule]]\nhosts = ['@none.txt']", "none.txt: No such file"),
+        ("[[rule]]\nhosts = ['@/dev/zero']", "/dev/zero: expected a regular file"),
+        ("[[rule]]\nany = [{ clients = ['@nets.txt'] }]", "rule.any.clients: "),
+    ] {
+        let why = File::read(&write("larder.toml", text)).unwrap_err();
+        assert!(why.contains(expected), "{why}");
+    }
+}

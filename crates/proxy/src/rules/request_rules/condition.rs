@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
-use ipnet::IpNet;
+use net::networks::Networks;
 use regex::bytes::{Regex, RegexBuilder};
 use semantics::{Fields, Pattern};
 
@@ -53,7 +53,7 @@ pub struct Condition {
     /// Schemes of the URL.
     pub schemes: Vec<Scheme>,
     /// Networks of the client.
-    pub clients: Vec<IpNet>,
+    pub clients: Networks,
     /// Parameters of the query.
     pub query: Vec<NamedTest>,
     /// Cookies, by name.
@@ -128,7 +128,7 @@ impl Condition {
             || is_for_method(&self.methods, asked.method, false)
             || self.headers.iter().any(|test| test.holds(fields))
             || self.schemes.contains(&asked.scheme)
-            || is_for_client(&self.clients, asked.client)
+            || self.clients.contain(asked.client)
             || is_for_query(&self.query, asked.path)
             || has_cookie(&self.cookies, fields)
             || self.share.is_some_and(|share| share.includes(asked.client))
@@ -137,7 +137,7 @@ impl Condition {
     /// Returns whether the lists hold that no index covers.
     fn rest_holds(&self, asked: &RuleFacts<'_>, fields: &impl Fields) -> bool {
         (self.schemes.is_empty() || self.schemes.contains(&asked.scheme))
-            && (self.clients.is_empty() || is_for_client(&self.clients, asked.client))
+            && (self.clients.is_empty() || self.clients.contain(asked.client))
             && (self.query.is_empty() || is_for_query(&self.query, asked.path))
             && (self.cookies.is_empty() || has_cookie(&self.cookies, fields))
             && self.share.is_none_or(|share| share.includes(asked.client))
@@ -250,10 +250,6 @@ fn is_for_method(methods: &[Method], asked: &str, any_case: bool) -> bool {
         false => name == asked,
     };
     methods.iter().any(|one| asks(one.as_str()) || (*one == Method::GET && asks("HEAD")))
-}
-
-fn is_for_client(networks: &[IpNet], client: IpAddr) -> bool {
-    networks.iter().any(|network| network.contains(&client))
 }
 
 fn is_for_query(tests: &[NamedTest], path: &str) -> bool {

@@ -89,8 +89,8 @@ impl Maker {
                 .list(|maker| maker.one_of(&["GET", "get", "POST", "Post"]).parse().unwrap()),
             headers: self.list(Maker::test),
             clients: match self.0.u8(..8) {
-                0 => vec!["10.0.0.0/9".parse().unwrap()],
-                _ => Vec::new(),
+                0 => vec!["10.0.0.0/9".parse().unwrap()].into(),
+                _ => Vec::new().into(),
             },
             not: deeper.then(|| Box::new(self.condition(2))),
             any: if deeper { self.list(|maker| maker.condition(depth + 1)) } else { Vec::new() },
