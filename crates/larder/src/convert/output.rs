@@ -47,20 +47,29 @@ impl Table {
         }
     }
 
-    pub fn has(&self, key: &str) -> bool {
-        self.keys.iter().any(|(known, _)| known == key)
-    }
-
-    fn write(&self, out: &mut String, is_broken: bool) {
+    /// Writes the table. A rule that the check refused keeps its conditions and answers with 501, so
+    /// that its requests do not reach later rules; what is refused again is commented out.
+    fn write(&self, out: &mut String, refusals: usize) {
         self.comments.iter().for_each(|text| comment(out, text));
-        let mark = if is_broken { "#" } else { "" };
+        let mark = if refusals > usize::from(self.kind == "rule") { "#" } else { "" };
         let _ = writeln!(out, "{mark}[[{}]]", self.kind);
         for (key, value) in &self.keys {
+            let is_kept = refusals == 0 || CONDITIONS.contains(&key.trim_start_matches("not-"));
+            let mark = if is_kept { mark } else { "#" };
             let _ = writeln!(out, "{mark}{key} = {value}");
+        }
+        if refusals > 0 && mark.is_empty() {
+            out.push_str("respond = \"501 Not converted\"\n");
         }
         out.push('\n');
     }
 }
+
+/// Keys of a rule that say which requests it is for, without `not-`.
+const CONDITIONS: [&str; 11] = [
+    "name", "any", "sites", "hosts", "paths", "methods", "headers", "schemes", "clients", "query",
+    "cookies",
+];
 
 /// The converted configuration.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +140,7 @@ impl Output {
         }
     }
 
-    /// Returns the file. Tables that the check refuses are commented out, and are losses.
+    /// Returns the file. Tables that the check refuses are losses.
     ///
     /// # Errors
     ///
@@ -139,7 +148,7 @@ impl Output {
     pub fn finish(&mut self) -> Result<String, String> {
         self.settle();
         self.tables.sort_by_key(|table| ORDER.iter().position(|kind| *kind == table.kind));
-        let mut broken = BTreeSet::new();
+        let mut broken: BTreeMap<usize, usize> = BTreeMap::new();
         loop {
             let (text, lines) = self.write(&broken);
             let Err(problems) = check(&text) else { return Ok(text) };
@@ -148,7 +157,8 @@ impl Output {
                 let Place::File(place) = &problem.place else { continue };
                 let table = lines.partition_point(|line| *line <= place.line);
                 let Some(table) = table.checked_sub(1) else { continue };
-                if broken.insert(table) {
+                let times = broken.get(&table).copied().unwrap_or(0);
+                if times < 2 && !found.iter().any(|(known, _)| *known == table) {
                     found.push((table, format!("{}: {}", problem.key, problem.text)));
                 }
             }
@@ -156,17 +166,18 @@ impl Output {
                 return Err(problems.to_string());
             }
             for (table, why) in found {
+                *broken.entry(table).or_insert(0) += 1;
                 let at = At { file: "the result".into(), line: lines[table] };
                 let kind = format!("[[{}]]", self.tables[table].kind);
                 self.losses.push(Loss { at, directive: kind, reason: why.clone() });
-                let text = format!("not valid, so commented out: {}", plain(&why));
+                let text = format!("not valid: {}", plain(&why));
                 self.tables[table].comments.push(text);
             }
         }
     }
 
     /// Returns the text, and the line at which each table begins.
-    fn write(&self, broken: &BTreeSet<usize>) -> (String, Vec<usize>) {
+    fn write(&self, broken: &BTreeMap<usize, usize>) -> (String, Vec<usize>) {
         let mut text = String::new();
         self.first.iter().for_each(|line| comment(&mut text, line));
         let (inner, outer): (Vec<_>, Vec<_>) =
@@ -188,7 +199,7 @@ impl Output {
         for (at, table) in self.tables.iter().enumerate() {
             lines.push(line);
             let mut one = String::new();
-            table.write(&mut one, broken.contains(&at));
+            table.write(&mut one, broken.get(&at).copied().unwrap_or(0));
             line += one.matches('\n').count();
             text.push_str(&one);
         }

@@ -251,12 +251,14 @@ fn rewrite(one: &Directive, place: &Place<'_, '_>, done: &mut Vec<String>, out: 
     }
 }
 
-/// Pushes the rules of `allow` and `deny`, and of what asks who the client is.
-pub fn access(place: &Place<'_, '_>, out: &mut Output) {
+/// Pushes the rules of `allow` and `deny`, and of what asks who the client is. Returns whether
+/// nobody is allowed.
+pub fn access(place: &Place<'_, '_>, out: &mut Output) -> bool {
     for name in ["auth_basic", "auth_request"] {
         let Some(one) = place.scope.get(name).filter(|one| one.arg(0) != "off") else { continue };
         out.lose(&one.at, name, "users are not asked who they are: denied to all");
         deny(place, &[], &[], out);
+        return true;
     }
     let mut allowed: Vec<String> = Vec::new();
     for one in place.scope.all(&["allow", "deny"]) {
@@ -266,12 +268,16 @@ pub fn access(place: &Place<'_, '_>, out: &mut Output) {
             continue;
         }
         match (one.name.as_str(), network) {
-            ("allow", "all") => return,
+            ("allow", "all") => return false,
             ("allow", network) => allowed.push(network.to_owned()),
-            (_, "all") => return deny(place, &[], &allowed, out),
+            (_, "all") => {
+                deny(place, &[], &allowed, out);
+                return allowed.is_empty();
+            }
             (_, network) => deny(place, &[network.to_owned()], &allowed, out),
         }
     }
+    false
 }
 
 /// Pushes the rule of `limit_except`.

@@ -79,14 +79,15 @@ impl<'a> Server<'a> {
 struct Sites {
     /// By host; the empty name is that of all other hosts.
     backends: BTreeMap<String, Backend>,
-    /// Names of sites with files, by host.
+    /// Names of sites, by host.
+    names: BTreeMap<String, String>,
+    /// Settings in `[upstream]`.
     general: BTreeMap<&'static str, String>,
-    is_first: bool,
 }
 
 /// Writes sites and rules of all servers.
 pub fn write(servers: &[Server<'_>], http: &Http<'_>, out: &mut Output) {
-    let mut sites = Sites { is_first: true, ..Sites::default() };
+    let mut sites = Sites::default();
     let mains: Vec<Backend> = servers.iter().map(|server| main(server, http, out)).collect();
     let mut order: Vec<usize> = (0..servers.len()).collect();
     // Of two servers for a host, that with TLS has the content as a rule.
@@ -164,7 +165,6 @@ fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output
         }
         out.settle();
         sites.backends.insert(String::new(), main.clone());
-        sites.is_first = false;
         return;
     }
     if server.is_default && (*main != Backend::None || sites.backends.contains_key("")) {
@@ -176,7 +176,8 @@ fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output
         return;
     }
     let mut table = Table::new("site");
-    table.set("name", text(&out.unique("site", &hosts[0])));
+    let name = out.unique("site", &hosts[0]);
+    table.set("name", text(&name));
     table.set("hosts", list(&hosts));
     match main {
         Backend::Servers(servers) => table_of(servers, &hosts, sites, &mut table),
@@ -194,6 +195,7 @@ fn site(server: &Server<'_>, main: &Backend, sites: &mut Sites, out: &mut Output
         }
     }
     for host in hosts {
+        sites.names.insert(host.clone(), name.clone());
         sites.backends.insert(host, main.clone());
     }
     out.push(table);
@@ -278,7 +280,9 @@ fn rules(
         .or_else(|| sites.backends.get(""))
         .unwrap_or(&Backend::None);
     for one in &locations {
-        let inner = LocationOf { server, http, site, server_when: &when, name };
+        let first = server.names.first().and_then(|name| sites.names.get(name));
+        let site_name = first.map_or("default", String::as_str);
+        let inner = LocationOf { server, http, site, site_name, server_when: &when, name };
         inner.write(one, &scope, &variables, out);
     }
     if !locations.iter().any(|one| one.kind == Kind::Prefix && one.path == "/") {
@@ -298,7 +302,9 @@ fn rest(
 ) {
     let place =
         Place { when, any: &[], name, server_name: name, scope, variables, is_server: false };
-    replies::access(&place, out);
+    if replies::access(&place, out) {
+        return;
+    }
     let mut rule = RuleDraft::new(&format!("{name} rest"), when);
     match site {
         Backend::Files(_) => {
@@ -329,6 +335,7 @@ struct LocationOf<'a, 'b> {
     http: &'b Http<'a>,
     /// What answers without a rule.
     site: &'b Backend,
+    site_name: &'b str,
     server_when: &'b Tests,
     name: &'b str,
 }
@@ -361,7 +368,9 @@ impl<'a> LocationOf<'a, '_> {
         if replies::write(&place, out) {
             return;
         }
-        replies::access(&place, out);
+        if replies::access(&place, out) {
+            return;
+        }
         for limit in scope.block().iter().filter(|inner| inner.name == "limit_except") {
             replies::except(limit, &place, out);
         }
@@ -384,7 +393,10 @@ impl<'a> LocationOf<'a, '_> {
                 rule.set("respond", text("404 Not Found"));
             }
         }
-        rule.push(out);
+        // The last location of a server needs no rule to end the search.
+        if !(rule.is_empty() && one.kind == Kind::Prefix && one.path == "/") {
+            rule.push(out);
+        }
     }
 
     fn proxied(
@@ -445,6 +457,7 @@ impl<'a> LocationOf<'a, '_> {
             Backend::Files(_) => self.beside_files(one, servers, rule, out),
             Backend::Servers(_) | Backend::None => {
                 rule.set("upstream", list(&servers.all));
+                rule.when.add("sites", [self.site_name.to_owned()]);
                 let general = |key: &str| out.get(&format!("upstream.{key}")).cloned();
                 let differs = servers.options.iter().any(|(key, value)| {
                     let default = DEFAULTS.iter().find(|(known, _)| known == key);
