@@ -1,7 +1,7 @@
 //! nginx: `http` with its `server` and `location` blocks.
 
 mod backend;
-mod condition;
+pub mod condition;
 mod known;
 mod listeners;
 mod location;
@@ -9,8 +9,8 @@ mod matching;
 mod replies;
 mod scope;
 mod server;
-mod syntax;
-mod values;
+pub mod syntax;
+pub mod values;
 
 use std::collections::BTreeMap;
 use std::path::Path;
