@@ -35,13 +35,26 @@ impl Tests {
                 Some((_, old)) if old == values => {}
                 // All tests of `headers` must hold, and none of `not-…` may.
                 Some((_, old)) if key == "headers" || key.starts_with("not-") => {
-                    old.extend(values.clone());
+                    let new: Vec<_> = values.iter().filter(|one| !old.contains(one)).collect();
+                    let new: Vec<String> = new.into_iter().cloned().collect();
+                    old.extend(new);
                 }
                 Some(_) => return None,
                 None => all.0.push((key.clone(), values.clone())),
             }
         }
         Some(all)
+    }
+
+    /// Returns whether no request can meet the condition: it asks for a test and its opposite.
+    pub fn is_never(&self) -> bool {
+        self.0.iter().any(|(key, values)| match key.as_str() {
+            "headers" => values.iter().any(|one| values.contains(&format!("!{one}"))),
+            key => {
+                let not = self.get(&format!("not-{key}"));
+                not.is_some_and(|not| values.iter().all(|one| not.contains(one)))
+            }
+        })
     }
 
     fn inline(&self) -> String {

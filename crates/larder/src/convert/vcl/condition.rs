@@ -17,6 +17,8 @@ const DEPTH_MAX: usize = 32;
 /// Key of a test of the response's status, which becomes a key of the rule.
 pub const STATUS: &str = "statuses";
 
+const CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
+
 /// Networks by the name of their list.
 pub type Acls = BTreeMap<String, Vec<String>>;
 
@@ -170,14 +172,13 @@ fn presence(name: &str) -> Result<Cases, String> {
 
 fn statuses(operator: &str, text: &str) -> Result<Cases, String> {
     let number: u16 = text.parse().map_err(|_| "expected a status")?;
-    let classes = ["2xx", "3xx", "4xx", "5xx"];
     let list: Vec<String> = match (operator, number) {
         ("==", _) => vec![number.to_string()],
         (">=", 200 | 300 | 400 | 500) => {
-            classes[usize::from(number / 100 - 2)..].iter().map(|one| (*one).to_owned()).collect()
+            CLASSES[usize::from(number / 100 - 2)..].iter().map(|one| (*one).to_owned()).collect()
         }
         ("<", 300 | 400 | 500) => {
-            classes[..usize::from(number / 100 - 2)].iter().map(|one| (*one).to_owned()).collect()
+            CLASSES[..usize::from(number / 100 - 2)].iter().map(|one| (*one).to_owned()).collect()
         }
         _ => return Err("expected a status, or a class of statuses".to_owned()),
     };
@@ -206,7 +207,10 @@ pub fn both(one: &Cases, other: &Cases) -> Result<Cases, String> {
     let mut all = Vec::new();
     for left in one {
         for right in other {
-            all.push(left.and(right).ok_or("two conditions of one kind cannot be joined")?);
+            let joined = left.and(right).ok_or("two conditions of one kind cannot be joined")?;
+            if !joined.is_never() && !all.contains(&joined) {
+                all.push(joined);
+            }
         }
     }
     if all.len() > MOST { Err("too many alternatives".to_owned()) } else { Ok(all) }
@@ -219,7 +223,16 @@ pub fn negated(cases: &Cases) -> Result<Cases, String> {
         let mut opposite = Vec::new();
         for (key, values) in &case.0 {
             if key == STATUS {
-                return Err("other statuses have no equivalent".to_owned());
+                let others: Vec<String> = CLASSES
+                    .iter()
+                    .filter(|class| !values.iter().any(|one| one == *class))
+                    .map(|class| (*class).to_owned())
+                    .collect();
+                if others.len() + values.len() != CLASSES.len() {
+                    return Err("other statuses have no equivalent".to_owned());
+                }
+                opposite.push(Tests(vec![(STATUS.to_owned(), others)]));
+                continue;
             }
             if key == "headers" {
                 // All tests of a list hold, so one of them must not.

@@ -34,6 +34,9 @@ pub struct Walk<'a> {
     /// Requests of which no cookies are left, and the names of those that are left of the others.
     uncookied: Cases,
     kept: Vec<String>,
+    removes_some: bool,
+    /// Lifetimes so far.
+    ttls: Vec<(Tests, Vec<String>)>,
 }
 
 impl<'a> Walk<'a> {
@@ -51,6 +54,8 @@ impl<'a> Walk<'a> {
             statements: 0,
             uncookied: Vec::new(),
             kept: Vec::new(),
+            removes_some: false,
+            ttls: Vec::new(),
         }
     }
 
@@ -67,6 +72,12 @@ impl<'a> Walk<'a> {
     /// Requests with a cookie or credentials pass, unless `vcl_recv` returned before.
     fn built_in(&mut self, rest: Cases, out: &mut Output) {
         let credentials = vec![Tests::one("headers", "Authorization")];
+        if !rest.is_empty() && self.removes_some && self.kept.is_empty() {
+            let reason = "requests pass that had only cookies that are removed: name those that \
+                          matter in cookie-keep, and pass by them";
+            let at = self.subs.get("vcl_recv").and_then(|all| all.first()).map(|one| one.at());
+            out.lose(&at.unwrap_or_default(), "vcl_recv", reason);
+        }
         let cookies = match self.kept.is_empty() {
             true => vec![Tests::one("headers", "Cookie")],
             false => vec![Tests(vec![("cookies".to_owned(), self.kept.clone())])],
@@ -118,7 +129,7 @@ impl<'a> Walk<'a> {
             self.hits(all, &live, out);
             return live;
         }
-        for one in all {
+        for (number, one) in all.iter().enumerate() {
             let inner: Vec<&Statement> = one.inner().iter().collect();
             let tokens: &[Token] = match one.word(0) {
                 "else" if one.word(1) == "if" => &one.tokens[2..],
@@ -130,12 +141,18 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let mut parser = Parser::new(tokens, self.acls);
-            let cases = if is_last { Ok(vec![Tests::default()]) } else { parser.parse() };
+            let is_always = is_last || tidies_url(tokens, &inner);
+            let cases = if is_always { Ok(vec![Tests::default()]) } else { parser.parse() };
+            // The opposite is needed only if something runs under it.
+            let has_others = number + 1 < all.len() || ends(one.inner());
             let notes = parser.notes;
             let what = one.text();
             let split = cases.and_then(|cases| {
-                let others = if is_last { Vec::new() } else { negated(&cases)? };
-                let others = both(&rest, &others)?;
+                let others = match (is_last, has_others && !is_always) {
+                    (true, _) => Vec::new(),
+                    (false, true) => both(&rest, &negated(&cases)?)?,
+                    (false, false) => rest.clone(),
+                };
                 Ok((both(&rest, &cases)?, others))
             });
             match split {
@@ -204,9 +221,12 @@ impl<'a> Walk<'a> {
 
     /// `if (obj.hits > 0) { set resp.http.X-Cache = "HIT"; }`.
     fn hits(&self, all: &[&Statement], live: &Cases, out: &mut Output) {
+        let mut known = Vec::new();
         for one in all.iter().flat_map(|one| one.inner()) {
             match (one.word(0), one.word(1).strip_prefix("resp.http.")) {
+                ("set", Some(field)) if known.contains(&field) => {}
                 ("set", Some(field)) => {
+                    known.push(field);
                     let reason = "the words of {outcome} are those of Cache-Status, such as hit";
                     out.lose(&one.at(), one.word(1), reason);
                     for case in live {
@@ -215,9 +235,6 @@ impl<'a> Walk<'a> {
                     }
                 }
                 _ => out.lose(&one.at(), &one.text(), "hits are not counted"),
-            }
-            if live.is_empty() {
-                return;
             }
         }
     }
@@ -399,6 +416,7 @@ impl<'a> Walk<'a> {
                     names.iter().for_each(|name| rule.add("cookie-remove", name.as_str()));
                 };
                 self.each("cookies", live, false, with, out);
+                self.removes_some = true;
             }
             Edit::CookieKeep(names) => {
                 let with = |rule: &mut RuleDraft| {
@@ -414,35 +432,28 @@ impl<'a> Walk<'a> {
 
     /// Lifetimes of a response.
     fn response(
-        &self,
+        &mut self,
         name: &str,
         first: &str,
         count: usize,
         live: &Cases,
         out: &mut Output,
     ) -> Result<(), String> {
-        if name == "beresp.uncacheable" {
-            if first == "true" {
-                self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
-            }
+        let is_off = name == "beresp.uncacheable";
+        if is_off && first != "true" {
             return Ok(());
         }
-        let value = time(first).filter(|_| count == 1).ok_or("expected a duration")?;
+        let value = if is_off { Some("0s".to_owned()) } else { time(first) };
+        let value = value.filter(|_| count == 1).ok_or("expected a duration")?;
+        let has_status = live.iter().any(|case| case.get(STATUS).is_some());
         match name {
-            "beresp.ttl" if value == "0s" => {
+            "beresp.uncacheable" | "beresp.ttl" if value == "0s" && !has_status => {
                 self.each("not stored", live, false, |rule| rule.set("store", "false"), out);
             }
-            "beresp.ttl" => {
-                let all = crate::convert::vcl::STORED.map(str::to_owned).to_vec();
-                for case in live {
-                    let statuses = case.get(STATUS).unwrap_or(&all);
-                    let times: Vec<String> =
-                        statuses.iter().map(|status| format!("{status} {value}")).collect();
-                    let mut case = case.clone();
-                    case.0.retain(|(key, _)| key != STATUS);
-                    self.rule("ttl", &case, |rule| rule.set("ttl", list(&times)), out);
-                }
+            "beresp.uncacheable" | "beresp.ttl" => {
+                live.iter().for_each(|case| self.lifetime(case, &value, out));
             }
+            _ if has_status => return Err("a status does not decide on this".to_owned()),
             "beresp.grace" => {
                 let value = text(&value);
                 let with = |rule: &mut RuleDraft| {
@@ -459,6 +470,35 @@ impl<'a> Walk<'a> {
             _ => return Err("no equivalent of this variable".to_owned()),
         }
         Ok(())
+    }
+
+    /// Pushes the lifetime of the statuses of a case. The list of a later rule replaces that of an
+    /// earlier one, so it is pushed with what the earlier one says of other statuses.
+    fn lifetime(&mut self, case: &Tests, value: &str, out: &mut Output) {
+        let all = crate::convert::vcl::STORED.map(str::to_owned).to_vec();
+        let statuses = case.get(STATUS).unwrap_or(&all).clone();
+        let mut when = case.clone();
+        when.0.retain(|(key, _)| key != STATUS);
+        let times: Vec<String> =
+            statuses.iter().map(|status| format!("{status} {value}")).collect();
+        let is_other = |time: &&String| {
+            let status = time.split(' ').next().unwrap_or_default();
+            !statuses.iter().any(|one| one == status)
+        };
+        let mut pushed = vec![(when.clone(), times.clone())];
+        for (earlier, old) in &self.ttls {
+            let Some(joined) = earlier.and(&when).filter(|joined| !joined.is_never()) else {
+                continue;
+            };
+            let rest = old.iter().filter(is_other).cloned();
+            pushed.push((joined, times.iter().cloned().chain(rest).collect()));
+        }
+        for (when, times) in &pushed {
+            self.rule("ttl", when, |rule| rule.set("ttl", list(times)), out);
+        }
+        if self.ttls.len() < 64 {
+            self.ttls.extend(pushed);
+        }
     }
 
     fn field(
@@ -514,6 +554,17 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// Returns whether a branch only takes parameters out of the URL, which needs no condition.
+fn tidies_url(tokens: &[Token], inner: &[&Statement]) -> bool {
+    let is_url = tokens.get(1).is_some_and(|token| token.text == "req.url");
+    is_url
+        && inner.iter().all(|one| {
+            one.word(0) == "set"
+                && one.word(1) == "req.url"
+                && idioms::of_url(one.tokens.get(3..).unwrap_or_default()).is_some()
+        })
 }
 
 fn ends(all: &[Statement]) -> bool {
